@@ -21,7 +21,7 @@ from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.event import normalise
 from a2a_proxy.protocol.schema import JSON
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 from support_peers import Entry, Transcript
 
 Event = dict[str, Any]

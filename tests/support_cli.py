@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from a2a_inspect.cli import cli
+from a2a_inspect.cli.main import cli
 from a2a_proxy.cli.main import run_cli
 from support_process import state_of
 

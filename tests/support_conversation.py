@@ -14,8 +14,8 @@ from a2a_proxy.model.chunk import ConnectionFacts, Direction
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.protocol.conversation import Conversation
-from a2a_proxy.protocol.shared import Shared
+from a2a_proxy.protocol.conversation import ConnectionConversation
+from a2a_proxy.protocol.session_facts import SessionFacts
 from a2a_proxy.wire.connection import ConnectionDecoder
 
 FACTS = ConnectionFacts(client="127.0.0.1:5000", listen="127.0.0.1:9000", upstream="agent:8000")
@@ -181,10 +181,10 @@ def prefixed(message: bytes, flag: int = 0) -> bytes:
 class Player:
     """A wire decoder with a conversation behind it."""
 
-    def __init__(self, shared: Shared | None = None, facts: ConnectionFacts = FACTS, connection: int = 1) -> None:
-        self.shared = shared or Shared()
+    def __init__(self, shared: SessionFacts | None = None, facts: ConnectionFacts = FACTS, connection: int = 1) -> None:
+        self.shared = shared or SessionFacts()
         self.decoder = ConnectionDecoder()
-        self.conversation = Conversation(connection, facts, self.shared)
+        self.conversation = ConnectionConversation(connection, facts, self.shared)
         self.out: list[Frame | Finding] = []
 
     def step(self, what: str, direction: Direction, data: bytes, at: int) -> None:
@@ -205,15 +205,15 @@ class Player:
             "conversation": self.conversation.save(),
         }
         state = msgspec.msgpack.decode(msgspec.msgpack.encode(state))
-        self.shared = Shared.restore(state["shared"])
+        self.shared = SessionFacts.restore(state["shared"])
         self.decoder = ConnectionDecoder.restore(state["decoder"])
-        self.conversation = Conversation.restore(state["conversation"], self.shared)
+        self.conversation = ConnectionConversation.restore(state["conversation"], self.shared)
 
 
 class Played:
     """What a script gave."""
 
-    def __init__(self, out: list[Frame | Finding], exchanges: list[Exchange], shared: Shared) -> None:
+    def __init__(self, out: list[Frame | Finding], exchanges: list[Exchange], shared: SessionFacts) -> None:
         self.frames = [each for each in out if isinstance(each, Frame) and each.exchange]
         self.connection_frames = [each for each in out if isinstance(each, Frame) and not each.exchange]
         self.findings = [each for each in out if isinstance(each, Finding)]
@@ -226,7 +226,7 @@ class Played:
         return only
 
 
-def play(script: Script, shared: Shared | None = None) -> Played:
+def play(script: Script, shared: SessionFacts | None = None) -> Played:
     """Play a script whole."""
     player = Player(shared)
     for number, (what, direction, data) in enumerate(script.steps):

@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.drive.plan import Act, Step, Turn
+from a2a_proxy.drive.plan import ClientAction, ClientTurn, PlannedCall
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.recording.rows import ExchangeRow
+from a2a_proxy.recording.read.rows import ExchangeRow
 from support_proxy import environment, program
 
 SAMPLES = Path(__file__).resolve().parent.parent / "recordings"
@@ -69,12 +69,14 @@ def frame(number: int, seq: int, at: int, *, agent: bool = False, payload: bytes
     return msgspec.structs.replace(made, **facts)
 
 
-def step(number: int, started: int, closed: int, *answers: Frame, payload: bytes = b"{}", **facts: object) -> Step:
+def step(
+    number: int, started: int, closed: int, *answers: Frame, payload: bytes = b"{}", **facts: object
+) -> PlannedCall:
     """The call #`number`, with one request and these answers."""
     exchange = Exchange(number, 1, 1, Binding.JSONRPC, started, Dialect.V1_0, "SendMessage", "SendMessage", "/")
     exchange = msgspec.structs.replace(exchange, **{"closed": closed, "how": "complete", **facts})
-    said = Turn(Act.SAY, 0, started, 0, 0, (), frame(number, 0, started, payload=payload))
-    return Step(number - 1, ExchangeRow(number, 1, exchange), (said,), answers, 0)
+    said = ClientTurn(ClientAction.SAY, 0, started, 0, 0, (), frame(number, 0, started, payload=payload))
+    return PlannedCall(number - 1, ExchangeRow(number, 1, exchange), (said,), answers, 0)
 
 
 async def driven(sample: str, folder: Path, *words: str) -> list[dict[str, Any]]:

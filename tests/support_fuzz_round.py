@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 from support_cli import recorder_of
 from support_fuzz import Plan, plan
 from support_player import Played, play

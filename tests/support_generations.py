@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.rules.examples.conversation import EventPause, fetch_card, grpc, rest_stream, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, artifact, chunk, reply, send, snapshot, status
 from a2a_proxy.rules.examples.script import MS, STEP, Script, both
-from a2a_proxy.rules.examples.talk import Wait, fetch_card, grpc, rest_stream, rpc_stream
 from support_rules import findings
 
 BINDINGS = ("jsonrpc", "rest", "grpc")
@@ -39,7 +39,7 @@ class Stream(msgspec.Struct, frozen=True):
         """The exchange."""
         said: list[Any] = []
         for told, steps in zip(self.events, self.waits, strict=True):
-            said += [Wait(steps * STEP / 1e9)] if steps else []
+            said += [EventPause(steps * STEP / 1e9)] if steps else []
             said.append(told.event)
         return _exchange(self.binding, subscribes, said)
 

@@ -17,12 +17,12 @@ from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.note import Note
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import ArtifactState, Task
-from a2a_proxy.recording.cassette import write_cassette
-from a2a_proxy.recording.notes import store
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.schema import SCHEMA_VERSION
-from a2a_proxy.recording.writer import Writer
-from a2a_proxy.recording.zstd import compressor
+from a2a_proxy.recording.cassette.file import write_cassette
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.store.notes import store
+from a2a_proxy.recording.store.schema import SCHEMA_VERSION
+from a2a_proxy.recording.store.zstd import compressor
+from a2a_proxy.recording.write.writer import Writer
 from support_inspect import MS, TASK, changes, exchange, frame, request, sample, status
 from support_recording import STARTED, facts
 

@@ -12,7 +12,7 @@ from h2.events import DataReceived, Event
 from h2.exceptions import ProtocolError
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.relay.edits.edit import CardOutcome, EditPlan, Sent
+from a2a_proxy.relay.edits.edit import CardOutcome, EditPlan, Output
 from a2a_proxy.relay.edits.http2 import Http2Editor
 
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -84,7 +84,7 @@ class Pair:
         self.client.initiate_connection()
         self.agent.initiate_connection()
 
-    def take(self, sent: list[Sent]) -> None:
+    def take(self, sent: list[Output]) -> None:
         for item in sent:
             self.sent[item.direction] += item.data
             if item.direction is UP:

@@ -12,7 +12,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.write.writer import Writer
 from support_recording import STARTED, facts
 
 MS = 1_000_000

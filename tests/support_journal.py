@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.capture.gap import Lost
-from a2a_proxy.capture.tail import JournalReader
+from a2a_proxy.capture.journal_reader import JournalReader
+from a2a_proxy.capture.loss import LossRecord
 from a2a_proxy.model.chunk import Chunk, ChunkKind
 
 
@@ -77,7 +77,9 @@ def read_all(folder: Path, max_bytes: int = 1 << 20) -> list[Chunk]:
 
 def lost(chunks: list[Chunk]) -> int:
     """Octets that LOST records tell of."""
-    return sum(msgspec.json.decode(chunk.data, type=Lost).bytes for chunk in chunks if chunk.kind is ChunkKind.LOST)
+    return sum(
+        msgspec.json.decode(chunk.data, type=LossRecord).bytes for chunk in chunks if chunk.kind is ChunkKind.LOST
+    )
 
 
 def payload(chunks: list[Chunk]) -> int:

@@ -19,7 +19,7 @@ import grpc
 from aiohttp import web
 
 from a2a_proto import from_dict
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 from support_cli import recorder_of
 
 METHOD = "/lf.a2a.v1.A2AService/SendStreamingMessage"

@@ -31,9 +31,9 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.protocol.schema import is_protobuf, line_and_name
-from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.rules import ledger
+from a2a_proxy.rules.run import repeat_limit
 
 SAMPLES = Path(__file__).parent.parent / "recordings"
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -590,8 +590,8 @@ MUTATIONS: list[Mutation] = []
 
 def must_be_found(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test of one mutation; nothing is left out for being one of many."""
-    monkeypatch.setattr(ledger, "EACH", 10**9)
-    monkeypatch.setattr(ledger, "ALL", 10**9)
+    monkeypatch.setattr(repeat_limit, "EACH", 10**9)
+    monkeypatch.setattr(repeat_limit, "ALL", 10**9)
     outcome = judge(mutation.sample, mutation.change, mutation.prepare)
     assert outcome.found
     assert (outcome.misplaced, outcome.missed, outcome.unexpected) == ([], [], [])

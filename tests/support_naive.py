@@ -14,9 +14,9 @@ from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.event import plain
-from a2a_proxy.recording.query.tree import And, Anything, Choice, Match, Moment, Node, Not, Number, Op, Or, Range
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, key
+from a2a_proxy.recording.query.tree import And, Anything, Match, Node, Not, Number, Op, Or, Range, TimeValue, WordValue
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, key
 
 
 class OneFrame:
@@ -145,9 +145,9 @@ def _frame(match: Match, one: OneFrame) -> bool:
     if match.field == "err":
         return frame.kind in (FrameKind.ERROR, FrameKind.CUT, FrameKind.UNDECODABLE) or frame.error_code != 0
     if match.field == "src":
-        return isinstance(value, Anything) or value == Choice("proxy" if frame.ours else "peer", (int(frame.ours),))
+        return isinstance(value, Anything) or value == WordValue("proxy" if frame.ours else "peer", (int(frame.ours),))
     if match.field == "kind":
-        assert isinstance(value, Anything | Choice)
+        assert isinstance(value, Anything | WordValue)
         return isinstance(value, Anything) or value.keys[0] in (int(frame.kind), 100 + frame.event)
     if match.field == "dir":
         return isinstance(value, Anything) or _number(match, int(frame.direction))
@@ -170,7 +170,7 @@ def _payload(match: Match, one: OneFrame) -> bool:
         return _text(match, text) or (match.op is Op.HAS and "\\" in text and _text(match, _unescaped(text)))
     if match.field == "part":
         kinds = {_part(part) for part in _parts(one.value)} - {None}
-        assert isinstance(match.value, Anything | Choice)
+        assert isinstance(match.value, Anything | WordValue)
         return bool(kinds if isinstance(match.value, Anything) else kinds & set(match.value.keys))
     if match.field == "mime":
         return any(_begins(match, each.lower() if match.op is Op.HAS else each) for each in _types(one.value))
@@ -227,12 +227,12 @@ def _own(match: Match, one: OneExchange) -> bool:
     if match.field == "err":
         return bool(exchange.error or exchange.ours or exchange.how not in ("", "complete"))
     if match.field == "src":
-        return isinstance(value, Anything) or value == Choice(
+        return isinstance(value, Anything) or value == WordValue(
             "proxy" if exchange.ours else "peer", (int(exchange.ours),)
         )
     if match.field in ("op", "binding"):
         word = exchange.operation if match.field == "op" else str(exchange.binding)
-        return value.text == word if isinstance(value, Choice) else _text(match, word)
+        return value.text == word if isinstance(value, WordValue) else _text(match, word)
     if match.field == "ver":
         return any(_label(match, each) for each in (str(exchange.dialect), exchange.version_header))
     if match.field in ("code", "status"):
@@ -297,7 +297,7 @@ def _number(match: Match, number: int) -> bool:
         assert isinstance(value.low, Number)
         assert isinstance(value.high, Number)
         return value.low.value <= number <= value.high.value
-    if isinstance(value, Choice):
+    if isinstance(value, WordValue):
         keys = [each for each in value.keys if isinstance(each, int)]
         return any(_SIGNS[match.op](number, each) for each in keys) if match.op in _SIGNS else number in keys
     assert isinstance(value, Number)
@@ -309,15 +309,15 @@ def _time(match: Match, at: int, started: int) -> bool:
     if isinstance(value, Anything):
         return True
     if isinstance(value, Range):
-        assert isinstance(value.low, Moment)
-        assert isinstance(value.high, Moment)
+        assert isinstance(value.low, TimeValue)
+        assert isinstance(value.high, TimeValue)
         return _when(value.low, started) <= at < _when(value.high, started) + value.high.span
-    assert isinstance(value, Moment)
+    assert isinstance(value, TimeValue)
     when = _when(value, started)
     return _SIGNS[match.op](at, when) if match.op in _SIGNS else when <= at < when + value.span
 
 
-def _when(moment: Moment, started: int) -> int:
+def _when(moment: TimeValue, started: int) -> int:
     day = datetime.fromtimestamp(started // 10**9).replace(hour=0, minute=0, second=0)
     return moment.ns + {"epoch": 0, "session": started, "day": int(day.timestamp()) * 10**9}[moment.base]
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from a2a_proxy.rules.examples.objects import Json, reply, send, snapshot, status, task
-from a2a_proxy.rules.examples.script import MS, Script
-from a2a_proxy.rules.examples.talk import (
+from a2a_proxy.rules.examples.conversation import (
     fetch_card,
     grpc,
     http,
@@ -17,6 +15,8 @@ from a2a_proxy.rules.examples.talk import (
     rpc_error,
     rpc_stream,
 )
+from a2a_proxy.rules.examples.objects import Json, reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.script import MS, Script
 from support_rules import findings
 
 SEND, SUB = "SendStreamingMessage", "SubscribeToTask"

@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as logs_pb
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as metrics_pb
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as trace_pb
 
-from a2a_proxy.telemetry.values import Attributes, Log, Span
+from a2a_proxy.telemetry.values import Attributes, LogValue, SpanValue
 
 _SERVICES: dict[str, tuple[Any, Any]] = {
     "traces": (trace_pb.ExportTraceServiceRequest, trace_pb.ExportTraceServiceResponse),
@@ -34,13 +34,13 @@ class Kept:
     """A sink of an export that keeps what it is given."""
 
     def __init__(self) -> None:
-        self.got: list[Span] = []
-        self.told: list[Log] = []
+        self.got: list[SpanValue] = []
+        self.told: list[LogValue] = []
 
-    def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
+    def spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
         self.got += spans
 
-    def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
+    def logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
         self.told += logs
 
 

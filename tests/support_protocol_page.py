@@ -16,27 +16,27 @@ from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.dialect import of_request, of_result, of_version
 from a2a_proxy.protocol.errors import GENERATION_MISMATCH, GRPC_STATUS, REASONS, REASONS_0_1
 from a2a_proxy.protocol.json_shapes import decode_result
-from a2a_proxy.protocol.operations import GRPC_METHODS, JSONRPC_METHODS, OPERATIONS, Answer, messages
+from a2a_proxy.protocol.operations import GRPC_METHODS, JSONRPC_METHODS, OPERATIONS, ResponseKind, messages
 from a2a_proxy.protocol.rest_path import CONFIG_METHODS, CONFIGS_METHODS, PATHS, VERBS
 from a2a_proxy.protocol.schema import line_of
 from a2a_proxy.protocol.summary import STATES
 from a2a_proxy.rules.families.err.table import TABLE
 from a2a_proxy.rules.families.gen.mapping import MISMATCH_CODES
-from a2a_proxy.rules.schema.proto import grammar
+from a2a_proxy.rules.schema.protobuf_shapes import grammar
 
 PAGE = Path(__file__).parents[1] / "proxy/a2a_proxy/manual/protocol.md"
 
 _MARKED = re.compile(r"(<!-- table: ([\w .-]+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 
 _RESULTS = {
-    Answer.SEND: "Task or Message",
-    Answer.STREAM: "stream of events",
-    Answer.TASK: "Task",
-    Answer.TASKS: "list of tasks",
-    Answer.PUSH_CONFIG: "push configuration",
-    Answer.PUSH_CONFIGS: "list of push configurations",
-    Answer.CARD: "agent card",
-    Answer.EMPTY: "nothing",
+    ResponseKind.SEND: "Task or Message",
+    ResponseKind.STREAM: "stream of events",
+    ResponseKind.TASK: "Task",
+    ResponseKind.TASKS: "list of tasks",
+    ResponseKind.PUSH_CONFIG: "push configuration",
+    ResponseKind.PUSH_CONFIGS: "list of push configurations",
+    ResponseKind.CARD: "agent card",
+    ResponseKind.EMPTY: "nothing",
 }
 
 _REQUEST_BODIES = (

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 
 START_SECONDS, STOP_SECONDS, COMMAND_SECONDS = 120, 120, 120
 

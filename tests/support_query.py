@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.recording.note_writer import Place, annotate
-from a2a_proxy.recording.query.fields import FIELDS, Field
+from a2a_proxy.recording.query.fields import FIELDS, QueryField
 from a2a_proxy.recording.query.tree import COMPARISONS, And, Anything, Match, Node, Not, Number, Op, Or, Range
 from a2a_proxy.recording.query.words import FLAG
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.recording.write.writer import Writer
 from support_conversation import Http
 from support_observer import START, fresh, grpc_call, scripted, unary
 from support_recording import facts
@@ -59,7 +59,7 @@ def matches(words: list[str] | None = None) -> st.SearchStrategy[Match]:
     return st.one_of(st.sampled_from(list(FIELDS.values())).flatmap(lambda f: _of(f, said)), _path(said))
 
 
-def _of(field: Field, said: st.SearchStrategy[str]) -> st.SearchStrategy[Match]:
+def _of(field: QueryField, said: st.SearchStrategy[str]) -> st.SearchStrategy[Match]:
     ways = [
         st.builds(Match, st.just(field.name), st.just(op), _value(field, op, said), _side(field))
         for op in field.kind.ops
@@ -77,11 +77,11 @@ def _ordered(range_: Range) -> bool:
     return not (isinstance(low, Number) and isinstance(high, Number)) or low.value <= high.value
 
 
-def _side(field: Field) -> st.SearchStrategy[str]:
+def _side(field: QueryField) -> st.SearchStrategy[str]:
     return st.sampled_from(["", "req", "resp"]) if field.sides else st.just("")
 
 
-def _value(field: Field, op: Op, said: st.SearchStrategy[str]) -> st.SearchStrategy[object]:
+def _value(field: QueryField, op: Op, said: st.SearchStrategy[str]) -> st.SearchStrategy[object]:
     if op is Op.MATCHES:
         return st.sampled_from(PATTERNS)
     if field.kind.name in NUMBERS:
@@ -193,8 +193,8 @@ def rich(path: Path) -> Path:
         found = [each for each in out if isinstance(each, Finding)]
         writer.write([each for each in out if isinstance(each, Frame)], found, observer.changes())
         writer.finish(chunks[-1].at)
-    annotate(path, Place(1), START, text="the retry run")
-    annotate(path, Place(1, 2), START, text="the order that hello answers", bookmark=True)
-    annotate(path, Place(2, 3, 2), START + 1, text="a task: retry here", bookmark=True)
-    annotate(path, Place(2, 4, 0), START + 2, bookmark=True)
+    annotate(path, NotePlace(1), START, text="the retry run")
+    annotate(path, NotePlace(1, 2), START, text="the order that hello answers", bookmark=True)
+    annotate(path, NotePlace(2, 3, 2), START + 1, text="a task: retry here", bookmark=True)
+    annotate(path, NotePlace(2, 4, 0), START + 2, bookmark=True)
     return path

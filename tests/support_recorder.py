@@ -14,14 +14,14 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.capture import places
-from a2a_proxy.capture.append import Journal
-from a2a_proxy.capture.places import JournalFolder, SessionFile
-from a2a_proxy.capture.segments import Limits
+from a2a_proxy.capture import file_layout
+from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
+from a2a_proxy.capture.journal import Journal
+from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.model.chunk import Chunk
-from a2a_proxy.recorder.keeper import Keeper
-from a2a_proxy.recorder.status import Done, Ready, Status
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recorder.keeper import RecorderKeeper
+from a2a_proxy.recorder.status import RecorderDone, RecorderReady, Status
+from a2a_proxy.recording.read.reader import Recording
 from support_journal import Turns
 from support_observer import START
 from support_process import state_of
@@ -43,7 +43,7 @@ class Bench:
     def __init__(
         self,
         folder: Path,
-        limits: Limits | None = None,
+        limits: JournalLimits | None = None,
         *,
         number: int = 1,
         started: int = START,
@@ -60,12 +60,12 @@ class Bench:
             listens=("127.0.0.1:9000",),
             upstreams=("agent:8000",),
         )
-        self.folder: JournalFolder = places.new_journal(self.session)
+        self.folder: JournalFolder = file_layout.new_journal(self.session)
         self.heard: list[Status] = []
         self.killed = 0
         """Process id of the recorder killed last."""
-        self.keeper = Keeper(self.folder.path, self.heard.append, pauses=(0.01,), patience=patience)
-        limits = limits or Limits(keep_free=0)
+        self.keeper = RecorderKeeper(self.folder.path, self.heard.append, pauses=(0.01,), patience=patience)
+        limits = limits or JournalLimits(keep_free=0)
         self.journal = Journal(self.folder.path, Turns(), limits, wake_fd=self.keeper.wake_write)
 
     def write(self, chunks: Iterable[Chunk]) -> None:
@@ -75,7 +75,7 @@ class Bench:
 
     def start(self) -> None:
         answer = self.keeper.start(SECONDS)
-        assert isinstance(answer, Ready), answer
+        assert isinstance(answer, RecorderReady), answer
 
     def end(self, at: int = START + 10**12) -> None:
         """A clean end of the relay."""
@@ -102,10 +102,10 @@ class Bench:
         self.killed = self.keeper.pid
         kill_blamelessly(self.killed, self.folder.path, self.recording)
 
-    def finish(self) -> Done:
+    def finish(self) -> RecorderDone:
         """Wait for the outcome."""
         assert self.keeper.drain(SECONDS)
-        assert isinstance(self.keeper.outcome, Done), self.keeper.outcome
+        assert isinstance(self.keeper.outcome, RecorderDone), self.keeper.outcome
         return self.keeper.outcome
 
     def close(self) -> None:

@@ -13,8 +13,8 @@ from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import ArtifactState, Missed, Support, Task
-from a2a_proxy.recording.rows import SessionFacts
+from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
+from a2a_proxy.recording.read.rows import SessionFacts
 
 STARTED = 1_800_000_000_000_000_000
 
@@ -196,7 +196,7 @@ tasks = st.builds(
     seen=st.lists(st.tuples(ints, ints), max_size=3).map(tuple),
     missed=st.lists(
         st.builds(
-            Missed,
+            MissedGenerations,
             first=ints,
             last=ints,
             at=times,

@@ -11,16 +11,16 @@ from typing import Any
 
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.relay.clock import session_clock
-from a2a_proxy.relay.edits.edit import Note
+from a2a_proxy.relay.edits.edit import ConsoleNote
+from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, Route, Upstream
 from a2a_proxy.relay.server import Relay
-from a2a_proxy.relay.way import Editing
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Story = Coroutine[Any, Any, None]
 SECONDS = 120.0
 """What hangs for so long has failed, also on a slow machine."""
-NO_EDITS = Editing("never", keep_host=True)
+NO_EDITS = EditPolicy("never", keep_host=True)
 UNKNOWN = ".".join(["agent" * 10] * 6)
 """A host whose name is too long for any server to be asked for it: what cannot be resolved is known at once."""
 
@@ -68,7 +68,7 @@ class CountingJournal(MemoryJournal):
 class Bench:
     """One relay under test."""
 
-    def __init__(self, relay: Relay, journal: MemoryJournal, notes: list[Note], listener: int = 0) -> None:
+    def __init__(self, relay: Relay, journal: MemoryJournal, notes: list[ConsoleNote], listener: int = 0) -> None:
         self.relay = relay
         self._listener = listener
         self.journal = journal
@@ -118,13 +118,13 @@ async def relaying(
     grpc: int | None = None,
     journal: MemoryJournal | None = None,
     listen: str = ":0",
-    editing: Editing = NO_EDITS,
+    editing: EditPolicy = NO_EDITS,
 ) -> AsyncIterator[Bench]:
     """A relay to a port of 127.0.0.1, or to an upstream as a user writes it."""
     to = Upstream.parse(f"127.0.0.1:{upstream}" if isinstance(upstream, int) else upstream)
     to_grpc = Upstream.parse(f"127.0.0.1:{grpc}") if grpc is not None else None
     journal = journal or MemoryJournal()
-    notes: list[Note] = []
+    notes: list[ConsoleNote] = []
     relay = Relay([Route(Listen.parse(listen), to, to_grpc)], session_clock(), editing, notes.append)
     await relay.listen()
     relay.accept(journal)

@@ -10,13 +10,13 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.replay.core.asked import Asked, Send
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.miss import Miss
-from a2a_proxy.replay.core.options import Options
-from a2a_proxy.replay.core.play import Play
+from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.player import Player
-from a2a_proxy.replay.core.script import Call, Line, Push, Script, Side, What
+from a2a_proxy.replay.core.player_io import PlayerRequest, Send
+from a2a_proxy.replay.core.script import LineKind, Push, RecordedCall, ReplayScript, ScriptLine, ScriptSide
 from a2a_proxy.replay.load import load
 
 SAMPLES = sorted(Path(__file__).parents[1].glob("recordings/*.a2a.jsonl"))
@@ -27,7 +27,7 @@ TASK, CONTEXT = "11111111-aaaa-4aaa-8aaa-111111111111", "22222222-bbbb-4bbb-8bbb
 
 
 @cache
-def sample(name: str) -> Script:
+def sample(name: str) -> ReplayScript:
     """The script of a sample recording."""
     with open_any(next(path for path in SAMPLES if path.name == f"{name}.a2a.jsonl")) as recording:
         return load(recording)
@@ -62,10 +62,10 @@ _KINDS = {"task": EventKind.TASK, "statusUpdate": EventKind.STATUS, "artifactUpd
 
 def call(
     number: int, operation: str, request: Any, *said: tuple[str, int, Any], began: int = 0, **members: Any
-) -> Call:
+) -> RecordedCall:
     """A recorded call. `said`: (`s` agent or `c` client, ms since it began, message or `end`, `reset`, `cut`)."""
     lines = [_line(f"#{number}", index, each) for index, each in enumerate(said, 1)]
-    return Call(
+    return RecordedCall(
         place=f"#{number}",
         operation=operation,
         binding=members.pop("binding", Binding.GRPC),
@@ -77,11 +77,11 @@ def call(
     )
 
 
-def _line(place: str, number: int, said: tuple[str, int, Any]) -> Line:
+def _line(place: str, number: int, said: tuple[str, int, Any]) -> ScriptLine:
     side, at, value = said
-    facts: dict[str, Any] = {"what": What.MESSAGE, "value": value}
+    facts: dict[str, Any] = {"what": LineKind.MESSAGE, "value": value}
     if isinstance(value, str):
-        facts = {"what": What(value), "status": 0 if value == "end" else -1}
+        facts = {"what": LineKind(value), "status": 0 if value == "end" else -1}
     elif value and side == "s":
         kind, inner = next(iter(value.items()))
         state = (inner.get("status") or {}).get("state", "TASK_STATE_UNSPECIFIED").removeprefix("TASK_STATE_")
@@ -92,20 +92,24 @@ def _line(place: str, number: int, said: tuple[str, int, Any]) -> Line:
             "generation": int(inner.get("generation", 0)),
             "raw": b"x" * 100,
         }
-    return Line(
-        number=number, side=Side.AGENT if side == "s" else Side.CLIENT, at=at * MS, place=f"{place}.{number}", **facts
+    return ScriptLine(
+        number=number,
+        side=ScriptSide.AGENT if side == "s" else ScriptSide.CLIENT,
+        at=at * MS,
+        place=f"{place}.{number}",
+        **facts,
     )
 
 
-def script(*calls: Call, pushes: tuple[Push, ...] = ()) -> Script:
+def script(*calls: RecordedCall, pushes: tuple[Push, ...] = ()) -> ReplayScript:
     """A recording of these calls."""
-    return Script(name="talk.a2a.db", calls=calls, pushes=pushes)
+    return ReplayScript(name="talk.a2a.db", calls=calls, pushes=pushes)
 
 
-def again(recorded: Call, **changes: Any) -> Asked:
+def again(recorded: RecordedCall, **changes: Any) -> PlayerRequest:
     """A recorded request as it was, but for `changes`."""
     facts = {"value": recorded.request, "binding": recorded.binding, "dialect": recorded.dialect}
-    return Asked(
+    return PlayerRequest(
         **{"operation": recorded.operation, "tenant": recorded.tenant, "headers": recorded.headers} | facts | changes
     )
 
@@ -113,29 +117,29 @@ def again(recorded: Call, **changes: Any) -> Asked:
 class Stage:
     """A player, and the time."""
 
-    def __init__(self, of: Script, **options: Any) -> None:
-        self.player = Player(of, Options(keep_times=True, **options))
+    def __init__(self, of: ReplayScript, **options: Any) -> None:
+        self.player = Player(of, ReplayOptions(keep_times=True, **options))
         self.now = START + 1_000_000 * MS
 
-    def ask(self, operation: str, value: Any, headers: Headers = ()) -> Play:
+    def ask(self, operation: str, value: Any, headers: Headers = ()) -> CallPlayback:
         """A call that must be answered."""
-        found = self.player.begin(Asked(operation=operation, value=value, headers=headers), self.now)
-        assert isinstance(found, Play), found.text()
+        found = self.player.begin(PlayerRequest(operation=operation, value=value, headers=headers), self.now)
+        assert isinstance(found, CallPlayback), found.text()
         return found
 
     def miss(self, operation: str, value: Any, **facts: Any) -> Miss:
         """A call that must not be."""
-        found = self.player.begin(Asked(operation=operation, value=value, **facts), self.now)
+        found = self.player.begin(PlayerRequest(operation=operation, value=value, **facts), self.now)
         assert isinstance(found, Miss)
         return found
 
-    def again(self, recorded: Call) -> Play:
+    def again(self, recorded: RecordedCall) -> CallPlayback:
         """A recorded call, asked again."""
         found = self.player.begin(again(recorded), self.now)
-        assert isinstance(found, Play), found.text()
+        assert isinstance(found, CallPlayback), found.text()
         return found
 
-    def run(self, play: Play, ms: int = 0) -> list[Send]:
+    def run(self, play: CallPlayback, ms: int = 0) -> list[Send]:
         """All that goes out within so many ms, the clock going on from one to the next."""
         until = self.now + ms * MS
         sends = play.due(self.now)
@@ -145,7 +149,7 @@ class Stage:
         self.now = until
         return sends
 
-    def together(self, *plays: Play, ms: int = 0) -> list[list[str]]:
+    def together(self, *plays: CallPlayback, ms: int = 0) -> list[list[str]]:
         """What goes out on each of several calls within so many ms, each asked when it wakes, as a server does."""
         until = self.now + ms * MS
         found: list[list[str]] = [said(play.due(self.now)) for play in plays]
@@ -165,7 +169,7 @@ def said(sends: list[Send]) -> list[str]:
 
 
 def _short(send: Send) -> str:
-    if send.what is not What.MESSAGE:
+    if send.what is not LineKind.MESSAGE:
         return str(send.what)
     inner = next(iter(send.value.values()))
     if "status" in inner:
@@ -176,6 +180,6 @@ def _short(send: Send) -> str:
 
 def one(sends: list[Send]) -> Any:
     """The message of an answer that has only one."""
-    messages = [send.value for send in sends if send.what is What.MESSAGE]
+    messages = [send.value for send in sends if send.what is LineKind.MESSAGE]
     assert len(messages) == 1
     return messages[0]

@@ -10,9 +10,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from a2a_inspect.formats.chosen import Chosen
-from a2a_inspect.report.writer import write
-from a2a_proxy.recording.cassette import open_any
+from a2a_inspect.formats.chosen import ExportSelection
+from a2a_inspect.formats.report.writer import write
+from a2a_proxy.recording.cassette.file import open_any
 
 Element = tuple[str, tuple[tuple[str, str | None], ...]]
 """Name and attributes."""
@@ -80,5 +80,5 @@ def reported(path: Path, where: str = "") -> Report:
     octets = io.BytesIO()
     with open_any(path) as recording:
         keys = frozenset(row.key for row in recording.find_exchanges(where)) if where else None
-        write(Chosen(recording, keys, f"what matches {where}" if where else ""), octets)
+        write(ExportSelection(recording, keys, f"what matches {where}" if where else ""), octets)
     return Report(octets.getvalue())

@@ -9,7 +9,7 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.write.writer import Writer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.examples.script import Script
 from support_recording import facts

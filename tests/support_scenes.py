@@ -15,11 +15,11 @@ from textual.widgets import Input
 from textual.worker import WorkerState
 
 from a2a_inspect.app import InspectApp
-from a2a_inspect.screen.long_view import LongView
-from a2a_inspect.screen.main import MainScreen
-from a2a_inspect.screen.replay_screen import ReplayScreen
-from a2a_inspect.source import Source
-from a2a_proxy.recording.cassette import read_cassette
+from a2a_inspect.data.source import RecordingSource
+from a2a_inspect.screens.main import MainScreen
+from a2a_inspect.screens.replay_screen import ReplayScreen
+from a2a_inspect.widgets.long_view import LongView
+from a2a_proxy.recording.cassette.file import read_cassette
 from support_inspect import screen_text
 from support_picture import picture, runs_of
 from support_screen import PATIENCE, all_handled, typing_slowly
@@ -182,8 +182,8 @@ def recording(walk: Walk, folder: Path) -> Path:
 
 async def pictures(walk: Walk, size: str, theme: str, folder: Path) -> AsyncIterator[tuple[str, str, InspectApp]]:
     """The scenes one after another: the name of a picture, the picture, and the application that shows it."""
-    app = InspectApp(Source(recording(walk, folder)), theme=theme)
-    with typing_slowly(), patch("a2a_inspect.screen.filter_box._PAUSE", 0.001):
+    app = InspectApp(RecordingSource(recording(walk, folder)), theme=theme)
+    with typing_slowly(), patch("a2a_inspect.dialogs.filter_box._PAUSE", 0.001):
         async with app.run_test(size=SIZES[size]) as pilot:
             stage = Stage(app, pilot)
             for scene in walk.scenes:

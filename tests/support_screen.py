@@ -13,10 +13,10 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from a2a_inspect.app import InspectApp
-from a2a_inspect.screen.exchange_list import ExchangeList
-from a2a_inspect.screen.frame_list import FrameList
-from a2a_inspect.screen.hex_view import HexView
-from a2a_inspect.source import Source
+from a2a_inspect.data.source import RecordingSource
+from a2a_inspect.widgets.exchange_list import ExchangeList
+from a2a_inspect.widgets.frame_list import FrameList
+from a2a_inspect.widgets.hex_view import HexView
 from support_inspect import screen_lines, screen_text
 
 SMALL, LARGE = (80, 24), (160, 50)
@@ -32,7 +32,7 @@ def all_handled(app: InspectApp) -> bool:
 @contextmanager
 def typing_slowly() -> Iterator[None]:
     """On a machine that is busy the second key of `gg` is typed seconds after the first."""
-    with patch("a2a_inspect.screen.long_view._TWICE", PATIENCE):
+    with patch("a2a_inspect.widgets.long_view._TWICE", PATIENCE):
         yield
 
 
@@ -110,7 +110,7 @@ class Person:
 
 @asynccontextmanager
 async def looking(path: Path, size: tuple[int, int] = LARGE) -> AsyncIterator[Person]:
-    app = InspectApp(Source(path))
+    app = InspectApp(RecordingSource(path))
     with typing_slowly():
         async with app.run_test(size=size, notifications=True) as pilot:
             yield Person(app, pilot)

@@ -15,8 +15,8 @@ import grpc
 from aiohttp import web
 
 from a2a_proto import from_dict
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.zstd import ZstdError, decompress
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.store.zstd import ZstdError, decompress
 
 Json = dict[str, Any]
 V1, V0 = "lf.a2a.v1.A2AService", "a2a.v1.A2AService"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import Task
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.write.writer import Writer
 from support_inspect import MS, TASK, exchange, request, status
 from support_recording import STARTED, facts
 

@@ -17,12 +17,12 @@ from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.observation import Changes, Observation
 from a2a_proxy.model.task import Task
 from a2a_proxy.model.wire import Control, Cut, WireEvent
-from a2a_proxy.protocol.conversation import Conversation, Shared
+from a2a_proxy.protocol.conversation import ConnectionConversation, SessionFacts
 from a2a_proxy.protocol.event import plain
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from a2a_proxy.protocol.task import TaskTracker
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.rules.engine import Engine, Held
+from a2a_proxy.rules.run.engine import Engine, Held
 from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.stdio import StdioDecoder
 
@@ -43,12 +43,12 @@ class _Edit(msgspec.Struct, frozen=True):
 class _Line:
     """One connection: its decoders, and what is known of the connection itself."""
 
-    def __init__(self, number: int, opened: int, facts: ConnectionFacts, shared: Shared) -> None:
+    def __init__(self, number: int, opened: int, facts: ConnectionFacts, shared: SessionFacts) -> None:
         self.number = number
         self.opened = opened
         self.facts = facts
         self.wire = ConnectionDecoder(facts.transport)
-        self.talk = Conversation(number, facts, shared)
+        self.talk = ConnectionConversation(number, facts, shared)
         self.dialed = 0
         self.peer = ""
         self.closed = 0
@@ -61,7 +61,7 @@ class _Line:
         """What lost decoders had counted."""
 
     @classmethod
-    def adopt(cls, known: Connection, shared: Shared) -> _Line:
+    def adopt(cls, known: Connection, shared: SessionFacts) -> _Line:
         """A connection of which only the recording knows: opaque from here."""
         line = cls(known.id, known.opened, known.facts, shared)
         line.dialed, line.peer, line.how, line.lost = known.dialed, known.peer, known.how, known.lost_bytes
@@ -106,11 +106,11 @@ class _Line:
         }
 
     @classmethod
-    def restore(cls, number: int, state: dict[str, Any], shared: Shared) -> _Line:
+    def restore(cls, number: int, state: dict[str, Any], shared: SessionFacts) -> _Line:
         """The line as it was when `save` was called."""
         line = cls(number, state["opened"], msgspec.convert(state["facts"], ConnectionFacts), shared)
         line.wire = ConnectionDecoder.restore(state["wire"])
-        line.talk = Conversation.restore(state["talk"], shared)
+        line.talk = ConnectionConversation.restore(state["talk"], shared)
         line.dialed = state["dialed"]
         line.peer = state["peer"]
         line.how = state["how"]
@@ -157,7 +157,7 @@ class Observer:
     def __init__(self, redactor: Redactor, live: LiveMode = "auto") -> None:
         """`live`: which payload SendLiveMessage carries, where the user has said it."""
         self._redactor = redactor
-        self._shared = Shared(live)
+        self._shared = SessionFacts(live)
         self._lines: dict[int, _Line] = {}
         self._changed: set[int] = set()
         self._gone: list[_Line] = []
@@ -454,7 +454,7 @@ class Observer:
         """The observer as it was when `save` was called, older tasks apart."""
         redactor.restore(state["redactor"])
         observer = cls(redactor)
-        observer._shared = Shared.restore(state["shared"])
+        observer._shared = SessionFacts.restore(state["shared"])
         observer.tasks = TaskTracker.restore(state["tasks"])
         observer._segments = SegmentTracker.restore(state["segments"], redactor.text)
         observer._rules = Engine.restore(state["rules"])

@@ -10,23 +10,23 @@ import pyarrow.compute as pc
 import pytest
 
 from a2a_proxy.archive import segment
-from a2a_proxy.archive.bring import bring
 from a2a_proxy.archive.errors import ArchiveError
-from a2a_proxy.archive.find import Wanted, gone, segments
-from a2a_proxy.archive.ident import ID_FILE, proxy_id
-from a2a_proxy.archive.keep import Keeper
 from a2a_proxy.archive.manifest import Manifest
-from a2a_proxy.archive.place import Place
-from a2a_proxy.archive.ranges import Files
+from a2a_proxy.archive.proxy_id import ID_FILE, proxy_id
+from a2a_proxy.archive.ranges import ParquetFiles
+from a2a_proxy.archive.restore import bring
 from a2a_proxy.archive.rows import plain
+from a2a_proxy.archive.search import SegmentQuery, gone, segments
+from a2a_proxy.archive.store import ArchiveStore
+from a2a_proxy.archive.upload import SessionUpload
 from a2a_proxy.archive.url import check
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind
-from a2a_proxy.recording.cassette import open_any, write_cassette
-from a2a_proxy.recording.cassette_out import Selection
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import CHOSEN, key
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.cassette.exporter import Selection
+from a2a_proxy.recording.cassette.file import open_any, write_cassette
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import CHOSEN, key
+from a2a_proxy.recording.write.writer import Writer
 from support_inspect import changes, exchange, request, status, writer
 from support_recording import STARTED, facts
 
@@ -34,14 +34,14 @@ RECORDINGS = Path(__file__).parents[2] / "recordings"
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> ArchiveStore:
     (tmp_path / "archive").mkdir()
-    return Place((tmp_path / "archive").as_uri())
+    return ArchiveStore((tmp_path / "archive").as_uri())
 
 
-def put(place: Place, recording: Recording) -> int:
+def put(place: ArchiveStore, recording: Recording) -> int:
     sessions = recording.sessions()
-    return sum(Keeper(place, "here", recording, session).put(rest=True) for session in sessions)
+    return sum(SessionUpload(place, "here", recording, session).put(rest=True) for session in sessions)
 
 
 def content(folder: str) -> dict[str, bytes]:
@@ -58,7 +58,7 @@ def cassette(recording: Recording, file: Path, keys: set[int] | None = None, wha
 
 @pytest.mark.parametrize("rows", [16, 200_000])
 def test_a_task_comes_back_as_a_trimmed_recording(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+    place: ArchiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """Also where its calls lie in many segments; with the call before it that brought the card of its agent."""
     monkeypatch.setattr(segment, "ROWS", rows)
@@ -71,13 +71,13 @@ def test_a_task_comes_back_as_a_trimmed_recording(
         keys = {card, *(row.key for row in calls)}
         trimmed = cassette(recording, tmp_path / "trimmed.a2a.jsonl", keys, "task T, with the agent card before it")
 
-    bring(place, Wanted(idents=(("task", task),)), "task T", tmp_path / "back.a2a.db")
+    bring(place, SegmentQuery(idents=(("task", task),)), "task T", tmp_path / "back.a2a.db")
 
     with Recording(tmp_path / "back.a2a.db") as back:
         assert cassette(back, tmp_path / "back.a2a.jsonl") == trimmed
 
 
-def test_doing_it_again_changes_nothing(place: Place) -> None:
+def test_doing_it_again_changes_nothing(place: ArchiveStore) -> None:
     with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
         assert put(place, recording) == recording.counts().frames
         before = content(place.url)
@@ -87,7 +87,7 @@ def test_doing_it_again_changes_nothing(place: Place) -> None:
     assert sorted(name.partition("/")[0] for name in before) == ["facts", "frames", "manifests"]
 
 
-def test_names_come_from_the_recording_alone(place: Place) -> None:
+def test_names_come_from_the_recording_alone(place: ArchiveStore) -> None:
     """By them another version knows what is there already: they never change, whatever the octets are."""
     with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
         put(place, recording)
@@ -102,7 +102,7 @@ def test_names_come_from_the_recording_alone(place: Place) -> None:
 
 @pytest.mark.parametrize("lost", [("manifests",), ("manifests", "frames")])
 def test_who_was_killed_between_two_objects_is_gone_on_from(
-    place: Place, monkeypatch: pytest.MonkeyPatch, lost: tuple[str, ...]
+    place: ArchiveStore, monkeypatch: pytest.MonkeyPatch, lost: tuple[str, ...]
 ) -> None:
     """The objects that are there stay, those that are not there come to be the same octets; also where a segment would
     be cut otherwise by now."""
@@ -120,7 +120,7 @@ def test_who_was_killed_between_two_objects_is_gone_on_from(
     assert content(place.url) == before
 
 
-def test_a_session_that_goes_on_is_gone_on_with(place: Place, tmp_path: Path) -> None:
+def test_a_session_that_goes_on_is_gone_on_with(place: ArchiveStore, tmp_path: Path) -> None:
     """A call that was open comes again when it is over; nothing else does."""
     made = writer(tmp_path / "r.db")
     made.write([request(1)], changes=changes(exchange(1, closed=0, how="")))
@@ -130,15 +130,15 @@ def test_a_session_that_goes_on_is_gone_on_with(place: Place, tmp_path: Path) ->
         made.write([], changes=changes(exchange(1)))
         made.finish(STARTED + 5_000_000_000)
         assert put(place, recording) == 0
-        keeper = Keeper(place, "here", recording, recording.sessions()[0])
+        keeper = SessionUpload(place, "here", recording, recording.sessions()[0])
         assert keeper.over
         whole = cassette(recording, tmp_path / "whole.a2a.jsonl", {key(1, 1)}, "all")
-    bring(place, Wanted(since=1), "all", tmp_path / "back.a2a.db")
+    bring(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
     with Recording(tmp_path / "back.a2a.db") as back:
         assert cassette(back, tmp_path / "back.a2a.jsonl") == whole
 
 
-def test_a_recording_that_was_begun_anew_is_gone_on_with(place: Place, tmp_path: Path) -> None:
+def test_a_recording_that_was_begun_anew_is_gone_on_with(place: ArchiveStore, tmp_path: Path) -> None:
     """It begins where its journal does, so its rows have other numbers; nothing is left out, nothing comes twice."""
     for name, numbers in (("before.db", (1, 2)), ("after.db", (2, 3, 4))):
         made = writer(tmp_path / name)
@@ -149,7 +149,7 @@ def test_a_recording_that_was_begun_anew_is_gone_on_with(place: Place, tmp_path:
         with Recording(tmp_path / name) as recording:
             assert put(place, recording) == 4
 
-    brought = bring(place, Wanted(since=1), "all", tmp_path / "back.a2a.db")
+    brought = bring(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
 
     with Recording(tmp_path / "back.a2a.db") as back:
         assert [row.frame.exchange for row in back.frames_after(0)] == [1, 1, 2, 2, 3, 3, 4, 4]
@@ -159,17 +159,17 @@ def test_a_recording_that_was_begun_anew_is_gone_on_with(place: Place, tmp_path:
 
 @pytest.mark.parametrize("table", ["frames", "facts"])
 def test_what_a_rule_of_the_bucket_removed_is_said_and_the_rest_is_brought(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
+    place: ArchiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
     """It does not remove the files of a segment at the same moment, and the manifest perhaps last."""
     monkeypatch.setattr(segment, "ROWS", 20)
     with open_any(RECORDINGS / "generations.a2a.jsonl") as recording:
         frames = put(place, recording)
-    first, *others = segments(place, Wanted())
+    first, *others = segments(place, SegmentQuery())
     top = Path(place.url.removeprefix("file://"))
     (top / first.cut.key(table)).unlink()
 
-    brought = bring(place, Wanted(since=1), "all", tmp_path / "back.a2a.db")
+    brought = bring(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
 
     assert gone(place, [first, *others]) == {first.cut.name: [table]}
     assert brought.gone == (first.cut.key(table),)
@@ -179,18 +179,18 @@ def test_what_a_rule_of_the_bucket_removed_is_said_and_the_rest_is_brought(
     for file in top.rglob("*.parquet"):
         file.unlink()
     with pytest.raises(ArchiveError, match="files that may have had it are gone"):
-        bring(place, Wanted(since=1), "all", tmp_path / "none.a2a.db")
+        bring(place, SegmentQuery(since=1), "all", tmp_path / "none.a2a.db")
 
 
-def test_a_segment_tells_of_the_tasks_that_had_begun(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_segment_tells_of_the_tasks_that_had_begun(place: ArchiveStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the recording had ended long before it was put: those that began later come later."""
     monkeypatch.setattr(segment, "ROWS", 20)
     with open_any(RECORDINGS / "generations.a2a.jsonl") as recording:
         put(place, recording)
         tasks = recording.counts().tasks
     told = []
-    for each in segments(place, Wanted()):
-        facts = Files(place).read(each, "facts", [0], ["kind", "time", "task_id"])
+    for each in segments(place, SegmentQuery()):
+        facts = ParquetFiles(place).read(each, "facts", [0], ["kind", "time", "task_id"])
         facts = plain(facts.filter(pc.equal(facts.column("kind"), "task")))
         assert each.cut.over or max(facts.column("time").to_pylist(), default=0) <= each.cut.until
         told += facts.column("task_id").to_pylist()
@@ -198,38 +198,40 @@ def test_a_segment_tells_of_the_tasks_that_had_begun(place: Place, monkeypatch: 
     assert len(set(told)) == tasks
 
 
-def test_each_row_group_of_facts_is_read_once(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_row_group_of_facts_is_read_once(
+    place: ArchiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whether the calls, their tasks or their connections lead to it."""
     monkeypatch.setattr(segment, "ROWS", 20)
     with open_any(RECORDINGS / "generations.a2a.jsonl") as recording:
         put(place, recording)
         task = next(recording.tasks()).task.task_id
     asked: list[tuple[str, int]] = []
-    read = Files.read
+    read = ParquetFiles.read
 
-    def told(self: Files, manifest: Manifest, table: str, groups: list[int], columns: Any = None) -> pa.Table:
+    def told(self: ParquetFiles, manifest: Manifest, table: str, groups: list[int], columns: Any = None) -> pa.Table:
         if "line" in (columns or ()):
             asked.extend((manifest.cut.name, group) for group in groups)
         return read(self, manifest, table, groups, columns)
 
-    monkeypatch.setattr(Files, "read", told)
-    bring(place, Wanted(idents=(("task", task),)), "it", tmp_path / "back.a2a.db")
+    monkeypatch.setattr(ParquetFiles, "read", told)
+    bring(place, SegmentQuery(idents=(("task", task),)), "it", tmp_path / "back.a2a.db")
 
     assert asked
     assert len(asked) == len(set(asked))
 
 
-def test_only_matching_segments_are_read(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_matching_segments_are_read(place: ArchiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a segment that has nothing of the calls of a task not an octet."""
     monkeypatch.setattr(segment, "ROWS", 20)
     with open_any(RECORDINGS / "generations.a2a.jsonl") as recording:
         put(place, recording)
         task = next(recording.tasks()).task.task_id
     read: list[str] = []
-    telling = Place(place.url, read.append)
-    wanted = Wanted(idents=(("task", task),))
+    telling = ArchiveStore(place.url, read.append)
+    wanted = SegmentQuery(idents=(("task", task),))
     with_it = {each.cut.name for each in segments(telling, wanted)}
-    everything = {each.cut.name for each in segments(telling, Wanted())}
+    everything = {each.cut.name for each in segments(telling, SegmentQuery())}
     read.clear()
 
     bring(telling, wanted, "it", tmp_path / "back.a2a.db")
@@ -240,10 +242,10 @@ def test_only_matching_segments_are_read(place: Place, tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("what", ["manifest", "frames", "facts", "cut", "newer"])
-def test_what_is_foreign_or_was_changed_is_told(place: Place, tmp_path: Path, what: str) -> None:
+def test_what_is_foreign_or_was_changed_is_told(place: ArchiveStore, tmp_path: Path, what: str) -> None:
     with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
         put(place, recording)
-    [manifest] = segments(place, Wanted())
+    [manifest] = segments(place, SegmentQuery())
     key = manifest.cut.key("manifests" if what in ("manifest", "newer") else "facts" if what == "facts" else "frames")
     file = Path(place.url.removeprefix("file://")) / key
     data = file.read_bytes()
@@ -253,7 +255,7 @@ def test_what_is_foreign_or_was_changed_is_told(place: Place, tmp_path: Path, wh
         file.write_bytes(data[:9] if what == "cut" else b"PAR1" + bytes(len(data) - 8) + b"PAR1")
 
     with pytest.raises(ArchiveError) as wrong:
-        bring(place, Wanted(since=1), "all", tmp_path / "back.a2a.db")
+        bring(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
 
     assert key in wrong.value.message
     assert wrong.value.hint
@@ -264,12 +266,12 @@ def test_what_is_foreign_or_was_changed_is_told(place: Place, tmp_path: Path, wh
     "url", ["http://x/y", "s3:///x", "file://host/x", "x", "", "s3://a?b=1", "s3://[", "s3://a b/c", "s3://ü"]
 )
 def test_what_is_no_place_is_told(url: str) -> None:
-    for look in (check, Place):
+    for look in (check, ArchiveStore):
         with pytest.raises(ArchiveError, match="no place for an archive"):
             look(url)
 
 
-def test_a_command_line_of_no_unicode_is_archived(place: Place, tmp_path: Path) -> None:
+def test_a_command_line_of_no_unicode_is_archived(place: ArchiveStore, tmp_path: Path) -> None:
     """A stdio agent's may have any octets."""
     made = Writer(tmp_path / "r.a2a.db", facts(1, command=("agent", "\udcff")))
     made.write([request(1)], changes=changes(exchange(1)))
@@ -277,7 +279,7 @@ def test_a_command_line_of_no_unicode_is_archived(place: Place, tmp_path: Path) 
     with Recording(tmp_path / "r.a2a.db") as recording:
         assert put(place, recording) == 1
 
-    bring(place, Wanted(since=1), "all", tmp_path / "back.a2a.db")
+    bring(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
 
     with Recording(tmp_path / "back.a2a.db") as back:
         assert back.sessions()[0].facts.command == ("agent", "\udcff")
@@ -285,7 +287,7 @@ def test_a_command_line_of_no_unicode_is_archived(place: Place, tmp_path: Path) 
 
 def test_an_endpoint_that_is_no_url_is_told_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
-    for look in (check, Place):
+    for look in (check, ArchiveStore):
         with pytest.raises(ArchiveError, match="AWS_ENDPOINT_URL is no URL") as wrong:
             look("s3://bucket/prefix")
         assert "http://localhost:9000" in wrong.value.hint
@@ -296,7 +298,7 @@ def test_where_the_library_gives_up_it_is_told_in_a_line(monkeypatch: pytest.Mon
     for name, word in (("ENDPOINT_URL", "http://127.0.0.1:99999"), ("ACCESS_KEY_ID", "x"), ("SECRET_ACCESS_KEY", "y")):
         monkeypatch.setenv(f"AWS_{name}", word)
     with pytest.raises(ArchiveError, match=r"s3://bucket cannot be used \(list manifests\)"):
-        segments(Place("s3://bucket"), Wanted())
+        segments(ArchiveStore("s3://bucket"), SegmentQuery())
 
 
 def test_each_state_directory_has_one_id(tmp_path: Path) -> None:

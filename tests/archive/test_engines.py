@@ -14,14 +14,14 @@ import duckdb
 import msgspec
 import pytest
 
-from a2a_inspect.commands.export import What, export_recording
-from a2a_proxy.archive.keep import Keeper
-from a2a_proxy.archive.place import Place
+from a2a_inspect.commands.export import ExportOptions, export_recording
+from a2a_proxy.archive.store import ArchiveStore
+from a2a_proxy.archive.upload import SessionUpload
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.observation import Changes
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.write.writer import Writer
 from support_inspect import exchange, request
 from support_peers import command, missing
 from support_recording import facts
@@ -47,8 +47,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, (agent, ago) in enumerate(AGO.items(), 1):
         recorded(top / f"{number}.a2a.db", number, agent, [now - each * MINUTE for each in ago])
         with Recording(top / f"{number}.a2a.db") as recording:
-            Keeper(Place((top / "a2a").as_uri()), f"p{number}", recording, recording.sessions()[0]).put(rest=True)
-    export_recording(What(top / "1.a2a.db"), top / "frames.parquet", "parquet")
+            SessionUpload(ArchiveStore((top / "a2a").as_uri()), f"p{number}", recording, recording.sessions()[0]).put(
+                rest=True
+            )
+    export_recording(ExportOptions(top / "1.a2a.db"), top / "frames.parquet", "parquet")
     return top
 
 

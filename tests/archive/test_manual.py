@@ -6,13 +6,13 @@ from importlib.resources import files
 import pyarrow as pa
 import pytest
 
-from a2a_inspect.archive_cli import archive
-from a2a_proxy.archive.schema import FACTS, FRAMES, Column
+from a2a_inspect.cli.archive import archive
+from a2a_proxy.archive.schema import FACTS, FRAMES, ArchiveColumn
 
 PAGE = (files("a2a_proxy") / "manual" / "archive.md").read_text(encoding="utf-8")
 
 
-def kind(column: Column) -> str:
+def kind(column: ArchiveColumn) -> str:
     if pa.types.is_dictionary(column.type):
         return "string"
     if pa.types.is_timestamp(column.type):
@@ -24,7 +24,7 @@ def kind(column: Column) -> str:
 
 
 @pytest.mark.parametrize("columns", [FRAMES, FACTS])
-def test_every_column_stands_there_in_order(columns: tuple[Column, ...]) -> None:
+def test_every_column_stands_there_in_order(columns: tuple[ArchiveColumn, ...]) -> None:
     rows = "\n".join(f"| `{each.name}` | {kind(each)} | {each.meaning} |" for each in columns)
 
     assert f"|---|---|---|\n{rows}\n" in PAGE + "\n", f"the page should say:\n{rows}"

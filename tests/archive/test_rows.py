@@ -5,14 +5,14 @@ from pathlib import Path
 import duckdb
 from hypothesis import given, settings
 
-from a2a_proxy.archive.cells import trace_of
+from a2a_proxy.archive.cell_values import trace_of
+from a2a_proxy.archive.frame_context import FrameContext, call_cells
 from a2a_proxy.archive.rows import frames_table, read_frames, write_frames
-from a2a_proxy.archive.scenes import Scene, call_cells
 from a2a_proxy.archive.schema import FACTS, FRAMES
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.rows import FrameRow
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.rows import FrameRow
 from support_recording import frames
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -22,7 +22,7 @@ CALL = Exchange(id=1, connection=1, stream=1, binding=Binding.GRPC, started=5, t
 @settings(max_examples=25)
 @given(frames())
 def test_any_frame_comes_back_as_it_was(frame: Frame) -> None:
-    table = frames_table([(FrameRow(5, 1, frame), Scene("run", call_cells(CALL)))])
+    table = frames_table([(FrameRow(5, 1, frame), FrameContext("run", call_cells(CALL)))])
 
     assert list(read_frames(table)) == [("run", 5, frame)]
 
@@ -31,7 +31,9 @@ def test_a_frame_that_names_no_task_is_found_under_that_of_its_call() -> None:
     """The request that begins a task cannot name it."""
     frame = Frame(1, 1, 0, direction=0, kind=1, began=1, at=1, start=0, end=1)  # type: ignore[arg-type]
     [row] = (
-        frames_table([(FrameRow(5, 1, frame), Scene("run", call_cells(CALL)))]).select(["task_id", "named"]).to_pylist()
+        frames_table([(FrameRow(5, 1, frame), FrameContext("run", call_cells(CALL)))])
+        .select(["task_id", "named"])
+        .to_pylist()
     )
 
     assert row == {"task_id": "T", "named": None}

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.archive import place as place_module
 from a2a_proxy.archive import segment
-from a2a_proxy.archive.bring import bring
+from a2a_proxy.archive import store as place_module
 from a2a_proxy.archive.errors import ArchiveError
-from a2a_proxy.archive.find import Wanted, segments
-from a2a_proxy.archive.keep import Keeper
-from a2a_proxy.archive.place import Place
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.archive.restore import bring
+from a2a_proxy.archive.search import SegmentQuery, segments
+from a2a_proxy.archive.store import ArchiveStore
+from a2a_proxy.archive.upload import SessionUpload
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.reader import Recording
 from support_s3 import BUCKET, CUT, Bucket, s3_server
 
 RECORDING = Path(__file__).parents[2] / "recordings" / "demo.a2a.jsonl"
@@ -40,18 +40,18 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 
 def put(recording: Recording) -> int:
     [session] = recording.sessions()
-    return Keeper(Place(URL), "here", recording, session).put(rest=True)
+    return SessionUpload(ArchiveStore(URL), "here", recording, session).put(rest=True)
 
 
 def test_a_recording_goes_there_and_comes_back(bucket: Bucket, recording: Recording, tmp_path: Path) -> None:
     """Listings come in pages, and files in ranges."""
     put(recording)
-    place = Place(URL)
+    place = ArchiveStore(URL)
 
-    brought = bring(place, Wanted(since=1), "all", tmp_path / "back.a2a.db")
+    brought = bring(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
 
     assert brought.frames == sum(row.frame.exchange > 0 for row in recording.frames_after(0))
-    assert len(segments(place, Wanted())) == len(bucket.objects) // 3 == 2
+    assert len(segments(place, SegmentQuery())) == len(bucket.objects) // 3 == 2
 
 
 def test_who_died_between_two_objects_is_gone_on_from(bucket: Bucket, recording: Recording) -> None:

@@ -127,13 +127,13 @@ def _cost(recording: Path, made: Made, began: float, start_seconds: float, cpu: 
 
 def _trickle(journal: Path, recording: Path) -> None:
     """Each chunk that yields something is a commit."""
-    from a2a_proxy.capture.tail import JournalReader
+    from a2a_proxy.capture.journal_reader import JournalReader
     from a2a_proxy.model.finding import Finding
     from a2a_proxy.model.frame import Frame
     from a2a_proxy.model.observation import Observation
     from a2a_proxy.observer import Observer
-    from a2a_proxy.recording.rows import SessionFacts
-    from a2a_proxy.recording.writer import Writer
+    from a2a_proxy.recording.read.rows import SessionFacts
+    from a2a_proxy.recording.write.writer import Writer
     from a2a_proxy.redaction import Redactor
 
     observer, reader = Observer(Redactor(b"k" * 32)), JournalReader(journal)
@@ -154,12 +154,12 @@ def _trickle(journal: Path, recording: Path) -> None:
 
 def _burst(folder: Path, wake: int) -> None:
     """What a recorder process does, at equal priority and silent."""
-    from a2a_proxy.recorder.collector import spare_collector
+    from a2a_proxy.recorder.garbage_collection import spare_collector
     from a2a_proxy.recorder.process import record_session
-    from a2a_proxy.recorder.say import Speaker
+    from a2a_proxy.recorder.status_writer import StatusWriter
 
     spare_collector()
-    record_session(folder, wake, Speaker(-1))
+    record_session(folder, wake, StatusWriter(-1))
 
 
 def without_rules() -> None:

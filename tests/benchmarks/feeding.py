@@ -14,7 +14,7 @@ from pathlib import Path
 import cost
 from journals import STARTED, Made
 
-from a2a_proxy.capture.places import SessionFile, write_session
+from a2a_proxy.capture.file_layout import SessionFile, write_session
 
 _TICK = 0.01
 """Seconds between two writes, as of a relay that is not in a hurry."""

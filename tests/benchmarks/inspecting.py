@@ -15,7 +15,7 @@ from feeding import feeding
 from journals import Made
 from terminal import Terminal
 
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 
 HERE = Path(__file__).parent
 DOWN, PAGE_DOWN, HOME, END, ESCAPE = b"\x1b[B", b"\x1b[6~", b"\x1b[H", b"\x1b[F", b"\x1b"

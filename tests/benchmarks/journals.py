@@ -12,9 +12,9 @@ import msgspec
 from conversations import Step, grpc_connection, sse_connection, unary_connection
 from english import English
 
-from a2a_proxy.capture.journal import pack, segment_header, segment_path
-from a2a_proxy.capture.places import SessionFile, write_session
-from a2a_proxy.capture.segments import Limits
+from a2a_proxy.capture.file_layout import SessionFile, write_session
+from a2a_proxy.capture.journal_files import JournalLimits
+from a2a_proxy.capture.record_format import pack, segment_header, segment_path
 from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
 
 Record = tuple[ChunkKind, Direction, int, bytes, int]
@@ -115,7 +115,7 @@ class _Segments:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._limit = Limits().segment_bytes
+        self._limit = JournalLimits().segment_bytes
         self._number = self._size = 0
         self._pieces: list[bytes] = []
         self._next()

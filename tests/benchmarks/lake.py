@@ -31,17 +31,17 @@ import pyarrow.fs
 from processes import free_port
 
 from a2a_proxy.archive import segment
-from a2a_proxy.archive.bring import bring
-from a2a_proxy.archive.find import Wanted, segments
-from a2a_proxy.archive.keep import Keeper
-from a2a_proxy.archive.place import Place
+from a2a_proxy.archive.restore import bring
+from a2a_proxy.archive.search import SegmentQuery, segments
+from a2a_proxy.archive.store import ArchiveStore
+from a2a_proxy.archive.upload import SessionUpload
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import Task
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import SessionFacts
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import SessionFacts
+from a2a_proxy.recording.write.writer import Writer
 from support_cli import until
 from support_inspect import exchange
 from support_recording import event_frames
@@ -90,9 +90,9 @@ def _gap(at: int, call: int, seq: int, task: str) -> Finding:
 def put(path: str, number: str) -> None:
     """What a proxy's process does."""
     segment.ROWS = _ROTATED
-    place = Place(URL)
+    place = ArchiveStore(URL)
     with Recording(path) as recording:
-        Keeper(place, f"proxy-{number}", recording, recording.sessions()[0]).put(rest=True)
+        SessionUpload(place, f"proxy-{number}", recording, recording.sessions()[0]).put(rest=True)
     print(place.traffic.puts)
 
 
@@ -106,7 +106,7 @@ def objects() -> dict[str, tuple[int, str]]:
     """Every object with its size and its ETag."""
     import obstore
 
-    store = Place(URL)._store
+    store = ArchiveStore(URL)._store
     return {each["path"]: (each["size"], str(each["e_tag"])) for page in obstore.list(store) for each in page}
 
 
@@ -196,15 +196,17 @@ def fetched(folder: Path) -> None:
     with Recording(folder / "2.a2a.db") as recording:
         task = list(recording.tasks())[-7].task
     for name, since in (("of all time", 0), ("of the last hour", time.time_ns() - HOUR)):
-        place = Place(URL)
-        wanted = Wanted(since=since, idents=(("task", task.task_id),))
+        place = ArchiveStore(URL)
+        wanted = SegmentQuery(since=since, idents=(("task", task.task_id),))
         began = time.perf_counter()
         brought = bring(place, wanted, "it", folder / f"{since}.a2a.db")
         took = time.perf_counter() - began
         gets, got = place.traffic.gets, place.traffic.got
         print(f"a task {name}: {brought.frames} frames in {took:.2f} s, {gets} GETs, {got / 1e3:.0f} kB")
         assert brought.frames == _PER_CALL
-    print(f"  of {len(segments(Place(URL), Wanted()))} segments it may be in {len(segments(Place(URL), wanted))}")
+    print(
+        f"  of {len(segments(ArchiveStore(URL), SegmentQuery()))} segments it may be in {len(segments(ArchiveStore(URL), wanted))}"
+    )
 
 
 class _Moto:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.recording.query.sql import Rows
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 
 PAGE = 100
 """Rows of a screen."""

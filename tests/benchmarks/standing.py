@@ -17,10 +17,10 @@ import load
 from processes import child, end, free_port, memory_mib, start, wait_listening, wait_said
 from proxies import proxy_command
 
-from a2a_proxy.capture.journal import segment_numbers, segment_path
-from a2a_proxy.follower.brake import processor_seconds
-from a2a_proxy.follower.ledger import Ledger
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.capture.record_format import segment_numbers, segment_path
+from a2a_proxy.follower.checkpoint import CheckpointFile
+from a2a_proxy.follower.throttle import processor_seconds
+from a2a_proxy.recording.read.reader import Recording
 
 _PATIENCE = 300.0
 """Seconds in which an export is loaded and a proxy ends, on the busiest machine."""
@@ -93,7 +93,7 @@ class Standing:
         if self._export:
             [path] = (self._state / "otlp").glob("*.ledger")
             opened: BinaryIO = self._stack.enter_context(path.open("rb"))
-            self._ledger = Ledger(opened.fileno())
+            self._ledger = CheckpointFile(opened.fileno())
             _until(lambda: self._ledger.load().file is not None)
 
     def rest(self) -> None:

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 from textual.drivers.linux_driver import LinuxDriver
 
 from a2a_inspect import app
-from a2a_inspect.screen.lazy_list import LazyList
+from a2a_inspect.widgets.lazy_list import LazyList
 
 _LOOK = 0.005
 _WORTH = 0.02

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.capture import segments, writer
-from a2a_proxy.capture.append import Journal
-from a2a_proxy.capture.journal import segment_numbers, segment_path
-from a2a_proxy.capture.segments import Limits
+from a2a_proxy.capture import journal_files, journal_writer
+from a2a_proxy.capture.journal import Journal
+from a2a_proxy.capture.journal_files import JournalLimits
+from a2a_proxy.capture.record_format import segment_numbers, segment_path
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from support_journal import Disk, Turns, lost, payload, read_all
 
@@ -27,7 +27,7 @@ OPEN, DATA, OURS, LOST, EOF, CLOSED, END = (
     ChunkKind.END,
 )
 A, B = Direction
-ROOMY = Limits(keep_free=0)
+ROOMY = JournalLimits(keep_free=0)
 
 
 def wait_for_writer(journal: Journal) -> None:
@@ -84,7 +84,7 @@ def test_records_are_handed_over_by_time_or_size(tmp_path: Path) -> None:
 
 def test_segments_rotate_by_size(tmp_path: Path) -> None:
     """A full segment ends, and the records go on in the next."""
-    journal = Journal(tmp_path, Turns(), Limits(segment_bytes=10_000, keep_free=0))
+    journal = Journal(tmp_path, Turns(), JournalLimits(segment_bytes=10_000, keep_free=0))
     for number in range(50):
         journal.append(DATA, A, 1, number, b"x" * 1000)
         journal.flush()
@@ -96,7 +96,7 @@ def test_segments_rotate_by_size(tmp_path: Path) -> None:
 
 def test_segments_rotate_by_time_though_nothing_comes(tmp_path: Path) -> None:
     """Octets do not stay in the current segment for ever: an idle one is ended too, an empty one is not."""
-    journal = Journal(tmp_path, Turns(), Limits(segment_seconds=0.05, keep_free=0))
+    journal = Journal(tmp_path, Turns(), JournalLimits(segment_seconds=0.05, keep_free=0))
     journal.append(DATA, A, 1, 1, b"x")
     journal.flush()
     deadline = time.monotonic() + 60
@@ -143,7 +143,7 @@ def story(journal: Journal, connection: int, at: int, parts: int = 5) -> None:
 def test_a_full_queue_is_counted(tmp_path: Path) -> None:
     """What does not fit into the queue is lost and told; the connection is opaque from there, a new one is not."""
     disk = Disk()
-    journal = Journal(tmp_path, turns := Turns(), Limits(queue_bytes=2000, keep_free=0), write=disk)
+    journal = Journal(tmp_path, turns := Turns(), JournalLimits(queue_bytes=2000, keep_free=0), write=disk)
     disk.open.clear()
     story(journal, 1, 1)
     journal.flush()
@@ -205,11 +205,13 @@ def test_a_full_disk_is_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_the_books_balance(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However the disk fails and comes back: appended = read + lost, and no octet follows a hole."""
-    monkeypatch.setattr(segments, "SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(writer, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(journal_files, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(journal_writer, "SHORTEST_PAUSE", 0.01)
     draw = random.Random(seed)
     disk = Disk()
-    limits = Limits(segment_bytes=draw.choice([2000, 10**6]), queue_bytes=draw.choice([1000, 10**6]), keep_free=0)
+    limits = JournalLimits(
+        segment_bytes=draw.choice([2000, 10**6]), queue_bytes=draw.choice([1000, 10**6]), keep_free=0
+    )
     journal = Journal(tmp_path, Turns(), limits, write=disk)
     connection = 0
     for turn in range(60):
@@ -248,7 +250,7 @@ def test_the_books_balance(tmp_path: Path, seed: int, monkeypatch: pytest.Monkey
 
 def test_the_journal_has_a_cap(tmp_path: Path) -> None:
     """At the cap capture stops and is counted; when the reader has deleted segments, new connections are captured."""
-    journal = Journal(tmp_path, Turns(), Limits(max_bytes=20_000, keep_free=0))
+    journal = Journal(tmp_path, Turns(), JournalLimits(max_bytes=20_000, keep_free=0))
     for connection in range(1, 31):
         journal.append(OPEN, A, connection, connection, b"{}")
         journal.append(DATA, A, connection, connection, b"x" * 1000)
@@ -273,7 +275,7 @@ def test_the_journal_has_a_cap(tmp_path: Path) -> None:
 
 def test_the_disk_is_not_filled(tmp_path: Path) -> None:
     """Nothing is written where less would stay free than shall."""
-    journal = Journal(tmp_path, Turns(), Limits(keep_free=1 << 60))
+    journal = Journal(tmp_path, Turns(), JournalLimits(keep_free=1 << 60))
     story(journal, 1, 1)
     assert journal.close(2)
     assert journal.stats().lost == journal.stats().appended == 1500
@@ -285,11 +287,11 @@ def test_a_file_size_limit_costs_nothing(tmp_path: Path) -> None:
     script = f"""
 import resource
 from pathlib import Path
-from a2a_proxy.capture.append import Journal
-from a2a_proxy.capture.segments import Limits
+from a2a_proxy.capture.journal import Journal
+from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.model.chunk import ChunkKind, Direction
 resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
-journal = Journal(Path({str(tmp_path)!r}), lambda *_: None, Limits(keep_free=0))
+journal = Journal(Path({str(tmp_path)!r}), lambda *_: None, JournalLimits(keep_free=0))
 for number in range(40):
     journal.append(ChunkKind.DATA, Direction.TO_AGENT, 1, number, b"x" * 900)
     journal.flush()
@@ -354,7 +356,7 @@ def test_the_reason_of_a_loss_outlives_the_next_write(tmp_path: Path, number: in
 def test_a_queue_that_is_full_is_a_slow_disk(tmp_path: Path) -> None:
     """There is room, but it is not reached in time."""
     disk = Disk()
-    journal = Journal(tmp_path / "j", Turns(), Limits(keep_free=0, queue_bytes=100_000), write=disk)
+    journal = Journal(tmp_path / "j", Turns(), JournalLimits(keep_free=0, queue_bytes=100_000), write=disk)
     disk.open.clear()
     for at in range(4):
         journal.append(DATA, A, 1, at, bytes(60_000))

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.capture import gap as gap_module
-from a2a_proxy.capture.gap import Gap
-from a2a_proxy.capture.journal import pack, scan
+from a2a_proxy.capture import loss as gap_module
+from a2a_proxy.capture.loss import LossBuffer
+from a2a_proxy.capture.record_format import pack, scan
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from support_journal import lost, payload
 
@@ -19,18 +19,18 @@ OPEN, DATA, OURS, LOST, EOF, CLOSED = (
 A, B = Direction
 
 
-def add(gap: Gap, *records: tuple[ChunkKind, Direction, int, bytes]) -> None:
+def add(gap: LossBuffer, *records: tuple[ChunkKind, Direction, int, bytes]) -> None:
     for kind, direction, connection, data in records:
         gap.add(list(pack(kind, direction, connection, 5, data)))
 
 
-def taken(gap: Gap) -> list[Chunk]:
+def taken(gap: LossBuffer) -> list[Chunk]:
     return scan(b"".join(gap.take())).chunks
 
 
 def test_the_story_is_kept_and_payload_counted() -> None:
     """Each direction that lost octets has one LOST, at the place of the first."""
-    gap = Gap()
+    gap = LossBuffer()
     add(gap, (OPEN, A, 1, b"{}"), (DATA, A, 1, b"abc"), (DATA, B, 1, b"de"), (DATA, A, 1, b"f"))
     add(gap, (OURS, B, 1, b"gh"), (EOF, A, 1, b""), (CLOSED, A, 1, b""))
     chunks = taken(gap)
@@ -48,7 +48,7 @@ def test_the_story_is_kept_and_payload_counted() -> None:
 
 def test_a_lost_record_that_is_lost_again_adds_up() -> None:
     """LOST records that could not be written either are merged, and not counted twice."""
-    gap = Gap()
+    gap = LossBuffer()
     add(gap, (DATA, A, 1, b"abc"))
     again = gap.take()
     gap.add(again)
@@ -59,7 +59,7 @@ def test_a_lost_record_that_is_lost_again_adds_up() -> None:
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Connections that open when too much is kept already are only counted; those that are known still close."""
     monkeypatch.setattr(gap_module, "MAX_ENTRIES", 3)
-    gap = Gap()
+    gap = LossBuffer()
     for number in range(1, 4):
         add(gap, (OPEN, A, number, b"{}"))
     for number in range(4, 100):

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.capture.journal import RECORD, SEGMENT, pack, previous_end, scan, segment_header, unpack_head
+from a2a_proxy.capture.record_format import RECORD, SEGMENT, pack, previous_end, scan, segment_header, unpack_head
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 
 CHUNKS = st.lists(

@@ -7,45 +7,45 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.capture import places
-from a2a_proxy.capture.places import SessionFile
+from a2a_proxy.capture import file_layout
+from a2a_proxy.capture.file_layout import SessionFile
 
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(places.STATE_VARIABLE, str(tmp_path / "state"))
+    monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path / "state"))
     return tmp_path / "state"
 
 
 def test_folders_are_private(state: Path) -> None:
     """The variable names the state directory; what is made in it is for the user only."""
-    assert places.state_dir() == state
-    for folder in (places.state_dir(), places.journals_dir(), places.recordings_dir()):
+    assert file_layout.state_dir() == state
+    for folder in (file_layout.state_dir(), file_layout.journals_dir(), file_layout.recordings_dir()):
         assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_without_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The platform's directory is used."""
-    monkeypatch.delenv(places.STATE_VARIABLE)
+    monkeypatch.delenv(file_layout.STATE_VARIABLE)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert tmp_path in places.state_dir().parents
+    assert tmp_path in file_layout.state_dir().parents
 
 
 def test_the_key_is_made_once(state: Path) -> None:
     """The key is 32 random octets, private, and stays."""
-    key = places.redaction_key()
+    key = file_layout.redaction_key()
     assert len(key) == 32
-    assert places.redaction_key() == key
+    assert file_layout.redaction_key() == key
     assert (state / "redaction.key").stat().st_mode & 0o777 == 0o600
     assert [path.name for path in state.iterdir()] == ["redaction.key"]
 
 
 def test_many_processes_get_one_key(state: Path) -> None:
     """Processes that start at once agree."""
-    code = "from a2a_proxy.capture import places; print(places.redaction_key().hex())"
+    code = "from a2a_proxy.capture import file_layout; print(file_layout.redaction_key().hex())"
     command = [sys.executable, "-c", code]
-    environment = {**os.environ, places.STATE_VARIABLE: str(state)}
+    environment = {**os.environ, file_layout.STATE_VARIABLE: str(state)}
     running = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(8)]
     keys = {process.communicate(timeout=120)[0].strip() for process in running}
     assert len(keys) == 1
@@ -54,22 +54,22 @@ def test_many_processes_get_one_key(state: Path) -> None:
 
 def test_a_broken_key_is_not_replaced(state: Path) -> None:
     """A key file of another size is an error: labels made with a new one would not match."""
-    places.state_dir()
+    file_layout.state_dir()
     (state / "redaction.key").write_bytes(b"short")
     with pytest.raises(ValueError, match=r"redaction\.key"):
-        places.redaction_key()
+        file_layout.redaction_key()
 
 
 def test_leftovers_are_what_nobody_holds() -> None:
     """A journal belongs to its relay until that lets go, or dies; then it is left over, oldest first."""
-    later = places.new_journal(SessionFile("/tmp/b.db", os.getpid(), 2_000_000_000))
-    first = places.new_journal(SessionFile("/tmp/a.db", os.getpid(), 1_000_000_000))
-    assert places.is_held(first.path)
+    later = file_layout.new_journal(SessionFile("/tmp/b.db", os.getpid(), 2_000_000_000))
+    first = file_layout.new_journal(SessionFile("/tmp/a.db", os.getpid(), 1_000_000_000))
+    assert file_layout.is_held(first.path)
     assert first.path.stat().st_mode & 0o777 == 0o700
-    assert places.leftovers() == []
+    assert file_layout.leftovers() == []
     later.release()
     first.release()
-    found = places.leftovers()
+    found = file_layout.leftovers()
     assert [leftover.session.recording for leftover in found] == ["/tmp/a.db", "/tmp/b.db"]
     assert found[0].path == first.path
 
@@ -78,54 +78,54 @@ def test_a_killed_relay_leaves_its_journal() -> None:
     """The hold ends with the process, however that ends."""
     script = (
         "import os, signal;"
-        "from a2a_proxy.capture.places import SessionFile, new_journal;"
+        "from a2a_proxy.capture.file_layout import SessionFile, new_journal;"
         "folder = new_journal(SessionFile('/tmp/a.db', os.getpid(), 1));"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     subprocess.run([sys.executable, "-c", script], check=False, timeout=120)
-    (leftover,) = places.leftovers()
+    (leftover,) = file_layout.leftovers()
     assert leftover.session.recording == "/tmp/a.db"
 
 
 def test_foreign_folders_are_left_alone() -> None:
     """A folder without a readable `session.json` is no journal."""
-    (places.journals_dir() / "x").mkdir()
-    (places.journals_dir() / "y").mkdir()
-    (places.journals_dir() / "y" / "session.json").write_text("{")
-    (places.journals_dir() / "file").write_text("")
-    assert places.leftovers() == []
+    (file_layout.journals_dir() / "x").mkdir()
+    (file_layout.journals_dir() / "y").mkdir()
+    (file_layout.journals_dir() / "y" / "session.json").write_text("{")
+    (file_layout.journals_dir() / "file").write_text("")
+    assert file_layout.leftovers() == []
 
 
 def test_a_journal_whose_recorder_still_works_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The recorder finishes it by itself; only where both are dead somebody else has to."""
-    monkeypatch.setenv(places.STATE_VARIABLE, str(tmp_path))
-    folder = places.new_journal(places.SessionFile("r.db", 1, 1))
+    monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
+    folder = file_layout.new_journal(file_layout.SessionFile("r.db", 1, 1))
     folder.release()
-    lock = places.lock_recorder(folder.path)
+    lock = file_layout.lock_recorder(folder.path)
     assert lock is not None
-    assert places.leftovers() == []
-    assert places.lock_recorder(folder.path) is None
+    assert file_layout.leftovers() == []
+    assert file_layout.lock_recorder(folder.path) is None
     os.close(lock)
-    assert [left.path for left in places.leftovers()] == [folder.path]
+    assert [left.path for left in file_layout.leftovers()] == [folder.path]
 
 
 def test_a_journal_that_is_being_deleted_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path))
-    folder = places.new_journal(places.SessionFile("r.db", 1, 1))
+    folder = file_layout.new_journal(file_layout.SessionFile("r.db", 1, 1))
     folder.release()
-    (found,) = places.leftovers()
-    meanwhile: list[list[places.Leftover]] = []
-    monkeypatch.setattr(places.shutil, "rmtree", lambda *_, **__: meanwhile.append(places.leftovers()))
-    places.delete_journal(found.path)
+    (found,) = file_layout.leftovers()
+    meanwhile: list[list[file_layout.Leftover]] = []
+    monkeypatch.setattr(file_layout.shutil, "rmtree", lambda *_, **__: meanwhile.append(file_layout.leftovers()))
+    file_layout.delete_journal(found.path)
     assert meanwhile == [[]]
 
 
 def test_a_copy_of_the_lock_holds_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A recorder that inherited it: the relay may go."""
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path))
-    folder = places.new_journal(places.SessionFile("r.db", 1, 1))
+    folder = file_layout.new_journal(file_layout.SessionFile("r.db", 1, 1))
     copy = os.dup(folder.lock)
     folder.release()
-    assert places.leftovers() == []
+    assert file_layout.leftovers() == []
     os.close(copy)
-    assert len(places.leftovers()) == 1
+    assert len(file_layout.leftovers()) == 1

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.capture.journal import segment_numbers
-from a2a_proxy.capture.segments import LONGEST_PAUSE, SHORTEST_PAUSE, Limits, Segments
+from a2a_proxy.capture.journal_files import LONGEST_PAUSE, SHORTEST_PAUSE, JournalFiles, JournalLimits
+from a2a_proxy.capture.record_format import segment_numbers
 from support_journal import Disk
 
 
 def test_a_segment_that_cannot_end_is_not_tried_for_ever(tmp_path: Path) -> None:
     """On a full disk an idle segment is due, but tried after longer and longer pauses only; with room again it ends."""
     disk, now = Disk(), 100.0
-    segments = Segments(tmp_path, Limits(segment_seconds=60, keep_free=0), write=disk, now=lambda: now)
+    segments = JournalFiles(tmp_path, JournalLimits(segment_seconds=60, keep_free=0), write=disk, now=lambda: now)
     assert segments.patience is None
     assert segments.write([b"head", b"data", b"tail"]) == 3
     assert segments.patience == 60
@@ -46,7 +46,7 @@ def test_a_disk_that_does_not_say_how_full_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: OSError, reason: str
 ) -> None:
     """Nothing is written to it, and why is known; once it says so again, writing goes on."""
-    segments = Segments(tmp_path, Limits(), now=lambda: 100.0)
+    segments = JournalFiles(tmp_path, JournalLimits(), now=lambda: 100.0)
 
     def failing(_: object) -> os.statvfs_result:
         raise wrong
@@ -61,7 +61,7 @@ def test_a_disk_that_does_not_say_how_full_it_is(
 
 
 def test_a_deleted_folder_is_made_again(tmp_path: Path) -> None:
-    segments = Segments(tmp_path / "j", Limits())
+    segments = JournalFiles(tmp_path / "j", JournalLimits())
     shutil.rmtree(tmp_path / "j")
     assert segments.write([b"head", b"data", b"tail"]) == 3
     assert (tmp_path / "j").stat().st_mode & 0o777 == 0o700

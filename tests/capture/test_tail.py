@@ -6,11 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from a2a_proxy.capture.append import Journal
-from a2a_proxy.capture.gap import Lost
-from a2a_proxy.capture.journal import SEGMENT, segment_numbers, segment_path
-from a2a_proxy.capture.segments import Limits
-from a2a_proxy.capture.tail import JournalReader
+from a2a_proxy.capture.journal import Journal
+from a2a_proxy.capture.journal_files import JournalLimits
+from a2a_proxy.capture.journal_reader import JournalReader
+from a2a_proxy.capture.loss import LossRecord
+from a2a_proxy.capture.record_format import SEGMENT, segment_numbers, segment_path
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from support_journal import Turns, read_all
 
@@ -18,7 +18,7 @@ A = Direction.TO_AGENT
 
 
 def written(folder: Path, count: int = 40, size: int = 100, segment_bytes: int = 1000) -> list[Chunk]:
-    journal = Journal(folder, Turns(), Limits(segment_bytes=segment_bytes, keep_free=0))
+    journal = Journal(folder, Turns(), JournalLimits(segment_bytes=segment_bytes, keep_free=0))
     chunks = [Chunk(1, ChunkKind.DATA, A, at, bytes((at % 251,)) * size) for at in range(count)]
     for chunk in chunks:
         journal.append(chunk.kind, chunk.direction, chunk.connection, chunk.at, chunk.data)
@@ -54,7 +54,7 @@ def test_a_position_is_enough_to_go_on(tmp_path: Path) -> None:
 
 def test_following_a_live_writer(tmp_path: Path) -> None:
     """A reader that runs while records are written, rotated and deleted sees each once, in order."""
-    journal = Journal(tmp_path, Turns(), Limits(segment_bytes=50_000, keep_free=0))
+    journal = Journal(tmp_path, Turns(), JournalLimits(segment_bytes=50_000, keep_free=0))
     count = 20_000
 
     def write() -> None:
@@ -82,7 +82,7 @@ def test_following_a_live_writer(tmp_path: Path) -> None:
 
 def damages(chunks: list[Chunk]) -> list[str]:
     return [
-        msgspec.json.decode(chunk.data, type=Lost).damage
+        msgspec.json.decode(chunk.data, type=LossRecord).damage
         for chunk in chunks
         if chunk.kind is ChunkKind.LOST and chunk.connection == 0
     ]

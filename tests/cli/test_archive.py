@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.archive.find import Wanted, segments
-from a2a_proxy.archive.place import Place
-from a2a_proxy.capture.places import STATE_VARIABLE
-from a2a_proxy.cli.archive import Archive, archive_config, archive_keeper, archived
+from a2a_proxy.archive.search import SegmentQuery, segments
+from a2a_proxy.archive.store import ArchiveStore
+from a2a_proxy.capture.file_layout import STATE_VARIABLE
+from a2a_proxy.cli.archive import ArchiveConfig, archive_config, archive_keeper, archived
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.follower.keeper import Report
+from a2a_proxy.follower.keeper import HookReport
 from support_inspect import sample
 from support_recording import facts
 
@@ -27,7 +27,7 @@ def test_a_process_of_its_own_archives_the_session(tmp_path: Path, monkeypatch: 
     report = keeper.finish()
 
     assert (report.outcome, report.calls, told) == ("done", 1, [])
-    assert [each.cut.proxy for each in segments(Place(archive.url), Wanted())] == ["here"]
+    assert [each.cut.proxy for each in segments(ArchiveStore(archive.url), SegmentQuery())] == ["here"]
 
 
 def test_nothing_was_asked_for() -> None:
@@ -51,8 +51,8 @@ def test_what_cannot_be_used_is_told_before_anything_starts(url: str, name: str,
 
 
 def test_what_is_not_there_yet_is_counted_with_the_command_that_puts_it() -> None:
-    archive = Archive("s3://b/p", 300.0, "here")
-    report = Report(name="archive", outcome="slow", calls=2, errors=1, frame=5, log="")
+    archive = ArchiveConfig("s3://b/p", 300.0, "here")
+    report = HookReport(name="archive", outcome="slow", calls=2, errors=1, frame=5, log="")
 
     assert archived(archive, "r.a2a.db", report, 0) == ("archive s3://b/p: 2 segments", "")
     assert archived(archive, "r.a2a.db", report, 1234) == (

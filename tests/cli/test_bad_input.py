@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.schema import SCHEMA_VERSION
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.store.schema import SCHEMA_VERSION
+from a2a_proxy.recording.write.writer import Writer
 from support_cli import SECONDS, Ran, environment, program, run
 from support_recording import facts
 from support_relay import UNKNOWN

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.capture import places
-from a2a_proxy.capture.places import JournalFolder, SessionFile
-from a2a_proxy.cli import beside
-from a2a_proxy.cli.beside import Work, keep
+from a2a_proxy.capture import file_layout
+from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
+from a2a_proxy.cli import stdio_followers
 from a2a_proxy.cli.console import TextConsole
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.follower_options import FollowerOptions
 from a2a_proxy.cli.stdio import stdio_config
-from a2a_proxy.cli.wanted import Wanted
+from a2a_proxy.cli.stdio_followers import FollowersJob, keep
 from support_cli import SECONDS, until
 from support_inspect import changes, exchange, request, writer
 from support_otlp import http_backend
@@ -47,19 +47,19 @@ class Follower:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JournalFolder:
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(beside, "_LOOK_EVERY", 0.01)
-    return places.new_journal(SessionFile(recording=str(tmp_path / "r.a2a.db"), pid=1, started=STARTED))
+    monkeypatch.setattr(stdio_followers, "_LOOK_EVERY", 0.01)
+    return file_layout.new_journal(SessionFile(recording=str(tmp_path / "r.a2a.db"), pid=1, started=STARTED))
 
 
-def work(tmp_path: Path, folder: JournalFolder) -> Work:
-    return Work(str(tmp_path / "r.a2a.db"), facts(1).uuid, str(folder.path), (), None, None)
+def work(tmp_path: Path, folder: JournalFolder) -> FollowersJob:
+    return FollowersJob(str(tmp_path / "r.a2a.db"), facts(1).uuid, str(folder.path), (), None, None)
 
 
 def test_it_begins_with_the_recording_and_ends_after_it(
     tmp_path: Path, folder: JournalFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
-    monkeypatch.setattr(beside, "followed", lambda *_: [Follower(seen)])
+    monkeypatch.setattr(stdio_followers, "followed", lambda *_: [Follower(seen)])
     log = (tmp_path / "log").open("w")
     console = TextConsole(None, log, quiet=True)
     thread = threading.Thread(target=keep, args=(work(tmp_path, folder), console))
@@ -88,7 +88,7 @@ def test_a_recorder_that_is_gone_is_not_waited_for(
     tmp_path: Path, folder: JournalFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
-    monkeypatch.setattr(beside, "followed", lambda *_: [Follower(seen)])
+    monkeypatch.setattr(stdio_followers, "followed", lambda *_: [Follower(seen)])
     made = writer(tmp_path / "r.a2a.db")
     made.write([request(1)], changes=changes(exchange(1)))
     folder.release()
@@ -98,7 +98,7 @@ def test_a_recorder_that_is_gone_is_not_waited_for(
 
 def test_its_options_are_checked_before_the_agent_starts() -> None:
     plain = {"command": ("agent",), "record": None, "keep_secrets": False, "journal_max": "4GiB", "fail_on": "never"}
-    assert stdio_config(**plain).wanted == Wanted()  # type: ignore[arg-type]
+    assert stdio_config(**plain).wanted == FollowerOptions()  # type: ignore[arg-type]
     with pytest.raises(UserError, match="no OTLP endpoint"):
         stdio_config(**plain, otlp="ftp://x")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="means nothing without --archive"):

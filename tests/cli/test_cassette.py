@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.cli import cli
+from a2a_inspect.cli.main import cli
 from a2a_proxy.cli.main import run_cli
-from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.replay.load import load
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.cli.circles import refuse_circles
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.self_loops import refuse_circles
 from a2a_proxy.relay.route import Listen, Route, Upstream
 
 

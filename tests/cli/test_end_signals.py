@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 from support_cli import SECONDS, Agent, Proxy, call, environment, program, until
 from support_process import state_of
 

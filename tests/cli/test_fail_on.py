@@ -14,8 +14,8 @@ import pytest
 
 from a2a_proxy.cli.console import finding_object
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.rules.define.catalogue import rules
 from support_cli import SECONDS, Agent, Proxy, call, run, until
 
 Start = Callable[..., Proxy]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 from support_cli import SECONDS, Agent, Proxy, call, environment, program, run, until
 
 Start = Callable[..., Proxy]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.cli import generations, text
 from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.task import Missed, Support, Task
+from a2a_proxy.model.task import MissedGenerations, Support, Task
+from a2a_proxy.present import generations, text
 
 SECOND = 1_000_000_000
 
@@ -15,7 +15,7 @@ def named(number: int) -> str:
     return {7: "GetTask"}.get(number, "")
 
 
-def task(*seen: tuple[int, int], missed: tuple[Missed, ...] = (), support: Support = Support.YES) -> Task:
+def task(*seen: tuple[int, int], missed: tuple[MissedGenerations, ...] = (), support: Support = Support.YES) -> Task:
     return Task("agent", "t1", generation=seen[-1][1] if seen else 0, seen=seen, missed=missed, support=support)
 
 
@@ -27,23 +27,23 @@ def task(*seen: tuple[int, int], missed: tuple[Missed, ...] = (), support: Suppo
         (task((1, 9)), "generations 1-9"),
         (task((5, 5)), "generations 5"),
         (
-            task((1, 3), (5, 9), missed=(Missed(4, 4, 1, 1, 2, 7, 6),)),
+            task((1, 3), (5, 9), missed=(MissedGenerations(4, 4, 1, 1, 2, 7, 6),)),
             "generations 1-3 5-9, 4 missed on #1, healed by #7 GetTask at 6",
         ),
         (
-            task((1, 3), (6, 9), missed=(Missed(4, 5, 1, 1, 2, 8, 6),)),
+            task((1, 3), (6, 9), missed=(MissedGenerations(4, 5, 1, 1, 2, 8, 6),)),
             "generations 1-3 6-9, 4-5 missed on #1, healed by #8 at 6",
         ),
         (
-            task((1, 5), missed=(Missed(4, 4, 1, 1, 2, 1, 4),)),
+            task((1, 5), missed=(MissedGenerations(4, 4, 1, 1, 2, 1, 4),)),
             "generations 1-5, 4 missed on #1, healed on the same stream at 4",
         ),
         (
-            task((1, 5), missed=(Missed(4, 4, 1, 2, 2, 0, 4),)),
+            task((1, 5), missed=(MissedGenerations(4, 4, 1, 2, 2, 0, 4),)),
             "generations 1-5, 4 missed on #2, came on another stream",
         ),
         (
-            task((1, 3), (9, 9), missed=(Missed(5, 6, 1, 1),)),
+            task((1, 3), (9, 9), missed=(MissedGenerations(5, 6, 1, 1),)),
             "generations 1-3 9, 4 not seen, 7-8 not seen, 5-6 missed on #1",
         ),
         (task((1, 3), support=Support.NO), "generations 1-3, one number on two events: clients must do without"),
@@ -56,7 +56,7 @@ def test_the_line_of_a_task(made: Task, written: str) -> None:
 def test_a_line_stays_short() -> None:
     """However much an agent leaves out."""
     seen = tuple((number, number) for number in range(1, 101, 2))
-    missed = tuple(Missed(number, number, 1, 1) for number in range(2, 100, 2))
+    missed = tuple(MissedGenerations(number, number, 1, 1) for number in range(2, 100, 2))
     written = generations.line(task(*seen, missed=missed), named)
     assert written.startswith("generations … 85 87")
     assert written.endswith("98 missed on #1, 41 more gaps before")
@@ -100,7 +100,7 @@ def test_for_programs_a_poll_is_as_live_as_any_open_call() -> None:
 
 def test_as_json() -> None:
     assert generations.facts(task(support=Support.UNKNOWN)) is None
-    assert generations.facts(task((1, 3), (5, 6), missed=(Missed(4, 4, SECOND, 1, 2 * SECOND, 7, 6),))) == {
+    assert generations.facts(task((1, 3), (5, 6), missed=(MissedGenerations(4, 4, SECOND, 1, 2 * SECOND, 7, 6),))) == {
         "support": "yes",
         "seen": [[1, 3], [5, 6]],
         "missed": [

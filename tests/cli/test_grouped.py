@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from a2a_inspect.cli import cli as inspect
+from a2a_inspect.cli.main import cli as inspect
 from a2a_proxy.cli.main import cli as proxy
 
 

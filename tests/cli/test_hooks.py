@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 from support_cli import Agent, Proxy, call, run, until, until_dead
 from support_hooks import install, methods, noted, write_hooks
 

@@ -10,24 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.commands.otlp import Options, export_otlp
+from a2a_inspect.commands.otlp import OtlpExportOptions, export_otlp
 from a2a_proxy.cli.config import proxy_config
 from a2a_proxy.cli.console import make_console
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.followers import followed
 from a2a_proxy.cli.otlp import OtlpFollowed, otlp_settings, summed_up
-from a2a_proxy.follower.buckets import CALLS
+from a2a_proxy.follower.checkpoint import CheckpointFile
 from a2a_proxy.follower.entry import Job
-from a2a_proxy.follower.keeper import Report
-from a2a_proxy.follower.ledger import Ledger
-from a2a_proxy.follower.log import Log
-from a2a_proxy.follower.process import Aim
+from a2a_proxy.follower.histogram_buckets import CALLS
+from a2a_proxy.follower.hook_log import HookLog
+from a2a_proxy.follower.keeper import HookReport
+from a2a_proxy.follower.process import FollowTarget
 from a2a_proxy.follower.status import Status
 from a2a_proxy.telemetry.__main__ import follow
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.keeper import ledger_path
 from a2a_proxy.telemetry.settings import encode
-from a2a_proxy.telemetry.shape import PLAIN, Shape
+from a2a_proxy.telemetry.span_options import PLAIN, SpanOptions
 from a2a_proxy.telemetry.unsent import send_unsent
 from support_cli import Agent, Proxy, call, run, until
 from support_inspect import sample
@@ -81,14 +81,14 @@ def test_the_summary_says_what_is_missing_and_how_to_send_it(tmp_path: Path) -> 
     settings = otlp_settings("http://c:4318", "", PLAIN, frames=False)
 
     def told(sent: int, refused: int) -> tuple[str, str, bool]:
-        report = Report(name="otlp", outcome="slow", calls=sent, errors=refused, frame=0, log="")
+        report = HookReport(name="otlp", outcome="slow", calls=sent, errors=refused, frame=0, log="")
         return summed_up(settings, report, str(path), facts(1).uuid)
 
     again = f"send them with: a2a-inspect export otlp {path} --endpoint http://c:4318 --protocol http/protobuf"
     assert told(3, 0) == ("OTLP: 3 calls sent to c:4318", "", False)
     assert told(1, 0) == ("OTLP: 1 call sent to c:4318, 2 not sent", f"{again} --unsent", True)
     secret = otlp_settings("http://me:pw@c:4318", "", PLAIN, frames=False)
-    report = Report(name="otlp", outcome="slow", calls=0, errors=0, frame=0, log="")
+    report = HookReport(name="otlp", outcome="slow", calls=0, errors=0, frame=0, log="")
     assert "pw" not in " ".join(map(str, summed_up(secret, report, str(path), facts(1).uuid)))
     assert told(1, 2) == ("OTLP: 1 call sent to c:4318, 2 given up", again, True)
 
@@ -98,8 +98,10 @@ def test_its_process_sends_all_there_is_and_metrics(tmp_path: Path, monkeypatch:
     said: list[Status] = []
     before = signal.getsignal(signal.SIGTERM)
     with http_backend() as received, tempfile.TemporaryFile(buffering=0) as file:
-        settings = otlp_settings(received.endpoint, "", Shape("server"), frames=True)
-        job = Job(encode(settings).decode(), Aim(str(path)), Ledger(file.fileno()), Log(2), said.append)
+        settings = otlp_settings(received.endpoint, "", SpanOptions("server"), frames=True)
+        job = Job(
+            encode(settings).decode(), FollowTarget(str(path)), CheckpointFile(file.fileno()), HookLog(2), said.append
+        )
         try:
             assert follow(job) is None
         finally:
@@ -133,7 +135,7 @@ def test_what_is_left_is_sent_once(
     path = sample(tmp_path / "r.a2a.db")
     ledger_path(facts(1).uuid).touch()
     with http_backend() as received:
-        options = Options(recording=path, endpoint=received.endpoint, unsent=True)
+        options = OtlpExportOptions(recording=path, endpoint=received.endpoint, unsent=True)
         received.answers = [503] * 100
         with pytest.raises(UserError, match="takes nothing"):
             export_otlp(options)
@@ -145,7 +147,7 @@ def test_what_is_left_is_sent_once(
     address = received.endpoint.removeprefix("http://")
     assert capfd.readouterr().err == f"3 calls sent to {address}\n0 calls sent to {address}\n"
     with pytest.raises(UserError, match="goes with"):
-        export_otlp(Options(recording=path, endpoint="c", where="err", unsent=True))
+        export_otlp(OtlpExportOptions(recording=path, endpoint="c", where="err", unsent=True))
 
 
 def test_what_a_proxy_is_sending_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,4 +175,4 @@ def test_what_the_environment_turns_off_is_said_and_left_out(
         "a2a-proxy: hint: unset it, or leave out --otlp",
     ]
     with pytest.raises(UserError, match="nothing would be sent"):
-        export_otlp(Options(recording=sample(tmp_path / "r.a2a.db"), endpoint="http://127.0.0.1:1"))
+        export_otlp(OtlpExportOptions(recording=sample(tmp_path / "r.a2a.db"), endpoint="http://127.0.0.1:1"))

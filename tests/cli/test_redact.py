@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.cli import cli
+from a2a_inspect.cli.main import cli
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.main import run_cli
-from a2a_proxy.cli.redact import policy_words
-from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.cli.redaction_options import policy_words
+from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.recheck import recheck
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.tools.recheck import recheck
 from a2a_proxy.replay.load import load
 from support_cli import Agent, Proxy
 

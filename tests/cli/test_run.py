@@ -19,8 +19,8 @@ from a2a_proxy.cli import run as run_module
 from a2a_proxy.cli.config import ProxyConfig, proxy_config
 from a2a_proxy.cli.run import _UNNOTICED, ProxyRun
 from a2a_proxy.model.chunk import ChunkKind
-from a2a_proxy.recorder.status import Done, Progress, Status
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recorder.status import RecorderDone, RecorderProgress, Status
+from a2a_proxy.recording.read.reader import Recording
 from support_cli import Agent, Proxy, call, run, until, until_dead
 from support_cli import agent as plain_agent
 from support_journal import read_all
@@ -356,7 +356,7 @@ def test_work_that_fails_leaves_a_whole_recording(
         assert stored.counts().exchanges == 1
 
 
-DONE = Done(1, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, clean=True)
+DONE = RecorderDone(1, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, clean=True)
 
 
 class SlowToEnd:
@@ -365,7 +365,7 @@ class SlowToEnd:
     progress = None
 
     def __init__(self, heard: Callable[[Status], None]) -> None:
-        self.outcome: Done | None = None
+        self.outcome: RecorderDone | None = None
         self._heard = heard
 
     def drain(self, timeout: float) -> bool:
@@ -406,12 +406,12 @@ class Halting:
 
     def __init__(self, *behind: int) -> None:
         self._behind = list(behind)
-        self.progress: Progress | None = None
+        self.progress: RecorderProgress | None = None
 
     def drain(self, timeout: float) -> bool:
         if not self._behind:
             return True
-        self.progress = Progress(1, 0, self._behind.pop(0))
+        self.progress = RecorderProgress(1, 0, self._behind.pop(0))
         return False
 
 

@@ -7,15 +7,15 @@ import pytest
 from click.testing import CliRunner
 
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.shape import shape_of, shape_options, shape_words
-from a2a_proxy.telemetry.shape import Shape
+from a2a_proxy.cli.span_options import shape_of, shape_options, shape_words
+from a2a_proxy.telemetry.span_options import SpanOptions
 
 SECOND = 1_000_000_000
 
 
 @pytest.mark.parametrize(("typed", "seconds"), [("10s", 10), ("5m", 300), ("1.5h", 5400), ("1 d", 86_400), ("", 0)])
 def test_a_segment_is_a_time(typed: str, seconds: int) -> None:
-    assert shape_of("internal", content=False, compat=(), segment=typed) == Shape(segment=seconds * SECOND)
+    assert shape_of("internal", content=False, compat=(), segment=typed) == SpanOptions(segment=seconds * SECOND)
 
 
 @pytest.mark.parametrize("typed", ["9s", "0m", "5", "m", "5x", "-5m", "\u0665m", "9" * 30 + "s"])
@@ -35,6 +35,6 @@ def test_what_is_said_again_gives_the_same_spans() -> None:
         click.echo(str(again == made))
 
     assert CliRunner().invoke(offline, shape_words(made)).output == "True\n"
-    assert shape_words(Shape()) == []
-    for odd in (Shape(segment=10 * SECOND + 1), Shape(segment=2**63 - 1)):
+    assert shape_words(SpanOptions()) == []
+    for odd in (SpanOptions(segment=10 * SECOND + 1), SpanOptions(segment=2**63 - 1)):
         assert shape_of("internal", content=False, compat=(), segment=shape_words(odd)[-1]) == odd

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 from support_cli import Ran, run, until
 from support_stdio import CARD, Client, outcome
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.cli import text
 from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.present import text
 
 KIB = 1024
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.capture import places
-from a2a_proxy.capture.places import JournalFolder, SessionFile
+from a2a_proxy.capture import file_layout
+from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.unfinished import await_recorders
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 from support_cli import SECONDS, Agent, Proxy, call, environment, program, run, until
 
 _HELD = """
@@ -136,9 +136,9 @@ class Scene:
     """A journal, and a clock that moves as the wait sleeps."""
 
     def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv(places.STATE_VARIABLE, str(tmp_path / "state"))
+        monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path / "state"))
         self.file = tmp_path / "r.db"
-        self.folder: JournalFolder = places.new_journal(SessionFile(str(self.file), os.getpid(), 1, uuid="u"))
+        self.folder: JournalFolder = file_layout.new_journal(SessionFile(str(self.file), os.getpid(), 1, uuid="u"))
         self.time = 0.0
         self.on_sleep: Callable[[], object] = lambda: None
 
@@ -166,7 +166,7 @@ def test_a_session_that_runs_is_read_as_it_is(scene: Scene) -> None:
 
 def test_a_recorder_without_progress_is_given_up(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
     """Each step that it makes is waited for; then what there is is read."""
-    lock = places.lock_recorder(scene.folder.path)
+    lock = file_layout.lock_recorder(scene.folder.path)
     assert lock is not None
     scene.folder.release()
     scene.file.touch()
@@ -202,13 +202,13 @@ def test_other_recordings_and_other_names(scene: Scene, tmp_path: Path) -> None:
     scene.folder.release()
     link = tmp_path / "link.db"
     link.symlink_to(scene.file)
-    assert [each.path for each in places.unfinished(link)] == [scene.folder.path]
-    assert places.unfinished(tmp_path / "other.db") == []
+    assert [each.path for each in file_layout.unfinished(link)] == [scene.folder.path]
+    assert file_layout.unfinished(tmp_path / "other.db") == []
     await_recorders(tmp_path / "other.db")
 
 
 def test_without_a_state_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is waited for, and nothing made."""
-    monkeypatch.setenv(places.STATE_VARIABLE, str(tmp_path / "none"))
+    monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path / "none"))
     await_recorders(tmp_path / "r.db")
     assert not (tmp_path / "none").exists()

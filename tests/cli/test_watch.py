@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from a2a_proxy.capture.append import JournalStats
+from a2a_proxy.capture.journal import JournalStats
+from a2a_proxy.cli.capture_watch import CaptureState, CaptureWatch
 from a2a_proxy.cli.console import JsonConsole
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.sizes import octets
-from a2a_proxy.cli.watch import Watch, Watched
+from a2a_proxy.present.sizes import octets
 
 FINE = JournalStats(appended=0, lost=0, segments=1, position=(1, 24), queued=0)
 MEBI = 1024 * 1024
@@ -36,7 +36,9 @@ class Scene:
         self.stats, self.behind = FINE, 0
         self.mended: bool | OSError = False
         self.notes = Notes()
-        self.watch = Watch(Watched(Path("/state/j"), lambda: self.stats, lambda: self.behind, self._mend), self.notes)
+        self.watch = CaptureWatch(
+            CaptureState(Path("/state/j"), lambda: self.stats, lambda: self.behind, self._mend), self.notes
+        )
 
     def _mend(self) -> bool:
         if isinstance(self.mended, OSError):

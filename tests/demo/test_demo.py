@@ -10,8 +10,8 @@ import pytest
 from a2a_proxy.cli.demo import run_demo
 from a2a_proxy.demo.agent import DemoAgent
 from a2a_proxy.demo.story import TravelAgent
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import key
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key
 
 
 def _message(words: str, task: str = "") -> dict[str, object]:

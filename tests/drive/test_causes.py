@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.drive.causes import with_waits
-from a2a_proxy.drive.plan import ENDED, Act, Step, Turn, Wait
+from a2a_proxy.drive.dependencies import with_waits
+from a2a_proxy.drive.plan import ENDED, AwaitedResponse, ClientAction, ClientTurn, PlannedCall
 from support_drive import frame, step
 
 TASK = "4d1144cc-dd4c-4633-b33c-c38cb7c9ed5f"
 
 
-def waits(*steps: Step) -> list[tuple[Wait, ...]]:
+def waits(*steps: PlannedCall) -> list[tuple[AwaitedResponse, ...]]:
     """Of the first message of each."""
     return [each.turns[0].waits for each in with_waits(list(steps))]
 
@@ -19,13 +19,13 @@ def waits(*steps: Step) -> list[tuple[Wait, ...]]:
 def test_one_after_another() -> None:
     """Each waits for the end of the one before; for those before that one it has waited through it."""
     made = waits(step(1, 10, 20), step(2, 30, 40), step(3, 50, 60))
-    assert made == [(), (Wait(0, ENDED),), (Wait(1, ENDED),)]
+    assert made == [(), (AwaitedResponse(0, ENDED),), (AwaitedResponse(1, ENDED),)]
 
 
 def test_what_ran_side_by_side_is_waited_for_together() -> None:
     """Neither of the two waited for the other."""
     made = waits(step(1, 10, 30), step(2, 11, 31), step(3, 40, 50))
-    assert made == [(), (), (Wait(0, ENDED), Wait(1, ENDED))]
+    assert made == [(), (), (AwaitedResponse(0, ENDED), AwaitedResponse(1, ENDED))]
 
 
 def test_a_call_about_the_task_of_an_open_stream_waits_for_what_had_come() -> None:
@@ -33,7 +33,7 @@ def test_a_call_about_the_task_of_an_open_stream_waits_for_what_had_come() -> No
     events = [frame(1, seq, 10 + seq, agent=True, task_id=TASK) for seq in (1, 2, 3)]
     about = b'{"params":{"message":{"parts":[{"text":"open:%s"}]}}}' % TASK.encode()
     made = waits(step(1, 10, 90, *events), step(2, 12, 80, payload=about), step(3, 12, 85))
-    assert made == [(), (Wait(0, 2),), ()]
+    assert made == [(), (AwaitedResponse(0, 2),), ()]
 
 
 def test_the_pause_is_counted_from_what_was_waited_for() -> None:
@@ -45,10 +45,10 @@ def test_the_pause_is_counted_from_what_was_waited_for() -> None:
 def test_a_cancel_waits_for_a_call_that_came_and_went_meanwhile() -> None:
     """Somebody asked for the task, and broke the stream off then."""
     stream = step(1, 10, 60, frame(1, 1, 15, agent=True))
-    cut = Turn(Act.CUT, 2, 55, 1, 0)
+    cut = ClientTurn(ClientAction.CUT, 2, 55, 1, 0)
     stream = msgspec.structs.replace(stream, turns=(*stream.turns, cut))
     made = next(with_waits([stream, step(2, 20, 30), step(3, 50, 70)]))
-    assert made.turns[1].waits == (Wait(1, ENDED),)
+    assert made.turns[1].waits == (AwaitedResponse(1, ENDED),)
     assert made.turns[1].pause == 25
 
 
@@ -56,7 +56,7 @@ def test_a_later_session_begins_when_the_one_before_is_over() -> None:
     """Whatever was still open in it."""
     second = step(2, 5, 9)
     second = msgspec.structs.replace(second, row=msgspec.structs.replace(second.row, session=2))
-    assert waits(step(1, 10, 0), second) == [(), (Wait(0, ENDED),)]
+    assert waits(step(1, 10, 0), second) == [(), (AwaitedResponse(0, ENDED),)]
 
 
 def test_many_calls_in_a_row_cost_little() -> None:

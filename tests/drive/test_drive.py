@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from junitparser import JUnitXml
 
-from a2a_proxy.capture import places
-from a2a_proxy.capture.places import SessionFile
+from a2a_proxy.capture import file_layout
+from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.cli.drive import run as command
-from a2a_proxy.cli.drive.options import HEADERS, Options, options_of
+from a2a_proxy.cli.drive.options import HEADERS, DriveCommandOptions, options_of
 from a2a_proxy.cli.drive.run import run_drive
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.recording.cassette import read_cassette
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.cassette.file import read_cassette
+from a2a_proxy.recording.read.reader import Recording
 from support_drive import SAMPLES, Ports, demo_agent
 
 STORY = Path(__file__).resolve().parents[1] / "peers" / "stdio" / "story.py"
@@ -39,7 +39,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-def options(sample: str = "demo", **more: Any) -> Options:
+def options(sample: str = "demo", **more: Any) -> DriveCommandOptions:
     """As the command line makes them."""
     recording = SAMPLES / f"{sample}.a2a.jsonl"
     return options_of(**{**_DEFAULTS, "recording": recording, "upstream": "", **more})
@@ -188,14 +188,14 @@ def test_a_drive_that_was_broken_off_leaves_nothing_to_recover(monkeypatch: pyte
     """Its recording was a temporary one. Those of others stay."""
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
 
-    def broken_off(options: Options, file: Path) -> int:
+    def broken_off(options: DriveCommandOptions, file: Path) -> int:
         for number, recording in enumerate((file, tmp_path / "other.a2a.db")):
             session = SessionFile(recording=str(recording), pid=1, started=number + 1, uuid=str(number))
-            places.new_journal(session).release()
-        assert len(places.leftovers()) == 2
+            file_layout.new_journal(session).release()
+        assert len(file_layout.leftovers()) == 2
         raise UserError("stopped before all calls were made", "nothing was compared", 130)
 
     monkeypatch.setattr(command, "_driven", lambda _plan, options, file: broken_off(options, file))
     with pytest.raises(UserError, match="stopped"):
         run_drive(options(upstream="127.0.0.1:1"))
-    assert [left.session.uuid for left in places.leftovers()] == ["1"]
+    assert [left.session.uuid for left in file_layout.leftovers()] == ["1"]

@@ -10,9 +10,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from a2a_proxy.drive.http import HttpWire
-from a2a_proxy.drive.request import Request
-from a2a_proxy.drive.route import Route, Routes
-from a2a_proxy.drive.speech import Speech
+from a2a_proxy.drive.request import DriveRequest
+from a2a_proxy.drive.route import DriveRoute, DriveRoutes
+from a2a_proxy.drive.target import CallTarget
 from a2a_proxy.model.exchange import Binding, Dialect
 from support_drive import step
 
@@ -37,11 +37,11 @@ async def test_a_free_connection_lets_no_call_overtake(monkeypatch: pytest.Monke
     app = web.Application()
     app.router.add_get("/{any}", answer)
     async with TestServer(app) as server:
-        wire = HttpWire(Routes(Route(f"127.0.0.1:{server.port}", "agent:1")))
+        wire = HttpWire(DriveRoutes(DriveRoute(f"127.0.0.1:{server.port}", "agent:1")))
 
         async def call(path: str) -> None:
-            line = wire.line(step(1, 0, 1), Speech(Binding.OTHER, Dialect.UNKNOWN, ""))
-            await line.say(Request(b"", (), path, "GET"))
+            line = wire.line(step(1, 0, 1), CallTarget(Binding.OTHER, Dialect.UNKNOWN, ""))
+            await line.say(DriveRequest(b"", (), path, "GET"))
             _ = [heard async for heard in line.answers()]
 
         first = asyncio.ensure_future(call("/warm"))

@@ -7,22 +7,22 @@ from typing import Any
 import pytest
 
 from a2a_proto import from_dict, to_dict
-from a2a_proxy.drive.ids import Ids
+from a2a_proxy.drive.ids import DriveIds
 
 MESSAGE = "6661d4c8-8eb4-4b90-817e-79bd1ae79c94"
 TASK, NOW = "59ab0f2c-876b-438c-a238-202ad1b184bb", "11111111-2222-4333-8444-555555555555"
 
 
 @pytest.fixture
-def ids() -> Ids:
+def ids() -> DriveIds:
     """Has seen a recorded send and its answer."""
-    made = Ids(fresh=lambda: "fresh-id")
+    made = DriveIds(fresh=lambda: "fresh-id")
     made.recorded_request({"message": {"messageId": MESSAGE, "contextId": "trip"}})
     made.recorded_answer({"task": {"id": TASK, "contextId": "trip"}})
     return made
 
 
-def test_an_id_of_the_agent_is_unknown_until_the_live_one_has_answered(ids: Ids) -> None:
+def test_an_id_of_the_agent_is_unknown_until_the_live_one_has_answered(ids: DriveIds) -> None:
     asked = {"id": TASK}
     assert ids.unknown(asked) == [TASK]
     ids.learn({"task": {"id": TASK, "contextId": "trip"}}, {"task": {"id": NOW, "contextId": "trip"}})
@@ -30,7 +30,7 @@ def test_an_id_of_the_agent_is_unknown_until_the_live_one_has_answered(ids: Ids)
     assert ids.json(asked) == {"id": NOW}
 
 
-def test_ids_of_the_client_are_fresh_where_they_are_uuids(ids: Ids) -> None:
+def test_ids_of_the_client_are_fresh_where_they_are_uuids(ids: DriveIds) -> None:
     """So an agent that remembers messages can be driven twice. A name is sent as it is, and nobody waits for it."""
     sent = ids.json({"message": {"messageId": MESSAGE, "contextId": "trip"}})
     assert sent == {"message": {"messageId": "fresh-id", "contextId": "trip"}}
@@ -44,18 +44,18 @@ def test_ids_of_the_client_are_fresh_where_they_are_uuids(ids: Ids) -> None:
         ({"task": {"contextId": "c", "id": NOW}}, "the same"),
     ],
 )
-def test_learned_from_any_event(ids: Ids, live: dict[str, Any], kind: str) -> None:
+def test_learned_from_any_event(ids: DriveIds, live: dict[str, Any], kind: str) -> None:
     ids.learn({"task": {"id": TASK, "contextId": "trip"}}, live)
     assert ids.of(TASK) == NOW, kind
 
 
-def test_an_id_inside_a_text_or_a_path(ids: Ids) -> None:
+def test_an_id_inside_a_text_or_a_path(ids: DriveIds) -> None:
     ids.learn({"task": {"id": TASK}}, {"task": {"id": NOW}})
     assert ids.text(f"open:{TASK}, please") == f"open:{NOW}, please"
     assert ids.text(f"/v1/tasks/{TASK}:cancel?x=1") == f"/v1/tasks/{NOW}:cancel?x=1"
 
 
-def test_what_is_the_peers_own_is_no_source_of_ids(ids: Ids) -> None:
+def test_what_is_the_peers_own_is_no_source_of_ids(ids: DriveIds) -> None:
     """A member `id` in data is not a task's."""
     before, after = ({"message": {"parts": [{"data": {"id": row}}]}} for row in ("row-0001", "row-9"))
     ids.learn(before, after)
@@ -64,7 +64,7 @@ def test_what_is_the_peers_own_is_no_source_of_ids(ids: Ids) -> None:
     assert ids.json({"id": "t-1", "metadata": {"id": "t-1"}}) == {"id": "t-2", "metadata": {"id": "t-1"}}
 
 
-def test_protobuf_everywhere(ids: Ids) -> None:
+def test_protobuf_everywhere(ids: DriveIds) -> None:
     """Named fields, lists, texts and the strings of a Struct."""
     ids.learn({"task": {"id": TASK}}, {"task": {"id": NOW}})
     message = {"messageId": MESSAGE, "taskId": TASK, "referenceTaskIds": [TASK], "parts": [{"text": f"on {TASK}"}]}

@@ -9,7 +9,7 @@ import pytest
 from a2a_proxy.cli.drive.options import credentials
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.drive.load import load
-from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.cassette.file import open_any
 
 SAMPLES = Path(__file__).parents[2] / "recordings"
 ONE, OTHER = b"redacted-0123456789ab", b"redacted-ba9876543210"

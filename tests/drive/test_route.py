@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.drive.request import Request
-from a2a_proxy.drive.route import Route, Routes
-from a2a_proxy.drive.speech import Speech
+from a2a_proxy.drive.request import DriveRequest
+from a2a_proxy.drive.route import DriveRoute, DriveRoutes
+from a2a_proxy.drive.target import CallTarget
 from a2a_proxy.model.exchange import Binding, Dialect
 
 RPC, REST = Binding.JSONRPC, Binding.REST
@@ -30,19 +30,25 @@ def test_the_path_of_the_interface_is_changed_and_nothing_else(
     binding: Binding, recorded: str | None, now: str | None, target: str, sent: str
 ) -> None:
     method = "POST" if "message" in target else "GET"
-    routes = Routes(
-        Route("a:1", "A"), {binding: Route("b:2", "B", now)}, {} if recorded is None else {binding: recorded}
+    routes = DriveRoutes(
+        DriveRoute("a:1", "A"), {binding: DriveRoute("b:2", "B", now)}, {} if recorded is None else {binding: recorded}
     )
-    assert routes.http(Speech(binding, Dialect.V1_0, ""), Request(b"", (), target, method)) == ("http://b:2", sent)
+    assert routes.http(CallTarget(binding, Dialect.V1_0, ""), DriveRequest(b"", (), target, method)) == (
+        "http://b:2",
+        sent,
+    )
 
 
 def test_a_translated_call_begins_at_the_interface() -> None:
     """Whatever the recorded interface of that binding was."""
-    routes = Routes(Route("a:1", "A"), {REST: Route("b:2", "B", "/api")}, {REST: "/tasks"})
-    speech = Speech(REST, Dialect.V1_0, "GetTask", translated=True)
-    assert routes.http(speech, Request(b"", (), "/tasks/7", "GET")) == ("http://b:2", "/api/tasks/7")
+    routes = DriveRoutes(DriveRoute("a:1", "A"), {REST: DriveRoute("b:2", "B", "/api")}, {REST: "/tasks"})
+    speech = CallTarget(REST, Dialect.V1_0, "GetTask", translated=True)
+    assert routes.http(speech, DriveRequest(b"", (), "/tasks/7", "GET")) == ("http://b:2", "/api/tasks/7")
 
 
 def test_what_the_card_does_not_name_goes_to_the_named_agent() -> None:
-    asked = Request(b"", (), "/card", "GET")
-    assert Routes(Route("a:1", "A")).http(Speech(Binding.CARD, Dialect.V1_0, ""), asked) == ("http://a:1", "/card")
+    asked = DriveRequest(b"", (), "/card", "GET")
+    assert DriveRoutes(DriveRoute("a:1", "A")).http(CallTarget(Binding.CARD, Dialect.V1_0, ""), asked) == (
+        "http://a:1",
+        "/card",
+    )

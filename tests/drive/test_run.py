@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from a2a_proxy.drive import run
-from a2a_proxy.drive.causes import with_waits
-from a2a_proxy.drive.line import Heard, Line
-from a2a_proxy.drive.plan import Act, Plan, Step, Turn
-from a2a_proxy.drive.request import Request
-from a2a_proxy.drive.run import Drive, Manner
-from a2a_proxy.drive.speech import Speech
+from a2a_proxy.drive.call import OpenCall, ReceivedMessage
+from a2a_proxy.drive.dependencies import with_waits
+from a2a_proxy.drive.plan import ClientAction, ClientTurn, DrivePlan, PlannedCall
+from a2a_proxy.drive.request import DriveRequest
+from a2a_proxy.drive.run import Drive, DriveOptions
+from a2a_proxy.drive.target import CallTarget
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import Frame, FrameKind
 from support_drive import frame, step
@@ -42,7 +42,7 @@ class Agent:
         self.answers = answers
         self.log: list[str] = []
 
-    def line(self, step: Step, _speech: Speech, /) -> Line:
+    def line(self, step: PlannedCall, _speech: CallTarget, /) -> OpenCall:
         return _Line(self, step)
 
     async def close(self) -> None:
@@ -50,12 +50,12 @@ class Agent:
 
 
 class _Line:
-    def __init__(self, agent: Agent, step: Step) -> None:
+    def __init__(self, agent: Agent, step: PlannedCall) -> None:
         self._agent = agent
         self._place = step.place
         self._texts: list[str] = []
 
-    async def say(self, request: Request) -> None:
+    async def say(self, request: DriveRequest) -> None:
         message = json.loads(request.payload)["params"]["message"]
         self._texts.append(message["parts"][0]["text"])
         self._agent.log.append(f"{self._place} {message.get('taskId', '')}{self._texts[-1]}")
@@ -66,30 +66,33 @@ class _Line:
     async def cancel(self) -> None:
         self._agent.log.append(f"{self._place} cancel")
 
-    async def answers(self) -> AsyncIterator[Heard]:
+    async def answers(self) -> AsyncIterator[ReceivedMessage]:
         async for octets in self._agent.answers(self._texts):
-            yield Heard(octets, "json", FrameKind.EVENT)
+            yield ReceivedMessage(octets, "json", FrameKind.EVENT)
 
 
-def live(*turns: tuple[Act, int, bytes], answers: tuple[bytes, ...] = ()) -> Step:
+def live(*turns: tuple[ClientAction, int, bytes], answers: tuple[bytes, ...] = ()) -> PlannedCall:
     """A live stream #1 whose client does these things after having heard so many events."""
     heard = [frame(1, 10 + n, 10 + n, agent=True, payload=octets) for n, octets in enumerate(answers)]
     made = step(1, 10, 90, *heard, operation="SendLiveMessage")
     said = [
-        Turn(act, n, 10 + n, n_heard, 0, (), _said(act, n, octets)) for n, (act, n_heard, octets) in enumerate(turns)
+        ClientTurn(act, n, 10 + n, n_heard, 0, (), _said(act, n, octets))
+        for n, (act, n_heard, octets) in enumerate(turns)
     ]
     return msgspec.structs.replace(made, turns=tuple(said))
 
 
-def _said(act: Act, seq: int, octets: bytes) -> Frame | None:
-    return frame(1, seq, 10 + seq, payload=octets) if act is Act.SAY else None
+def _said(act: ClientAction, seq: int, octets: bytes) -> Frame | None:
+    return frame(1, seq, 10 + seq, payload=octets) if act is ClientAction.SAY else None
 
 
-async def drive(agent: Agent, *steps: Step, timeout: float = 20.0, speed: float = 0.0) -> Drive:
+async def drive(agent: Agent, *steps: PlannedCall, timeout: float = 20.0, speed: float = 0.0) -> Drive:
     """All of it, within SECONDS."""
     numbered = [msgspec.structs.replace(each, number=number) for number, each in enumerate(steps)]
-    plan = Plan(tuple(with_waits(numbered)))
-    made = Drive(plan, dict.fromkeys((Binding.JSONRPC, Binding.GRPC), agent), Manner(speed=speed, timeout=timeout))
+    plan = DrivePlan(tuple(with_waits(numbered)))
+    made = Drive(
+        plan, dict.fromkeys((Binding.JSONRPC, Binding.GRPC), agent), DriveOptions(speed=speed, timeout=timeout)
+    )
     async with asyncio.timeout(SECONDS):
         await made.run()
     return made
@@ -110,9 +113,9 @@ async def test_an_answer_waits_for_the_question() -> None:
         yield event("COMPLETED")
 
     story = live(
-        (Act.SAY, 0, ask("deploy")),
-        (Act.SAY, 2, ask("to Frankfurt")),
-        (Act.END, 2, b""),
+        (ClientAction.SAY, 0, ask("deploy")),
+        (ClientAction.SAY, 2, ask("to Frankfurt")),
+        (ClientAction.END, 2, b""),
         answers=(event(), event("INPUT_REQUIRED"), event("COMPLETED")),
     )
     agent = Agent(answers)
@@ -131,8 +134,8 @@ async def test_an_agent_that_asks_sooner_is_answered_sooner() -> None:
         yield event("COMPLETED")
 
     story = live(
-        (Act.SAY, 0, ask("deploy")),
-        (Act.SAY, 3, ask("yes")),
+        (ClientAction.SAY, 0, ask("deploy")),
+        (ClientAction.SAY, 3, ask("yes")),
         answers=(event(), event(), event("INPUT_REQUIRED"), event("COMPLETED")),
     )
     agent = Agent(answers)
@@ -149,7 +152,7 @@ async def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         while len(texts) < 2:
             await asyncio.sleep(0.001)
 
-    story = live((Act.SAY, 0, ask("a")), (Act.SAY, 2, ask("b")), answers=(event(), event()))
+    story = live((ClientAction.SAY, 0, ask("a")), (ClientAction.SAY, 2, ask("b")), answers=(event(), event()))
     (remark,) = (await drive(Agent(answers), story)).remarks
     assert remark.said == "sent although #1 had brought 1 of 2 messages: it was silent"
 
@@ -168,7 +171,7 @@ async def test_an_agent_that_never_answers_is_given_up() -> None:
 async def test_an_agent_that_takes_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its window is full, say."""
 
-    async def never(_self: object, _request: Request) -> None:
+    async def never(_self: object, _request: DriveRequest) -> None:
         await asyncio.sleep(SECONDS)
 
     async def answers(_texts: list[str]) -> AsyncIterator[bytes]:
@@ -185,13 +188,18 @@ async def test_an_agent_that_ends_early_is_not_talked_to() -> None:
     async def answers(_texts: list[str]) -> AsyncIterator[bytes]:
         yield event("COMPLETED")
 
-    story = live((Act.SAY, 0, ask("a")), (Act.SAY, 1, ask("b")), (Act.SAY, 1, ask("c")), answers=(event(),))
+    story = live(
+        (ClientAction.SAY, 0, ask("a")),
+        (ClientAction.SAY, 1, ask("b")),
+        (ClientAction.SAY, 1, ask("c")),
+        answers=(event(),),
+    )
     # A gate that is long in opening, so that the end of the call is seen first.
     slow = msgspec.structs.replace(story.turns[1], pause=50 * _MS)
     story = msgspec.structs.replace(story, turns=(story.turns[0], slow, story.turns[2]))
     agent = Agent(answers)
-    numbered = Plan((story,))
-    made = Drive(numbered, {Binding.JSONRPC: agent}, Manner(speed=1.0))
+    numbered = DrivePlan((story,))
+    made = Drive(numbered, {Binding.JSONRPC: agent}, DriveOptions(speed=1.0))
     async with asyncio.timeout(SECONDS):
         await made.run()
     assert [remark.said for remark in made.remarks] == [
@@ -237,8 +245,8 @@ async def test_a_cancel_keeps_its_pause() -> None:
         finally:
             waited.append(asyncio.get_running_loop().time() - began)
 
-    story = live((Act.SAY, 0, ask("a")), answers=(event(),))
-    cut = Turn(Act.CUT, 2, 11 + 50 * _MS, 1, 0)
+    story = live((ClientAction.SAY, 0, ask("a")), answers=(event(),))
+    cut = ClientTurn(ClientAction.CUT, 2, 11 + 50 * _MS, 1, 0)
     story = msgspec.structs.replace(story, turns=(*story.turns, cut))
     agent = Agent(answers)
     await drive(agent, story)

@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from a2a_proxy.recording.cassette import write_cassette
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.cassette.file import write_cassette
+from a2a_proxy.recording.read.reader import Recording
 from support_chain import talk
 from support_otlp import http_backend
 from support_spans import AGENTS_SPANS, TRACED, UNTRACED, received_spans

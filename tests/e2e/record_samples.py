@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from a2a_proxy.recording.cassette import write_cassette
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.cassette.file import write_cassette
+from a2a_proxy.recording.read.reader import Recording
 from peers.stdio.story import tell
 from support_cli import until
 from support_peers import agent, run_client

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.telemetry.answers import SENT
-from a2a_proxy.telemetry.sdk import Backend
+from a2a_proxy.telemetry.request_outcome import SENT
+from a2a_proxy.telemetry.sdk import SdkBackend
 from a2a_proxy.telemetry.target import target
-from a2a_proxy.telemetry.values import Context, Kind, Span
+from a2a_proxy.telemetry.values import SpanContextIds, SpanKind, SpanValue
 from support_backends import Mlflow, Phoenix, mlflow, phoenix
 from support_chain import AGENTS, ASKS, talk
 from support_peers import missing
@@ -81,9 +81,11 @@ def export(paths: list[Path], to: str, protocol: str) -> None:
 def check_nothing_more(where: Phoenix, project: str, before: list[Seen], protocol: str) -> None:
     """One span more is sent: when that is there, all that was sent before it has been dealt with."""
     now = time.time_ns()
-    context = Context(uuid.uuid4().hex, uuid.uuid4().hex[:16])
-    last = Span(name="last", kind=Kind.INTERNAL, context=context, parent=None, started=now, ended=now, attributes={})
-    backend = Backend(target(endpoint(where, protocol), protocol, {}))
+    context = SpanContextIds(uuid.uuid4().hex, uuid.uuid4().hex[:16])
+    last = SpanValue(
+        name="last", kind=SpanKind.INTERNAL, context=context, parent=None, started=now, ended=now, attributes={}
+    )
+    backend = SdkBackend(target(endpoint(where, protocol), protocol, {}))
     assert backend.send_spans({"openinference.project.name": project}, [last]) == SENT
     backend.close()
     *others, seen = where.spans(project, len(before) + 1)

@@ -17,7 +17,7 @@ import pytest
 
 import support_cli
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 from support_cli import Agent, Proxy, call, recorder_of, run, until, until_dead
 from support_journal import read_all
 from support_kills import kill
@@ -174,13 +174,13 @@ def test_the_recording_is_locked_for_seconds(start: Start, tmp_path: Path) -> No
 
 HUNG = """
 import os, time, threading
-from a2a_proxy.capture.segments import Segments
-write = Segments._write_to
+from a2a_proxy.capture.journal_files import JournalFiles
+write = JournalFiles._write_to
 def hung(self, fd, data):
     while os.path.exists({flag!r}):
         time.sleep(0.02)
     return write(self, fd, data)
-Segments._write_to = hung
+JournalFiles._write_to = hung
 """
 
 

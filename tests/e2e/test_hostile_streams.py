@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 from support_fuzz_round import Link, Round, Totals
 from support_hostile_streams import HOSTILE_STREAMS, RECORDER_MIB, RELAY_MIB, Made
 from support_player import play

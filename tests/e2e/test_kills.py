@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 from support_cli import until_dead
 from support_kills import Clients, Mark, StreamingAgent, kill, next_recorder, recorded
 from support_proxy import Proxy, inspect, proxy

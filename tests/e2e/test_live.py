@@ -19,8 +19,8 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.recheck import recheck
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.tools.recheck import recheck
 from peers.live.agent import STORY, LiveAgent
 from peers.live.client import LiveClient
 from peers.live.faults import FAULTS, NOTICED, UNDECLARED_FAULT

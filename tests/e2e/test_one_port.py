@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 from support_account import Line, Told, lines, match, told
 from support_peers import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Forwarder, Transcript, agent, missing, normalise
 from support_peers import run_client as run

@@ -21,8 +21,8 @@ from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.recheck import recheck
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.tools.recheck import recheck
 from support_account import Line, Told, lines, match, told
 from support_faults import explained
 from support_peers import Agent, Transcript, agent, missing, normalise, run_client

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.scan import scan
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.tools.scan import scan
 from a2a_proxy.redaction.policy import DEFAULT
 from support_proxy import Proxy, environment, inspect, program, proxy
 from support_secrets import CALLS, Canaries, SecretAgent, SecretClient, everything

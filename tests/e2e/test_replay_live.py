@@ -20,12 +20,12 @@ import grpc
 import pytest
 from msgspec.structs import replace
 
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.replay.core.options import Options
-from a2a_proxy.replay.core.script import Script
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.replay.core.options import ReplayOptions
+from a2a_proxy.replay.core.script import ReplayScript
 from a2a_proxy.replay.load import load
-from a2a_proxy.replay.serve.mock import Mock
+from a2a_proxy.replay.serve.mock import MockServer
 from peers.live.agent import STORY, LiveAgent
 from peers.live.client import LiveClient, LiveStream
 from peers.live.faults import FAULTS
@@ -63,27 +63,29 @@ class Absent:
         return event
 
 
-def script(sample: str, story: str) -> Script:
+def script(sample: str, story: str) -> ReplayScript:
     """The calls of one story."""
     with open_any(SAMPLES / f"{sample}.a2a.jsonl") as recording:
         return of_story(load(recording), story)
 
 
-def of_story(whole: Script, story: str) -> Script:
+def of_story(whole: ReplayScript, story: str) -> ReplayScript:
     """Those of its calls that belong to a story."""
     calls = (call for call in whole.calls if (STORY.encode(), story.encode()) in call.headers)
     return replace(whole, calls=tuple(calls))
 
 
-def playing(sample: str, story: str, **options: Any) -> AbstractAsyncContextManager[tuple[Mock, LiveClient]]:
+def playing(sample: str, story: str, **options: Any) -> AbstractAsyncContextManager[tuple[MockServer, LiveClient]]:
     """A mock of one story of a sample, and a client of it."""
     return serving(script(sample, story), **options)
 
 
 @contextlib.asynccontextmanager
-async def serving(told: Script, version: str = "1.0", **options: Any) -> AsyncIterator[tuple[Mock, LiveClient]]:
+async def serving(
+    told: ReplayScript, version: str = "1.0", **options: Any
+) -> AsyncIterator[tuple[MockServer, LiveClient]]:
     """A mock, and a client of it."""
-    mock = Mock(told, Options(**options))
+    mock = MockServer(told, ReplayOptions(**options))
     await mock.start()
     absent: Any = Absent()
     client = LiveClient(mock.address, absent, version)

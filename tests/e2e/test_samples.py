@@ -12,8 +12,8 @@ import pytest
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.recording.cassette import open_any, read_cassette, write_cassette
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.cassette.file import open_any, read_cassette, write_cassette
+from a2a_proxy.recording.read.reader import Recording
 from support_faults import explained
 from support_proxy import inspect
 from support_thin import thin

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from a2a_proxy.recording.cassette import read_cassette
+from a2a_proxy.recording.cassette.file import read_cassette
 from support_browser import Page, browsing, until, until_true
 from support_cli import SECONDS, environment, program
 from support_debian import headless_browser

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.cassette import read_cassette
+from a2a_proxy.recording.cassette.file import read_cassette
 from support_cli import environment, program, run, until
 from support_debian import debian_program
 from support_scenes import SAMPLES

@@ -15,8 +15,8 @@ import pytest
 from aiohttp import web
 
 from a2a_proxy.model.segment import YIELD_WITHIN
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.segments import conversations
+from a2a_proxy.recording.read.conversations import conversations
+from a2a_proxy.recording.read.reader import Recording
 from support_proxy import Proxy, inspect
 from support_two_agents import PRICE, QUESTION, SERVICE, Desk, Handler, clerk, message, post, request, served
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.capture import places
+from a2a_proxy.capture import file_layout
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import SessionRow
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import SessionRow
 from support_cli import recorder_of, run, until, until_dead
 from support_kills import kill
 from support_stdio import CARD, Client, Outcome, Story, agent, outcome, request, wrapped
@@ -276,7 +276,7 @@ def test_a_session_that_is_being_finished_is_no_left_over(tmp_path: Path, monkey
     assert client.end()[0] == 0
 
     def finished() -> bool:
-        left, journals = places.leftovers(), list((state / "journals").iterdir())
+        left, journals = file_layout.leftovers(), list((state / "journals").iterdir())
         assert not left
         return not journals
 

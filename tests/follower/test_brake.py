@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from a2a_proxy.follower.brake import LOOK, Brake, processor_seconds
+from a2a_proxy.follower.throttle import LOOK, Throttle, processor_seconds
 from support_cli import until
 from support_process import state_of
 from support_stdio_relay import blocked
@@ -35,7 +35,7 @@ def start() -> Iterator[Start]:
 def test_it_runs_for_a_tenth_of_the_time(start: Start) -> None:
     """In turns; when it is released it goes on, and is never stopped again."""
     process = start("while True: pass")
-    brake = Brake(process, lambda: 0.1)
+    brake = Throttle(process, lambda: 0.1)
     now = 1.0
     until(lambda: processor_seconds(process.pid) > 1.0)
     now += brake.step(now)
@@ -58,7 +58,7 @@ def test_who_waits_is_let_alone(start: Start) -> None:
     """A call that takes long and computes nothing: it may be reading an answer."""
     process = start("import time; time.sleep(1000)")
     until(lambda: blocked(process.pid))
-    brake = Brake(process, lambda: 0.1)
+    brake = Throttle(process, lambda: 0.1)
     for now in range(1, 10):
         assert brake.step(now) == LOOK
         assert state_of(process.pid) == "S"
@@ -68,7 +68,7 @@ def test_who_waits_is_let_alone(start: Start) -> None:
 def test_who_computes_for_a_moment_is_let_alone(start: Start, since: float) -> None:
     """A hook may work as much as it likes if it returns."""
     process = start("while True: pass")
-    brake = Brake(process, lambda: since)
+    brake = Throttle(process, lambda: since)
     until(lambda: processor_seconds(process.pid) > 1.0)
     assert brake.step(1.0) == LOOK
     assert state_of(process.pid) == "R"
@@ -77,7 +77,7 @@ def test_who_computes_for_a_moment_is_let_alone(start: Start, since: float) -> N
 def test_a_step_is_taken_when_it_is_due(start: Start) -> None:
     """However often it is asked."""
     process = start("while True: pass")
-    brake = Brake(process, lambda: 0.1)
+    brake = Throttle(process, lambda: 0.1)
     until(lambda: processor_seconds(process.pid) > 1.0)
     brake.step(1.0)
     assert brake.step(1.5) == pytest.approx(0.4)
@@ -88,6 +88,6 @@ def test_a_process_that_has_ended(start: Start) -> None:
     """Nothing is sent to whoever has its number now."""
     process = start("")
     process.wait()
-    brake = Brake(process, lambda: 0.1)
+    brake = Throttle(process, lambda: 0.1)
     assert brake.step(1.0) == LOOK
     brake.release()

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.capture.places import STATE_VARIABLE
-from a2a_proxy.follower.behind import frames_after
+from a2a_proxy.capture.file_layout import STATE_VARIABLE
 from a2a_proxy.follower.keeper import STARTS, HookKeeper
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.follower.lag import frames_after
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.rules.define.catalogue import rules
 from support_cli import until, until_dead
 from support_hooks import methods, noted, write_hooks
 from support_inspect import changes, exchange, request, sample, status, writer

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.capture.places import STATE_VARIABLE
-from a2a_proxy.follower.log import Log, log_path, open_log
+from a2a_proxy.capture.file_layout import STATE_VARIABLE
+from a2a_proxy.follower.hook_log import HookLog, log_path, open_log
 
 
 def test_a_log_takes_no_more_than_its_room(tmp_path: Path) -> None:
     """It says where it ends; whoever prints on never learns of it."""
     path = tmp_path / "a.log"
     descriptor = open_log(path)
-    log = Log(descriptor, room=10)
+    log = HookLog(descriptor, room=10)
     for _ in range(100):
         assert print("hello", file=log) is None
     os.close(descriptor)
@@ -35,7 +35,7 @@ def test_a_large_log_is_put_aside(tmp_path: Path) -> None:
 def test_a_disk_that_takes_nothing_stops_no_hook() -> None:
     """Writing fails, printing does not."""
     with open("/dev/null") as nowhere:  # which is open for reading only
-        log = Log(nowhere.fileno())
+        log = HookLog(nowhere.fileno())
         assert log.write("lost") == 4
 
 

@@ -17,14 +17,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from a2a_proxy.cli.console import make_console
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.metrics import Metrics, metrics_listen
+from a2a_proxy.cli.metrics import MetricsFollower, metrics_listen
 from a2a_proxy.follower.metrics.keeper import STARTS, MetricsKeeper
-from a2a_proxy.follower.metrics.numbers import Numbers
-from a2a_proxy.follower.metrics.reading import Session
-from a2a_proxy.follower.metrics.ready import Progress
-from a2a_proxy.follower.metrics.serve import Pages
+from a2a_proxy.follower.metrics.numbers import SessionMetrics
+from a2a_proxy.follower.metrics.readiness import RecorderLag
+from a2a_proxy.follower.metrics.server import MetricsPages
+from a2a_proxy.follower.metrics.session_reader import MetricsSession
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.recording.cassette import open_any, read_cassette
+from a2a_proxy.recording.cassette.file import open_any, read_cassette
 from a2a_proxy.relay.route import Listen
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -43,7 +43,7 @@ def samples(page: bytes) -> dict[str, list[tuple[dict[str, str], float]]]:
 
 def counted(path: Path) -> dict[str, list[tuple[dict[str, str], float]]]:
     with open_any(path) as recording:
-        session = Session(recording, recording.sessions()[0])
+        session = MetricsSession(recording, recording.sessions()[0])
         while session.look():
             pass
         first = session.numbers.page()
@@ -94,7 +94,7 @@ def test_labels_are_few() -> None:
 
 def test_what_stands_at_nothing_is_told_and_what_was_lost_only_grows() -> None:
     """A series that vanishes looks like a proxy that does; a clock that was set back makes no sum smaller."""
-    numbers = Numbers()
+    numbers = SessionMetrics()
     call = ("SendMessage", "rest", "agent:1")
     for opened, lost in (({call: 2}, 7), ({}, 9), ({}, 9)):
         numbers.stand(opened, {"working": 1}, lost, 0)
@@ -108,7 +108,7 @@ def test_what_stands_at_nothing_is_told_and_what_was_lost_only_grows() -> None:
 
 def test_pages() -> None:
     """Not ready before something was read; then by what is lacking."""
-    pages = Pages()
+    pages = MetricsPages()
     assert [pages.page(path)[0] for path in ("/healthz", "/readyz", "/metrics", "/")] == [200, 503, 503, 404]
     pages.metrics, pages.lacking = b"a 1\n", ""
     assert [pages.page(path)[0] for path in ("/healthz?x=1", "/readyz", "/metrics")] == [200, 200, 200]
@@ -122,7 +122,7 @@ def test_how_far_the_recorder_is_behind(tmp_path: Path, monkeypatch: pytest.Monk
         (tmp_path / f"{number:06d}.a2aj").write_bytes(bytes(size))
     with open_any(LOSSY) as recording:
         row = recording.sessions()[0]
-        session = Session(recording, row, tmp_path)
+        session = MetricsSession(recording, row, tmp_path)
         assert session.behind() == 0  # it has ended
         for position, behind in (((2, 20), 37), (None, 157), ((3, 7), 0), ((4, 0), 0)):
             running = msgspec.structs.replace(row, how="", complete="", position=position)
@@ -136,7 +136,7 @@ def test_how_far_the_recorder_is_behind(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_recorder_that_does_not_get_on() -> None:
     """Little behind and moving is well; much for long is not, nor is anything for long without a step."""
-    progress = Progress(0.0)
+    progress = RecorderLag(0.0)
     assert [progress.late(7, (1, at), float(at)) for at in (1, 20, 40)] == ["", "", ""]
     assert [progress.late(7, (1, 40), float(at)) for at in (45, 50)] == ["", ""]
     assert progress.late(7, (1, 40), 51.0) == "the recorder does not get on, 7 octets behind"
@@ -181,7 +181,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_port_in_use() -> None:
     """Told before anything begins; nothing stays open."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        metrics = Metrics(Listen("127.0.0.1", taken.getsockname()[1]), make_console("text", quiet=True))
+        metrics = MetricsFollower(Listen("127.0.0.1", taken.getsockname()[1]), make_console("text", quiet=True))
         with pytest.raises(UserError, match=r"--metrics: port \d+ is in use"):
             await metrics.listen()
         metrics.close()

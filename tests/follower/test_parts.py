@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.follower import parts
-from a2a_proxy.follower.consumer import Kind
-from a2a_proxy.follower.ledger import Known
-from a2a_proxy.follower.parts import ended, tables
+from a2a_proxy.follower import closed_segments
+from a2a_proxy.follower.checkpoint import TableProgress
+from a2a_proxy.follower.closed_segments import ended, tables
+from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import split
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import split
+from a2a_proxy.recording.write.writer import Writer
 from support_recording import STARTED, facts
 
 
@@ -35,14 +35,14 @@ class Table:
         self.writer = Writer(path, facts(1))
         self.writer.open()
         self.recording = Recording(path)
-        self.known = Known()
+        self.known = TableProgress()
 
     def put(self, *segments: Segment) -> None:
         self.writer.write([], changes=Changes([], [], [], segments=list(segments)))
 
     def look(self, until: int | None = None) -> list[int]:
         """Numbers of those that are new and over."""
-        found, self.known = ended(self.recording.db, Kind.SEGMENT, 1, self.known, until)
+        found, self.known = ended(self.recording.db, RowKind.SEGMENT, 1, self.known, until)
         return [split(number)[1] for number, _ in found]
 
 
@@ -65,7 +65,7 @@ def test_a_row_that_comes_late_is_found(table: Table) -> None:
 
 def test_any_order_of_rows_and_looks(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is told once, as long as it is not later than the window is long."""
-    monkeypatch.setattr(parts, "WINDOW", 40)
+    monkeypatch.setattr(closed_segments, "WINDOW", 40)
     chance = random.Random(7)
     steps = []
     for number in range(1, 300):
@@ -92,10 +92,10 @@ def test_only_what_was_before(table: Table) -> None:
 
 def test_old_recordings_have_no_such_tables(table: Table) -> None:
     """Nothing is told of what they do not have."""
-    assert tables(table.recording.db) == {Kind.SEGMENT, Kind.INTERRUPTION, Kind.HANDOFF}
+    assert tables(table.recording.db) == {RowKind.SEGMENT, RowKind.INTERRUPTION, RowKind.HANDOFF}
     table.writer._opened().db.execute("DROP VIEW handoffs")
     table.writer._opened().db.execute("DROP TABLE handoff")
-    assert tables(table.recording.db) == {Kind.SEGMENT, Kind.INTERRUPTION}
+    assert tables(table.recording.db) == {RowKind.SEGMENT, RowKind.INTERRUPTION}
 
 
 def test_interruptions_and_hand_offs(table: Table) -> None:
@@ -104,7 +104,7 @@ def test_interruptions_and_hand_offs(table: Table) -> None:
     broken = Interruption(1, "a", "t", "c", "message", 1, 1, 0, at, ended=at + 7, outcome="yielded")
     handed = Handoff(2, "next", "context", "a", "t", "c", 1, "b", "u", 2, 1, 0, at, ended=at + 9)
     table.writer.write([], changes=Changes([], [], [], [], [broken], [handed]))
-    for kind, number, over in ((Kind.INTERRUPTION, 1, 107), (Kind.HANDOFF, 2, 109)):
-        found, known = ended(table.recording.db, kind, 1, Known(), None)
+    for kind, number, over in ((RowKind.INTERRUPTION, 1, 107), (RowKind.HANDOFF, 2, 109)):
+        found, known = ended(table.recording.db, kind, 1, TableProgress(), None)
         assert [(split(row)[1], time) for row, time in found] == [(number, over)]
         assert known.open == []

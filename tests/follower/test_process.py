@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.follower import process, reading
-from a2a_proxy.follower.consumer import Kind
-from a2a_proxy.follower.hook import Tally
-from a2a_proxy.follower.ledger import Ledger
-from a2a_proxy.follower.process import Aim, Follower
-from a2a_proxy.follower.status import Behind, Status
-from a2a_proxy.recording.rows import SessionRow
+from a2a_proxy.follower import batch_reader, process
+from a2a_proxy.follower.checkpoint import CheckpointFile
+from a2a_proxy.follower.consumer import RowKind
+from a2a_proxy.follower.hook_consumer import CallTally
+from a2a_proxy.follower.process import Follower, FollowTarget
+from a2a_proxy.follower.status import FollowerLag, Status
+from a2a_proxy.recording.read.rows import SessionRow
 from support_inspect import sample
 
 
@@ -26,7 +26,7 @@ class Died(Exception):
 class Taker:
     """A consumer that keeps what it is given, and can be made to die."""
 
-    wants = frozenset(Kind)
+    wants = frozenset(RowKind)
     whole = False
 
     def __init__(self, taken: list[Any], fatal: int) -> None:
@@ -35,10 +35,10 @@ class Taker:
     def start(self, recording: str, session: SessionRow) -> None:
         self._taken.append("start")
 
-    def take(self, kind: Kind, value: Any) -> None:
+    def take(self, kind: RowKind, value: Any) -> None:
         if len([each for each in self._taken if each != "start"]) == self._fatal:
             raise Died
-        self._taken.append((value.exchange, value.seq) if kind is Kind.FRAME else f"end of {value.id}")
+        self._taken.append((value.exchange, value.seq) if kind is RowKind.FRAME else f"end of {value.id}")
 
     def settle(self) -> bool:
         return True
@@ -54,21 +54,21 @@ class Run:
     """Follows a recording of three exchanges with nine frames; the ledger outlives each process."""
 
     def __init__(self, path: Path, ledger: int) -> None:
-        self.path, self.ledger = sample(path), Ledger(ledger)
+        self.path, self.ledger = sample(path), CheckpointFile(ledger)
         self.taken: list[Any] = []
         self.said: list[Status] = []
 
     def process(self, fatal: int = -1, **aim: Any) -> Follower:
         """A process that dies in the call after `fatal` others."""
-        tally = Tally()
+        tally = CallTally()
         aim = {"path": str(self.path), **aim}
-        return Follower(Aim(**aim), lambda: Taker(self.taken, fatal), self.ledger, tally, self.said.append)
+        return Follower(FollowTarget(**aim), lambda: Taker(self.taken, fatal), self.ledger, tally, self.said.append)
 
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """Two frames a batch."""
-    monkeypatch.setattr(reading, "FRAMES", 2)
+    monkeypatch.setattr(batch_reader, "FRAMES", 2)
     with tempfile.TemporaryFile() as ledger:
         yield Run(tmp_path / "r.db", ledger.fileno())
 
@@ -99,7 +99,7 @@ def test_stopped_after_any_call(run: Run) -> None:
     taken = run.taken
 
     class Stops(Taker):
-        def take(self, kind: Kind, value: Any) -> None:
+        def take(self, kind: RowKind, value: Any) -> None:
             super().take(kind, value)
             follower.stopping = True
 
@@ -118,9 +118,9 @@ def test_far_behind(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.process().run()
     assert run.said == []
     with tempfile.TemporaryFile() as ledger:
-        run.ledger = Ledger(ledger.fileno())
+        run.ledger = CheckpointFile(ledger.fileno())
         run.process(follow=True).run()
-    assert run.said == [Behind(7)]
+    assert run.said == [FollowerLag(7)]
 
 
 def test_somebody_may_wait_when_a_session_has_ended(run: Run) -> None:
@@ -128,10 +128,10 @@ def test_somebody_may_wait_when_a_session_has_ended(run: Run) -> None:
     hurried: list[int] = []
     for follow in (False, True):
         with tempfile.TemporaryFile() as ledger:
-            aim, tally = Aim(str(run.path), follow=follow), Tally()
+            aim, tally = FollowTarget(str(run.path), follow=follow), CallTally()
             make, hurry = (lambda: Taker(run.taken, -1)), (lambda: hurried.append(len(run.taken)))
             run.taken.clear()
-            Follower(aim, make, Ledger(ledger.fileno()), tally, run.said.append, hurry).run()
+            Follower(aim, make, CheckpointFile(ledger.fileno()), tally, run.said.append, hurry).run()
     assert hurried[0] <= 1
     assert len(run.taken) == len(STORY) + 2
 

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from a2a_proxy.follower import reading
-from a2a_proxy.follower.consumer import Kind
-from a2a_proxy.follower.ledger import Cursor
-from a2a_proxy.follower.reading import next_batch, value_of
+from a2a_proxy.follower import batch_reader
+from a2a_proxy.follower.batch_reader import next_batch, value_of
+from a2a_proxy.follower.checkpoint import SessionCursor
+from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
@@ -22,26 +22,26 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.segment import Segment
 from a2a_proxy.observer import Observer
-from a2a_proxy.recording.cassette import open_any, read_cassette
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.cassette.file import open_any, read_cassette
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.write.writer import Writer
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.define.catalogue import rules
 from support_inspect import changes, exchange, request, sample, status, writer
 from support_observer import KEY, captured
 from support_recording import facts
 
-ALL = frozenset(Kind)
+ALL = frozenset(RowKind)
 SAMPLES = sorted((Path(__file__).parents[2] / "recordings").glob("*.a2a.jsonl"))
 
 
 class Walk:
     """Goes through a session batch by batch."""
 
-    def __init__(self, recording: Recording, session: int = 1, wants: frozenset[Kind] = ALL) -> None:
+    def __init__(self, recording: Recording, session: int = 1, wants: frozenset[RowKind] = ALL) -> None:
         self._recording, self._session, self._wants = recording, session, wants
-        self.cursor = Cursor()
-        self.seen: list[tuple[Kind, int, Any]] = []
+        self.cursor = SessionCursor()
+        self.seen: list[tuple[RowKind, int, Any]] = []
 
     def step(self) -> bool:
         """One batch; False where there was nothing and will be nothing now."""
@@ -51,13 +51,13 @@ class Walk:
         self.seen += [(item.kind, item.row, value_of(self._recording, item)) for item in batch.items]
         return bool(batch.items) or batch.more
 
-    def all(self) -> list[tuple[Kind, int, Any]]:
+    def all(self) -> list[tuple[RowKind, int, Any]]:
         """Everything there is now."""
         while self.step():
             pass
         return self.seen
 
-    def of(self, kind: Kind) -> list[Any]:
+    def of(self, kind: RowKind) -> list[Any]:
         """The values of this kind, in order."""
         return [value for each, _, value in self.seen if each is kind]
 
@@ -83,15 +83,15 @@ def live(path: Path, chunks: list[Chunk], together: int) -> Walk:
 @pytest.fixture(params=[512, 7, 1], ids="{} frames a batch".format)
 def page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many frames a batch has: where it ends must not matter."""
-    monkeypatch.setattr(reading, "FRAMES", request.param)
+    monkeypatch.setattr(batch_reader, "FRAMES", request.param)
     return int(request.param)
 
 
-def in_order(seen: list[tuple[Kind, int, Any]]) -> None:
+def in_order(seen: list[tuple[RowKind, int, Any]]) -> None:
     """Frames in order of storing; findings after their frame, ends after all frames, nothing twice."""
     keys = [(kind, row) for kind, row, _ in seen]
     assert len(keys) == len(set(keys))
-    frames = [row for kind, row in keys if kind is Kind.FRAME]
+    frames = [row for kind, row in keys if kind is RowKind.FRAME]
     assert frames == sorted(frames)
     told: set[tuple[int, int]] = set()
     ended: set[int] = set()
@@ -113,18 +113,18 @@ def test_all_of_a_sample_once_and_in_order(path: Path) -> None:
         walk = Walk(recording)
         in_order(walk.all())
         rows = list(recording.frames_after(0))
-        assert walk.of(Kind.FRAME) == [row.frame for row in rows]
-        assert {value.id for value in walk.of(Kind.EXCHANGE)} == {
+        assert walk.of(RowKind.FRAME) == [row.frame for row in rows]
+        assert {value.id for value in walk.of(RowKind.EXCHANGE)} == {
             row.exchange.id for row in recording.exchanges() if row.exchange.closed
         }
         parts = {
-            Kind.SEGMENT: [row.segment for row in recording.segments()],
-            Kind.INTERRUPTION: [row.interruption for row in recording.interruptions()],
-            Kind.HANDOFF: [row.handoff for row in recording.handoffs()],
+            RowKind.SEGMENT: [row.segment for row in recording.segments()],
+            RowKind.INTERRUPTION: [row.interruption for row in recording.interruptions()],
+            RowKind.HANDOFF: [row.handoff for row in recording.handoffs()],
         }
         for kind, values in parts.items():
             assert sorted(walk.of(kind), key=lambda each: each.id) == [each for each in values if each.ended]
-        assert sorted(map(repr, walk.of(Kind.FINDING))) == sorted(repr(row.finding) for row in recording.findings())
+        assert sorted(map(repr, walk.of(RowKind.FINDING))) == sorted(repr(row.finding) for row in recording.findings())
 
 
 @pytest.mark.usefixtures("page")
@@ -146,12 +146,12 @@ def test_live_is_as_long_after(chunks: Callable[[], list[Chunk]], together: int,
     with Recording(tmp_path / "r.db") as recording:
         after = Walk(recording)
         in_order(after.all())
-    assert walk.of(Kind.FRAME) == after.of(Kind.FRAME)
-    assert walk.of(Kind.FRAME)
-    for kind in Kind:
+    assert walk.of(RowKind.FRAME) == after.of(RowKind.FRAME)
+    assert walk.of(RowKind.FRAME)
+    for kind in RowKind:
         assert sorted(map(_told, walk.of(kind))) == sorted(map(_told, after.of(kind)))
-    assert walk.of(Kind.EXCHANGE)
-    assert walk.of(Kind.SEGMENT)
+    assert walk.of(RowKind.EXCHANGE)
+    assert walk.of(RowKind.SEGMENT)
 
 
 def _told(value: Any) -> str:
@@ -165,22 +165,22 @@ def test_an_open_exchange_ends_when_it_is_closed(tmp_path: Path) -> None:
     made.write([request(1), status(1, 1, "x")], changes=changes(exchange(1, closed=0, how="", events=1)))
     walk = Walk(Recording(tmp_path / "r.db"))
     walk.all()
-    assert (len(walk.of(Kind.FRAME)), walk.of(Kind.EXCHANGE), len(walk.cursor.open)) == (2, [], 1)
+    assert (len(walk.of(RowKind.FRAME)), walk.of(RowKind.EXCHANGE), len(walk.cursor.open)) == (2, [], 1)
     made.write([], changes=changes(exchange(1, events=2)))
     walk.all()
-    assert [(value.id, value.events) for value in walk.of(Kind.EXCHANGE)] == [(1, 2)]
+    assert [(value.id, value.events) for value in walk.of(RowKind.EXCHANGE)] == [(1, 2)]
     assert walk.cursor.open == []
     made.write([status(1, 2, "late")], changes=changes(exchange(1, events=3)))
     walk.all()
-    assert len(walk.of(Kind.EXCHANGE)) == 1
+    assert len(walk.of(RowKind.EXCHANGE)) == 1
 
 
 def test_what_is_not_wanted_is_passed(tmp_path: Path) -> None:
     """The cursor moves on all the same."""
     sample(tmp_path / "r.db")
-    walk = Walk(Recording(tmp_path / "r.db"), wants=frozenset({Kind.EXCHANGE}))
+    walk = Walk(Recording(tmp_path / "r.db"), wants=frozenset({RowKind.EXCHANGE}))
     walk.all()
-    assert [kind for kind, _, _ in walk.seen] == [Kind.EXCHANGE] * 3
+    assert [kind for kind, _, _ in walk.seen] == [RowKind.EXCHANGE] * 3
     assert walk.cursor.frame == 9
 
 
@@ -194,10 +194,10 @@ def test_one_session_of_several(tmp_path: Path) -> None:
     for session in (1, 2):
         walk = Walk(recording, session)
         walk.all()
-        assert [value.exchange for value in walk.of(Kind.FRAME)] == [1, 2, 3]
-        assert [value.id for value in walk.of(Kind.EXCHANGE)] == [1, 2, 3]
+        assert [value.exchange for value in walk.of(RowKind.FRAME)] == [1, 2, 3]
+        assert [value.id for value in walk.of(RowKind.EXCHANGE)] == [1, 2, 3]
         assert walk.cursor.frame == 6
-    assert next_batch(recording, 3, Cursor(), ALL) is None
+    assert next_batch(recording, 3, SessionCursor(), ALL) is None
 
 
 @pytest.mark.parametrize(("looks_between", "how_many"), [(True, 1), (False, 1), (False, 20)])
@@ -218,7 +218,7 @@ def test_the_numbers_of_pruned_rows_come_again(tmp_path: Path, looks_between: bo
     new = range(2, 2 + how_many)
     one.write([request(number) for number in new], changes=changes(*map(exchange, new)))
     walk.all()
-    assert [value.exchange for value in walk.of(Kind.FRAME)] == [1, *new]
+    assert [value.exchange for value in walk.of(RowKind.FRAME)] == [1, *new]
 
 
 def test_no_transaction_is_left_open(tmp_path: Path) -> None:
@@ -226,12 +226,12 @@ def test_no_transaction_is_left_open(tmp_path: Path) -> None:
     made = writer(tmp_path / "r.db")
     made.write([request(1)], changes=changes(exchange(1)))
     recording = Recording(tmp_path / "r.db")
-    batch = next_batch(recording, 1, Cursor(), ALL)
+    batch = next_batch(recording, 1, SessionCursor(), ALL)
     assert batch is not None
     assert not recording.db.in_transaction
     made.finish(exchange(1).closed)  # which empties the log
     assert not (tmp_path / "r.db-wal").exists() or not (tmp_path / "r.db-wal").stat().st_size
-    assert [value_of(recording, item).exchange for item in batch.items if item.kind is Kind.FRAME] == [1]
+    assert [value_of(recording, item).exchange for item in batch.items if item.kind is RowKind.FRAME] == [1]
 
 
 def test_a_cassette_read_into_a_file_is_the_same(tmp_path: Path) -> None:

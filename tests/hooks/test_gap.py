@@ -8,7 +8,7 @@ import pytest
 
 from a2a_proxy.hooks.gap import RULE, gap_of
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.define.catalogue import rules
 from support_rules import record
 
 

@@ -42,8 +42,8 @@ def test_the_screen_opens_light() -> None:
     later = {
         "google.protobuf",
         "a2a_proxy.protocol.event",
-        "a2a_proxy.recording.cassette_in",
-        "a2a_proxy.rules.catalogue",
+        "a2a_proxy.recording.cassette.importer",
+        "a2a_proxy.rules.define.catalogue",
     }
     assert _loaded("a2a_inspect.app") & later == set()
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.copying.forms import FORMS
-from a2a_inspect.export import free_name
-from a2a_inspect.screen.copy_menu import FORMS as OFFERED
-from a2a_proxy.recording.cassette import open_any, write_cassette
-from a2a_proxy.recording.reader import Recording
+from a2a_inspect.dialogs.copy_menu import FORMS as OFFERED
+from a2a_inspect.formats.copying.forms import FORMS
+from a2a_inspect.formats.export import free_name
+from a2a_proxy.recording.cassette.file import open_any, write_cassette
+from a2a_proxy.recording.read.reader import Recording
 from support_inspect import sample
 from support_screen import SMALL, looking
 

@@ -7,18 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from a2a_inspect.screen.columns import Column, fit, fitting
-from a2a_inspect.screen.detail import FIRST, _decoded
-from a2a_inspect.screen.facts import fact_lines, header_lines, paint_artifact, paint_facts
-from a2a_inspect.screen.finding_lines import finding_lines
-from a2a_inspect.screen.json_paint import paint_json
-from a2a_inspect.screen.text_view import _rows
-from a2a_inspect.source import Stream
+from a2a_inspect.data.source import ExchangeStream
+from a2a_inspect.widgets.columns import ListColumn, fit, fitting
+from a2a_inspect.widgets.detail import FIRST, _decoded
+from a2a_inspect.widgets.facts import fact_lines, header_lines, paint_artifact, paint_facts
+from a2a_inspect.widgets.finding_lines import finding_lines
+from a2a_inspect.widgets.json_paint import paint_json
+from a2a_inspect.widgets.text_view import _rows
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.recording.rows import ExchangeRow
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.recording.read.rows import ExchangeRow
+from a2a_proxy.rules.define.catalogue import rules
 from support_inspect import MS, exchange, frame, live, request
 from support_recording import STARTED
 
@@ -43,10 +43,10 @@ def test_a_cell_that_is_too_long_says_so() -> None:
 def test_columns_give_way_by_rank_and_share_what_is_left() -> None:
     """What may go goes, the highest rank first; the rest is spread."""
     columns = [
-        Column("a", 5, str),
-        Column("b", 5, str, drop=1),
-        Column("c", 5, str, drop=2, grow=1),
-        Column("d", 5, str, grow=3),
+        ListColumn("a", 5, str),
+        ListColumn("b", 5, str, drop=1),
+        ListColumn("c", 5, str, drop=2, grow=1),
+        ListColumn("d", 5, str, grow=3),
     ]
     assert [(c.title, width) for c, width in fitting(columns, 34)] == [("a", 5), ("b", 5), ("c", 7), ("d", 11)]
     assert [(c.title, width) for c, width in fitting(columns, 20)] == [("a", 5), ("b", 5), ("d", 6)]
@@ -97,10 +97,10 @@ def test_a_payload_that_was_cut_says_so() -> None:
 def test_facts_leave_out_what_is_unknown() -> None:
     """An open exchange has no end; a frame that the proxy made and redacted says both."""
     ours = request(1, "Hello")
-    lines = fact_lines(Stream(ExchangeRow(1, 1, live(1)), 1), ours)
+    lines = fact_lines(ExchangeStream(ExchangeRow(1, 1, live(1)), 1), ours)
     assert not [line for line in lines if line.startswith(("closed", "redacted", "made by"))]
     marked = frame(1, 0, b"x", ours=True, redacted=("$.token",), began=STARTED)
-    lines = fact_lines(Stream(ExchangeRow(1, 1, live(1)), 1), marked)
+    lines = fact_lines(ExchangeStream(ExchangeRow(1, 1, live(1)), 1), marked)
     assert [line.split(None, 1)[1] for line in lines if line.startswith("redacted")] == ["$.token"]
     assert [line for line in lines if line.startswith("made by")]
 
@@ -115,17 +115,19 @@ def test_facts_tell_both_zeros_of_time() -> None:
     """A frame of the agent counts from the exchange's first octet and from the end of its request."""
     call = exchange(1, request_ended=STARTED + 1000 * MS + 30 * MS)
     line = Connection(1, "c", "l", "u", STARTED, lost_bytes=1)
-    lines = fact_lines(Stream(ExchangeRow(1, 1, call), 2, line), frame(1, 1, b"{}"))
+    lines = fact_lines(ExchangeStream(ExchangeRow(1, 1, call), 2, line), frame(1, 1, b"{}"))
     assert next(each for each in lines if each.startswith("last octet")).endswith(", +100 ms")
     assert "after the request +70 ms" in lines
     assert "not captured      1 octet" in lines
-    assert not [each for each in fact_lines(Stream(ExchangeRow(1, 1, call), 2), request(1)) if "after the" in each]
+    assert not [
+        each for each in fact_lines(ExchangeStream(ExchangeRow(1, 1, call), 2), request(1)) if "after the" in each
+    ]
 
 
 def test_facts_of_a_live_stream() -> None:
     """Which payload it carries and who ended first; its answer has no request's end to count from."""
     call = exchange(1, request_ended=STARTED + 1030 * MS, live_payload="bidi", half_close="client")
-    lines = fact_lines(Stream(ExchangeRow(1, 1, call), 2), frame(1, 1, b"{}"))
+    lines = fact_lines(ExchangeStream(ExchangeRow(1, 1, call), 2), frame(1, 1, b"{}"))
     assert "live payload      bidi" in lines
     assert "half-closed first client" in lines
     assert not [each for each in lines if each.startswith("after the request")]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect import branches
-from a2a_inspect.branches import Branch, Level, children
-from a2a_inspect.hops import next_finding, next_of_task
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import key
+from a2a_inspect.data import tree
+from a2a_inspect.data.next_places import next_finding, next_of_task
+from a2a_inspect.data.tree import TreeBranch, TreeLevel, children
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key
 from support_inspect import changes, exchange, request, status, writer
 
 
@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "r.db"
 
 
-def labels(recording: Recording, of: Branch | None) -> list[str]:
+def labels(recording: Recording, of: TreeBranch | None) -> list[str]:
     return [each.label for each in children(recording, of).branches]
 
 
@@ -52,7 +52,7 @@ def test_from_the_session_down_to_the_frame(path: Path) -> None:
         assert labels(recording, calls[0]) == ["0 → request", "1 ← status working"]
         assert labels(recording, tasks[1]) == ["#2 SendStreamingMessage ok  0"]
         other = children(recording, second).branches[0]
-        assert (other.level, other.context_id) == (Level.CONTEXT, "c1")
+        assert (other.level, other.context_id) == (TreeLevel.CONTEXT, "c1")
         assert children(recording, other).branches[0].task_id == "77"
 
 
@@ -60,11 +60,11 @@ def test_a_page_at_a_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The place of the last one begins the next page, on every level."""
     with Recording(path) as recording:
         every: list[list[str]] = []
-        node: Branch | None = None
-        for _ in Level:
+        node: TreeBranch | None = None
+        for _ in TreeLevel:
             every.append(labels(recording, node))
             node = children(recording, node).branches[0]
-        monkeypatch.setattr(branches, "PAGE", 1)
+        monkeypatch.setattr(tree, "PAGE", 1)
         node = None
         for whole in every:
             found, after = [], None
@@ -83,7 +83,7 @@ def test_what_a_branch_is_stays_while_it_grows(path: Path) -> None:
     with Recording(path) as recording:
         session = children(recording, None).branches[0]
         context = children(recording, session).branches[0]
-    assert context.same == Branch(Level.CONTEXT, "other", 1, context.context, "c1", exchange=99).same
+    assert context.same == TreeBranch(TreeLevel.CONTEXT, "other", 1, context.context, "c1", exchange=99).same
     assert context.same != session.same
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.changed import Changed
+from a2a_inspect.data.changes import ChangedExchanges
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import key
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key
 from support_inspect import changes, exchange, live, request, status, writer
 from support_recording import STARTED
 
@@ -20,7 +20,7 @@ def test_only_what_something_was_stored_about(tmp_path: Path) -> None:
     first.write([request(1), request(2)], changes=changes(exchange(1), live(2), exchange(3)))
     second.write([request(1)], changes=changes(exchange(1)))
     with Recording(tmp_path / "r.db") as recording:
-        seen = Changed(recording)
+        seen = ChangedExchanges(recording)
         assert seen.since(recording) == {key(1, 2)}
         first.write([status(1, 1, "late")], changes=changes(exchange(2)))
         assert seen.since(recording) == {key(1, 1), key(1, 2)}

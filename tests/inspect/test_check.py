@@ -14,11 +14,11 @@ from junitparser import JUnitXml, TestCase
 
 from a2a_inspect.commands.check import junit as junit_format
 from a2a_inspect.commands.check import sarif, text_format
-from a2a_inspect.commands.check.report import Checked, Found, Report
+from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport
 from a2a_inspect.commands.check.sarif import fingerprint
-from a2a_proxy.cli.junit import MOST
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.present.junit import MOST
+from a2a_proxy.rules.define.catalogue import rules
 from support_cli import Ran, run_here
 from support_rules import record
 
@@ -124,8 +124,8 @@ def test_junit(flagged: Path, tmp_path: Path) -> None:
 
 def test_junit_says_what_does_not_count_and_what_could_not_be_judged() -> None:
     """Such cases are skipped, and services show why only where it is the text of the element."""
-    known = Found(Finding(RULE.id, Severity.ERROR, 1, "x"), suppressed="an old client")
-    report = Report([RULE, OTHER], Severity.ERROR, [Checked("r", 1, 1, 1, "", [known], quiet=[OTHER.id])])
+    known = CheckFinding(Finding(RULE.id, Severity.ERROR, 1, "x"), suppressed="an old client")
+    report = CheckReport([RULE, OTHER], Severity.ERROR, [CheckedSession("r", 1, 1, 1, "", [known], quiet=[OTHER.id])])
     document = JUnitXml.fromstring("\n".join(junit_format.lines(report)))
     (suite,) = document
     assert (suite.tests, suite.failures, suite.skipped) == (2, 0, 2)
@@ -136,20 +136,23 @@ def test_junit_says_what_does_not_count_and_what_could_not_be_judged() -> None:
 
 def test_junit_has_each_case_once_whatever_is_checked() -> None:
     """Services take cases of one class and name for the same, in whatever suites, and show the first one."""
-    found = [Found(Finding(RULE.id, Severity.ERROR, 1, "x"))]
-    one, two = Checked("r", 1, 1, 1, "", found), Checked("r", 2, 1, 1, "7 octets were not captured", found)
-    document = JUnitXml.fromstring("\n".join(junit_format.lines(Report([RULE], Severity.ERROR, [one, two]))))
+    found = [CheckFinding(Finding(RULE.id, Severity.ERROR, 1, "x"))]
+    one, two = (
+        CheckedSession("r", 1, 1, 1, "", found),
+        CheckedSession("r", 2, 1, 1, "7 octets were not captured", found),
+    )
+    document = JUnitXml.fromstring("\n".join(junit_format.lines(CheckReport([RULE], Severity.ERROR, [one, two]))))
     names = [(case.classname, case.name) for suite in document for case in suite]
     assert len(set(names)) == len(names) == document.tests == document.failures == 3
-    (alone,) = JUnitXml.fromstring("\n".join(junit_format.lines(Report([RULE], Severity.ERROR, [one]))))
+    (alone,) = JUnitXml.fromstring("\n".join(junit_format.lines(CheckReport([RULE], Severity.ERROR, [one]))))
     assert [case.name for case in alone] == [f"{RULE.id} {RULE.title}"]
 
 
 def test_junit_tells_the_gravest_of_many() -> None:
     """And how many are not there: services refuse what is too large."""
     grades = [Severity.INFO] * MOST + [Severity.WARNING, Severity.ERROR]
-    found = [Found(Finding(RULE.id, grade, 1, str(at))) for at, grade in enumerate(grades)]
-    report = Report([RULE], Severity.ERROR, [Checked("r", 1, 1, 1, "", found)])
+    found = [CheckFinding(Finding(RULE.id, grade, 1, str(at))) for at, grade in enumerate(grades)]
+    report = CheckReport([RULE], Severity.ERROR, [CheckedSession("r", 1, 1, 1, "", found)])
     document = JUnitXml.fromstring("\n".join(junit_format.lines(report)))
     (failure,) = case_of(document, RULE.id).result
     lines = failure.text.splitlines()
@@ -269,7 +272,9 @@ def test_fingerprints_differ_by_rule_operation_and_path() -> None:
     """And by nothing else."""
 
     def print_of(rule: str = "R", operation: str = "O", path: str = "p", **other: Any) -> str:
-        return fingerprint(Found(Finding(rule, Severity.INFO, 1, "x", evidence={"path": path}, **other), operation))
+        return fingerprint(
+            CheckFinding(Finding(rule, Severity.INFO, 1, "x", evidence={"path": path}, **other), operation)
+        )
 
     assert len({print_of(), print_of(rule="Q"), print_of(operation="P"), print_of(path="q")}) == 4
     assert print_of() == print_of(exchange=7, seq=3, task_id="t")
@@ -277,7 +282,9 @@ def test_fingerprints_differ_by_rule_operation_and_path() -> None:
 
 def test_sarif_has_what_code_scanning_asks_for() -> None:
     """What GitHub wants beyond the schema: a region, the one fingerprint that it compares, and words of a length."""
-    (run,) = document([Found(Finding("RECORDER", Severity.INFO, 1, "x")), Found(Finding("R", Severity.INFO, 1, "x"))])
+    (run,) = document(
+        [CheckFinding(Finding("RECORDER", Severity.INFO, 1, "x")), CheckFinding(Finding("R", Severity.INFO, 1, "x"))]
+    )
     for result in run["results"]:
         assert result["locations"][0]["physicalLocation"]["region"].keys() >= {"startLine", "endLine", "endColumn"}
     assert len({result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]}) == 2
@@ -296,7 +303,7 @@ def test_sarif_has_the_gravest_where_there_are_too_many(monkeypatch: pytest.Monk
     """In their order, and says how many are not there; what is suppressed goes first."""
     monkeypatch.setattr("a2a_inspect.commands.check.sarif.MOST", 3)
     grades = [Severity.INFO, Severity.ERROR, Severity.WARNING, Severity.ERROR, Severity.WARNING]
-    found = [Found(Finding("R", grade, 1, str(at))) for at, grade in enumerate(grades)]
+    found = [CheckFinding(Finding("R", grade, 1, str(at))) for at, grade in enumerate(grades)]
     found[3].suppressed = "known"
     (run,) = document(found)
     assert [result["message"]["text"] for result in run["results"]] == ["1", "2", "4"]
@@ -306,9 +313,9 @@ def test_sarif_has_the_gravest_where_there_are_too_many(monkeypatch: pytest.Monk
     assert (len(run["results"]), run["invocations"][0]["toolExecutionNotifications"]) == (3, [])
 
 
-def document(found: list[Found]) -> list[dict[str, Any]]:
+def document(found: list[CheckFinding]) -> list[dict[str, Any]]:
     """The runs of the SARIF document that says this."""
-    report = Report(list(rules().values()), checked=[Checked("a b:c.db", 1, 1, 1, "", found)])
+    report = CheckReport(list(rules().values()), checked=[CheckedSession("a b:c.db", 1, 1, 1, "", found)])
     runs: list[dict[str, Any]] = json.loads("\n".join(sarif.lines(report)))["runs"]
     return runs
 
@@ -316,7 +323,7 @@ def document(found: list[Found]) -> list[dict[str, Any]]:
 def test_the_gravest_rule_is_the_one_to_read_about() -> None:
     """Not the first one."""
     first, worst = Finding("A2A-GEN-001", Severity.INFO, 1, "x"), Finding("A2A-RPC-002", Severity.ERROR, 1, "x")
-    report = Report([], checked=[Checked("r", 1, 1, 1, "", [Found(first), Found(worst)])])
+    report = CheckReport([], checked=[CheckedSession("r", 1, 1, 1, "", [CheckFinding(first), CheckFinding(worst)])])
     assert list(text_format.lines(report))[-1] == "what a rule means: a2a-inspect rules A2A-RPC-002"
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands.show import show_conversation
-from a2a_inspect.commands.wanted import Wanted
+from a2a_inspect.commands.show_selection import ShowSelection
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.recording.cassette import write_cassette
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.cassette.file import write_cassette
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.write.writer import Writer
 from support_cli import SECONDS, environment, program, run, run_here
 from support_conversation import Grpc, Http
 from support_observer import START, fresh, grpc_call, interleaved, scripted, streaming, unary
@@ -201,7 +201,7 @@ def test_show_reads_frames_page_by_page(small: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Recording, "frames", counted)
     with Recording(small) as stored:
         (session,) = stored.sessions()
-        lines = show._session_lines(stored, session, list(stored.exchanges()), show.Wanted(), Meanings(), {})
+        lines = show._session_lines(stored, session, list(stored.exchanges()), show.ShowSelection(), Meanings(), {})
         while "-->" not in next(lines):
             pass
         assert len(read) == 1
@@ -256,7 +256,7 @@ def test_show_of_one_frame(small: Path, capsys: pytest.CaptureFixture[str]) -> N
 
     def shown(*words: str) -> list[list[int]]:
         with Recording(small) as recording:
-            show_conversation(recording, Wanted(words), as_json=True)
+            show_conversation(recording, ShowSelection(words), as_json=True)
         return [[frame["seq"] for frame in json.loads(line)["frames"]] for line in capsys.readouterr().out.splitlines()]
 
     whole = shown("1", "2")

@@ -12,13 +12,13 @@ import pytest
 from a2a_inspect.commands import show
 from a2a_inspect.commands.recover import recover_all
 from a2a_inspect.commands.session import session_line
-from a2a_proxy.capture import places
+from a2a_proxy.capture import file_layout
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.observation import Observation
-from a2a_proxy.recorder.keeper import Keeper
-from a2a_proxy.recording.rows import ExchangeRow, SessionRow
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.recorder.keeper import RecorderKeeper
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow
+from a2a_proxy.rules.define.catalogue import rules
 from support_cli import run, run_here
 from support_inspect import MS, changes, exchange, frame, request, sample, status, writer
 from support_observer import START, fresh, opening
@@ -114,11 +114,11 @@ def session_of(uuid: str) -> SessionRow:
 
 def test_a_session_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its journal tells: held, it is being recorded; left over, recover finishes it; gone, nobody will."""
-    monkeypatch.setenv(places.STATE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
     assert session_line(session_of("u")).endswith("  ended without a word")
-    folder = places.new_journal(places.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u"))
+    folder = file_layout.new_journal(file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u"))
     assert session_line(session_of("u")).endswith("(being recorded)")
-    recorder = places.lock_recorder(folder.path)
+    recorder = file_layout.lock_recorder(folder.path)
     folder.release()
     assert recorder is not None
     assert session_line(session_of("u")).endswith("(being recorded)")
@@ -131,9 +131,9 @@ def test_recover_waits_for_a_recorder_that_has_much_to_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is recorded of a journal is read once more before it goes on, and that may take longer than any start."""
-    monkeypatch.setenv(places.STATE_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(Keeper.start, "__defaults__", (0.001,))
-    places.new_journal(places.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u")).release()
+    monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(RecorderKeeper.start, "__defaults__", (0.001,))
+    file_layout.new_journal(file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u")).release()
     assert recover_all() == 0
     assert capsys.readouterr().out == f"recovered {tmp_path / 'r.db'}: 0 exchanges, 0 frames from the journal\n"
 

@@ -18,16 +18,16 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_inspect.commands.show_as import show_as
-from a2a_inspect.copying.call import Call, NotOffered, load
-from a2a_inspect.copying.forms import FORMS
-from a2a_inspect.copying.literal import literal
-from a2a_inspect.copying.pytest_case import artifacts, errors, states
-from a2a_inspect.copying.shell import curl
+from a2a_inspect.formats.copying.call import CopiedCall, NotOffered, load
+from a2a_inspect.formats.copying.forms import FORMS
+from a2a_inspect.formats.copying.literal import literal
+from a2a_inspect.formats.copying.pytest_case import artifacts, errors, states
+from a2a_inspect.formats.copying.shell import curl
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.protocol.event import plain
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.rows import key
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.rows import key
 from support_inspect import exchange, request, status
 from support_peers import ENVIRONMENTS, Agent, agent, missing
 from support_recording import STARTED
@@ -38,7 +38,7 @@ SAMPLES = sorted(path.name for path in RECORDINGS.glob("*.a2a.jsonl"))
 SECONDS = 120
 
 
-def recorded(name: str, operation: str) -> Call:
+def recorded(name: str, operation: str) -> CopiedCall:
     """The first call of a sample with this operation that ended well."""
     with open_any(RECORDINGS / name) as recording:
         rows = (row for row in recording.exchanges() if row.exchange.operation == operation and not row.exchange.error)
@@ -47,17 +47,17 @@ def recorded(name: str, operation: str) -> Call:
     return call
 
 
-def made(name: str, call: Call) -> str:
+def made(name: str, call: CopiedCall) -> str:
     return FORMS[name].make(call, None).decode()
 
 
-def at(call: Call, where: Agent) -> Call:
+def at(call: CopiedCall, where: Agent) -> CopiedCall:
     """The same call to another agent."""
     address = where.grpc_target if call.exchange.binding == "grpc" else f"127.0.0.1:{where.http}"
     return msgspec.structs.replace(call, connection=Connection(1, "", "", address, 0, peer=address))
 
 
-def seen(call: Call) -> tuple[list[str], list[str], list[object]]:
+def seen(call: CopiedCall) -> tuple[list[str], list[str], list[object]]:
     """What a call's answers say."""
     answers = [plain(frame.payload, frame.schema) for frame in call.answers]
     return states(answers), artifacts(answers), errors(answers)
@@ -179,7 +179,7 @@ def test_python_runs_with_the_sdk(name: str, operation: str, peer: Agent, tmp_pa
     assert "completed" in ran.stdout.lower()
 
 
-def run_cases(folder: Path, call: Call, *words: str) -> str:
+def run_cases(folder: Path, call: CopiedCall, *words: str) -> str:
     """The case of a call, and one that expects another end, run as the user of the plug-in runs them."""
     text = made("pytest", call)
     changed = text.replace("'completed']", "'rejected']").replace("'TASK_STATE_COMPLETED']", "'TASK_STATE_REJECTED']")
@@ -225,11 +225,11 @@ def test_the_case_of_a_grpc_call_holds(name: str, peer: Agent, tmp_path: Path) -
     assert ran.returncode == 0, ran.stderr
 
 
-def by_hand(text: str, **more: object) -> Call:
+def by_hand(text: str, **more: object) -> CopiedCall:
     """A call of a text, over JSON-RPC."""
     connection = Connection(1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STARTED, peer="10.0.0.7:8000")
     headers = {"request_headers": ((b"Content-Type", b"application/json"),)}
-    return Call(1, exchange(2, **{**headers, **more}), connection, (request(2, text), status(2, 1, "Thinking")))
+    return CopiedCall(1, exchange(2, **{**headers, **more}), connection, (request(2, text), status(2, 1, "Thinking")))
 
 
 @pytest.mark.parametrize("text", ['it\'s "quoted" $HOME `id` !', "\x1b[31m\u202e\x9b😀", "a\\b\nc", "@/etc/passwd"])

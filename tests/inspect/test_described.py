@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.described import described, flat
-from a2a_proxy.recording.reader import Recording
+from a2a_inspect.data.frame_summary import described, flat
+from a2a_proxy.recording.read.reader import Recording
 from support_inspect import MS, changes, exchange, request, status, writer
 from support_recording import STARTED
 

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_inspect.conversation import artifact_lines, process_lines, timing_lines
-from a2a_inspect.decoded import indented
-from a2a_inspect.found import about
-from a2a_inspect.framed import framed, span_words
-from a2a_inspect.hexdump import hex_row
-from a2a_inspect.screen.detail import FIRST, _decoded
-from a2a_inspect.screen.finding_lines import finding_lines, paint_findings
-from a2a_inspect.screen.hex_view import with_bounds
-from a2a_inspect.screen.tab_line import TABS, words
-from a2a_inspect.screen.trace_lines import trace_lines
-from a2a_inspect.source import Stream
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.rows import ExchangeRow, key
+from a2a_inspect.data.conversation import artifact_lines, process_lines, timing_lines
+from a2a_inspect.data.finding_counts import about
+from a2a_inspect.data.frame_bytes import framed, span_words
+from a2a_inspect.data.hexdump import hex_row
+from a2a_inspect.data.payload_lines import indented
+from a2a_inspect.data.source import ExchangeStream
+from a2a_inspect.widgets.detail import FIRST, _decoded
+from a2a_inspect.widgets.finding_lines import finding_lines, paint_findings
+from a2a_inspect.widgets.hex_view import with_bounds
+from a2a_inspect.widgets.tab_line import TABS, words
+from a2a_inspect.widgets.trace_lines import trace_lines
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.rows import ExchangeRow, key
 from support_inspect import MS, exchange, frame, live, request
 from support_recording import STARTED
 
@@ -90,7 +90,7 @@ def test_every_frame_of_a_sample(name: str) -> None:
     """All tabs have something to say, in text that acts on no terminal."""
     with open_any(RECORDINGS / f"{name}.a2a.jsonl") as recording:
         for row in recording.exchanges():
-            stream = Stream(row, 0)
+            stream = ExchangeStream(row, 0)
             lines = [*timing_lines(recording, row.key, 1), *process_lines(recording, row.key)]
             lines += [*artifact_lines(recording, row.key, 1), *finding_lines(about(recording, row, 1)[0], 1)]
             for each in recording.frames(row.key):
@@ -137,7 +137,7 @@ def test_trace_and_latencies() -> None:
     ids = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "task_id": "t-1"}
     headers = ((b"TraceState", b"vendor=1"),)
     call = exchange(1, request_ended=STARTED + 1000 * MS + 30 * MS, request_headers=headers, **ids)
-    lines = trace_lines(Stream(ExchangeRow(1, 1, call), 2), frame(1, 1, b"{}", task_id="t-2"), ["FRAMES"])
+    lines = trace_lines(ExchangeStream(ExchangeRow(1, 1, call), 2), frame(1, 1, b"{}", task_id="t-2"), ["FRAMES"])
     for line in (
         "trace id          4bf92f3577b34da6a3ce929d0e0e4736",
         "parent span       00f067aa0ba902b7",
@@ -151,7 +151,7 @@ def test_trace_and_latencies() -> None:
         "FRAMES",
     ):
         assert line in lines, lines
-    still = trace_lines(Stream(ExchangeRow(1, 1, live(1, request_ended=0)), 2), None, [])
+    still = trace_lines(ExchangeStream(ExchangeRow(1, 1, live(1, request_ended=0)), 2), None, [])
     assert "closed            still open" in still
     assert not [line for line in still if line.startswith("request ")]
 
@@ -161,7 +161,7 @@ def test_a_trace_that_the_proxy_sent_on() -> None:
     sent = f"00-{'a' * 32}-{'b' * 16}-01"
     for came in ("", f"00-{'a' * 32}-{'c' * 16}-01"):
         call = exchange(1, traceparent=came, sent_traceparent=sent)
-        lines = trace_lines(Stream(ExchangeRow(1, 1, call), 2), None, [])
+        lines = trace_lines(ExchangeStream(ExchangeRow(1, 1, call), 2), None, [])
         assert f"traceparent       {came or 'none was sent'}" in lines
         assert f"sent on as        {sent}" in lines
         assert f"trace id          {'a' * 32}" in lines

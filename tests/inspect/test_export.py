@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.cleaned import Wish
-from a2a_inspect.commands.export import What, export_recording
-from a2a_inspect.export import new_file
+from a2a_inspect.commands.export import ExportOptions, export_recording
+from a2a_inspect.data.redacted_view import RedactionOptions
+from a2a_inspect.formats.export import new_file
 from a2a_inspect.formats.registry import FORMATS
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.recording.cassette import open_any, read_cassette, write_cassette
+from a2a_proxy.recording.cassette.file import open_any, read_cassette, write_cassette
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.note_writer import Place, annotate
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.write.note_writer import NotePlace, annotate
 from support_inspect import sample
 from support_recording import STARTED
 
@@ -29,7 +29,7 @@ DEMO = RECORDINGS / "demo.a2a.jsonl"
 def test_all_of_it_is_the_same_recording(name: str, tmp_path: Path) -> None:
     """Line for line what was committed."""
     path = RECORDINGS / f"{name}.a2a.jsonl"
-    export_recording(What(path), tmp_path / "out.a2a.jsonl", "jsonl")
+    export_recording(ExportOptions(path), tmp_path / "out.a2a.jsonl", "jsonl")
     assert (tmp_path / "out.a2a.jsonl").read_bytes() == path.read_bytes()
 
 
@@ -38,7 +38,7 @@ def test_what_matches_is_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     with open_any(DEMO) as recording:
         task = next(row.exchange.task_id for row in recording.exchanges() if row.exchange.operation == "SendMessage")
     target = tmp_path / "part.a2a.jsonl"
-    export_recording(What(DEMO, f"task:{task}"), target, "jsonl")
+    export_recording(ExportOptions(DEMO, f"task:{task}"), target, "jsonl")
     with open_any(target) as part, open_any(DEMO) as whole:
         kept = [row.exchange for row in part.exchanges()]
         assert kept == [row.exchange for row in whole.find_exchanges(f"task:{task}")]
@@ -58,9 +58,9 @@ def test_what_matches_is_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]
 def test_a_filter_is_not_told_where_its_words_may_be_what_goes(form: str, tmp_path: Path) -> None:
     """Who looks for a person and redacts persons names none in the file; without a policy the filter is there."""
     path, where = sample(tmp_path / "a.db"), 'text:"ann@example.org" OR op:SendStreamingMessage'
-    export_recording(What(path, where), tmp_path / "told", form)
+    export_recording(ExportOptions(path, where), tmp_path / "told", form)
     assert b"ann@example.org" in (tmp_path / "told").read_bytes()
-    export_recording(What(path, where, Wish(("pii",))), tmp_path / "clean", form)
+    export_recording(ExportOptions(path, where, RedactionOptions(("pii",))), tmp_path / "clean", form)
     assert b"what was chosen" in (tmp_path / "clean").read_bytes()
     assert b"ann@example.org" not in (tmp_path / "clean").read_bytes()
 
@@ -68,16 +68,16 @@ def test_a_filter_is_not_told_where_its_words_may_be_what_goes(form: str, tmp_pa
 def test_notes_go_with_it(tmp_path: Path) -> None:
     """Those of the session and of what was taken."""
     path = sample(tmp_path / "a.db")
-    for place in (Place(1), Place(1, 2), Place(1, 2, 1), Place(1, 3)):
+    for place in (NotePlace(1), NotePlace(1, 2), NotePlace(1, 2, 1), NotePlace(1, 3)):
         annotate(path, place, STARTED, text="here")
-    export_recording(What(path, "err"), tmp_path / "part.a2a.jsonl", "jsonl")
+    export_recording(ExportOptions(path, "err"), tmp_path / "part.a2a.jsonl", "jsonl")
     with open_any(tmp_path / "part.a2a.jsonl") as part:
         assert [(row.note.exchange, row.note.seq) for row in part.notes()] == [(0, -1), (2, -1), (2, 1)]
 
 
 def test_a_part_becomes_a_recording(tmp_path: Path) -> None:
     """And a cassette again, the same one."""
-    export_recording(What(DEMO, "op:SendMessage"), tmp_path / "part.a2a.jsonl", "jsonl")
+    export_recording(ExportOptions(DEMO, "op:SendMessage"), tmp_path / "part.a2a.jsonl", "jsonl")
     read_cassette(tmp_path / "part.a2a.jsonl", tmp_path / "part.db")
     with Recording(tmp_path / "part.db") as recording:
         write_cassette(recording, tmp_path / "again.a2a.jsonl")
@@ -89,7 +89,7 @@ def test_a_file_is_never_replaced(form: str, tmp_path: Path) -> None:
     target = tmp_path / "there"
     target.write_text("mine")
     with pytest.raises(UserError, match="exists"):
-        export_recording(What(DEMO), target, form)
+        export_recording(ExportOptions(DEMO), target, form)
     assert target.read_text() == "mine"
 
 
@@ -112,7 +112,7 @@ def test_an_end_from_outside_leaves_no_half_file(number: int, tmp_path: Path, mo
     signal.signal(number, signal.SIG_DFL)
     try:
         with pytest.raises(KeyboardInterrupt):
-            export_recording(What(DEMO), tmp_path / "x", "jsonl")
+            export_recording(ExportOptions(DEMO), tmp_path / "x", "jsonl")
         assert signal.getsignal(number) is signal.SIG_DFL
     finally:
         signal.signal(number, before)
@@ -122,14 +122,14 @@ def test_an_end_from_outside_leaves_no_half_file(number: int, tmp_path: Path, mo
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_folder_that_is_not_there(form: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot write"):
-        export_recording(What(DEMO), tmp_path / "no" / "x.a2a.jsonl", form)
+        export_recording(ExportOptions(DEMO), tmp_path / "no" / "x.a2a.jsonl", form)
 
 
 def test_where_nothing_matches(tmp_path: Path) -> None:
     """An error, and no file."""
     for where, wrong in (("task:nothing", "nothing matches"), ("tsak:x", "unknown field")):
         with pytest.raises(UserError, match=wrong):
-            export_recording(What(DEMO, where), tmp_path / "x", "jsonl")
+            export_recording(ExportOptions(DEMO, where), tmp_path / "x", "jsonl")
     assert not (tmp_path / "x").exists()
 
 
@@ -142,7 +142,7 @@ def test_a_damaged_recording_leaves_no_file_behind(form: str, tmp_path: Path) ->
         db.execute("DELETE FROM block_tail")
         db.commit()
     with pytest.raises(UserError):
-        export_recording(What(path), tmp_path / "x.a2a.jsonl", form)
+        export_recording(ExportOptions(path), tmp_path / "x.a2a.jsonl", form)
     assert not (tmp_path / "x.a2a.jsonl").exists()
 
 
@@ -151,6 +151,6 @@ def test_a_dash_is_standard_output(
 ) -> None:
     """As for `check`; no file is called so."""
     monkeypatch.chdir(tmp_path)
-    export_recording(What(DEMO), Path("-"), "jsonl")
+    export_recording(ExportOptions(DEMO), Path("-"), "jsonl")
     assert capfdbinary.readouterr().out == DEMO.read_bytes()
     assert list(tmp_path.iterdir()) == []

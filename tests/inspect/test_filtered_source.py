@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.filtered_source import Finder, Search
-from a2a_inspect.source import Source
+from a2a_inspect.data.filtered_source import Finder, Search
+from a2a_inspect.data.source import RecordingSource
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.query import payload_tests
 from a2a_proxy.recording.query.parser import parse
 from a2a_proxy.recording.query.tree import Node
-from a2a_proxy.recording.rows import key
+from a2a_proxy.recording.read.rows import key
 from support_inspect import changes, exchange, frame, live, request, sample, status, writer
 from support_recording import STARTED
 
@@ -39,7 +39,7 @@ async def test_what_is_found_comes_by_windows_with_progress(tmp_path: Path) -> N
     )
     made.close()
     told: list[tuple[int, int, int, bool]] = []
-    source = Source(tmp_path / "r.db")
+    source = RecordingSource(tmp_path / "r.db")
     finder = Finder(source.another, lambda s: told.append((len(s.keys), s.looked, s.total, s.done)))
     search = finder.start(parse("word1"))
     await until(lambda: search.done)
@@ -61,7 +61,7 @@ async def test_what_exchanges_have_themselves_comes_before_their_frames_are_look
     )
     made.close()
     told: list[tuple[list[int], int]] = []
-    source = Source(tmp_path / "r.db")
+    source = RecordingSource(tmp_path / "r.db")
     finder = Finder(source.another, lambda s: told.append((list(s.keys), s.upto)))
     search = finder.start(parse("task:t1"))
     await until(lambda: search.done)
@@ -87,7 +87,7 @@ async def test_a_search_that_is_cancelled_stops_at_once(tmp_path: Path, monkeypa
     made.write([request(n) for n in range(1, MANY + 1)], changes=changes(*map(exchange, range(1, MANY + 1))))
     made.close()
     told: list[Search] = []
-    source = Source(tmp_path / "r.db")
+    source = RecordingSource(tmp_path / "r.db")
     finder = Finder(source.another, told.append)
     slow = finder.start(parse('text~"(P|p)lan a (d|D)ay$" OR plan'))
     assert await asyncio.to_thread(begun.wait, SECONDS)
@@ -105,7 +105,7 @@ async def test_a_search_that_is_cancelled_stops_at_once(tmp_path: Path, monkeypa
 async def test_a_growing_recording(tmp_path: Path) -> None:
     """What matches by now is added, what does so no more is taken away; what nothing was stored about is not read."""
     path = tmp_path / "r.db"
-    source = Source(path)
+    source = RecordingSource(path)
     finder = Finder(source.another, lambda _: None)
     by_text, not_ended = finder.start(parse("halfway")), finder.start(parse("-state:completed dur<1h"))
     await until(lambda: by_text.done and not_ended.done)
@@ -138,7 +138,7 @@ async def test_what_goes_wrong_is_told(tmp_path: Path, text: str, words: str) ->
     made = writer(tmp_path / "r.db")
     made.write([request(1, "a" * 5000 + "!")], changes=changes(exchange(1)))
     made.close()
-    source = Source(tmp_path / "r.db")
+    source = RecordingSource(tmp_path / "r.db")
     finder = Finder(source.another, lambda _: None)
     search = finder.start(parse(text))
     await until(lambda: search.done)
@@ -165,7 +165,7 @@ async def test_where_an_exchange_stands(tmp_path: Path) -> None:
     second = writer(tmp_path / "r.db", 2)
     second.write([], changes=changes(*map(exchange, range(1, 200))))
     second.close()
-    source = Source(tmp_path / "r.db")
+    source = RecordingSource(tmp_path / "r.db")
     await source.poll()
     places = [await source.index(key(*at)) for at in ((1, 1), (1, 128), (1, 129), (1, 300), (2, 1), (2, 130))]
     assert places == [0, 127, 128, 299, 300, 429]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands.check import run as check
-from a2a_inspect.commands.diff import Options, diff
+from a2a_inspect.commands.diff import DiffOptions, diff
 from support_cli import Ran, run_here
 from support_query import rich
 
@@ -76,8 +76,8 @@ def test_nothing_matches(folder: Path, command: str, more: tuple[str, ...]) -> N
 def test_check_and_diff_say_that_nothing_matches(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A slip in a filter must not look like a good report."""
     path = str(folder / "r.a2a.db")
-    options = check.Options(where="op:ListTasks", allow_incomplete=True)
-    codes = check.run((Path(path),), options, datetime.date.min), diff(Options((path, path), where="op:ListTasks"))
+    options = check.CheckOptions(where="op:ListTasks", allow_incomplete=True)
+    codes = check.run((Path(path),), options, datetime.date.min), diff(DiffOptions((path, path), where="op:ListTasks"))
     assert (codes, capsys.readouterr().err) == ((0, 0), "nothing matches op:ListTasks\n" * 2)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from a2a_inspect.found import Found, about, by_frame, lines
-from a2a_inspect.replay.as_of import AsOf
-from a2a_inspect.screen.finding_lines import finding_lines
+from a2a_inspect.data.finding_counts import FindingCounts, about, by_frame, lines
+from a2a_inspect.data.replay.as_of import AsOf
+from a2a_inspect.widgets.finding_lines import finding_lines
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.reader import Recording
 from support_inspect import MS, changes, exchange, live, request, status, writer
 from support_recording import STARTED
 from support_screen import SMALL, looking
@@ -35,18 +35,18 @@ def found(path: Path) -> Path:
 
 def test_how_it_is_written() -> None:
     """At most five cells, in letters as well as colours."""
-    assert str(Found(2, Severity.ERROR)) == "!2 E"
-    assert str(Found(12, Severity.WARNING)) == "!12W"
-    assert str(Found(10_000, Severity.INFO)) == "!99+I"
+    assert str(FindingCounts(2, Severity.ERROR)) == "!2 E"
+    assert str(FindingCounts(12, Severity.WARNING)) == "!12W"
+    assert str(FindingCounts(10_000, Severity.INFO)) == "!99+I"
 
 
 def test_exchanges_and_frames(tmp_path: Path) -> None:
     """An exchange has all that was found in it, a frame what is about it alone."""
     with Recording(found(tmp_path / "r.db")) as recording:
         rows = list(recording.exchanges())
-        assert [line.found for line in lines(recording, rows)] == [None, Found(3, Severity.ERROR), None]
+        assert [line.found for line in lines(recording, rows)] == [None, FindingCounts(3, Severity.ERROR), None]
         frames = list(recording.frames(rows[1].key))
-        assert by_frame(recording, frames) == {1: Found(2, Severity.WARNING)}
+        assert by_frame(recording, frames) == {1: FindingCounts(2, Severity.WARNING)}
         assert by_frame(recording, frames[2:]) == {}
         assert lines(recording, []) == []
         assert by_frame(recording, []) == {}
@@ -74,7 +74,12 @@ def test_in_a_replay_only_what_had_been_found(tmp_path: Path) -> None:
         known, row = AsOf(recording), list(recording.exchanges())[1]
         began = row.exchange.started
         shown = [known.exchanges(0, began + after * MS)[1].found for after in (0, 100, 150, 900)]
-        assert shown == [None, Found(1, Severity.WARNING), Found(2, Severity.WARNING), Found(3, Severity.ERROR)]
+        assert shown == [
+            None,
+            FindingCounts(1, Severity.WARNING),
+            FindingCounts(2, Severity.WARNING),
+            FindingCounts(3, Severity.ERROR),
+        ]
 
 
 def test_one_page_is_one_question_to_an_index(tmp_path: Path) -> None:
@@ -98,8 +103,8 @@ def test_the_sample_with_a_lost_event() -> None:
     """Exchange 1 and its frame 4."""
     with open_any(GENERATIONS) as recording:
         first, second, *_ = lines(recording, list(recording.exchanges(limit=3)))
-        assert (first.found, second.found) == (Found(1, Severity.ERROR), None)
-        assert by_frame(recording, list(recording.frames(first.key))) == {4: Found(1, Severity.ERROR)}
+        assert (first.found, second.found) == (FindingCounts(1, Severity.ERROR), None)
+        assert by_frame(recording, list(recording.frames(first.key))) == {4: FindingCounts(1, Severity.ERROR)}
 
 
 async def test_the_screen_tells_it_and_goes_there(tmp_path: Path) -> None:

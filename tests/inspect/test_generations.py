@@ -9,25 +9,25 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands import ls, show
-from a2a_inspect.found import about
-from a2a_inspect.gaps import gaps_of
-from a2a_inspect.screen.exchange_list import ended_well, outcome_style, states_error
-from a2a_inspect.screen.facts import fact_lines
-from a2a_inspect.screen.finding_lines import finding_lines, paint_findings
-from a2a_inspect.source import Source, Stream
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.rows import ExchangeRow, key
+from a2a_inspect.data.finding_counts import about
+from a2a_inspect.data.generation_gaps import gaps_of
+from a2a_inspect.data.source import ExchangeStream, RecordingSource
+from a2a_inspect.widgets.exchange_list import ended_well, outcome_style, states_error
+from a2a_inspect.widgets.facts import fact_lines
+from a2a_inspect.widgets.finding_lines import finding_lines, paint_findings
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.rows import ExchangeRow, key
 from support_inspect import live
 
 SAMPLE = Path(__file__).parents[2] / "recordings" / "generations.a2a.jsonl"
 LINE = "generations 1-3 5-6, 4 missed on #1, healed by #2 GetTask at 5"
 
 
-def stream(number: int) -> Stream:
+def stream(number: int) -> ExchangeStream:
     """What the screen reads of an exchange of the sample."""
 
-    async def read() -> Stream | None:
-        source = Source(SAMPLE)
+    async def read() -> ExchangeStream | None:
+        source = RecordingSource(SAMPLE)
         try:
             return await source.stream((1 << 40) + number)
         finally:
@@ -84,7 +84,7 @@ def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
         assert first["generations"]["seen"] == [[1, 3], [5, 6]]
         assert (first["generations"]["missed"][0]["first"], first["generations"]["missed"][0]["healed_by"]) == (4, 2)
         assert {each["generations"]["support"] for each in others} == {"yes"}
-        show.show_conversation(recording, show.Wanted(), as_json=False)
+        show.show_conversation(recording, show.ShowSelection(), as_json=False)
         shown = capsys.readouterr().out
     assert LINE in shown
     assert "(expected generation 3, it is 5)" in shown

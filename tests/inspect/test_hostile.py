@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.cli import cli
+from a2a_inspect.cli.main import cli
 from a2a_proxy.cli.main import run_cli
 from support_hostile import HOSTILE, Made, damaged_blocks, evil_texts, large_payload, wrong_types
 from support_inspect import changes, live, request, sample, screen_text, status, writer

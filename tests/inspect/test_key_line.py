@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.screen.key_line import Hint, KeyLine, placed
+from a2a_inspect.widgets.key_line import Hint, KeyLine, placed
 from support_inspect import changes, exchange, sample, writer
 from support_screen import SMALL, looking
 

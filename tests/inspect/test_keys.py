@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from a2a_inspect.app import InspectApp
-from a2a_inspect.cli import cli
+from a2a_inspect.cli.main import cli
+from a2a_inspect.data.source import RecordingSource
 from a2a_inspect.keys.actions import actions, own_bindings
 from a2a_inspect.keys.keymap import read_keymap
 from a2a_inspect.keys.places import PLACES
-from a2a_inspect.source import Source
 from a2a_proxy.cli.errors import UserError
 from support_inspect import sample
 from support_screen import LARGE, SMALL, Person, looking
@@ -76,7 +76,7 @@ def test_a_key_may_mean_one_thing_in_a_list_and_another_in_a_text(tmp_path: Path
 
 async def test_keys_are_rebound_in_the_app_and_in_its_help(tmp_path: Path) -> None:
     """The new key works, the old one does not; ? and the help go with it."""
-    source = Source(sample(tmp_path / "r.db"))
+    source = RecordingSource(sample(tmp_path / "r.db"))
     app = InspectApp(source, {"view.pause": "f9", "app.keys": "f3"})
     async with app.run_test(size=LARGE) as pilot:
         person = Person(app, pilot)

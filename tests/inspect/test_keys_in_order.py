@@ -10,9 +10,9 @@ from threading import Event
 from textual import events
 from textual.widgets import Input
 
-from a2a_inspect.screen.main import MainScreen
-from a2a_inspect.screen.themes import NIGHT
-from a2a_proxy.recording.cassette import read_cassette
+from a2a_inspect.screens.main import MainScreen
+from a2a_inspect.screens.themes import NIGHT
+from a2a_proxy.recording.cassette.file import read_cassette
 from support_inspect import changes, exchange, request, sample, writer
 from support_scenes import SAMPLES
 from support_screen import LARGE, SMALL, Person, looking

@@ -14,8 +14,8 @@ from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from a2a_inspect.screen.columns import Column
-from a2a_inspect.screen.lazy_list import LazyList
+from a2a_inspect.widgets.columns import ListColumn
+from a2a_inspect.widgets.lazy_list import LazyList
 from support_inspect import sample
 from support_screen import PATIENCE, SMALL, looking
 
@@ -24,7 +24,7 @@ class Asked(LazyList):
     """A list whose pages come when the test gives them."""
 
     def __init__(self) -> None:
-        super().__init__([Column("LETTER", 8, str)], id="asked")
+        super().__init__([ListColumn("LETTER", 8, str)], id="asked")
         self.waiting: list[asyncio.Future[Sequence[str]]] = []
 
     async def load(self, page: int) -> Sequence[Any]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from a2a_inspect.app import InspectApp
-from a2a_inspect.screen.main import MainScreen
-from a2a_inspect.screen.marks import Marked, Marks, with_mark
-from a2a_proxy.recording.rows import key
+from a2a_inspect.screens.main import MainScreen
+from a2a_inspect.widgets.marks import Marked, RowMarks, with_mark
+from a2a_proxy.recording.read.rows import key
 from support_inspect import sample
 from support_screen import looking
 
 
 def test_marks_are_kept_in_their_order() -> None:
     """A second time takes it away; an exchange is not its frame."""
-    marks = Marks()
+    marks = RowMarks()
     for one in (Marked(7), Marked(3, 4), Marked(1), Marked(7)):
         marks.toggle(one)
     assert marks.listed() == [Marked(3, 4), Marked(1)]

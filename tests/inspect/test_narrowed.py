@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.screen.main import MainScreen
+from a2a_inspect.screens.main import MainScreen
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.query.complete import Completion
-from a2a_proxy.recording.rows import key
+from a2a_proxy.recording.read.rows import key
 from support_inspect import changes, exchange, request, sample, status, writer
 from support_recording import STARTED
 from support_screen import LARGE, PATIENCE, SMALL, Person, looking

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_inspect.narrowing import INCOMPLETE, INVALID, VALID, History, Judgement, Narrowing, judged
-from a2a_inspect.screen.filter_box import pointed
+from a2a_inspect.data.list_filter import INCOMPLETE, INVALID, VALID, History, Judgement, ListFilter, judged
+from a2a_inspect.dialogs.filter_box import pointed
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.query.parser import parse
 
@@ -15,13 +15,13 @@ from a2a_proxy.recording.query.parser import parse
 @pytest.mark.parametrize(
     ("narrowing", "expression"),
     [
-        (Narrowing(), ""),
-        (Narrowing("err"), "err:yes"),
-        (Narrowing("a OR b", 2, "c 1", "t", True), 'rec=2 ctx="c 1" task=t finding:* (text:a OR text:b)'),
-        (Narrowing(context="", task=""), "-ctx=* -task=*"),
+        (ListFilter(), ""),
+        (ListFilter("err"), "err:yes"),
+        (ListFilter("a OR b", 2, "c 1", "t", True), 'rec=2 ctx="c 1" task=t finding:* (text:a OR text:b)'),
+        (ListFilter(context="", task=""), "-ctx=* -task=*"),
     ],
 )
-def test_what_narrows_is_one_expression(narrowing: Narrowing, expression: str) -> None:
+def test_what_narrows_is_one_expression(narrowing: ListFilter, expression: str) -> None:
     """As it could be typed; the same text means the same again."""
     assert narrowing.expression() == expression
     assert parse(expression) == narrowing.node()
@@ -30,17 +30,17 @@ def test_what_narrows_is_one_expression(narrowing: Narrowing, expression: str) -
 def test_a_wrong_text_is_an_error_and_nothing_else() -> None:
     """Nothing is ever asked by half of it."""
     with pytest.raises(QueryError, match="unknown field"):
-        Narrowing("tsk:1", task="t").expression()
+        ListFilter("tsk:1", task="t").expression()
 
 
 def test_wider_step_by_step() -> None:
     """What was typed goes first, the session last."""
-    now, steps = Narrowing("x", 1, "c", "t", True), []
-    while now != Narrowing():
+    now, steps = ListFilter("x", 1, "c", "t", True), []
+    while now != ListFilter():
         now = now.wider()
         steps.append(now.expression())
     assert steps == ["rec=1 ctx=c task=t finding:*", "rec=1 ctx=c task=t", "rec=1 ctx=c", "rec=1", ""]
-    assert Narrowing().wider() == Narrowing()
+    assert ListFilter().wider() == ListFilter()
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands import ls, ls_several
-from a2a_inspect.commands.note import Wanted, note
+from a2a_inspect.commands.note import NoteOptions, note
 from a2a_inspect.commands.show import show_conversation
-from a2a_inspect.commands.wanted import Wanted as Shown
-from a2a_inspect.place import split_words
-from a2a_inspect.point import named, point, written
+from a2a_inspect.commands.show_selection import ShowSelection as Shown
+from a2a_inspect.data.recording_choice import split_words
+from a2a_inspect.data.references import named, point, written
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.recording.note_writer import Place
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.several import Several
+from a2a_proxy.recording.read.multi_reader import MultiReader
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.write.note_writer import NotePlace
 from support_inspect import changes, exchange, request, sample, writer
 from support_recording import STARTED
 
@@ -34,7 +34,7 @@ def said(
     as_json: bool = False,
 ) -> list[str]:
     """What one call of the command prints."""
-    note(path, Wanted(words, bookmark, delete, as_json), NOW)
+    note(path, NoteOptions(words, bookmark, delete, as_json), NOW)
     return capsys.readouterr().out.splitlines()
 
 
@@ -60,7 +60,7 @@ def second_session(path: Path) -> None:
 
 def listed(capsys: pytest.CaptureFixture[str], *paths: Path) -> list[str]:
     """What `ls` prints that tells of sessions and notes."""
-    with Several(paths) as several:
+    with MultiReader(paths) as several:
         if len(paths) > 1:
             ls_several.list_exchanges(several, as_json=False)
         else:
@@ -144,7 +144,7 @@ def test_a_place_of_two_sessions(tmp_path: Path) -> None:
     second.write([request(1)], changes=changes(exchange(1)))
     second.finish(NOW)
     with Recording(path) as recording:
-        assert point(recording, "2:1") == Place(2, 1)
+        assert point(recording, "2:1") == NotePlace(2, 1)
         assert named(point(recording, "3.2")) == "1:3.2"
         with pytest.raises(UserError, match="in several sessions") as wrong:
             point(recording, "1")

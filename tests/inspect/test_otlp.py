@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.commands.otlp import Options, export_otlp
+from a2a_inspect.commands.otlp import OtlpExportOptions, export_otlp
 from a2a_proxy.cli.errors import UserError
 from support_inspect import sample
 from support_otlp import http_backend
@@ -23,7 +23,7 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_matches_is_sent(recording: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with http_backend() as received:
-        export_otlp(Options(recording=recording, where="err", endpoint=received.endpoint, frames=True))
+        export_otlp(OtlpExportOptions(recording=recording, where="err", endpoint=received.endpoint, frames=True))
     assert [span.name for span in received.spans()] == ["SendStreamingMessage"]
     address = received.endpoint.removeprefix("http://")
     assert capfd.readouterr().err == f"1 span and 3 log records sent to {address}\n"
@@ -31,16 +31,16 @@ def test_what_matches_is_sent(recording: Path, capfd: pytest.CaptureFixture[str]
 
 def test_a_file_has_a_line_of_otlp_json(recording: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "run.otlp.jsonl"
-    export_otlp(Options(recording=recording, output=target))
+    export_otlp(OtlpExportOptions(recording=recording, output=target))
     [line] = target.read_text().splitlines()
     assert len(json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"]) == 3
     assert capfd.readouterr().err == f"3 spans written to {target}\n"
     with pytest.raises(UserError, match="exists"):
-        export_otlp(Options(recording=recording, output=target))
+        export_otlp(OtlpExportOptions(recording=recording, output=target))
 
 
 def test_the_policy_counts(recording: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    export_otlp(Options(recording=recording, output=Path("-"), redact=("metadata-only",)))
+    export_otlp(OtlpExportOptions(recording=recording, output=Path("-"), redact=("metadata-only",)))
     said = capfd.readouterr().out
     assert "SendStreamingMessage" in said
     assert "Thinking" not in said
@@ -49,11 +49,14 @@ def test_the_policy_counts(recording: Path, capfd: pytest.CaptureFixture[str]) -
 def test_mistakes_are_told_in_a_line(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")  # for so long it is tried
     for wrong, message in (
-        (Options(recording=recording), "--endpoint is missing"),
-        (Options(recording=recording, endpoint="x", output=tmp_path / "f"), "one of them"),
-        (Options(recording=recording, endpoint="ftp://x"), "is no OTLP endpoint"),
-        (Options(recording=recording, where="task:nothing", output=tmp_path / "f"), "nothing matches"),
-        (Options(recording=recording, endpoint="http://127.0.0.1:1"), "no answer from the OTLP backend 127.0.0.1:1: "),
+        (OtlpExportOptions(recording=recording), "--endpoint is missing"),
+        (OtlpExportOptions(recording=recording, endpoint="x", output=tmp_path / "f"), "one of them"),
+        (OtlpExportOptions(recording=recording, endpoint="ftp://x"), "is no OTLP endpoint"),
+        (OtlpExportOptions(recording=recording, where="task:nothing", output=tmp_path / "f"), "nothing matches"),
+        (
+            OtlpExportOptions(recording=recording, endpoint="http://127.0.0.1:1"),
+            "no answer from the OTLP backend 127.0.0.1:1: ",
+        ),
     ):
         with pytest.raises(UserError, match=message) as told:
             export_otlp(wrong)
@@ -63,14 +66,14 @@ def test_mistakes_are_told_in_a_line(recording: Path, tmp_path: Path, monkeypatc
 def test_without_the_packages_it_says_how_to_get_them(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("a2a_proxy.telemetry.sdk.find_spec", lambda _: None)
     with pytest.raises(UserError, match="not installed") as told:
-        export_otlp(Options(recording=recording, endpoint="localhost:4317"))
+        export_otlp(OtlpExportOptions(recording=recording, endpoint="localhost:4317"))
     assert "pip install 'a2a-proxy[otlp]'" in told.value.hint
 
 
 def test_several_recordings_go_out_as_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     first, second = pair(tmp_path)
     target = tmp_path / "run.otlp.jsonl"
-    export_otlp(Options(recording=first, others=(second,), output=target, redact=("metadata-only",)))
+    export_otlp(OtlpExportOptions(recording=first, others=(second,), output=target, redact=("metadata-only",)))
     spans = [
         span
         for line in target.read_text().splitlines()
@@ -78,8 +81,8 @@ def test_several_recordings_go_out_as_one(tmp_path: Path, capfd: pytest.CaptureF
     ]
     assert spans[3]["links"][0]["spanId"] == spans[0]["spanId"]
     assert capfd.readouterr().err == f"5 spans written to {target}\n"
-    export_otlp(Options(recording=first, others=(second,), output=Path("-"), where="err"))
+    export_otlp(OtlpExportOptions(recording=first, others=(second,), output=Path("-"), where="err"))
     assert capfd.readouterr().err == "1 span written to standard output\n"
     for more in ({"where": "task:nothing", "output": tmp_path / "f"}, {"unsent": True}):
         with pytest.raises(UserError, match=r"nothing matches|goes with one recording"):
-            export_otlp(Options(recording=first, others=(second,), **more))
+            export_otlp(OtlpExportOptions(recording=first, others=(second,), **more))

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.cli import cli
+from a2a_inspect.cli.main import cli
 from a2a_proxy.cli.main import run_cli
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.merge import merge
-from a2a_proxy.recording.several import Several
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.multi_reader import MultiReader
+from a2a_proxy.recording.tools.merge import merge
 
 SAMPLE = Path(__file__).parents[2] / "recordings" / "demo.a2a.jsonl"
 OTHER = SAMPLE.with_name("generations.a2a.jsonl")
@@ -38,7 +38,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording of two sessions."""
     path = tmp_path_factory.mktemp("two") / "two.a2a.db"
-    with Several([SAMPLE, OTHER]) as several:
+    with MultiReader([SAMPLE, OTHER]) as several:
         merge(several, path)
     return path
 

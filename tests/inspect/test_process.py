@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands.show import show_conversation
-from a2a_inspect.commands.wanted import Wanted
-from a2a_proxy.recording.reader import Recording
+from a2a_inspect.commands.show_selection import ShowSelection
+from a2a_proxy.recording.read.reader import Recording
 from support_pipe import Stdio
 from support_rules import record
 
@@ -25,9 +25,9 @@ def recording(tmp_path: Path) -> Path:
 def test_lines(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Log, stray output and exit with their times; only where everything is shown."""
     with Recording(recording) as opened:
-        show_conversation(opened, Wanted(), as_json=False)
+        show_conversation(opened, ShowSelection(), as_json=False)
         lines = capsys.readouterr().out.splitlines()
-        show_conversation(opened, Wanted(words=("1",)), as_json=False)
+        show_conversation(opened, ShowSelection(words=("1",)), as_json=False)
     at = lines.index("  process 456  python agent.py --stdio  agent exited with code 3")
     assert [line.partition(" <-- ")[2] for line in lines[at + 1 :]] == [
         "log ready",
@@ -41,7 +41,7 @@ def test_lines(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_json(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One object a process, after the calls."""
     with Recording(recording) as opened:
-        show_conversation(opened, Wanted(), as_json=True)
+        show_conversation(opened, ShowSelection(), as_json=True)
     told = json.loads(capsys.readouterr().out.splitlines()[-1])["agent_process"]
     assert (told["command"], told["how"]) == ("python agent.py --stdio", "agent exited with code 3")
     assert [(each["kind"], each["note"]) for each in told["frames"]] == [

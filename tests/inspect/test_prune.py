@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from a2a_inspect.commands.prune import Limits, _chosen, _Stored
-from a2a_proxy.capture.places import SessionFile
-from a2a_proxy.recording.reader import Recording
+from a2a_inspect.commands.prune import PruneLimits, _chosen, _StoredSession
+from a2a_proxy.capture.file_layout import SessionFile
+from a2a_proxy.recording.read.reader import Recording
 from support_cli import Ran, run_here
 from support_inspect import changes, exchange, request, writer
 from support_recording import STARTED, facts
@@ -33,23 +33,23 @@ def sessions(path: Path) -> list[int]:
         return [row.id for row in recording.sessions()]
 
 
-def stored(number: int, size: int, *, busy: bool = False) -> _Stored:
-    return _Stored(Path("x"), number, number, number, size, busy, "")
+def stored(number: int, size: int, *, busy: bool = False) -> _StoredSession:
+    return _StoredSession(Path("x"), number, number, number, size, busy, "")
 
 
 @pytest.mark.parametrize(
     ("limits", "gone"),
     [
-        (Limits(older_than=2), [1, 2]),
-        (Limits(keep=2), [1, 2]),
-        (Limits(keep=0), [1, 2, 4]),
-        (Limits(max_size=25), [1, 2]),
-        (Limits(max_size=40), []),
-        (Limits(max_size=0), [1, 2, 4]),
-        (Limits(keep=3, max_size=25), [1, 2]),
+        (PruneLimits(older_than=2), [1, 2]),
+        (PruneLimits(keep=2), [1, 2]),
+        (PruneLimits(keep=0), [1, 2, 4]),
+        (PruneLimits(max_size=25), [1, 2]),
+        (PruneLimits(max_size=40), []),
+        (PruneLimits(max_size=0), [1, 2, 4]),
+        (PruneLimits(keep=3, max_size=25), [1, 2]),
     ],
 )
-def test_which_go(limits: Limits, gone: list[int]) -> None:
+def test_which_go(limits: PruneLimits, gone: list[int]) -> None:
     """The oldest first, until all limits are kept; one that is being recorded never goes."""
     all_of_them = [stored(1, 10), stored(2, 10), stored(3, 10, busy=True), stored(4, 10)]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.app import InspectApp
-from a2a_inspect.screen.themes import DAY, NIGHT, OWN, SIXTEEN, Memory, beside
-from a2a_inspect.source import Source
+from a2a_inspect.data.source import RecordingSource
+from a2a_inspect.screens.themes import DAY, NIGHT, OWN, SIXTEEN, ThemeMemory, beside
 from support_inspect import sample
 from support_picture import contrast, faint, runs_of
 from support_scenes import PICTURES, SIZES, THEMES, WALKS, Walk, pictures
@@ -87,7 +87,7 @@ def test_contrast_is_that_of_the_guideline() -> None:
 
 async def test_sixteen_colours_and_no_more(tmp_path: Path) -> None:
     """The theme of the terminal sets only what such a terminal has; the row of the cursor is reversed."""
-    app = InspectApp(Source(sample(tmp_path / "r.db")), theme=SIXTEEN.name)
+    app = InspectApp(RecordingSource(sample(tmp_path / "r.db")), theme=SIXTEEN.name)
     async with app.run_test(size=SMALL) as pilot:
         await Person(app, pilot).sees("SendStreamingMessage")
         styles = [segment.style for strip in app.screen._compositor.render_strips() for segment in strip]
@@ -100,7 +100,7 @@ async def test_no_color(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     """With NO_COLOR no colour is set, in whichever theme; where the cursor is can still be seen."""
     monkeypatch.setenv("NO_COLOR", "1")
     for theme in OWN:
-        app = InspectApp(Source(sample(tmp_path / f"{theme.name}.db")), theme=theme.name)
+        app = InspectApp(RecordingSource(sample(tmp_path / f"{theme.name}.db")), theme=theme.name)
         async with app.run_test(size=SMALL) as pilot:
             await Person(app, pilot).sees("SendStreamingMessage")
             strips = app.screen._compositor.render_strips()
@@ -115,7 +115,7 @@ async def test_a_theme_is_chosen_by_a_key_and_remembered(tmp_path: Path) -> None
     file = tmp_path / "theme"
     seen = []
     for name in ("a", "b"):
-        app = InspectApp(Source(sample(tmp_path / f"{name}.db")), memory=Memory(file))
+        app = InspectApp(RecordingSource(sample(tmp_path / f"{name}.db")), memory=ThemeMemory(file))
         async with app.run_test(size=SMALL) as pilot:
             person = Person(app, pilot)
             await person.sees("SendStreamingMessage")
@@ -128,11 +128,11 @@ async def test_a_theme_is_chosen_by_a_key_and_remembered(tmp_path: Path) -> None
 
 def test_what_cannot_be_remembered_is_forgotten(tmp_path: Path) -> None:
     """No folder, no text, no file: the screen opens all the same."""
-    Memory(tmp_path / "no" / "theme").write("day")
-    assert Memory(tmp_path / "no" / "theme").read() == ""
+    ThemeMemory(tmp_path / "no" / "theme").write("day")
+    assert ThemeMemory(tmp_path / "no" / "theme").read() == ""
     (tmp_path / "theme").write_bytes(b"\xff")
-    assert Memory(tmp_path / "theme").read() == ""
-    assert Memory().read() == ""
+    assert ThemeMemory(tmp_path / "theme").read() == ""
+    assert ThemeMemory().read() == ""
 
 
 def test_themes_go_round() -> None:
@@ -143,7 +143,7 @@ def test_themes_go_round() -> None:
 
 async def test_a_picture_is_of_what_is_there(tmp_path: Path) -> None:
     """The runs of a line together are as wide as the terminal."""
-    app = InspectApp(Source(sample(tmp_path / "r.db")))
+    app = InspectApp(RecordingSource(sample(tmp_path / "r.db")))
     async with app.run_test(size=SMALL) as pilot:
         await Person(app, pilot).sees("SendStreamingMessage")
         assert {sum(len(text) for text, _ in line) for line in runs_of(app)} == {80}

@@ -19,11 +19,11 @@ from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.protocol.segments.evidence import is_message
-from a2a_proxy.recording.cassette import open_any, read_cassette, write_cassette
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import SessionFacts
-from a2a_proxy.recording.segments import conversations
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.cassette.file import open_any, read_cassette, write_cassette
+from a2a_proxy.recording.read.conversations import conversations
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import SessionFacts
+from a2a_proxy.recording.write.writer import Writer
 from support_cli import Ran, run_here
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "recordings").glob("*.a2a.jsonl"))

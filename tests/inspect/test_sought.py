@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.widgets import Input
 
-from a2a_inspect.screen.sought import Sought, cut
+from a2a_inspect.data.text_search import TextSearch, cut
 from support_inspect import sample
 from support_screen import LARGE, looking
 
@@ -18,21 +18,21 @@ PLACES = [(0, 4), (2, 0), (2, 5)]
 
 def test_it_goes_around() -> None:
     """Whatever the case; from the last place to the first, and back."""
-    sought, at = Sought("two"), (0, -1)
+    sought, at = TextSearch("two"), (0, -1)
     there = [at := sought.beside(LINES, at, 1) or (-1, -1) for _ in range(4)]
     assert there == [*PLACES, PLACES[0]]
     back = [at := sought.beside(LINES, at, -1) or (-1, -1) for _ in range(3)]
     assert back == PLACES[::-1]
-    assert Sought("(").beside(LINES, (0, 0), 1) is None
-    assert Sought("two").beside([], (0, 0), 1) is None
-    assert Sought("").spans("one") == []
+    assert TextSearch("(").beside(LINES, (0, 0), 1) is None
+    assert TextSearch("two").beside([], (0, 0), 1) is None
+    assert TextSearch("").spans("one") == []
 
 
 @given(st.text(alphabet="ab", max_size=30), st.integers(0, 30), st.integers(0, 30))
 def test_a_piece_is_cut_where_the_word_begins_and_ends(line: str, begin: int, end: int) -> None:
     """Nothing is lost, nothing is there twice, and just what is found is marked."""
     end = min(end, len(line))
-    spans = Sought("ab").spans(line)
+    spans = TextSearch("ab").spans(line)
     pieces = cut(begin, end, spans)
     assert "".join(line[a:b] for a, b, _ in pieces) == line[begin:end]
     marked = {at for a, b, found in pieces if found for at in range(a, b)}

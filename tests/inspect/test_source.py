@@ -11,26 +11,26 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.positions import PAGE
-from a2a_inspect.source import Snapshot, Source, Tally
+from a2a_inspect.data.positions import PAGE
+from a2a_inspect.data.source import RecordingSnapshot, RecordingSource, RowCounter
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import key
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key
 from support_hostile import wrong_types
 from support_inspect import changes, exchange, live, request, sample, status, writer
 from support_recording import STARTED, event_frames
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[Source]:
-    source = Source(path)
+async def opened(path: Path) -> AsyncIterator[RecordingSource]:
+    source = RecordingSource(path)
     try:
         yield source
     finally:
         source.close()
 
 
-async def _snapshot(source: Source) -> Snapshot:
+async def _snapshot(source: RecordingSource) -> RecordingSnapshot:
     found = await source.poll()
     assert found is not None
     return found
@@ -98,7 +98,7 @@ def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
     foreign.write_text("something else")
     for path, words in ((foreign, "not a recording"), (tmp_path / "no" / "r.db", "no folder")):
         with pytest.raises(RecordingError, match=words):
-            Source(path)
+            RecordingSource(path)
 
 
 async def test_pages_cross_sessions(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_tally_follows_a_table_that_grows_and_shrinks(tmp_path: Path) -> None:
     """Rows are counted once; where some went, again."""
     path = sample(tmp_path / "r.db")
     with Recording(path) as recording:
-        tally = Tally(recording, "frame")
+        tally = RowCounter(recording, "frame")
         assert tally.grow() == 9
         more = writer(path, 2)
         more.write([request(1)], changes=changes(live(1)))

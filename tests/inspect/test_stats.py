@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from a2a_inspect.plots.sums import Times, parts_of, sums, task_states
-from a2a_proxy.cli import text
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.recording.several import Several
+from a2a_proxy.present import text
+from a2a_proxy.recording.read.multi_reader import MultiReader
 from support_cli import run, run_here
 from support_inspect import MS, changes, exchange, live, request, sample, writer
 from support_recording import STARTED
@@ -25,7 +25,7 @@ def test_times_are_nearest_ranks(tmp_path: Path) -> None:
     made.write([request(21)], changes=changes(live(21, first_event=0, last_event=0)))
     made.finish(STARTED + 60_000 * MS)
 
-    with Several([tmp_path / "a.db"]) as several:
+    with MultiReader([tmp_path / "a.db"]) as several:
         ((kind, calls),) = sums(parts_of(several)).calls.items()
 
     assert kind == ("SendStreamingMessage", "jsonrpc", "1.0")
@@ -37,7 +37,7 @@ def test_times_are_nearest_ranks(tmp_path: Path) -> None:
 def test_counts_are_those_of_every_sample() -> None:
     """The same as counting one by one what `ls` shows."""
     for path in SAMPLES:
-        with Several([path]) as several:
+        with MultiReader([path]) as several:
             recording, known = several.members[0].recording, sums(parts_of(several))
             rows = [row.exchange for row in recording.exchanges()]
             for (operation, binding, dialect), calls in known.calls.items():

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.commands.tail import Tail, tail
+from a2a_inspect.commands.tail import TailOptions, tail
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.recording.prune import remove_sessions
+from a2a_proxy.recording.tools.prune import remove_sessions
 from support_cli import SECONDS, environment, program, run_here, until
 from support_inspect import changes, exchange, request, sample, status, writer
 from support_recording import STARTED
@@ -98,7 +98,9 @@ def test_nobody_waits_for_whoever_has_left(tmp_path: Path) -> None:
         process.wait()
 
 
-def said_while(path: Path, wanted: Tail, capsys: pytest.CaptureFixture[str], *steps: Callable[[], object]) -> list[str]:
+def said_while(
+    path: Path, wanted: TailOptions, capsys: pytest.CaptureFixture[str], *steps: Callable[[], object]
+) -> list[str]:
     """What is said about a recording to which something is done before each look; it ends after the last one."""
     waiting = iter(steps)
 
@@ -130,7 +132,7 @@ def test_the_numbers_of_pruned_rows_come_again(
         new = [Finding("A2A-X-002", Severity.INFO, STARTED, "the new", 1, number) for number in range(2, 2 + how_many)]
         one.write([request(number) for number in range(2, 2 + how_many)], new, changes(exchange(2)))
 
-    lines = said_while(path, Tail(count=0, follow=True, as_json=False), capsys, prune_and_write, lambda: None)
+    lines = said_while(path, TailOptions(count=0, follow=True, as_json=False), capsys, prune_and_write, lambda: None)
 
     assert sum("-->" in line for line in lines) == how_many
     assert sum("the new" in line for line in lines) == how_many
@@ -162,7 +164,9 @@ def test_a_filter_of_what_comes(tmp_path: Path, capsys: pytest.CaptureFixture[st
         for number, words in ((1, "needle"), (2, "hay"), (3, "needle again"))
     ]
 
-    lines = said_while(path, Tail(count=0, follow=True, as_json=False, where="needle"), capsys, *steps, lambda: None)
+    lines = said_while(
+        path, TailOptions(count=0, follow=True, as_json=False, where="needle"), capsys, *steps, lambda: None
+    )
 
     assert [line.split()[1] for line in lines] == ["#1.0", "#3.0"]
 

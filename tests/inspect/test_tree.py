@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect import branches
-from a2a_proxy.recording.rows import key
+from a2a_inspect.data import tree
+from a2a_proxy.recording.read.rows import key
 from support_inspect import changes, exchange, request, screen_lines, status, writer
 from support_screen import SMALL, Person, looking
 
@@ -102,7 +102,7 @@ async def test_layouts_and_zoom(tmp_path: Path) -> None:
 
 async def test_the_tree_grows_with_the_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """New branches appear and numbers change, what is open stays open; a long branch goes on where one asks for it."""
-    monkeypatch.setattr(branches, "PAGE", 3)
+    monkeypatch.setattr(tree, "PAGE", 3)
     recorded = writer(tmp_path / "r.db")
     recorded.write([], changes=changes(exchange(1, context_id="c1", task_id="t")))
     async with looking(tmp_path / "r.db", WIDE) as person:

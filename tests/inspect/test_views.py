@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_inspect.views import read_views, write_views
+from a2a_inspect.data.saved_views import read_views, write_views
 from a2a_proxy.cli.errors import UserError
 from support_inspect import sample
 from support_screen import SMALL, Person, looking

@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 
 from a2a_inspect.web import page, tab
-from a2a_inspect.web.gate import Gate, new_token
+from a2a_inspect.web.gate import RequestGate, new_token
 from a2a_inspect.web.server import Server, listening
 from a2a_proxy.cli.errors import UserError
 from support_cli import SECONDS, environment, program, run, until, until_dead
@@ -64,7 +64,7 @@ def _named(headers: dict[str, str]) -> dict[str, str]:
 async def serving(*run: str) -> AsyncIterator[Served]:
     listener = listening(0)
     port = listener.getsockname()[1]
-    server = Server("a.db", list(run) or [sys.executable, "-c", ECHO], Gate(TOKEN, port), TOKEN)
+    server = Server("a.db", list(run) or [sys.executable, "-c", ECHO], RequestGate(TOKEN, port), TOKEN)
     runner = web.AppRunner(server.application(), access_log=None)
     await runner.setup()
     await web.SockSite(runner, listener).start()
@@ -169,7 +169,7 @@ async def test_localhost_is_a_name_of_ours() -> None:
 
 def test_a_browser_leaves_the_port_of_http_away() -> None:
     """Then as well it is our name."""
-    gate = Gate(TOKEN, 80)
+    gate = RequestGate(TOKEN, 80)
     for host in ("127.0.0.1", "localhost:80"):
         assert not gate.refusal({"Host": host, "Origin": f"http://{host}"}, f"/{TOKEN}/ws", websocket=True)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from a2a_proxy.rules import ledger
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.run import repeat_limit
 from support_mutations import MUTATIONS, judge, load_mutations
 
 _COLUMNS = ("mutations", "found", "misplaced", "missed", "unexpected")
@@ -21,7 +21,7 @@ _COLUMNS = ("mutations", "found", "misplaced", "missed", "unexpected")
 def main() -> None:
     """Print a row a family, the sum, and the rules that no mutation hits."""
     load_mutations()
-    ledger.EACH = ledger.ALL = 10**9
+    repeat_limit.EACH = repeat_limit.ALL = 10**9
     rows: dict[str, Counter[str]] = {}
     hit: set[str] = set()
     for each in MUTATIONS:

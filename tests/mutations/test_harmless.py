@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from a2a_proxy.rules import ledger
+from a2a_proxy.rules.run import repeat_limit
 from mutations.pick import JSONRPC, pick, refused, stream
 from support_mutations import Talk, Want, judge
 from support_thin import thin
@@ -158,8 +158,8 @@ def escapes_in_place_of_letters(talk: Talk) -> None:
 
 @pytest.fixture(autouse=True)
 def _every_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "EACH", 10**9)
-    monkeypatch.setattr(ledger, "ALL", 10**9)
+    monkeypatch.setattr(repeat_limit, "EACH", 10**9)
+    monkeypatch.setattr(repeat_limit, "ALL", 10**9)
 
 
 @pytest.mark.parametrize("case", thin(HARMLESS, 3), ids=lambda case: f"{case[1].__name__}-{case[0]}")

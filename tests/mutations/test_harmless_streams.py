@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from a2a_proxy.rules import ledger
+from a2a_proxy.rules.run import repeat_limit
 from mutations.breaks_polls_gen import looks, together
 from mutations.breaks_together_stream import streams
 from mutations.events import SECOND, insert, read, set_state, wait
@@ -162,8 +162,8 @@ def test_nothing_is_said(
     sample: str, change: Callable[[Talk], None], prepare: Prepare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same findings as without the change."""
-    monkeypatch.setattr(ledger, "EACH", 10**9)
-    monkeypatch.setattr(ledger, "ALL", 10**9)
+    monkeypatch.setattr(repeat_limit, "EACH", 10**9)
+    monkeypatch.setattr(repeat_limit, "ALL", 10**9)
 
     def changed(talk: Talk) -> Iterator[Want]:
         change(talk)

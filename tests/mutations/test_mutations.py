@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.define.catalogue import rules
 from support_mutations import MUTATIONS, load_mutations, wanted
 
 load_mutations()

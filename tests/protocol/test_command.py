@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.protocol.command import is_command, is_stdio
+from a2a_proxy.protocol.stdio_command import is_command, is_stdio
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, HeadRole, Undecodable
-from a2a_proxy.protocol.conversation import LINGER, Conversation, Shared
+from a2a_proxy.protocol.conversation import LINGER, ConnectionConversation, SessionFacts
 from a2a_proxy.protocol.describe import describe
 from a2a_proxy.protocol.event import normalise
 from support_conversation import (
@@ -119,7 +119,7 @@ def test_changed_gives_each_change_once() -> None:
 
 def test_numbers_are_shared() -> None:
     """Exchanges are numbered over connections, in the order of their first octets."""
-    shared = Shared()
+    shared = SessionFacts()
     first, second = Player(shared), Player(shared, connection=2)
     for number, step in enumerate(Http().request("GET /a").request("GET /b").steps):
         for player in (first, second):
@@ -236,11 +236,11 @@ _EVENTS = st.one_of(
 @given(st.lists(_EVENTS, max_size=12))
 def test_never_raises(events: list) -> None:
     """No order of wire events, and no octets in them, raise or meet an error of our own; the state can be saved."""
-    conversation = Conversation(1, FACTS, Shared())
+    conversation = ConnectionConversation(1, FACTS, SessionFacts())
     out: list = []
     conversation.feed(events, out)
     conversation.changed()
-    restored = Conversation.restore(conversation.save(), Shared())
+    restored = ConnectionConversation.restore(conversation.save(), SessionFacts())
 
     assert restored.save() == conversation.save()
     assert [

@@ -5,7 +5,7 @@ import pytest
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.protocol.dialect import Evidence, classify, corrected, of_request, of_result, of_version, with_generation
 from a2a_proxy.protocol.json_shapes import decode_result
-from a2a_proxy.protocol.shared import CardFacts
+from a2a_proxy.protocol.session_facts import CardFacts
 
 _U = Dialect.UNKNOWN
 

@@ -8,28 +8,28 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.model.task import Missed, Support, Task
+from a2a_proxy.model.task import MissedGenerations, Support, Task
 from a2a_proxy.protocol import generation
-from a2a_proxy.protocol.generation import Numbers, Told, union
+from a2a_proxy.protocol.generation import GenerationReport, TaskGenerations, union
 
 
 class Following:
     """Numbers, and what was said to be healed."""
 
-    def __init__(self, numbers: Numbers | None = None) -> None:
-        self.numbers = numbers or Numbers()
-        self.healed: list[Missed] = []
+    def __init__(self, numbers: TaskGenerations | None = None) -> None:
+        self.numbers = numbers or TaskGenerations()
+        self.healed: list[MissedGenerations] = []
         self.at = 0
 
     def event(self, number: int, exchange: int = 1, client: str = "a", *, progress: bool = False) -> Following:
         self.at += 1
-        told = Told(number, self.at, exchange, client, streams=True, digest=self.at, progress=progress)
+        told = GenerationReport(number, self.at, exchange, client, streams=True, digest=self.at, progress=progress)
         self.numbers.tell(told, self.healed.append)
         return self
 
     def snapshot(self, number: int, exchange: int = 9, client: str = "a", *, streams: bool = False) -> Following:
         self.at += 1
-        self.numbers.tell(Told(number, self.at, exchange, client, streams), self.healed.append)
+        self.numbers.tell(GenerationReport(number, self.at, exchange, client, streams), self.healed.append)
         return self
 
     def events(self, *numbers: int, exchange: int = 1) -> Following:
@@ -73,7 +73,7 @@ def test_only_what_is_as_new_makes_it_good() -> None:
     assert following.open == [(3, 4)]
     following.snapshot(4)
     assert following.open == []
-    assert following.healed == [Missed(3, 4, 3, 1, 5, 9, 4)]
+    assert following.healed == [MissedGenerations(3, 4, 3, 1, 5, 9, 4)]
 
 
 def test_another_client_heals_nothing() -> None:
@@ -85,7 +85,7 @@ def test_late_events_heal_once_all_have_come() -> None:
     following = Following().events(1, 4, 3)
     assert following.open == [(2, 3)]
     following.event(2)
-    assert following.healed == [Missed(2, 3, 2, 1, 4, 1, 2)]
+    assert following.healed == [MissedGenerations(2, 3, 2, 1, 4, 1, 2)]
 
 
 def test_another_stream_of_the_client_heals() -> None:
@@ -98,7 +98,7 @@ def test_another_stream_of_the_client_heals() -> None:
 
 def test_a_snapshot_in_mid_stream_is_a_gap_that_it_heals() -> None:
     following = Following().events(1, 2).snapshot(4, 1, streams=True)
-    assert following.healed == [Missed(3, 4, 3, 1, 3, 1, 4)]
+    assert following.healed == [MissedGenerations(3, 4, 3, 1, 3, 1, 4)]
 
 
 def test_repeated_numbers_mean_nothing() -> None:
@@ -130,8 +130,8 @@ def test_what_a_recording_knows_goes_on() -> None:
     before = Following().events(1, 2, 4).numbers
     seen = tuple((first, last) for first, last in before.seen)
     task = Task("agent", "t1", generation=4, seen=seen, missed=before.missed(), support=Support.YES)
-    again = Following(Numbers.of(task)).event(7, 5)
+    again = Following(TaskGenerations.of(task)).event(7, 5)
     assert (again.numbers.seen, again.open) == ([[1, 2], [4, 4], [7, 7]], [(3, 3)])
     again.snapshot(7, client="anybody")
     assert again.open == []
-    assert Numbers.of(Task("agent", "t1")) is None
+    assert TaskGenerations.of(Task("agent", "t1")) is None

@@ -6,9 +6,9 @@ import pytest
 
 from a2a_proxy.model.chunk import ConnectionFacts
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.model.task import Missed, Support, Task
+from a2a_proxy.model.task import MissedGenerations, Support, Task
 from a2a_proxy.protocol import task as protocol_task
-from a2a_proxy.protocol.shared import Shared
+from a2a_proxy.protocol.session_facts import SessionFacts
 from a2a_proxy.protocol.task import TaskTracker
 from support_conversation import Grpc, Http, Player, Script
 from support_messages import artifact, ask, status, task, v1
@@ -18,7 +18,7 @@ class Session:
     """Several connections with one tracker."""
 
     def __init__(self, limit: int = 100_000, done: int = 2000) -> None:
-        self.shared = Shared()
+        self.shared = SessionFacts()
         self.tracker = TaskTracker(limit, done)
         self.at = 1000
         self.connections = 0
@@ -181,11 +181,11 @@ def test_generations() -> None:
     made = session.task()
 
     assert (made.generation, made.seen, made.support) == (8, ((3, 4), (6, 6), (8, 8)), Support.YES)
-    assert made.missed == (Missed(5, 7, 1005, 1),)
+    assert made.missed == (MissedGenerations(5, 7, 1005, 1),)
     assert session.tracker.healed() == []
 
     session.run(session.connect(), Http().call("GetTask", {"id": "t1"}).result(task(generation="8")))
-    healed = Missed(5, 7, 1005, 1, healed=session.at, by=3, generation=8)
+    healed = MissedGenerations(5, 7, 1005, 1, healed=session.at, by=3, generation=8)
     assert session.task().missed == (healed,)
     assert session.tracker.healed() == [("t1", healed)]
     assert session.tracker.healed() == []

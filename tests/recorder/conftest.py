@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.capture.places import STATE_VARIABLE
+from a2a_proxy.capture.file_layout import STATE_VARIABLE
 from support_recorder import Bench
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from a2a_proxy.capture.journal import pack, segment_header, segment_path
+from a2a_proxy.capture.record_format import pack, segment_header, segment_path
 from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.recorder.crashes import Crashes
-from a2a_proxy.recorder.feed import MOST, PIECE, Feed
+from a2a_proxy.recorder.pump import MOST, PIECE, JournalPump
 from a2a_proxy.redaction import Redactor
 from support_conversation import Grpc, frame
 from support_observer import KEY, observe, scripted, streaming
@@ -25,8 +25,8 @@ def _journal(folder: Path, chunks: list[Chunk]) -> Path:
     return folder
 
 
-def _feed(folder: Path) -> Feed:
-    return Feed(folder, Crashes(folder, None, careful=False), Observer(Redactor(KEY)))
+def _feed(folder: Path) -> JournalPump:
+    return JournalPump(folder, Crashes(folder, None, careful=False), Observer(Redactor(KEY)))
 
 
 def _frames(out: list[Observation]) -> list[Frame]:

@@ -8,16 +8,16 @@ import pytest
 
 from a2a_proxy.recorder import keeper as module
 from a2a_proxy.recorder import status
-from a2a_proxy.recorder.keeper import Keeper
-from a2a_proxy.recorder.status import Failed, Ready, Status
+from a2a_proxy.recorder.keeper import RecorderKeeper
+from a2a_proxy.recorder.status import RecorderFailed, RecorderReady, Status
 
 
 def test_a_folder_without_a_journal(tmp_path: Path) -> None:
     """The first answer goes to whoever waits in `start`, and to nobody else."""
     heard: list[Status] = []
-    keeper = Keeper(tmp_path, heard.append)
+    keeper = RecorderKeeper(tmp_path, heard.append)
     answer = keeper.start(120)
-    assert isinstance(answer, Failed)
+    assert isinstance(answer, RecorderFailed)
     assert "holds no journal" in answer.message
     assert keeper.drain(120)
     assert heard == []
@@ -27,9 +27,9 @@ def test_a_program_that_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Three tries, then its last words."""
     broken = ["sh", "-c", "echo it is broken >&2; exit 3"]
     monkeypatch.setattr(module, "_command", lambda *_, **__: broken)
-    keeper = Keeper(tmp_path, print, pauses=(0.001,))
+    keeper = RecorderKeeper(tmp_path, print, pauses=(0.001,))
     answer = keeper.start(120)
-    assert answer == Failed("the recorder does not start: it is broken", "report this as a bug of a2a-proxy")
+    assert answer == RecorderFailed("the recorder does not start: it is broken", "report this as a bug of a2a-proxy")
     assert keeper.restarts == 2
 
 
@@ -42,8 +42,8 @@ def test_a_recorder_gives_way_at_once_unless_somebody_waits(tmp_path: Path, monk
         return ["sh", "-c", "exit 3"]
 
     monkeypatch.setattr(module, "_command", command)
-    for begin in (Keeper.start, Keeper.launch):
-        keeper = Keeper(tmp_path, print, pauses=(0.001,))
+    for begin in (RecorderKeeper.start, RecorderKeeper.launch):
+        keeper = RecorderKeeper(tmp_path, print, pauses=(0.001,))
         begin(keeper, 120)
         assert keeper.drain(120)
     assert asked == [True] * 3 + [False] * 3
@@ -51,21 +51,21 @@ def test_a_recorder_gives_way_at_once_unless_somebody_waits(tmp_path: Path, monk
 
 def test_no_program_at_all(tmp_path: Path) -> None:
     """The folder is gone: no thread dies of it, and `start` returns."""
-    keeper = Keeper(tmp_path / "gone", print, pauses=(0.001,))
-    assert isinstance(keeper.start(120), Failed)
+    keeper = RecorderKeeper(tmp_path / "gone", print, pauses=(0.001,))
+    assert isinstance(keeper.start(120), RecorderFailed)
     assert keeper.drain(120)
 
 
 def test_a_launch_waits_for_the_process_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not for its answer, which this one never gives; and not where there can be no process."""
     monkeypatch.setattr(module, "_command", lambda *_, **__: ["sleep", "1000"])
-    keeper = Keeper(tmp_path, print)
+    keeper = RecorderKeeper(tmp_path, print)
     keeper.launch(120)
     assert keeper.pid
     assert not keeper.drain(0)
     keeper.kill()
     assert keeper.drain(120)
-    gone = Keeper(tmp_path / "gone", print, pauses=(0.001,))
+    gone = RecorderKeeper(tmp_path / "gone", print, pauses=(0.001,))
     gone.launch(120)
     assert not gone.pid
 
@@ -73,9 +73,16 @@ def test_a_launch_waits_for_the_process_alone(tmp_path: Path, monkeypatch: pytes
 def test_the_same_failure_is_told_once(tmp_path: Path) -> None:
     """Until a recorder was ready in between."""
     heard: list[Status] = []
-    keeper = Keeper(tmp_path, heard.append)
-    locked = Failed("locked", permanent=False)
-    for said in (Ready("r", 1), locked, locked, Ready("r", 1), locked, Failed("other", permanent=False)):
+    keeper = RecorderKeeper(tmp_path, heard.append)
+    locked = RecorderFailed("locked", permanent=False)
+    for said in (
+        RecorderReady("r", 1),
+        locked,
+        locked,
+        RecorderReady("r", 1),
+        locked,
+        RecorderFailed("other", permanent=False),
+    ):
         keeper._hear(status.encode(said) + b"\n")
     keeper._hear(b'{"type":"prog')
     assert [type(each).__name__ for each in heard] == ["Ready", "Failed", "Ready", "Failed", "Failed"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.recorder.live import LIVE_AFTER, MAX_TOLD, Live
+from a2a_proxy.recorder.open_exchanges import LIVE_AFTER, MAX_TOLD, OpenExchanges
 
 SECOND = LIVE_AFTER
 
@@ -14,7 +14,7 @@ def exchange(events: int = 0, closed: int = 0, number: int = 1) -> Exchange:
 
 def test_a_short_call_gets_none() -> None:
     """It ends within a second."""
-    live = Live()
+    live = OpenExchanges()
     live.update(exchange(), "agent")
     assert not list(live.due(SECOND - 1))
     live.update(exchange(closed=5), "agent")
@@ -23,7 +23,7 @@ def test_a_short_call_gets_none() -> None:
 
 def test_a_silent_one_gets_one_and_news_wait_for_a_pause() -> None:
     """Also the last event before a silence is told."""
-    live = Live()
+    live = OpenExchanges()
     live.update(exchange(1), "agent")
     assert [each.events for each, _ in live.due(SECOND)] == [1]
     assert not list(live.due(SECOND * 9))
@@ -37,7 +37,7 @@ def test_a_silent_one_gets_one_and_news_wait_for_a_pause() -> None:
 
 def test_the_pauses_grow() -> None:
     """A stream that never ends and never rests: after 1, 2, 5, 10, 30 and then each 60 seconds."""
-    live = Live()
+    live = OpenExchanges()
     told = []
     for tenth in range(2300):
         live.update(exchange(tenth), "agent")
@@ -47,7 +47,7 @@ def test_the_pauses_grow() -> None:
 
 def test_it_remembers_only_what_is_open() -> None:
     """However long a session is."""
-    live = Live()
+    live = OpenExchanges()
     for number in range(1000):
         live.update(exchange(number=number), "agent")
         live.update(exchange(number=number, closed=1), "agent")
@@ -56,7 +56,7 @@ def test_it_remembers_only_what_is_open() -> None:
 
 def test_an_end_is_told_once() -> None:
     """Of an exchange that changes after its end; of very many, the oldest are forgotten."""
-    live = Live()
+    live = OpenExchanges()
     assert [live.ends(exchange(closed=closed)) for closed in (0, 5, 5)] == [False, True, False]
     for number in range(2, 2000):
         assert live.ends(exchange(number=number, closed=9))

@@ -11,13 +11,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from a2a_proxy.capture.segments import Limits
+from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recorder.process import record_session
-from a2a_proxy.recorder.status import Failed, Found, Mended, Ready, Seen, Status, Troubled
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.recorder.status import (
+    ExchangeStatus,
+    FindingStatus,
+    RecorderFailed,
+    RecorderReady,
+    Status,
+    TroubleEnded,
+    TroubleStarted,
+)
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.rules.define.catalogue import rules
 from support_conversation import Http
 from support_observer import START, captured, grpc_call, interleaved, of_decoders, scripted, streaming, unary
 from support_pipe import Stdio
@@ -25,7 +33,7 @@ from support_recorder import SECONDS, Bench, contents, wait_until
 from support_secrets import Canaries
 
 Make = Callable[..., Bench]
-TINY = Limits(segment_bytes=4096, segment_seconds=60, keep_free=0)
+TINY = JournalLimits(segment_bytes=4096, segment_seconds=60, keep_free=0)
 
 
 def story(calls: int = 4) -> list[Chunk]:
@@ -56,8 +64,14 @@ def test_everything_is_stored_once_and_told(bench: Make) -> None:
     assert (done.clean, done.lost, done.findings) == (True, 0, len(stored["findings"]))
     assert done.ok + done.error + done.cut + done.refused == done.exchanges
     assert stored["sessions"] == [("clean", "complete", 0)]
-    assert sorted(said.exchange.id for said in one.heard if isinstance(said, Seen) and not said.live) == [1, 2, 3, 4, 5]
-    assert {said.upstream for said in one.heard if isinstance(said, Seen)} == {"agent:8000"}
+    assert sorted(said.exchange.id for said in one.heard if isinstance(said, ExchangeStatus) and not said.live) == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
+    assert {said.upstream for said in one.heard if isinstance(said, ExchangeStatus)} == {"agent:8000"}
     assert not one.folder.path.exists()
 
 
@@ -68,13 +82,13 @@ def test_findings_are_told_before_exchanges_and_the_gravest_first(bench: Make) -
     one.end()
     one.start()  # all of it is there when it begins: one commit
     one.finish()
-    told = [said for said in one.heard if isinstance(said, Found | Seen)]
-    findings = [said for said in told if isinstance(said, Found)]
+    told = [said for said in one.heard if isinstance(said, FindingStatus | ExchangeStatus)]
+    findings = [said for said in told if isinstance(said, FindingStatus)]
     assert told[: len(findings)] == findings
     assert "A2A-RPC-002" in {said.finding.rule for said in findings}
     severities = [said.finding.severity for said in findings]
     assert severities == sorted(severities, reverse=True)
-    operations = {said.exchange.id: said.exchange.operation for said in told if isinstance(said, Seen)}
+    operations = {said.exchange.id: said.exchange.operation for said in told if isinstance(said, ExchangeStatus)}
     assert [said.operation for said in findings] == [operations[said.finding.exchange] for said in findings]
 
 
@@ -107,7 +121,7 @@ def test_killed_at_random_moments_nothing_is_lost_or_double(bench: Make) -> None
     expected = undisturbed(bench, chunks)
     assert contents(one.recording) == expected
     assert (done.frames, done.exchanges) == (len(expected["frames"]), len(expected["exchanges"]))
-    assert not [said for said in one.heard if isinstance(said, Found) and of_decoders(said.finding)]
+    assert not [said for said in one.heard if isinstance(said, FindingStatus) and of_decoders(said.finding)]
 
 
 def test_killed_while_a_stream_is_open_its_task_goes_on(bench: Make) -> None:
@@ -183,11 +197,11 @@ def test_a_second_recorder_leaves_without_harm(bench: Make) -> None:
     one.write(story())
     said: list[Status] = []
     record_session(one.folder.path, -1, lambda status, at: said.append(status))
-    assert [type(each) for each in said] == [Failed]
+    assert [type(each) for each in said] == [RecorderFailed]
     one.end()
     one.finish()
     record_session(one.folder.path, -1, lambda status, at: said.append(status))
-    assert [type(each) for each in said] == [Failed, Failed]
+    assert [type(each) for each in said] == [RecorderFailed, RecorderFailed]
     assert len(contents(one.recording)["exchanges"]) == 5
 
 
@@ -202,31 +216,34 @@ def test_a_position_that_somebody_moved_ends_the_recorder(bench: Make) -> None:
         db.execute("UPDATE session SET position = position + 1")
     one.write(scripted(unary(), 9))
     wait_until(lambda: one.keeper.outcome is not None)
-    assert isinstance(one.keeper.outcome, Failed)
+    assert isinstance(one.keeper.outcome, RecorderFailed)
     assert one.segments
     assert len(contents(one.recording)["frames"]) == before
 
 
 def test_a_locked_recording_is_waited_for(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Said once, tried again, nothing lost."""
-    from a2a_proxy.recorder import store
+    from a2a_proxy.recorder import recording_output
 
-    monkeypatch.setattr(store, "_RETRY", 0.001)
+    monkeypatch.setattr(recording_output, "_RETRY", 0.001)
     tries: list[int] = []
     told: list[Status] = []
 
     def write() -> None:
         tries.append(1)
         if len(tries) < 5:
-            raise store.RecordingError("x.db is locked by another program", "close it")
+            raise recording_output.RecordingError("x.db is locked by another program", "close it")
 
-    store.persist(write, told.append, lambda seconds: True)
+    recording_output.persist(write, told.append, lambda seconds: True)
     assert len(tries) == 5
     message = "x.db is locked by another program; the journal keeps everything, trying again"
-    assert told == [Troubled(message, "close it"), Mended("the recording is written again, nothing is missing")]
+    assert told == [
+        TroubleStarted(message, "close it"),
+        TroubleEnded("the recording is written again, nothing is missing"),
+    ]
     tries.clear()
-    with pytest.raises(store.GaveUp):
-        store.persist(write, told.append, lambda seconds: len(tries) < 3)
+    with pytest.raises(recording_output.GaveUp):
+        recording_output.persist(write, told.append, lambda seconds: len(tries) < 3)
     assert len(tries) == 3
 
 
@@ -239,13 +256,13 @@ def test_a_recording_without_room_is_waited_for(bench: Make) -> None:
         "CREATE TRIGGER full BEFORE INSERT ON exchange BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
     )
     one.write(story())
-    wait_until(lambda: any(isinstance(said, Troubled) for said in one.heard))
+    wait_until(lambda: any(isinstance(said, TroubleStarted) for said in one.heard))
     db.execute("DROP TRIGGER full")
     db.close()
     one.end()
     one.finish()
     assert contents(one.recording) == undisturbed(bench, story())
-    assert len([said for said in one.heard if isinstance(said, Troubled)]) == 1
+    assert len([said for said in one.heard if isinstance(said, TroubleStarted)]) == 1
     assert one.keeper.restarts == 0
 
 
@@ -272,7 +289,7 @@ def test_a_record_that_kills_three_recorders_is_left_out(
     one = bench()
     one.start()
     one.write(interleaved(scripted(unary(), 1), scripted(bad, 2), scripted(streaming("t-3"), 3)))
-    wait_until(lambda: any(isinstance(said, Found) and of_decoders(said.finding) for said in one.heard))
+    wait_until(lambda: any(isinstance(said, FindingStatus) and of_decoders(said.finding) for said in one.heard))
     assert one.keeper.restarts in (3, 4)  # the first death may have come before or after the records ahead of it
     one.kill_recorder()  # the next one reads all of it again, but for the poison
     one.end()
@@ -287,7 +304,7 @@ def test_nobody_reads_the_status_pipe(bench: Make) -> None:
     one = bench()
     one.start()
     wait_until(lambda: one.heard)  # `start` returns when it has come, not when it was told
-    assert isinstance(one.heard[0], Ready)
+    assert isinstance(one.heard[0], RecorderReady)
     stuck = one.heard.append
     import threading
 
@@ -343,11 +360,19 @@ def test_a_client_that_is_gone_gets_one_line_though_its_answer_comes_late(bench:
 
 
 def ended(one: Bench) -> list[tuple[int, str]]:
-    return [(said.exchange.id, said.exchange.how) for said in one.heard if isinstance(said, Seen) and not said.live]
+    return [
+        (said.exchange.id, said.exchange.how)
+        for said in one.heard
+        if isinstance(said, ExchangeStatus) and not said.live
+    ]
 
 
 def lines(one: Bench) -> list[tuple[str, int]]:
-    return [(said.exchange.task_id, said.exchange.events) for said in one.heard if isinstance(said, Seen) and said.live]
+    return [
+        (said.exchange.task_id, said.exchange.events)
+        for said in one.heard
+        if isinstance(said, ExchangeStatus) and said.live
+    ]
 
 
 def test_the_records_of_the_session_itself_are_no_exchanges(bench: Make) -> None:
@@ -375,7 +400,9 @@ def test_lost_octets_are_in_the_summary_also_after_a_death(bench: Make) -> None:
 
 
 @pytest.mark.parametrize("limits", [None, TINY])
-def test_secrets_of_the_command_line_are_known_in_what_the_agent_echoes(bench: Make, limits: Limits | None) -> None:
+def test_secrets_of_the_command_line_are_known_in_what_the_agent_echoes(
+    bench: Make, limits: JournalLimits | None
+) -> None:
     """Also to a recorder that takes over from one that was killed, with a snapshot or without."""
     canary = Canaries()
     command = ("a2a-proxy", "stdio", "--", f"API_KEY={canary.plain('variable')}", "agent", "--token", canary("flag"))

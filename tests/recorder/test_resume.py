@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.capture import places
-from a2a_proxy.capture.segments import Limits
+from a2a_proxy.capture import file_layout
+from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.model.chunk import Chunk
-from a2a_proxy.recorder.keeper import Keeper
-from a2a_proxy.recorder.status import Done, Failed, Mended, Ready, Status, Troubled
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recorder.keeper import RecorderKeeper
+from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, RecorderReady, Status, TroubleEnded, TroubleStarted
+from a2a_proxy.recording.read.reader import Recording
 from support_conversation import Http
 from support_observer import interleaved, of_decoders, scripted, streaming, unary
 from support_recorder import SECONDS, Bench, contents, wait_until
 
 Make = Callable[..., Bench]
-TINY = Limits(segment_bytes=4096, segment_seconds=60, keep_free=0)
+TINY = JournalLimits(segment_bytes=4096, segment_seconds=60, keep_free=0)
 
 
 def endless(events: int) -> Http:
@@ -49,7 +49,7 @@ def position(one: Bench) -> tuple[int, int] | None:
         return stored.sessions()[-1].position if stored.sessions() else None
 
 
-def told(one: Bench, kind: type[Status] = Troubled) -> list[Any]:
+def told(one: Bench, kind: type[Status] = TroubleStarted) -> list[Any]:
     return [said for said in one.heard if isinstance(said, kind)]
 
 
@@ -77,8 +77,8 @@ def test_a_snapshot_that_cannot_be_read(bench: Make, damage: bytes | None) -> No
     assert snapshots  # two, where the recorder was killed before it had deleted the one before
     for snapshot in snapshots:
         snapshot.unlink() if damage is None else snapshot.write_bytes(damage)
-    again = Keeper(one.folder.path, one.heard.append, pauses=(0.01,))
-    assert isinstance(again.start(SECONDS), Ready)
+    again = RecorderKeeper(one.folder.path, one.heard.append, pauses=(0.01,))
+    assert isinstance(again.start(SECONDS), RecorderReady)
     one.keeper = again
     one.journal.wake_by(again.wake_write)
     written(one, scripted(endless(40), 2)[-8:])
@@ -199,7 +199,7 @@ def test_a_recording_replaced_by_something_else_is_waited_for(bench: Make) -> No
     one.write(scripted(unary(), 3))
     wait_until(lambda: one.keeper.restarts >= 3)
     assert one.recording.read_bytes() == b"a letter"
-    assert [said.message for said in told(one, Failed)] == [f"{one.recording} is not a recording"]
+    assert [said.message for said in told(one, RecorderFailed)] == [f"{one.recording} is not a recording"]
     one.recording.unlink()
     one.end()
     one.finish()
@@ -217,20 +217,20 @@ def test_a_recording_that_stays_unwritable_is_given_up_after_the_relay(bench: Ma
     one.die()
     assert one.keeper.drain(SECONDS)
     failed = one.keeper.outcome
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, RecorderFailed)
     assert failed.message.endswith("the disk is full; the journal is left for later")
     assert failed.hint == "finish with: a2a-inspect recover"
     one.folder.release()
-    assert [left.path for left in places.leftovers()] == [one.folder.path]
+    assert [left.path for left in file_layout.leftovers()] == [one.folder.path]
     db.execute("DROP TRIGGER f")
     db.close()
-    later = Keeper(one.folder.path, one.heard.append)
-    assert isinstance(later.start(SECONDS), Ready)
+    later = RecorderKeeper(one.folder.path, one.heard.append)
+    assert isinstance(later.start(SECONDS), RecorderReady)
     later.let_go()
     assert later.drain(SECONDS)
-    assert isinstance(later.outcome, Done)
+    assert isinstance(later.outcome, RecorderDone)
     assert [exchange.id for exchange in contents(one.recording)["exchanges"]] == [1, 2]
-    assert not places.leftovers()
+    assert not file_layout.leftovers()
 
 
 def test_a_recorder_that_always_fails_is_given_up_after_the_relay(bench: Make) -> None:
@@ -243,7 +243,7 @@ def test_a_recorder_that_always_fails_is_given_up_after_the_relay(bench: Make) -
     one.end()
     assert one.keeper.drain(SECONDS)
     failed = one.keeper.outcome
-    assert failed == Failed(
+    assert failed == RecorderFailed(
         f"{one.recording} is not a recording; the journal is left for later", "finish with: a2a-inspect recover"
     )
     assert one.heard[-1] == failed
@@ -262,7 +262,7 @@ def test_a_journal_without_room_for_a_snapshot_keeps_its_segments(bench: Make, t
     wait_until(lambda: (one.write(chunks[-2:-1]), len(one.segments) <= 2)[1])
     one.end()
     one.finish()
-    assert len(told(one)) == len(told(one, Mended)) == 1
+    assert len(told(one)) == len(told(one, TroubleEnded)) == 1
     assert one.keeper.restarts == 0
 
 

@@ -8,10 +8,18 @@ import threading
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recorder import status
-from a2a_proxy.recorder.say import Speaker, before_ready
-from a2a_proxy.recorder.status import Done, Found, Progress, Ready, Seen, Skipped, Status
+from a2a_proxy.recorder.status import (
+    ExchangeStatus,
+    FindingStatus,
+    LinesSkipped,
+    RecorderDone,
+    RecorderProgress,
+    RecorderReady,
+    Status,
+)
+from a2a_proxy.recorder.status_writer import StatusWriter, before_ready
 
-DONE = Done(
+DONE = RecorderDone(
     connections=1,
     frames=1,
     exchanges=1,
@@ -26,11 +34,11 @@ DONE = Done(
     lost=0,
     clean=True,
 )
-READY = Ready("r.a2a.db", 1)
+READY = RecorderReady("r.a2a.db", 1)
 
 
-def seen(number: int, words: str = "") -> Seen:
-    return Seen(Exchange(number, 1, 1, Binding.GRPC, 1, error=words), "agent:8000", live=False, lag=0)
+def seen(number: int, words: str = "") -> ExchangeStatus:
+    return ExchangeStatus(Exchange(number, 1, 1, Binding.GRPC, 1, error=words), "agent:8000", live=False, lag=0)
 
 
 def drained(reader: int) -> list[Status]:
@@ -48,15 +56,15 @@ def drained(reader: int) -> list[Status]:
 def test_more_lines_than_one_reads_are_counted() -> None:
     """At most 200 a second, then their number."""
     reader, writer = os.pipe()
-    speaker = Speaker(writer)
+    speaker = StatusWriter(writer)
     heard: list[Status] = []
     for number in range(300):
         speaker(seen(number), 10**9 * 5)
         heard += drained(reader)
-    speaker(Progress(1, 2, 3), 10**9 * 5)
+    speaker(RecorderProgress(1, 2, 3), 10**9 * 5)
     heard += drained(reader)
-    assert len([each for each in heard if isinstance(each, Seen)]) == 200
-    assert heard[-2:] == [Skipped(100), Progress(1, 2, 3)]
+    assert len([each for each in heard if isinstance(each, ExchangeStatus)]) == 200
+    assert heard[-2:] == [LinesSkipped(100), RecorderProgress(1, 2, 3)]
     speaker(seen(1), 10**9 * 7)
     assert len(drained(reader)) == 1
 
@@ -64,24 +72,24 @@ def test_more_lines_than_one_reads_are_counted() -> None:
 def test_a_full_pipe_drops_lines_but_breaks_none() -> None:
     """What the reader finds later are whole lines."""
     reader, writer = os.pipe()
-    speaker = Speaker(writer)
+    speaker = StatusWriter(writer)
     for number in range(400):
-        speaker(Found(Finding("R", Severity.INFO, number, "x" * 3000)), number * 10**9)
+        speaker(FindingStatus(Finding("R", Severity.INFO, number, "x" * 3000)), number * 10**9)
     first = drained(reader)
     assert 5 < len(first) < 400
-    speaker(Progress(1, 2, 3), 10**13)
+    speaker(RecorderProgress(1, 2, 3), 10**13)
     rest = drained(reader)
-    assert rest[-1] == Progress(1, 2, 3)
-    (skipped,) = [each for each in rest if isinstance(each, Skipped)]
-    assert skipped.count + len([each for each in first + rest if isinstance(each, Found)]) == 400
+    assert rest[-1] == RecorderProgress(1, 2, 3)
+    (skipped,) = [each for each in rest if isinstance(each, LinesSkipped)]
+    assert skipped.count + len([each for each in first + rest if isinstance(each, FindingStatus)]) == 400
 
 
 def test_the_last_line_waits_for_a_full_pipe() -> None:
     """`Done` comes, after the rest of a line that was cut."""
     reader, writer = os.pipe()
-    speaker = Speaker(writer)
+    speaker = StatusWriter(writer)
     for number in range(100):
-        speaker(Found(Finding("R", Severity.INFO, number, "x" * 3000)), number * 10**9)
+        speaker(FindingStatus(Finding("R", Severity.INFO, number, "x" * 3000)), number * 10**9)
     ending = threading.Thread(target=speaker, args=(DONE, 10**12))
     ending.start()
     heard: list[bytes] = []
@@ -98,20 +106,20 @@ def test_nobody_listens() -> None:
     """The relay is gone: saying is nothing."""
     reader, writer = os.pipe()
     os.close(reader)
-    speaker = Speaker(writer)
+    speaker = StatusWriter(writer)
     speaker(seen(1), 1)
     speaker(DONE, 2)
-    Speaker(-1)(DONE, 3)
+    StatusWriter(-1)(DONE, 3)
 
 
-def found(severity: Severity, number: int) -> Found:
-    return Found(Finding("R", severity, number, "x"))
+def found(severity: Severity, number: int) -> FindingStatus:
+    return FindingStatus(Finding("R", severity, number, "x"))
 
 
 def test_findings_have_room_of_their_own() -> None:
     """However many exchanges, and however many findings that are less grave: an error is said."""
     reader, writer = os.pipe()
-    speaker = Speaker(writer)
+    speaker = StatusWriter(writer)
     heard: list[Status] = []
     for number in range(300):
         for message in (seen(number), found(Severity.INFO, number)):
@@ -120,15 +128,15 @@ def test_findings_have_room_of_their_own() -> None:
     for severity in (Severity.WARNING, Severity.ERROR):
         speaker(found(severity, 1), 10**9 * 5)
     heard += drained(reader)
-    said = [each.finding.severity for each in heard if isinstance(each, Found)]
+    said = [each.finding.severity for each in heard if isinstance(each, FindingStatus)]
     assert said == [Severity.INFO] * 200 + [Severity.WARNING, Severity.ERROR]
-    assert len([each for each in heard if isinstance(each, Seen)]) == 200
+    assert len([each for each in heard if isinstance(each, ExchangeStatus)]) == 200
 
 
 def test_where_errors_are_too_many_nothing_less_grave_is_said() -> None:
     """An error is never skipped before an info."""
     reader, writer = os.pipe()
-    speaker = Speaker(writer)
+    speaker = StatusWriter(writer)
     heard: list[Status] = []
     for severity in (Severity.ERROR, Severity.WARNING, Severity.INFO):
         for number in range(201):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from a2a_proxy.cli import text
 from a2a_proxy.model.exchange import Binding, Connection, Exchange
 from a2a_proxy.model.observation import Changes
-from a2a_proxy.recorder.store import sum_up
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.present import text
+from a2a_proxy.recorder.recording_output import sum_up
+from a2a_proxy.recording.write.writer import Writer
 from support_recording import STARTED, facts
 
 ENDS = [("complete", "", False)] * 4 + [("", "", False), ("agent gone", "", False), ("client gone", "", False)]

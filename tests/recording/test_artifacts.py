@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands.show import show_conversation
-from a2a_inspect.commands.wanted import Wanted
-from a2a_proxy.recording.artifacts import artifacts_of
-from a2a_proxy.recording.cassette import open_any
+from a2a_inspect.commands.show_selection import ShowSelection
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.artifacts import artifacts_of
 
 _RECORDINGS = Path(__file__).parents[2] / "recordings"
 
@@ -41,7 +41,7 @@ def test_the_parts_are_as_many_as_the_task_has_counted(name: str) -> None:
 def test_show_prints_them(capsys: pytest.CaptureFixture[str]) -> None:
     """`show --artifacts` has their content below the task's line."""
     with open_any(_RECORDINGS / "demo.a2a.jsonl") as recording:
-        show_conversation(recording, Wanted(("#3",), artifacts=True), as_json=False)
+        show_conversation(recording, ShowSelection(("#3",), artifacts=True), as_json=False)
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert "artifact booking  1 part, complete" in lines
     assert lines[lines.index("artifact booking  1 part, complete") + 1] == "Table booked, 19:30, four people"

@@ -19,12 +19,12 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import ArtifactState, Task
-from a2a_proxy.recording.cassette import is_cassette, open_any, read_cassette, write_cassette
-from a2a_proxy.recording.database import private
+from a2a_proxy.recording.cassette.file import is_cassette, open_any, read_cassette, write_cassette
+from a2a_proxy.recording.cassette.rewrite import rewrite
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rewrite import rewrite
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.store.database import private
+from a2a_proxy.recording.write.writer import Writer
 from support_recording import STARTED, changes, event_frames, facts, findings, frames
 
 _slow = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -263,10 +263,10 @@ import resource, sys
 sys.path[:0] = sys.argv[2:]
 from pathlib import Path
 from support_recording import event_frames, facts
-from a2a_proxy.recording.cassette import read_cassette, write_cassette
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rewrite import rewrite
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.cassette.file import read_cassette, write_cassette
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.cassette.rewrite import rewrite
+from a2a_proxy.recording.write.writer import Writer
 folder = Path(sys.argv[1])
 for rounds in (2, 8):
     writer = Writer(folder / f"{rounds}.db", facts())

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from a2a_proxy.recording.cassette_in import LONGEST
-from a2a_proxy.recording.cassette_out import BLOB_MIN, COUNTED, FORMAT_VERSION, STATE
-from a2a_proxy.recording.lines import MEMBERS
-from a2a_proxy.recording.rows import SessionFacts
+from a2a_proxy.recording.cassette.exporter import BLOB_MIN, COUNTED, FORMAT_VERSION, STATE
+from a2a_proxy.recording.cassette.importer import LONGEST
+from a2a_proxy.recording.cassette.json_objects import MEMBERS
+from a2a_proxy.recording.read.rows import SessionFacts
 
 PAGE = (Path(__file__).parents[2] / "proxy" / "a2a_proxy" / "manual" / "cassette.md").read_text()
 TABLES = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.recording import codec
+from a2a_proxy.recording.store import codec
 
 _uuid = "0f8fad5b-d9cb-469f-a165-70867728950e"
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording import migrations, schema
-from a2a_proxy.recording.database import open_writable, private
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.header import check_writable
-from a2a_proxy.recording.migrations import STEPS
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.writer import Writer, resume
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.store import migrations, schema
+from a2a_proxy.recording.store.database import open_writable, private
+from a2a_proxy.recording.store.file_header import check_writable
+from a2a_proxy.recording.store.migrations import STEPS
+from a2a_proxy.recording.write.writer import Writer, resume
 from support_recording import event_frames, facts
 
 
@@ -152,7 +152,7 @@ def test_a_folder_without_permission(tmp_path: Path):
 
 def test_a_locked_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Somebody holds the write lock longer than we wait; afterwards the same write succeeds."""
-    monkeypatch.setattr("a2a_proxy.recording.database.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("a2a_proxy.recording.store.database.BUSY_SECONDS", 0.05)
     path = tmp_path / "r.a2a.db"
     writer = Writer(path, facts())
     writer.open()

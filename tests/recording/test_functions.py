@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from a2a_proxy.recording import sqlite_utils_plugin
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.write.writer import Writer
 from support_recording import event_frames, facts
 
 UUID = "0f8fad5b-d9cb-469f-a165-70867728950e"

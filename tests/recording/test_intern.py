@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.recording import intern
-from a2a_proxy.recording.codec import unpack_ident
-from a2a_proxy.recording.database import private
+from a2a_proxy.recording.store import intern
+from a2a_proxy.recording.store.codec import unpack_ident
+from a2a_proxy.recording.store.database import private
 
 
 @given(st.lists(st.sets(st.integers(0, 60).map(lambda n: f"id {n}"), max_size=9), max_size=30))

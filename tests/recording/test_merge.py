@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.merge import UNENDED, merge, plan
-from a2a_proxy.recording.note_writer import Place, annotate
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import key
-from a2a_proxy.recording.schema import SCHEMA_VERSION
-from a2a_proxy.recording.several import Several
+from a2a_proxy.recording.read.multi_reader import MultiReader
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.store.schema import SCHEMA_VERSION
+from a2a_proxy.recording.tools.merge import UNENDED, merge, plan
+from a2a_proxy.recording.write.note_writer import NotePlace, annotate
 from support_inspect import MS, frame
 from support_recording import STARTED
 from support_several import begin, call, pair
@@ -53,7 +53,7 @@ def by_uuid(recording: Recording) -> dict[str, list[object]]:
 
 
 def merged(out: Path, *sources: Path) -> dict[str, list[object]]:
-    with Several(sources) as several:
+    with MultiReader(sources) as several:
         merge(several, out)
     with Recording(out) as recording:
         assert recording.db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -63,7 +63,7 @@ def merged(out: Path, *sources: Path) -> dict[str, list[object]]:
 def test_whole_sessions_come_over_as_they_were(tmp_path: Path) -> None:
     """Of recordings and of cassettes: artifacts, blobs, findings, redaction marks, notes and segments too."""
     files = [*pair(tmp_path), *SAMPLES]
-    annotate(files[0], Place(1, 2, 1), STARTED, text="look here", bookmark=True)
+    annotate(files[0], NotePlace(1, 2, 1), STARTED, text="look here", bookmark=True)
     before: dict[str, list[object]] = {}
     for path in files:
         with open_any(path) as recording:
@@ -118,7 +118,7 @@ def test_a_session_goes_in_once_from_the_file_that_has_most_of_it(tmp_path: Path
     """An older copy of a recording that went on adds nothing."""
     writer = begin(tmp_path / "live.a2a.db", 1)
     call(writer, 1, 1, 1)
-    with Several([tmp_path / "live.a2a.db"]) as several:
+    with MultiReader([tmp_path / "live.a2a.db"]) as several:
         (session,) = merge(several, tmp_path / "early.a2a.db")
         assert session.frames == 2
     call(writer, 1, 2, 2)
@@ -126,7 +126,7 @@ def test_a_session_goes_in_once_from_the_file_that_has_most_of_it(tmp_path: Path
 
     files = tmp_path / "early.a2a.db", tmp_path / "live.a2a.db", tmp_path / "copy.a2a.db"
     shutil.copy(files[1], files[2])
-    with Several(files) as several:
+    with MultiReader(files) as several:
         taken, left = plan(several)
         assert [(each.member.name, each.frames) for each in taken] == [("live", 4)]
         assert [(each.member.name, each.better.name) for each in left] == [("early", "live"), ("copy", "live")]
@@ -139,7 +139,7 @@ def test_what_is_being_recorded_is_merged_as_it_is_and_says_so(tmp_path: Path) -
     """Nobody takes the copy for the session itself: it has ended, and is not whole."""
     writer = begin(tmp_path / "live.a2a.db", 1)
     call(writer, 1, 1, 1)
-    with Several([tmp_path / "live.a2a.db"]) as several:
+    with MultiReader([tmp_path / "live.a2a.db"]) as several:
         taken = merge(several, tmp_path / "out.a2a.db")
         call(writer, 1, 2, 2)
     assert [each.frames for each in taken] == [2]
@@ -159,13 +159,13 @@ def test_the_source_is_one_moment_though_it_is_written_meanwhile(
     call(writer, 1, 1, 1)
     planned = plan
 
-    def late(several: Several) -> object:
+    def late(several: MultiReader) -> object:
         found = planned(several)
         call(writer, 1, 2, 2)
         return found
 
-    monkeypatch.setattr("a2a_proxy.recording.merge.plan", late)
-    with Several([tmp_path / "live.a2a.db"]) as several:
+    monkeypatch.setattr("a2a_proxy.recording.tools.merge.plan", late)
+    with MultiReader([tmp_path / "live.a2a.db"]) as several:
         merge(several, tmp_path / "out.a2a.db")
         assert several.members[0].recording.counts().frames == 4
     with Recording(tmp_path / "out.a2a.db") as recording:
@@ -198,7 +198,7 @@ def test_nothing_is_overwritten_unasked_nor_a_source_at_all(tmp_path: Path) -> N
     taken = tmp_path / "taken.a2a.db"
     shutil.copy(first, taken)
     files = sorted(tmp_path.iterdir())
-    with Several([first, second]) as several:
+    with MultiReader([first, second]) as several:
         with pytest.raises(RecordingError, match="exists"):
             merge(several, taken)
         with pytest.raises(RecordingError, match="is to be merged"):
@@ -221,6 +221,6 @@ def test_a_damaged_source_leaves_no_file(tmp_path: Path) -> None:
     with closing(sqlite3.connect(second)) as db:
         db.execute("UPDATE block SET data = x'00'")
         db.commit()
-    with Several([first, second]) as several, pytest.raises(RecordingError, match="recording cannot be read"):
+    with MultiReader([first, second]) as several, pytest.raises(RecordingError, match="recording cannot be read"):
         merge(several, tmp_path / "out.a2a.db")
     assert not list(tmp_path.glob("*out*"))

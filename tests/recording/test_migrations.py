@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.model.task import Support, Task
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.database import open_writable
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.schema import SCHEMA_VERSION
-from a2a_proxy.recording.version_1 import ranges_told
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.store.database import open_writable
+from a2a_proxy.recording.store.schema import SCHEMA_VERSION
+from a2a_proxy.recording.store.version_1 import ranges_told
+from a2a_proxy.recording.write.writer import Writer
 from support_recording import event_frames, facts
 
 DATA = Path(__file__).parent.parent / "data"

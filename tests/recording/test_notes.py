@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.model.note import Note
-from a2a_proxy.recording.cassette import open_any, read_cassette, write_cassette
+from a2a_proxy.recording.cassette.file import open_any, read_cassette, write_cassette
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.note_writer import Place, annotate
-from a2a_proxy.recording.prune import remove_sessions
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.schema import SCHEMA_VERSION
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.store.schema import SCHEMA_VERSION
+from a2a_proxy.recording.tools.prune import remove_sessions
+from a2a_proxy.recording.write.note_writer import NotePlace, annotate
 from support_inspect import changes, exchange, live, request, sample, status, writer
 from support_recording import STARTED
 
@@ -33,22 +33,22 @@ def noted(path: Path) -> dict[tuple[int, int, int], Note]:
 def test_a_place_has_one_note(tmp_path: Path) -> None:
     """Text and bookmark change apart; what is left with neither is gone."""
     path = sample(tmp_path / "a.db")
-    assert annotate(path, Place(1, 2, 1), AT, text="look") == Note("look", AT, 2, 1)
-    annotate(path, Place(1, 2, 1), AT + 1, bookmark=True)
-    annotate(path, Place(1, 2), AT, text="the error")
-    annotate(path, Place(1), AT, bookmark=True)
+    assert annotate(path, NotePlace(1, 2, 1), AT, text="look") == Note("look", AT, 2, 1)
+    annotate(path, NotePlace(1, 2, 1), AT + 1, bookmark=True)
+    annotate(path, NotePlace(1, 2), AT, text="the error")
+    annotate(path, NotePlace(1), AT, bookmark=True)
     assert noted(path) == {
         (1, 0, -1): Note("", AT, bookmark=True),
         (1, 2, -1): Note("the error", AT, 2),
         (1, 2, 1): Note("look", AT + 1, 2, 1, True),
     }
-    assert annotate(path, Place(1, 2, 1), AT + 2, text="") == Note("", AT + 2, 2, 1, True)
-    assert annotate(path, Place(1, 2, 1), AT + 3, bookmark=False) is None
+    assert annotate(path, NotePlace(1, 2, 1), AT + 2, text="") == Note("", AT + 2, 2, 1, True)
+    assert annotate(path, NotePlace(1, 2, 1), AT + 3, bookmark=False) is None
     assert noted(path).keys() == {(1, 0, -1), (1, 2, -1)}
 
 
-@pytest.mark.parametrize("place", [Place(2), Place(1, 9), Place(1, 2, 7)])
-def test_of_what_is_not_there(tmp_path: Path, place: Place) -> None:
+@pytest.mark.parametrize("place", [NotePlace(2), NotePlace(1, 9), NotePlace(1, 2, 7)])
+def test_of_what_is_not_there(tmp_path: Path, place: NotePlace) -> None:
     path = sample(tmp_path / "a.db")
     with pytest.raises(RecordingError, match=r"there is no (session|exchange|frame)"):
         annotate(path, place, AT, text="look")
@@ -60,9 +60,9 @@ def test_while_a_recorder_writes(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     recorder = writer(path)
     recorder.write([request(1)], changes=changes(live(1)))
-    annotate(path, Place(1, 1), AT, text="still open")
+    annotate(path, NotePlace(1, 1), AT, text="still open")
     recorder.write([status(1, 1, "Thinking")], changes=changes(exchange(1)))
-    annotate(path, Place(1, 1, 1), AT, bookmark=True)
+    annotate(path, NotePlace(1, 1, 1), AT, bookmark=True)
     recorder.finish(AT)
     assert noted(path).keys() == {(1, 1, -1), (1, 1, 1)}
     with Recording(path) as recording:
@@ -75,8 +75,8 @@ def test_a_cassette_keeps_them(tmp_path: Path) -> None:
     second = writer(path, 2)
     second.write([request(1)], changes=changes(exchange(1)))
     second.finish(AT)
-    annotate(path, Place(1, 2, 1), AT, text="line\none \x1b", bookmark=True)
-    annotate(path, Place(2, 1), AT, text="the other")
+    annotate(path, NotePlace(1, 2, 1), AT, text="line\none \x1b", bookmark=True)
+    annotate(path, NotePlace(2, 1), AT, text="the other")
     with Recording(path) as recording:
         write_cassette(recording, tmp_path / "all.a2a.jsonl")
         write_cassette(recording, tmp_path / "two.a2a.jsonl", sessions=[2])
@@ -91,7 +91,7 @@ def test_a_cassette_without_notes_says_version_1(tmp_path: Path) -> None:
     path = sample(tmp_path / "a.db")
     with Recording(path) as recording:
         write_cassette(recording, tmp_path / "a.a2a.jsonl")
-    annotate(path, Place(1), AT, text="x")
+    annotate(path, NotePlace(1), AT, text="x")
     with Recording(path) as recording:
         write_cassette(recording, tmp_path / "b.a2a.jsonl")
     heads = [(tmp_path / name).read_text().split(',"tool"')[0] for name in ("a.a2a.jsonl", "b.a2a.jsonl")]
@@ -104,7 +104,7 @@ def test_a_cassette_is_not_written_to(tmp_path: Path) -> None:
         write_cassette(recording, path)
     before = path.read_bytes()
     with pytest.raises(RecordingError, match="is a cassette: notes are written in recordings only") as wrong:
-        annotate(path, Place(1), AT, text="x")
+        annotate(path, NotePlace(1), AT, text="x")
     assert "a2a-inspect cassette read" in wrong.value.hint
     assert path.read_bytes() == before
 
@@ -115,7 +115,7 @@ def test_what_may_not_be_written_is_left(tmp_path: Path, monkeypatch: pytest.Mon
     before = path.read_bytes()
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(RecordingError, match="permission denied"):
-        annotate(path, Place(1), AT, text="x")
+        annotate(path, NotePlace(1), AT, text="x")
     assert path.read_bytes() == before
 
 
@@ -123,8 +123,8 @@ def test_they_go_with_their_session(tmp_path: Path) -> None:
     path = sample(tmp_path / "a.db")
     second = writer(path, 2)
     second.finish(AT)
-    annotate(path, Place(1, 2, 1), AT, text="goes")
-    annotate(path, Place(2), AT, text="stays")
+    annotate(path, NotePlace(1, 2, 1), AT, text="goes")
+    annotate(path, NotePlace(2), AT, text="stays")
     remove_sessions(path, [1])
     assert noted(path) == {(2, 0, -1): Note("stays", AT)}
 
@@ -138,7 +138,7 @@ def test_a_recording_of_an_older_version(tmp_path: Path) -> None:
     with Recording(path) as reader:
         assert reader.notes() == []
         assert list(reader.find_exchanges("note:*")) == []
-        annotate(path, Place(1, 1), AT, text="later", bookmark=True)
+        annotate(path, NotePlace(1, 1), AT, text="later", bookmark=True)
         reader.data_version()
         assert [row.exchange.id for row in reader.find_exchanges("note:later bookmark:yes")] == [1]
         assert [row.note.text for row in reader.notes(1)] == ["later"]

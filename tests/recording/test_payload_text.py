@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proto import from_dict
-from a2a_proxy.recording import payload_text
+from a2a_proxy.recording.cassette import payload_text
 from support_recording import payloads, schemas
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proto import from_dict
-from a2a_proxy.recording.pieces import PIECE_MIN, assemble, long_runs, remainder
+from a2a_proxy.recording.store.long_runs import PIECE_MIN, assemble, long_runs, remainder
 
 _LONG = "A" * PIECE_MIN
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from a2a_proxy.recording.cassette import read_cassette, write_cassette
-from a2a_proxy.recording.prune import _KEYED, _OF_ROWS, _OWNED, remove_sessions
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.cassette.file import read_cassette, write_cassette
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.tools.prune import _KEYED, _OF_ROWS, _OWNED, remove_sessions
 from support_inspect import changes, exchange, request, status, writer
 from support_recording import STARTED
 

@@ -14,10 +14,10 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import Task
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.pages import PAGE
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import Counts, key
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.read.pages import PAGE
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import Counts, key
+from a2a_proxy.recording.write.writer import Writer
 from support_recording import STARTED, event_frames, facts
 
 

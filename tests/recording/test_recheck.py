@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.recheck import recheck
-from a2a_proxy.rules.catalogue import rules
-from a2a_proxy.rules.rule import Rule
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.tools.recheck import recheck
+from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.rule import Rule
 from support_mutations import SAMPLES, chunks, loaded
 from support_rules import record
 from support_thin import thin

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.redacted import redacted
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.tools.redact import redacted
 from a2a_proxy.redaction.policy import policy_of
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.define.catalogue import rules
 from support_rules import record
 
 KEY = b"k" * 32

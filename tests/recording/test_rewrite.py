@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.cassette import open_any, read_cassette
-from a2a_proxy.recording.cassette_in import LONGEST
-from a2a_proxy.recording.errors import Changed, RecordingError
-from a2a_proxy.recording.rewrite import Rewritten, rewrite, version_of
+from a2a_proxy.recording.cassette.file import open_any, read_cassette
+from a2a_proxy.recording.cassette.importer import LONGEST
+from a2a_proxy.recording.cassette.rewrite import Rewritten, rewrite, version_of
+from a2a_proxy.recording.errors import CassetteChanged, RecordingError
 from support_thin import thin
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def test_one_edited_by_hand_is_taken_over(tmp_path: Path) -> None:
     edited = DEMO.read_bytes().replace(b"Lisbon", b"Porto")
     path.write_bytes(edited)
     path.chmod(0o644)
-    with pytest.raises(Changed) as caught:
+    with pytest.raises(CassetteChanged) as caught:
         rewrite(path)
     assert f"cassette fmt {path}" in caught.value.hint
     made = rewrite(path, edited=True, check=True)
@@ -149,7 +149,7 @@ def test_a_number_that_no_recording_holds(tmp_path: Path) -> None:
 def test_an_endless_line_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No line takes more memory than the longest that a recording can have."""
     assert LONGEST >= 6 * 64 << 20
-    monkeypatch.setattr("a2a_proxy.recording.cassette_in.LONGEST", 1 << 14)
+    monkeypatch.setattr("a2a_proxy.recording.cassette.importer.LONGEST", 1 << 14)
     path = tmp_path / "l.a2a.jsonl"
     path.write_bytes(DEMO.read_bytes().replace(b"Lisbon", b"L" * (1 << 15)))
     with pytest.raises(RecordingError, match="longer than 0 MiB"):

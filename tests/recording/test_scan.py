@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.rewrite import rewrite
-from a2a_proxy.recording.scan import Scan, scan
-from a2a_proxy.redaction.looking import Clue
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.rewrite import rewrite
+from a2a_proxy.recording.tools.scan import ScanResult, scan
 from a2a_proxy.redaction.policy import DEFAULT, policy_of
+from a2a_proxy.redaction.scanner import Clue
 from support_thin import thin
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -21,7 +21,7 @@ DEMO = RECORDINGS / "demo.a2a.jsonl"
 GRPC = RECORDINGS / "sdk-1.x-grpc.a2a.jsonl"
 
 
-def scanned(path: Path, *words: str) -> Scan:
+def scanned(path: Path, *words: str) -> ScanResult:
     with open_any(path) as recording:
         return scan(recording, policy_of(words) if words else DEFAULT, path)
 

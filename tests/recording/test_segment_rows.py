@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
-from a2a_proxy.recording.database import private
-from a2a_proxy.recording.prune import remove_sessions
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import SessionFacts, key
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import SessionFacts, key
+from a2a_proxy.recording.store.database import private
+from a2a_proxy.recording.tools.prune import remove_sessions
+from a2a_proxy.recording.write.writer import Writer
 from support_recording import STARTED, idents, numbers, texts, times
 
 FACTS = SessionFacts(uuid="u", tool="test", started=STARTED)

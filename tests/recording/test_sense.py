@@ -10,11 +10,11 @@ import pytest
 
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.observation import Changes
-from a2a_proxy.recording import migrations
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.sense import declared, sensible
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.store import migrations
+from a2a_proxy.recording.store.row_types import declared, sensible
+from a2a_proxy.recording.write.writer import Writer
 from support_recording import facts
 
 

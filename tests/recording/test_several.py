@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a_proxy.recording.several import short_names
+from a2a_proxy.recording.read.multi_reader import short_names
 
 
 def test_a_name_is_as_long_as_it_must_be() -> None:

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from a2a_proxy.model.observation import Changes
-from a2a_proxy.model.task import ArtifactState, Missed, Support, Task
-from a2a_proxy.recording.database import private
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.task_join import joined
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.store.database import private
+from a2a_proxy.recording.write.task_merge import joined
+from a2a_proxy.recording.write.writer import Writer
 from support_recording import STARTED, facts
 
 REPORT = ArtifactState("report", "Report", 5, 7, 900, True, STARTED + 3, STARTED + 8)
@@ -29,7 +29,7 @@ RICH = Task(
     STARTED + 9,
     4,
     ((1, 1), (3, 4)),
-    (Missed(2, 2, STARTED + 4, 1),),
+    (MissedGenerations(2, 2, STARTED + 4, 1),),
     Support.YES,
     (REPORT,),
     12,
@@ -85,7 +85,7 @@ def test_the_same_task_is_replaced(db: Connection) -> None:
 
 def test_generations_are_joined() -> None:
     """A gap that was made good after the task had been forgotten is told once."""
-    healed = Missed(2, 2, STARTED + 4, 1, STARTED + 50, 9, 6)
+    healed = MissedGenerations(2, 2, STARTED + 4, 1, STARTED + 50, 9, 6)
     again = msgspec.structs.replace(LATER, generation=6, seen=((5, 6),), missed=(healed,), support=Support.YES)
     made = joined(RICH, again)
     assert (made.generation, made.seen, made.missed) == (6, ((1, 1), (3, 6)), (healed,))
@@ -104,7 +104,7 @@ def test_lists_stay_bounded() -> None:
         states=tuple((STARTED + 50 + n, 1 + n % 2) for n in range(64)),
         exchanges=tuple(range(100, 356)),
         seen=tuple((number, number) for number in range(10, 138, 2)),
-        missed=tuple(Missed(number, number, STARTED + 60, 9) for number in range(11, 139, 2)),
+        missed=tuple(MissedGenerations(number, number, STARTED + 60, 9) for number in range(11, 139, 2)),
     )
     made = joined(RICH, many)
     assert (len(made.states), len(made.exchanges), len(made.seen), len(made.missed)) == (64, 256, 64, 64)

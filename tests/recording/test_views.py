@@ -12,9 +12,9 @@ import pytest
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import ArtifactState, Task
-from a2a_proxy.recording.cassette import read_cassette
-from a2a_proxy.recording.writer import Writer
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.recording.cassette.file import read_cassette
+from a2a_proxy.recording.write.writer import Writer
+from a2a_proxy.rules.define.catalogue import rules
 from support_recording import facts
 
 ROOT = Path(__file__).parents[2]

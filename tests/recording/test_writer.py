@@ -20,13 +20,13 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import ArtifactState, Task
-from a2a_proxy.recording.blocks import BLOCK_SIZE
-from a2a_proxy.recording.database import private
 from a2a_proxy.recording.errors import PositionConflict
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.schema import SCHEMA_VERSION
-from a2a_proxy.recording.task_join import joined
-from a2a_proxy.recording.writer import Writer, resume
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.store.blocks import BLOCK_SIZE
+from a2a_proxy.recording.store.database import private
+from a2a_proxy.recording.store.schema import SCHEMA_VERSION
+from a2a_proxy.recording.write.task_merge import joined
+from a2a_proxy.recording.write.writer import Writer, resume
 from support_inspect import frame
 from support_recording import STARTED, changes, event_frames, facts, findings, frames
 
@@ -174,7 +174,7 @@ import sys
 from contextlib import closing
 sys.path[:0] = sys.argv[2:]
 from support_recording import event_frames, facts
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.write.writer import Writer
 writer = Writer(sys.argv[1], facts())
 for number, frame in enumerate(event_frames(100_000)):
     writer.write([frame], position=(1, number + 1))
@@ -208,7 +208,7 @@ import sys
 from contextlib import closing
 sys.path[:0] = sys.argv[3:]
 from support_recording import event_frames, facts
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.write.writer import Writer
 number = int(sys.argv[2])
 sys.stdin.readline()
 writer = Writer(sys.argv[1], facts(number))
@@ -251,7 +251,7 @@ def test_memory_stays_flat(tmp_path: Path):
 import resource, sys
 sys.path[:0] = sys.argv[2:]
 from support_recording import event_frames, facts
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.write.writer import Writer
 writer = Writer(sys.argv[1], facts())
 def store(rounds):
     for seed in rounds:

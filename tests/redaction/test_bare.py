@@ -17,7 +17,7 @@ from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import redactor
 from a2a_proxy.redaction.labels import withheld
 from a2a_proxy.redaction.policy import policy_of
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.define.catalogue import rules
 from a2a_proxy.rules.examples.script import Script
 from support_thin import thin
 

@@ -16,7 +16,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.redaction.key_formats import FORMATS, WEBHOOKS, KeyFormat
-from a2a_proxy.redaction.patterns import suspicious
+from a2a_proxy.redaction.secret_patterns import suspicious
 from support_planted import KEYS, Key
 
 SECRET = b"k" * 32

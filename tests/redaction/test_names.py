@@ -13,8 +13,8 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.redaction import Redactor, label
-from a2a_proxy.redaction.hiding import hide
-from a2a_proxy.redaction.paths import compiled
+from a2a_proxy.redaction.json_hiding import hide
+from a2a_proxy.redaction.payload_paths import compiled
 
 KEY = b"a key for tests, 32 octets long."
 SECRET = "cAnary7f3Qx9Zk2w"

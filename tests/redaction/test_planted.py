@@ -17,9 +17,9 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
-from a2a_proxy.recorder.status import Found, Seen
-from a2a_proxy.recording.writer import Writer
-from a2a_proxy.redaction import Policy, Redactor
+from a2a_proxy.recorder.status import ExchangeStatus, FindingStatus
+from a2a_proxy.recording.write.writer import Writer
+from a2a_proxy.redaction import RedactionPolicy, Redactor
 from support_conversation import Grpc, Http
 from support_observer import scripted
 from support_pipe import Stdio
@@ -112,7 +112,7 @@ class Leak:
     console: bytes
 
 
-def run(folder: Path, lines: list[tuple[str, str]], policy: Policy) -> Leak:
+def run(folder: Path, lines: list[tuple[str, str]], policy: RedactionPolicy) -> Leak:
     """A session with these lines at these places, recorded and printed."""
     redactor = Redactor(KEY, policy)
     observer = Observer(redactor)
@@ -128,9 +128,9 @@ def run(folder: Path, lines: list[tuple[str, str]], policy: Policy) -> Leak:
     with (folder / "console.txt").open("w") as printed:
         console = TextConsole(printed, printed, quiet=False)
         for exchange in changes.exchanges:
-            console.status(Seen(exchange, "agent:8000", live=False, lag=0))
+            console.status(ExchangeStatus(exchange, "agent:8000", live=False, lag=0))
         for finding in findings:
-            console.status(Found(finding, "SendMessage"))
+            console.status(FindingStatus(finding, "SendMessage"))
         for _, line in lines:
             console.note(redactor.text(line))
             console.close()
@@ -150,13 +150,15 @@ def replaced(chunk: Chunk, connection: int) -> Chunk:
 def leak(tmp_path_factory: pytest.TempPathFactory) -> Leak:
     """A run with the defaults; what remains is in it too."""
     lines = [(each.place, each.line) for each in (*SECRETS, *REMAINS)]
-    return run(tmp_path_factory.mktemp("leak"), lines, Policy())
+    return run(tmp_path_factory.mktemp("leak"), lines, RedactionPolicy())
 
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Leak:
     """A run in which nothing is redacted."""
-    return run(tmp_path_factory.mktemp("kept"), [(each.place, each.line) for each in SECRETS], Policy(none=True))
+    return run(
+        tmp_path_factory.mktemp("kept"), [(each.place, each.line) for each in SECRETS], RedactionPolicy(none=True)
+    )
 
 
 def readable(plants: list[Plant], data: bytes) -> list[str]:

@@ -14,7 +14,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.redaction import Redactor, label, redactor
-from a2a_proxy.redaction.paths import compiled, place
+from a2a_proxy.redaction.payload_paths import compiled, place
 from a2a_proxy.redaction.policy import PolicyError, policy_of, words_of
 
 KEY = b"a key for tests, 32 octets long."

@@ -20,8 +20,8 @@ from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, Task
-from a2a_proxy.redaction import Policy, Redactor, label
-from a2a_proxy.redaction.names import secret_member
+from a2a_proxy.redaction import RedactionPolicy, Redactor, label
+from a2a_proxy.redaction.secret_names import secret_member
 from support_thin import thin
 
 KEY = b"a key for tests, 32 octets long."
@@ -354,7 +354,7 @@ def test_a_command_in_words() -> None:
     words = ("a2a-proxy", "stdio", "--", "agent", "--token", PLAIN, "--name=x", f"API_KEY={PLAIN}", "--verbose", "yes")
     made = label(KEY, PLAIN)
     assert Redactor(KEY).command(words) == (*words[:5], made, "--name=x", f"API_KEY={made}", "--verbose", "yes")
-    assert Redactor(KEY, Policy(none=True)).command(words) == words
+    assert Redactor(KEY, RedactionPolicy(none=True)).command(words) == words
 
 
 @pytest.mark.parametrize(
@@ -618,7 +618,7 @@ def test_in_place() -> None:
 
 def test_disabled() -> None:
     """Switched off, everything passes as it is."""
-    redactor = Redactor(KEY, Policy(none=True))
+    redactor = Redactor(KEY, RedactionPolicy(none=True))
     dirty = frame(b'{"token":"' + CANARY.encode() + b'"}')
     assert redactor.frame(dirty, None) is dirty
     assert redactor.text(f"Bearer {CANARY}") == f"Bearer {CANARY}"

@@ -14,11 +14,11 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.redaction.json_text import walk
-from a2a_proxy.redaction.patterns import suspicious
-from a2a_proxy.redaction.protobuf import shapes
-from a2a_proxy.redaction.protobuf import walk as walk_protobuf
-from a2a_proxy.redaction.scrub import Scrubber
+from a2a_proxy.redaction.json_walk import walk
+from a2a_proxy.redaction.protobuf_walk import shapes
+from a2a_proxy.redaction.protobuf_walk import walk as walk_protobuf
+from a2a_proxy.redaction.scrubber import Scrubber
+from a2a_proxy.redaction.secret_patterns import suspicious
 
 SECRET = "cAnary7f3Qx9Zk2w"
 SEND = "lf.a2a.v1.SendMessageRequest"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from a2a_proto import from_dict
-from a2a_proxy.redaction.hiding import hide
-from a2a_proxy.redaction.json_text import walk
-from a2a_proxy.redaction.paths import compiled
-from a2a_proxy.redaction.protobuf import shapes
-from a2a_proxy.redaction.protobuf import walk as walk_protobuf
-from a2a_proxy.redaction.told import EVERYWHERE, Told
+from a2a_proxy.redaction.json_hiding import hide
+from a2a_proxy.redaction.json_walk import walk
+from a2a_proxy.redaction.payload_paths import compiled
+from a2a_proxy.redaction.protobuf_walk import shapes
+from a2a_proxy.redaction.protobuf_walk import walk as walk_protobuf
+from a2a_proxy.redaction.replaced_places import EVERYWHERE, ReplacedPlaces
 
 SECRETS = 3000
 LONG = "k" * 100_000
@@ -18,7 +18,7 @@ LONG = "k" * 100_000
 
 def test_all_places_within_reason() -> None:
     """And one word for those for which there was no room."""
-    told = Told()
+    told = ReplacedPlaces()
     for number in range(300_000):
         told.add(f"$.parts[{number % 200_000}]")
     paths = told.paths()

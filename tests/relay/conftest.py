@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from a2a_proxy.relay import splice
+from a2a_proxy.relay import connection
 from a2a_proxy.relay.run import loop_factory
 from support_relay import SECONDS, Story
 
@@ -14,7 +14,7 @@ from support_relay import SECONDS, Story
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the relay allows a slow peer is not what these tests are about: a slow machine gets more."""
     for name in ("SILENT_SECONDS", "FLUSH_SECONDS", "REFUSAL_SECONDS", "LINGER_SECONDS", "HALF_CLOSE_SECONDS"):
-        monkeypatch.setattr(splice, name, SECONDS)
+        monkeypatch.setattr(connection, name, SECONDS)
 
 
 @pytest.fixture(params=["uvloop", "asyncio"])

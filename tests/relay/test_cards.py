@@ -15,8 +15,8 @@ import pytest
 from aiohttp import web
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.server import MOST_LEARNED
-from a2a_proxy.relay.way import Editing
 from a2a_proxy.wire.detect import PREFACE
 from support_cards import PATH, call, card_agent, fetch, grpc_server, http_agent, urls_of
 from support_relay import NO_EDITS, Bench, Story, agent, relaying, until
@@ -34,7 +34,7 @@ def test_a_card_is_rewritten_and_the_copy_is_not(play: Play) -> None:
     async def story() -> None:
         async with (
             card_agent(("http://localhost:PORT/a", "JSONRPC")) as port,
-            relaying(port, editing=Editing()) as bench,
+            relaying(port, editing=EditPolicy()) as bench,
         ):
             assert await urls_of(bench) == [f"http://127.0.0.1:{bench.port}/a"]
             assert f"http://localhost:{port}/a".encode() in bench.journal.data(Direction.TO_CLIENT)
@@ -65,7 +65,7 @@ def test_a_signed_card_arrives_octet_for_octet(play: Play) -> None:
     async def story() -> None:
         async with (
             card_agent(("http://localhost:PORT/", "JSONRPC"), signed=True) as port,
-            relaying(port, editing=Editing()) as bench,
+            relaying(port, editing=EditPolicy()) as bench,
         ):
             for _ in range(2):
                 _, body = await fetch(bench)
@@ -86,7 +86,7 @@ def test_further_interfaces_get_listeners(play: Play) -> None:
             ports = [await stack.enter_async_context(card_agent()) for _ in range(MOST_LEARNED + 1)]
             listed = [(f"http://localhost:{port}/", "HTTP+JSON") for port in ports]
             port = await stack.enter_async_context(card_agent(("http://localhost:PORT/", "JSONRPC"), *listed))
-            bench = await stack.enter_async_context(relaying(port, editing=Editing()))
+            bench = await stack.enter_async_context(relaying(port, editing=EditPolicy()))
             urls = await urls_of(bench)
             assert urls[0] == f"http://127.0.0.1:{bench.port}/"
             assert urls[-1] == f"http://localhost:{ports[-1]}/"
@@ -116,7 +116,7 @@ def test_a_card_that_names_the_proxy_itself(play: Play) -> None:
         return web.json_response({"name": "a", "supportedInterfaces": listed})
 
     async def story() -> None:
-        async with http_agent(answer) as port, relaying(port, editing=Editing()) as bench:
+        async with http_agent(answer) as port, relaying(port, editing=EditPolicy()) as bench:
             listed.append({"url": f"http://localhost:{bench.port}/x", "protocolBinding": "JSONRPC"})
             listed.append({"url": f"localhost:{bench.port}", "protocolBinding": "GRPC"})
             assert await urls_of(bench) == [f"http://127.0.0.1:{bench.port}/x", f"127.0.0.1:{bench.port}"]
@@ -138,7 +138,7 @@ async def test_a_card_teaches_the_way_for_grpc() -> None:
     async with (
         grpc_server() as grpc_port,
         card_agent(("http://localhost:PORT/", "JSONRPC"), (f"localhost:{grpc_port}", "GRPC")) as port,
-        relaying(port, editing=Editing()) as bench,
+        relaying(port, editing=EditPolicy()) as bench,
     ):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await call(bench.port)
@@ -157,7 +157,7 @@ async def test_the_flag_wins_over_the_card() -> None:
     async with (
         grpc_server() as grpc_port,
         card_agent(("http://localhost:PORT/", "JSONRPC"), ("localhost:1", "GRPC")) as port,
-        relaying(port, grpc_port, editing=Editing()) as bench,
+        relaying(port, grpc_port, editing=EditPolicy()) as bench,
     ):
         assert await urls_of(bench) == [f"http://127.0.0.1:{bench.port}/", f"127.0.0.1:{bench.port}"]
         assert await call(bench.port) == b"hi"
@@ -167,7 +167,7 @@ async def test_other_hosts_are_not_learned() -> None:
     """A card must not open a way into someone's network."""
     async with (
         card_agent(("http://10.1.2.3:80/", "JSONRPC"), ("10.1.2.3:50051", "GRPC")) as port,
-        relaying(port, editing=Editing("always")) as bench,
+        relaying(port, editing=EditPolicy("always")) as bench,
     ):
         assert await urls_of(bench) == [f"http://127.0.0.1:{bench.port}/", f"127.0.0.1:{bench.port}"]
         assert len(bench.relay.listening) == 1
@@ -177,7 +177,7 @@ async def test_other_hosts_are_not_learned() -> None:
 @pytest.mark.parametrize("keep", [False, True])
 async def test_host_toward_a_remote_upstream(monkeypatch: pytest.MonkeyPatch, keep: bool) -> None:
     """A name that is not this machine's gets its own Host, unless --keep-host."""
-    from a2a_proxy.relay import alias, dial
+    from a2a_proxy.relay import dial, host_aliases
 
     async def resolve(_loop: object, _upstream: object) -> list[str]:
         return ["127.0.0.1"]
@@ -186,10 +186,10 @@ async def test_host_toward_a_remote_upstream(monkeypatch: pytest.MonkeyPatch, ke
         return set()
 
     monkeypatch.setattr(dial, "_resolve", resolve)
-    monkeypatch.setattr(alias, "_look_up", none)
+    monkeypatch.setattr(host_aliases, "_look_up", none)
     async with (
         card_agent() as port,
-        relaying(f"agent.example:{port}", editing=Editing(keep_host=keep)) as bench,
+        relaying(f"agent.example:{port}", editing=EditPolicy(keep_host=keep)) as bench,
     ):
         _, body = await fetch(bench, "/x")
         mine = f"127.0.0.1:{bench.port}"
@@ -209,7 +209,7 @@ def test_held_octets_leave_when_a_peer_does(play: Play) -> None:
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{")
             writer.close()
 
-        async with agent(half) as port, relaying(port, editing=Editing()) as bench:
+        async with agent(half) as port, relaying(port, editing=EditPolicy()) as bench:
             for request in (b"GET /v1/ca", b"P", f"GET {PATH} HTTP/1.1\r\n\r\n".encode()):
                 reader, writer = await bench.connect()
                 writer.write(request)
@@ -235,7 +235,7 @@ def test_a_slow_card_passes_after_a_while(play: Play, monkeypatch: pytest.Monkey
             writer.write(b"}")
             writer.close()
 
-        async with agent(slow) as port, relaying(port, editing=Editing()) as bench:
+        async with agent(slow) as port, relaying(port, editing=EditPolicy()) as bench:
             reader, writer = await bench.connect()
             writer.write(f"GET {PATH} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             assert (await reader.readuntil(b"{")).endswith(b"{")

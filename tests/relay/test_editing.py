@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.relay import editing
-from a2a_proxy.relay.editing import EditLine, WorkQueue, editor_for
+from a2a_proxy.relay import edit_line
+from a2a_proxy.relay.edit_line import EditLine, WorkQueue, editor_for
 from a2a_proxy.relay.edits.edit import UNLIMITED, CardOutcome, EditFact, EditPlan
+from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.run import loop_factory
-from a2a_proxy.relay.way import Editing
 from support_floods import ANSWER, CARD, FLOODS, GROWING, GRPC, START, agent_for, call, frame
 from support_relay import SECONDS, CountingJournal, Story, agent, relaying
 from support_wire import pieces_of
@@ -164,11 +164,11 @@ def test_every_budget_and_split_gives_the_same(story: str, plan: str) -> None:
     @given(st.sampled_from([1, 2, 3, 30, 100, 400]), st.lists(st.integers(1, 1500), max_size=5), st.booleans())
     def check(budget: int, cuts: list[int], drained: bool) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(editing, "WORK_AT_ONCE", UNLIMITED)
+            patch.setattr(edit_line, "WORK_AT_ONCE", UNLIMITED)
             whole = played(story, plan, [])
             assert whole.delays == []
             for name in BUDGETS:
-                patch.setattr(editing, name, budget)
+                patch.setattr(edit_line, name, budget)
             bounded = played(story, plan, cuts, drained=drained)
         for direction in Direction:  # each delay begins once and ends once
             found = [delayed for of, delayed in bounded.delays if of is direction]
@@ -182,7 +182,7 @@ def test_every_budget_and_split_gives_the_same(story: str, plan: str) -> None:
 def test_a_turn_does_no_more_than_its_budget(story: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the smallest budget every message and frame has a turn of its own, and reading stops meanwhile."""
     for name in BUDGETS:
-        monkeypatch.setattr(editing, name, 1)
+        monkeypatch.setattr(edit_line, name, 1)
     line = Line(story, "authority")
     direction, data = STORIES[story][0]
     line.received(direction, data)
@@ -204,7 +204,7 @@ def test_connections_take_turns() -> None:
         done.append(name)
         if left:
             queue.add(lambda: step(name, left - 1))
-        return editing.WORK_PER_TURN // 2
+        return edit_line.WORK_PER_TURN // 2
 
     for name in "abc":
         queue.add(lambda name=name: step(name, 2))
@@ -226,7 +226,7 @@ def test_connections_take_turns() -> None:
 def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """One message for each turn of the event loop."""
     for name in BUDGETS:
-        monkeypatch.setattr(editing, name, 1)
+        monkeypatch.setattr(edit_line, name, 1)
 
 
 REQUESTS = b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % number for number in range(500))
@@ -250,7 +250,7 @@ def test_the_end_follows_what_is_delayed(play: Play, end: str) -> None:
             got.set_result((data, how))
             writer.close()
 
-        async with agent(listen) as port, relaying(port, editing=Editing()) as bench:
+        async with agent(listen) as port, relaying(port, editing=EditPolicy()) as bench:
             _, writer = await bench.connect()
             writer.write(GET)
             while not bench.journal.data(TO_AGENT):
@@ -288,7 +288,7 @@ def test_both_ends_while_both_are_delayed(play: Play) -> None:
             writer.write(OK * 500)
             writer.write_eof()
 
-        async with agent(serve) as port, relaying(port, editing=Editing()) as bench:
+        async with agent(serve) as port, relaying(port, editing=EditPolicy()) as bench:
             reader, writer = await bench.connect()
             writer.write(REQUESTS)
             writer.write_eof()
@@ -310,7 +310,7 @@ def test_what_is_delayed_is_dropped_when_nobody_is_left_to_read_it(play: Play) -
             await reader.read(10)
             writer.transport.abort()
 
-        async with agent(refuse) as port, relaying(port, editing=Editing()) as bench:
+        async with agent(refuse) as port, relaying(port, editing=EditPolicy()) as bench:
             _, writer = await bench.connect()
             writer.write(REQUESTS * 20)
             await bench.closed()
@@ -332,7 +332,7 @@ def test_reading_goes_on_when_neither_side_is_behind(play: Play) -> None:
             writer.close()
 
         many = (b"GET /" + b"x" * 30_000 + b" HTTP/1.1\r\n\r\n") * 300
-        async with agent(slow) as port, relaying(port, journal=CountingJournal(), editing=Editing()) as bench:
+        async with agent(slow) as port, relaying(port, journal=CountingJournal(), editing=EditPolicy()) as bench:
             reader, writer = await bench.connect()
             writer.write(many)
             writer.write_eof()
@@ -393,7 +393,7 @@ class Turns:
             self.longest, last = max(self.longest, now - last), now
             loop.call_soon(tick)
 
-        async with relaying(self._upstream, journal=CountingJournal(), editing=Editing()) as bench:
+        async with relaying(self._upstream, journal=CountingJournal(), editing=EditPolicy()) as bench:
             self.port, last = bench.port, time.thread_time()
             tick()
             self._ready.set()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from a2a_proxy.model.chunk import ChunkKind
-from a2a_proxy.relay.way import Editing
+from a2a_proxy.relay.listener_state import EditPolicy
 from support_peers import Agent, agent, missing, normalise, run_client
 from support_relay import relaying
 
@@ -34,7 +34,7 @@ async def test_a_client_that_follows_the_card_stays_on_the_proxy(far: Agent, cli
     """The proxy knows one upstream, the HTTP port; the card teaches it the port for gRPC."""
     if why := missing(client_kind):
         pytest.skip(why)
-    async with relaying(far.http, editing=Editing()) as bench:
+    async with relaying(far.http, editing=EditPolicy()) as bench:
         url = f"http://127.0.0.1:{bench.port}"
         direct, followed = await asyncio.gather(
             run_client(client_kind, binding, SCENARIOS, far.base_url, far.grpc_target, "--follow-card"),

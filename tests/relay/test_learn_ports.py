@@ -16,10 +16,10 @@ import pytest
 from a2a_proto import message_class, parse
 from a2a_proxy.model.chunk import ChunkKind
 from a2a_proxy.relay.clock import session_clock
-from a2a_proxy.relay.edits.edit import Note
+from a2a_proxy.relay.edits.edit import ConsoleNote
+from a2a_proxy.relay.listener_state import MOST_NAMED, EditPolicy
 from a2a_proxy.relay.route import Listen, PortRanges, Route, Upstream
 from a2a_proxy.relay.server import Relay
-from a2a_proxy.relay.way import MOST_NAMED, Editing
 from support_cards import call, card_agent, extended_urls_of, grpc_server, urls_of
 from support_relay import Bench, MemoryJournal, relaying
 
@@ -27,11 +27,11 @@ BEYOND = ["0.0.0.0:0", "[::]:0"]
 LOOPBACK = [":0", "127.0.0.1:0", "localhost:0", "127.0.0.2:0", "[::1]:0"]
 
 
-def learning(ports: str) -> Editing:
-    return Editing(learn_ports=PortRanges.parse(ports))
+def learning(ports: str) -> EditPolicy:
+    return EditPolicy(learn_ports=PortRanges.parse(ports))
 
 
-def refusals(bench: Bench) -> list[Note]:
+def refusals(bench: Bench) -> list[ConsoleNote]:
     return [note for note in bench.notes if "is not relayed" in note.text]
 
 
@@ -58,7 +58,7 @@ async def test_a_card_opens_no_port_beyond_loopback(listen: str, line: str) -> N
             (f"http://localhost:{other}/again", "JSONRPC"),
             line=line,
         ) as port,
-        relaying(port, listen=listen, editing=Editing()) as bench,
+        relaying(port, listen=listen, editing=EditPolicy()) as bench,
     ):
         for urls in (await urls_of(bench), await extended_urls_of(bench, line), await urls_of(bench)):
             own = f"http://127.0.0.1:{bench.port}/a"
@@ -78,7 +78,7 @@ async def test_a_card_redirects_no_grpc_beyond_loopback(listen: str, line: str) 
     async with (
         grpc_server() as other,
         card_agent(("http://localhost:PORT/", "JSONRPC"), (f"localhost:{other}", "GRPC"), line=line) as port,
-        relaying(port, listen=listen, editing=Editing()) as bench,
+        relaying(port, listen=listen, editing=EditPolicy()) as bench,
     ):
         for urls in (await urls_of(bench), await extended_urls_of(bench, line)):
             assert urls == [f"http://127.0.0.1:{bench.port}/", f"localhost:{other}"]
@@ -97,7 +97,7 @@ async def test_a_signed_card_redirects_no_grpc_either() -> None:
     async with (
         grpc_server() as other,
         card_agent(("http://localhost:PORT/", "JSONRPC"), (f"localhost:{other}", "GRPC"), signed=True) as port,
-        relaying(port, listen="0.0.0.0:0", editing=Editing()) as bench,
+        relaying(port, listen="0.0.0.0:0", editing=EditPolicy()) as bench,
     ):
         await urls_of(bench)
         with pytest.raises(grpc.aio.AioRpcError):
@@ -129,7 +129,7 @@ async def test_a_card_over_grpc_opens_no_port(line: str, method: str) -> None:
         urls = {f"http://localhost:{other}/": "JSONRPC", f"localhost:{other}": "GRPC"}
         async with (
             grpc_server(grpc_card(line, urls)) as port,
-            relaying(port, listen="0.0.0.0:0", editing=Editing()) as bench,
+            relaying(port, listen="0.0.0.0:0", editing=EditPolicy()) as bench,
         ):
             card: Any = parse(line, "AgentCard", await call(bench.port, method))  # type: ignore[arg-type]
             entries = card.supported_interfaces if line == "1.0" else [card, *card.additional_interfaces]
@@ -186,7 +186,7 @@ async def test_a_second_grpc_port_is_named_with_the_option_that_opens_it() -> No
 @pytest.mark.parametrize("listen", LOOPBACK)
 async def test_on_loopback_ports_are_offered_on_loopback_only(listen: str) -> None:
     """Without the option, and with one that names other ports: it is about listeners beyond loopback."""
-    for editing in (Editing(), learning("1")):
+    for editing in (EditPolicy(), learning("1")):
         async with (
             card_agent() as other,
             card_agent(("http://localhost:PORT/", "JSONRPC"), (f"http://localhost:{other}/", "HTTP+JSON")) as port,
@@ -214,7 +214,7 @@ async def test_a_listener_given_by_name(monkeypatch: pytest.MonkeyPatch, address
     async with (
         card_agent() as other,
         card_agent(("http://localhost:PORT/", "JSONRPC"), (f"http://localhost:{other}/", "HTTP+JSON")) as port,
-        relaying(port, listen="proxy.example:0", editing=Editing()) as bench,
+        relaying(port, listen="proxy.example:0", editing=EditPolicy()) as bench,
     ):
         await urls_of(bench)
         assert bound(bench) == [[address]] * (2 if learns else 1)
@@ -225,9 +225,9 @@ async def test_a_listener_given_by_name(monkeypatch: pytest.MonkeyPatch, address
 async def several(*pairs: tuple[str, int]) -> AsyncIterator[list[Bench]]:
     """One relay with several listeners; a bench for each, all with the same notes."""
     routes = [Route(Listen.parse(listen), Upstream.parse(f"127.0.0.1:{port}")) for listen, port in pairs]
-    notes: list[Note] = []
+    notes: list[ConsoleNote] = []
     journal = MemoryJournal()
-    relay = Relay(routes, session_clock(), Editing(), notes.append)
+    relay = Relay(routes, session_clock(), EditPolicy(), notes.append)
     await relay.listen()
     relay.accept(journal)
     try:
@@ -269,7 +269,7 @@ async def test_a_card_with_many_ports_fills_no_console() -> None:
     listed = [(f"http://localhost:{port}/", "HTTP+JSON") for port in range(1, 3 * MOST_NAMED)]
     async with (
         card_agent(("http://localhost:PORT/", "JSONRPC"), *listed) as port,
-        relaying(port, listen="0.0.0.0:0", editing=Editing()) as bench,
+        relaying(port, listen="0.0.0.0:0", editing=EditPolicy()) as bench,
     ):
         for _ in range(2):
             await urls_of(bench)
@@ -301,7 +301,7 @@ async def test_no_name_of_a_card_is_resolved(monkeypatch: pytest.MonkeyPatch, mo
     ]
     async with (
         card_agent(*listed) as port,
-        relaying(f"agent.example:{port}", editing=Editing(mode)) as bench,
+        relaying(f"agent.example:{port}", editing=EditPolicy(mode)) as bench,
     ):
         urls = await urls_of(bench)
         await asyncio.sleep(0)

@@ -12,8 +12,8 @@ import grpc
 import grpc.aio
 from aiohttp import web
 
-from a2a_proxy.capture.append import Journal
-from a2a_proxy.capture.segments import Limits
+from a2a_proxy.capture.journal import Journal
+from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.route import Listen, Route, Upstream
@@ -90,7 +90,7 @@ def test_the_journal_holds_what_passed(play: Play, tmp_path: Path) -> None:
 
     async def story() -> None:
         loop, clock = asyncio.get_running_loop(), session_clock()
-        journal = Journal(tmp_path / "journal", loop.call_later, Limits(segment_bytes=1 << 20, keep_free=0))
+        journal = Journal(tmp_path / "journal", loop.call_later, JournalLimits(segment_bytes=1 << 20, keep_free=0))
         async with agent(echo) as port:
             route = Route(Listen.parse(":0"), Upstream.parse(f"127.0.0.1:{port}"))
             relay = Relay([route], clock)

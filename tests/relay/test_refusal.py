@@ -15,8 +15,8 @@ import pytest
 from hpack import Encoder
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.relay.connection import RefusalResponder
 from a2a_proxy.relay.refusal import Http1Refusal, Http2Refusal, Silence, frame, percent_encoded, refusal_for
-from a2a_proxy.relay.splice import Refusal
 from a2a_proxy.wire.detect import PREFACE
 from support_relay import SECONDS, UNKNOWN, Story, refusing_port, relaying, until
 
@@ -25,7 +25,7 @@ WHY = "connection refused"
 UPSTREAM = "agent.example:9001"
 
 
-def fed(refusal: Refusal, pieces: list[bytes]) -> bytes:
+def fed(refusal: RefusalResponder, pieces: list[bytes]) -> bytes:
     return b"".join(refusal.feed(piece) for piece in pieces)
 
 

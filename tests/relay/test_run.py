@@ -24,7 +24,7 @@ HEAVY = (
 def test_the_relay_imports_little() -> None:
     """Starting the relay with its journal loads none of the heavy libraries."""
     script = (
-        "import sys, a2a_proxy.relay.server, a2a_proxy.relay.run, a2a_proxy.capture.append;"
+        "import sys, a2a_proxy.relay.server, a2a_proxy.relay.run, a2a_proxy.capture.journal;"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=SECONDS, check=True)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.relay import splice
-from a2a_proxy.relay.way import Editing
+from a2a_proxy.relay import connection
+from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.wire.detect import PREFACE
 from support_relay import NO_EDITS, SECONDS, CountingJournal, Story, agent, echo, relaying, reset, until
 
@@ -404,8 +404,8 @@ def test_small_writes_are_not_held_together(play: Play) -> None:
     play(story())
 
 
-@pytest.mark.parametrize("editing", [NO_EDITS, Editing()], ids=["no edits", "edits"])
-def test_an_agent_that_speaks_before_an_http2_client_is_not_refused(play: Play, editing: Editing) -> None:
+@pytest.mark.parametrize("editing", [NO_EDITS, EditPolicy()], ids=["no edits", "edits"])
+def test_an_agent_that_speaks_before_an_http2_client_is_not_refused(play: Play, editing: EditPolicy) -> None:
     """Its first byte is what shows its protocol: a frame that comes in two reads is not refused in its middle."""
     settings = b"\0\0\x06\x04\0\0\0\0\0" + b"\0\x03\0\0\0\x64"
 
@@ -430,7 +430,7 @@ def test_an_agent_that_speaks_before_an_http2_client_is_not_refused(play: Play, 
 
 def test_the_server_may_speak_first(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """A protocol in which the agent greets works, also where the relay has two upstreams to choose from."""
-    monkeypatch.setattr(splice, "SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(connection, "SILENT_SECONDS", 0.05)
 
     async def story() -> None:
         async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -475,7 +475,7 @@ def test_the_first_octets_choose_the_upstream(
     """With an upstream for gRPC, the HTTP/2 preface goes there, everything else to the other, all octets unchanged."""
     words, where = FIRST_WORDS[case]
     if words == PREFACE[: len(words)] and where == "http":  # which is known when nothing more comes for a while
-        monkeypatch.setattr(splice, "SILENT_SECONDS", 0.05)
+        monkeypatch.setattr(connection, "SILENT_SECONDS", 0.05)
 
     async def story() -> None:
         def named(name: bytes) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Story]:

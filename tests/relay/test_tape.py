@@ -6,7 +6,7 @@ import itertools
 import threading
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.relay.tape import Tape
+from a2a_proxy.relay.journal_buffer import JournalBuffer
 from support_relay import MemoryJournal
 
 _DATA, _TO_AGENT, _TO_CLIENT = ChunkKind.DATA, Direction.TO_AGENT, Direction.TO_CLIENT
@@ -23,9 +23,9 @@ class _Journal(MemoryJournal):
         self.flushed += 1
 
 
-def _tape() -> tuple[Tape, _Journal]:
+def _tape() -> tuple[JournalBuffer, _Journal]:
     journal = _Journal()
-    return Tape(journal, itertools.count(1).__next__), journal
+    return JournalBuffer(journal, itertools.count(1).__next__), journal
 
 
 def test_a_request_stands_before_the_answer_that_another_thread_wrote_down() -> None:

@@ -15,9 +15,9 @@ import pytest
 import trustme
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import Tls, Trust, explained
-from a2a_proxy.relay.way import Editing
 from support_relay import SECONDS, Bench, Handler, Story, agent, relaying
 
 Play = Callable[[Story], None]
@@ -88,7 +88,7 @@ def test_the_right_certificate(play: Play, ca: trustme.CA, ca_file: Path) -> Non
         context.sni_callback = lambda _socket, name, _context: names.append(name)
         async with (
             tls_agent(context, note) as port,
-            relaying(f"https://localhost:{port}", editing=Editing(trust=Trust(ca_file))) as bench,
+            relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench,
         ):
             head, body = await ask(bench)
             assert head.startswith(b"HTTP/1.1 200")
@@ -120,7 +120,7 @@ def test_wrong_certificates(play: Play, ca: trustme.CA, ca_file: Path, case: str
     async def story() -> None:
         async with (
             tls_agent(server_context(make(ca))) as port,
-            relaying(f"https://localhost:{port}", editing=Editing(trust=Trust(ca_file))) as bench,
+            relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench,
         ):
             for _ in range(2):
                 head, body = await ask(bench)
@@ -140,7 +140,7 @@ def test_insecure_takes_any_certificate(play: Play) -> None:
     async def story() -> None:
         async with (
             tls_agent(server_context(trustme.CA().issue_cert("other.example"))) as port,
-            relaying(f"https://localhost:{port}", editing=Editing(trust=Trust(insecure=True))) as bench,
+            relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(insecure=True))) as bench,
         ):
             head, _ = await ask(bench)
             assert head.startswith(b"HTTP/1.1 200")
@@ -158,7 +158,7 @@ def test_no_tls_there(play: Play) -> None:
 
         async with (
             agent(plain) as port,
-            relaying(f"https://localhost:{port}", editing=Editing(trust=Trust(insecure=True))) as bench,
+            relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(insecure=True))) as bench,
         ):
             head, body = await ask(bench)
             assert head.startswith(b"HTTP/1.1 502")
@@ -194,7 +194,7 @@ async def test_grpc_over_tls(ca: trustme.CA, ca_file: Path) -> None:
     """A client without TLS reaches a gRPC agent behind TLS; the handshake offers h2."""
     async with (
         grpc_agent(ca) as port,
-        relaying(f"https://localhost:{port}", editing=Editing(trust=Trust(ca_file))) as bench,
+        relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench,
     ):
         assert await grpc_call(bench.port) == b"hello"
 
@@ -204,7 +204,7 @@ async def test_grpc_to_an_agent_without_http2(ca: trustme.CA, ca_file: Path, alp
     """The call ends with UNAVAILABLE that names the mismatch, and the user reads --upstream-grpc."""
     async with (
         tls_agent(server_context(ca.issue_cert("localhost"), *alpn)) as port,
-        relaying(f"https://localhost:{port}", editing=Editing(trust=Trust(ca_file))) as bench,
+        relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench,
     ):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await grpc_call(bench.port)
@@ -230,7 +230,7 @@ def test_ends_over_tls(play: Play, ca: trustme.CA, ca_file: Path) -> None:
         writer.close()
 
     async def story() -> None:
-        trust = Editing(trust=Trust(ca_file))
+        trust = EditPolicy(trust=Trust(ca_file))
         async with (
             tls_agent(server_context(ca.issue_cert("localhost")), bye) as port,
             relaying(f"https://localhost:{port}", editing=trust) as bench,
@@ -256,7 +256,7 @@ def test_half_close_still_gets_its_answer(play: Play, ca: trustme.CA, ca_file: P
     async def story() -> None:
         async with (
             tls_agent(server_context(ca.issue_cert("localhost"))) as port,
-            relaying(f"https://localhost:{port}", editing=Editing(trust=Trust(ca_file))) as bench,
+            relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench,
         ):
             reader, writer = await bench.connect()
             writer.write(GET)

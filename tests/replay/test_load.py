@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.cassette import open_any, read_cassette
+from a2a_proxy.recording.cassette.file import open_any, read_cassette
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.note_writer import Place, annotate
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import key
-from a2a_proxy.replay.core.script import Side, What
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.replay.core.script import LineKind, ScriptSide
 from a2a_proxy.replay.load import load
 from support_replay import SAMPLES, sample
 
@@ -45,7 +45,7 @@ def test_a_call_in_canonical_form() -> None:
     assert [call.operation for call in script.cards] == ["GetAgentCard"]
     rest = script.calls[3]
     assert rest.request == {"id": "9fd084a2-bcb5-4df3-b657-a3d7ec83f7a7"}
-    assert [line.what for line in rest.lines] == [What.ERROR, What.END]
+    assert [line.what for line in rest.lines] == [LineKind.ERROR, LineKind.END]
     assert rest.status == 404
     grpc = script.calls[4]
     assert [line.place for line in grpc.lines] == [f"#6.{number}" for number in range(2, 9)]
@@ -55,7 +55,7 @@ def test_a_call_in_canonical_form() -> None:
 
 def test_a_client_that_cancelled_ends_the_lines() -> None:
     cancelled = next(call for call in sample("live-bidi").calls if call.place == "#5")
-    assert [(line.side, line.what) for line in cancelled.lines][-1] == (Side.CLIENT, What.RESET)
+    assert [(line.side, line.what) for line in cancelled.lines][-1] == (ScriptSide.CLIENT, LineKind.RESET)
 
 
 def test_labels_in_headers_are_not_delivered() -> None:
@@ -99,13 +99,13 @@ def test_a_call_that_was_open_at_the_end_is_a_cut(tmp_path: Path) -> None:
         with pytest.raises(RecordingError, match="not captured to the end: #2"):
             load(recording)
         call = load(recording, allow_incomplete=True).calls[0]
-    assert [line.what for line in call.lines] == [What.MESSAGE] * 3 + [What.CUT]
+    assert [line.what for line in call.lines] == [LineKind.MESSAGE] * 3 + [LineKind.CUT]
     assert call.lines[-1].note == "the recording ends here"
 
 
 def test_an_author_pins_a_gate_by_a_note(tmp_path: Path) -> None:
     path = copy("live-bidi", tmp_path)
-    annotate(path, Place(1, 3, 10), 1, text="gate: after #3.9")
+    annotate(path, NotePlace(1, 3, 10), 1, text="gate: after #3.9")
     with Recording(path) as recording:
         call = next(call for call in load(recording).calls if call.place == "#3")
     assert {line.number: line.after for line in call.lines if line.after >= 0} == {10: 9}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from a2a_proxy.rules.examples.conversation import EventPause, grpc, rest, rest_stream, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, artifact, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, both
-from a2a_proxy.rules.examples.talk import Wait, grpc, rest, rest_stream, rpc, rpc_stream
 from support_rules import findings
 
 EVERY = pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
@@ -86,7 +86,15 @@ def test_a_stream_that_joins_late() -> None:
 @pytest.mark.parametrize("pause", [0.1, 2])
 def test_the_same_chunks_on_two_streams(pause: float) -> None:
     """Each shows the other's past: no artifact is appended to, replaced or ended twice by that."""
-    events = (chunk("a"), Wait(pause), chunk("b", append=True), Wait(pause), chunk("c", **LAST), Wait(pause), DONE)
+    events = (
+        chunk("a"),
+        EventPause(pause),
+        chunk("b", append=True),
+        EventPause(pause),
+        chunk("c", **LAST),
+        EventPause(pause),
+        DONE,
+    )
     first = rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), *events)
     second = grpc("SubscribeToTask", GET, snapshot("WORKING"), *events)
     told = BEGUN + both(first, second, after=SECOND) + get("rest", artifact("abc"))
@@ -126,7 +134,7 @@ def test_content_that_is_no_text() -> None:
 
 def test_a_snapshot_that_may_be_ahead_or_behind() -> None:
     """Asked for before the end, or shown by a list, it proves nothing."""
-    slow = rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), chunk("a"), Wait(3), chunk("b", **LAST), DONE)
+    slow = rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), chunk("a"), EventPause(3), chunk("b", **LAST), DONE)
     ahead = rpc("GetTask", GET, task("COMPLETED", second=1, artifacts=[artifact("ab")]), seconds=1)
     behind = rpc("GetTask", GET, task("WORKING", artifacts=[artifact("a")]), seconds=9)
     assert not verdicts(BEGUN + both(slow, ahead, after=SECOND), "006")

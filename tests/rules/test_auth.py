@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from a2a_proxy.rules.examples.conversation import fetch_card, grpc, http, rest, rest_error, rpc
 from a2a_proxy.rules.examples.objects import card, send, snapshot, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import fetch_card, grpc, http, rest, rest_error, rpc
-from a2a_proxy.rules.secrets import secrets
+from a2a_proxy.rules.facts.secret_places import secrets
 from support_rules import findings
 
 GET = ("GetTask", {"id": "t1"}, task())

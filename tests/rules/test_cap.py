@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.rules.examples.objects import card, chunk, message, send, snapshot, status, task
-from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import (
+from a2a_proxy.rules.examples.conversation import (
     fetch_card,
     grpc,
     rest,
@@ -18,6 +16,8 @@ from a2a_proxy.rules.examples.talk import (
     rpc_error,
     rpc_stream,
 )
+from a2a_proxy.rules.examples.objects import card, chunk, message, send, snapshot, status, task
+from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 
 SILENT = fetch_card(card(capabilities={}))

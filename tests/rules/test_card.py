@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from a2a_proxy.rules.examples.conversation import fetch_card, grpc, http, rest, rpc
 from a2a_proxy.rules.examples.objects import card, send, snapshot, task
 from a2a_proxy.rules.examples.script import MS, Script
-from a2a_proxy.rules.examples.talk import fetch_card, grpc, http, rest, rpc
 from support_rules import findings
 
 WELL_KNOWN = "/.well-known/agent-card.json"

@@ -8,8 +8,8 @@ from a2a_proxy.model.chunk import Chunk, Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.rules.catalogue import rules
-from a2a_proxy.rules.rule import Rule
+from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.rule import Rule
 from support_observer import Seen, observe
 from support_pipe import Stdio, framed
 

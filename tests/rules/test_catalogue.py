@@ -7,8 +7,8 @@ import unicodedata
 
 import pytest
 
-from a2a_proxy.rules.catalogue import rules
-from a2a_proxy.rules.rule import Rule
+from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.rule import Rule
 from support_rules import findings, told
 
 RULES = pytest.mark.parametrize("rule", rules().values(), ids=list(rules()))

@@ -6,12 +6,12 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.rules.course import MAX_ARTIFACTS, MAX_STATES
+from a2a_proxy.rules.define.rule import FrameFlag
+from a2a_proxy.rules.examples.conversation import json_text
 from a2a_proxy.rules.examples.objects import Json, chunk, reply, snapshot, status
-from a2a_proxy.rules.examples.talk import json_text
-from a2a_proxy.rules.registry import Known, Track
-from a2a_proxy.rules.rule import When
-from a2a_proxy.rules.world import World
+from a2a_proxy.rules.state.records import ExchangeRecord, TaskRecord
+from a2a_proxy.rules.state.session_state import SessionState
+from a2a_proxy.rules.state.state_sequence import MAX_ARTIFACTS, MAX_STATES
 
 WORKING, INPUT = int(TaskState.WORKING), int(TaskState.INPUT_REQUIRED)
 AGENT = "http://localhost:8000"
@@ -21,16 +21,16 @@ class Course:
     """Streams of one task, frame by frame."""
 
     def __init__(self) -> None:
-        self.world = World()
+        self.world = SessionState()
         self.at = 1
 
-    def opens(self, number: int) -> Track:
+    def opens(self, number: int) -> ExchangeRecord:
         """A subscription."""
-        track = Track(number, 1, AGENT, Binding.JSONRPC, "SubscribeToTask", self.at)
+        track = ExchangeRecord(number, 1, AGENT, Binding.JSONRPC, "SubscribeToTask", self.at)
         self.world.tracks[number] = track
         return track
 
-    def shows(self, track: Track, value: Json, event: EventKind, state: int = 0, **members: str | bool) -> int:
+    def shows(self, track: ExchangeRecord, value: Json, event: EventKind, state: int = 0, **members: str | bool) -> int:
         """One event on a stream; what is notable about it."""
         self.at += 1
         frame = Frame(
@@ -56,14 +56,14 @@ class Course:
         self.world.artifacts_told(track, frame, known)
         return flags
 
-    def state(self, track: Track, name: str) -> int:
+    def state(self, track: ExchangeRecord, name: str) -> int:
         """A status update."""
         said = reply(taskId="t1")
         value = status(name, said=said)
         return self.shows(track, value, EventKind.STATUS, int(TaskState[name]), message_id="r1")
 
     @property
-    def task(self) -> Known:
+    def task(self) -> TaskRecord:
         """What is known."""
         return self.world.tasks[AGENT, "t1"]
 
@@ -76,8 +76,8 @@ def test_many_changes_are_not_all_kept_and_not_told_twice() -> None:
         course.shows(track, snapshot("WORKING"), EventKind.TASK, WORKING)
     for turn in range(2 * MAX_STATES):
         name = "WORKING" if turn % 2 else "INPUT_REQUIRED"
-        assert course.state(first, name) & When.CHANGED
-        assert not course.state(second, name) & When.CHANGED
+        assert course.state(first, name) & FrameFlag.CHANGED
+        assert not course.state(second, name) & FrameFlag.CHANGED
     assert len(course.task.states) == MAX_STATES
 
 
@@ -101,7 +101,7 @@ def test_messages_of_a_task_are_bounded() -> None:
     assert course.task.said is not None
     assert len(course.task.said) < 20
     again = status("WORKING", said=reply("another", id="r49"))
-    assert course.shows(track, again, EventKind.STATUS, WORKING, message_id="r49") & When.RESAID
+    assert course.shows(track, again, EventKind.STATUS, WORKING, message_id="r49") & FrameFlag.RESAID
 
 
 def test_it_goes_on_after_it_was_saved() -> None:
@@ -110,9 +110,9 @@ def test_it_goes_on_after_it_was_saved() -> None:
     track = course.opens(1)
     course.state(track, "WORKING")
     course.shows(track, chunk("half "), EventKind.ARTIFACT, artifact_id="a1")
-    course.world = World.restore(course.world.save())
+    course.world = SessionState.restore(course.world.save())
     track = course.world.tracks[1]
-    assert not course.state(track, "WORKING") & (When.CHANGED | When.RESAID)
+    assert not course.state(track, "WORKING") & (FrameFlag.CHANGED | FrameFlag.RESAID)
     course.shows(track, chunk("done", append=True), EventKind.ARTIFACT, artifact_id="a1", append=True)
     found = course.task.artifacts["a1"]
     assert found.whole

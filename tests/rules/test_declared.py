@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.rules.declared import Scheme, declare
 from a2a_proxy.rules.examples.objects import card
-from a2a_proxy.rules.hosts import Reach, in_clear, reach
-from a2a_proxy.rules.world import World
+from a2a_proxy.rules.facts.hosts import HostReach, in_clear, reach
+from a2a_proxy.rules.state.card_declarations import Scheme, declare
+from a2a_proxy.rules.state.session_state import SessionState
 
 OLD: dict[str, Any] = {
     "name": "Old",
@@ -69,32 +69,32 @@ def test_members_of_wrong_types_declare_nothing(value: Any) -> None:
 
 def test_it_outlives_a_restart() -> None:
     """As all that is known of agents."""
-    world = World()
+    world = SessionState()
     before = world.learn_card("http://localhost:8000", NEW, 5, extended=False).declared
-    again = World.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(world.save())))
+    again = SessionState.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(world.save())))
     assert again.agent("http://localhost:8000").declared == before is not None
 
 
 @pytest.mark.parametrize(
     ("host", "where"),
     [
-        ("localhost", Reach.LOOPBACK),
-        ("a.localhost", Reach.LOOPBACK),
-        ("127.8.8.8", Reach.LOOPBACK),
-        ("0.0.0.0", Reach.LOOPBACK),
-        ("::ffff:127.0.0.1", Reach.LOOPBACK),
-        ("fe80::1%eth0", Reach.LINK_LOCAL),
-        ("169.254.169.254", Reach.LINK_LOCAL),
-        ("192.168.1.1", Reach.PRIVATE),
-        ("100.64.0.1", Reach.PRIVATE),
-        ("fd00::1", Reach.PRIVATE),
-        ("agent", Reach.PRIVATE),
-        ("agent.svc.cluster.local.", Reach.PRIVATE),
-        ("agent.example.com", Reach.PUBLIC),
-        ("1.1.1.1", Reach.PUBLIC),
+        ("localhost", HostReach.LOOPBACK),
+        ("a.localhost", HostReach.LOOPBACK),
+        ("127.8.8.8", HostReach.LOOPBACK),
+        ("0.0.0.0", HostReach.LOOPBACK),
+        ("::ffff:127.0.0.1", HostReach.LOOPBACK),
+        ("fe80::1%eth0", HostReach.LINK_LOCAL),
+        ("169.254.169.254", HostReach.LINK_LOCAL),
+        ("192.168.1.1", HostReach.PRIVATE),
+        ("100.64.0.1", HostReach.PRIVATE),
+        ("fd00::1", HostReach.PRIVATE),
+        ("agent", HostReach.PRIVATE),
+        ("agent.svc.cluster.local.", HostReach.PRIVATE),
+        ("agent.example.com", HostReach.PUBLIC),
+        ("1.1.1.1", HostReach.PUBLIC),
     ],
 )
-def test_where_hosts_are(host: str, where: Reach) -> None:
+def test_where_hosts_are(host: str, where: HostReach) -> None:
     """By address or name."""
     assert reach(host) is where
 
@@ -102,4 +102,4 @@ def test_where_hosts_are(host: str, where: Reach) -> None:
 @pytest.mark.parametrize("url", ["https://agent.example.com", "http://[::1", "", "grpcs://agent.example.com"])
 def test_nothing_goes_in_clear(url: str) -> None:
     """Encrypted, or no URL at all."""
-    assert in_clear(url) is Reach.LOOPBACK
+    assert in_clear(url) is HostReach.LOOPBACK

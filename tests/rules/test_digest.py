@@ -10,17 +10,17 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.rules.digest import artifacts_digest, digest
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.examples.conversation import grpc, http, json_text, rest_stream, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, chunk, reply, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import grpc, http, json_text, rest_stream, rpc_stream
-from a2a_proxy.rules.registry import Track
-from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import World
+from a2a_proxy.rules.facts.event_digest import artifacts_digest, digest
+from a2a_proxy.rules.state.records import ExchangeRecord
+from a2a_proxy.rules.state.session_state import SessionState
 from support_rules import KEY
 
 
-def sees(script: Script) -> list[See]:
+def sees(script: Script) -> list[RuleContext]:
     """Every event of a conversation, as rules see it."""
     observer = Observer(Redactor(KEY))
     out: list[Observation] = []
@@ -30,14 +30,14 @@ def sees(script: Script) -> list[See]:
     found = []
     for frame in out:
         if type(frame) is Frame and frame.kind is FrameKind.EVENT:
-            track = Track(1, 1, "agent", exchange.binding, exchange.operation, exchange.started)
-            see = See(World(), track, exchange, frame.at, lambda *_: None)
+            track = ExchangeRecord(1, 1, "agent", exchange.binding, exchange.operation, exchange.started)
+            see = RuleContext(SessionState(), track, exchange, frame.at, lambda *_: None)
             see.look(frame)
             found.append(see)
     return found
 
 
-def everywhere(event: Json) -> list[See]:
+def everywhere(event: Json) -> list[RuleContext]:
     """One event over JSON-RPC, REST, gRPC and as a push."""
     token: dict[str, str | None] = {"X-A2A-Notification-Token": "t"}
     scripts = [

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.rules.engine import BROKEN
+from a2a_proxy.rules.examples.conversation import http, json_text, rest, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import http, json_text, rest, rpc, rpc_error
+from a2a_proxy.rules.run.engine import BROKEN
 from support_rules import findings
 
 HOSTILE: list[Any] = [None, True, 7, 1.5, "", "x", [], ["x"], {}, {"a": 1}, [[]]]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rest, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import artifact, card, said, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import fetch_card, grpc, rest, rpc, rpc_error
 from support_rules import findings
 
 A, A2, B = "https://example.com/ext/a/v1", "https://example.com/ext/a/v2", "https://example.com/ext/b/v1"

@@ -6,10 +6,10 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, said, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.world import World
+from a2a_proxy.rules.state.session_state import SessionState
 
 LIMIT = 3
 _AT_ONCE = {"returnImmediately": True}
@@ -28,7 +28,7 @@ _FOLLOWED = rpc_stream(
 def _replaced(script: Script) -> list[str]:
     """How sure A2A-ART-004 is, a rule about live state that the last stream breaks."""
     observer = Observer(Redactor(b"k" * 32))
-    observer._rules.world = World(LIMIT)
+    observer._rules.world = SessionState(LIMIT)
     out: list[Observation] = []
     for each in script.chunks():
         observer.feed(each, out)
@@ -57,10 +57,10 @@ def _ended(name: str) -> Script:
     return rpc("SendMessage", send(id=f"m-{name}"), {"task": task("COMPLETED", id=name)})
 
 
-def _after_many(script: Script) -> tuple[World, list[str]]:
+def _after_many(script: Script) -> tuple[SessionState, list[str]]:
     """What is known when `script` has passed, and the rules it broke."""
     observer = Observer(Redactor(b"k" * 32))
-    observer._rules.world = World(done=_DONE)
+    observer._rules.world = SessionState(done=_DONE)
     out: list[Observation] = []
     for each in script.chunks():
         observer.feed(each, out)

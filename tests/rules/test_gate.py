@@ -17,17 +17,17 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.recheck import recheck
-from a2a_proxy.recording.rows import key
-from a2a_proxy.rules import engine, gate
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.tools.recheck import recheck
+from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.rule import Rule
+from a2a_proxy.rules.examples.conversation import Raw, grpc, json_text, rest, rest_stream, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, message, reply, said, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import Raw, grpc, json_text, rest, rest_stream, rpc, rpc_stream
-from a2a_proxy.rules.faultless import new
-from a2a_proxy.rules.glance import ArtifactLook, Seen, StatusLook, artifacts_of, status_of
-from a2a_proxy.rules.rule import Rule
+from a2a_proxy.rules.facts.partial_decode import ArtifactLook, Seen, StatusLook, artifacts_of, status_of
+from a2a_proxy.rules.run import engine, gate
+from a2a_proxy.rules.schema.fast import json_1_0
 from support_rules import findings
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "recordings").glob("*.a2a.jsonl"))
@@ -232,7 +232,7 @@ def written(value: Any, twice: tuple[Any, ...] | None) -> str:
 @given(st.one_of(st.sampled_from(WHOLE), mutated()), st.booleans(), st.data())
 def test_quotes_are_counted_as_an_encoder_would(value: Any, rpc: bool, data: st.DataObject) -> None:
     """An escape makes an encoder count, and the verdict is the same; one more name is seen either way."""
-    check = new.RPC_EVENT if rpc else new.EVENT
+    check = json_1_0.RPC_EVENT if rpc else json_1_0.EVENT
     made = {"jsonrpc": "2.0", "id": data.draw(st.sampled_from([1, "1"])), "result": value} if rpc else value
     text = written(made, None)
     names = [path for path in places(made) if isinstance(path[-1], str)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.rules.examples.objects import Json, artifact, chunk, reply, send, snapshot, status, task
-from a2a_proxy.rules.examples.script import MS, Script, both
-from a2a_proxy.rules.examples.talk import (
-    Wait,
+from a2a_proxy.rules.examples.conversation import (
+    EventPause,
     rpc,
     rpc_stream,
 )
+from a2a_proxy.rules.examples.objects import Json, artifact, chunk, reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.script import MS, Script, both
 from support_numbered import (
     BINDINGS,
     FIRST,
@@ -41,14 +41,14 @@ class TestGaps:
 
     def test_where_it_was_lost(self) -> None:
         events = (chunk("a", generation="3"), chunk("b", id="a2", generation="4"), done(5))
-        whole = stream(FIRST, SECOND, Wait(0.5), *events)
-        gap = over("grpc", snapshot("WORKING", generation="2"), Wait(1), *events[1:], subscribes=True)
+        whole = stream(FIRST, SECOND, EventPause(0.5), *events)
+        gap = over("grpc", snapshot("WORKING", generation="2"), EventPause(1), *events[1:], subscribes=True)
         assert words(both(whole, gap, after=45 * MS), "001") == "4 after 2: 3 came elsewhere, lost on this stream"
         assert words(stream(FIRST, SECOND, *events[1:]), "001") == "4 after 2: 3 did not come"
 
     def test_a_push_has_told_it(self) -> None:
         lost = chunk("a", generation="3")
-        pushed = both(stream(FIRST, SECOND, Wait(1), done(4)), push(lost), after=300 * MS)
+        pushed = both(stream(FIRST, SECOND, EventPause(1), done(4)), push(lost), after=300 * MS)
         assert words(pushed, "001") == "4 after 2: 3 came elsewhere, lost on this stream"
 
     def test_a_snapshot_that_brings_what_it_leaves_out(self) -> None:
@@ -97,7 +97,7 @@ class TestGaps:
     def test_messages_of_the_client(self) -> None:
         more = send("more", id="m2", taskId="t1")
         spoke = both(
-            stream(FIRST, SECOND, Wait(1), chunk("a", generation="4"), done(5), version="1.0"),
+            stream(FIRST, SECOND, EventPause(1), chunk("a", generation="4"), done(5), version="1.0"),
             rpc("SendMessage", more, snapshot("WORKING", generation="3"), id=2, version="1.0"),
             after=500 * MS,
         )
@@ -158,7 +158,7 @@ class TestRepeats:
 
     def test_a_late_push_is_no_regress(self) -> None:
         events = (chunk("a", generation="3"), chunk("b", id="a2", generation="4"))
-        script = both(stream(FIRST, SECOND, *events, Wait(1), done(5)), push(events[0]), after=500 * MS)
+        script = both(stream(FIRST, SECOND, *events, EventPause(1), done(5)), push(events[0]), after=500 * MS)
         assert not verdicts(script, "003")
         assert not verdicts(script, "021")
 
@@ -203,8 +203,8 @@ class TestSnapshots:
     @EVERY
     def test_the_same_event_on_two_bindings(self, binding: str) -> None:
         def two(one: Json, two: Json) -> Script:
-            first = stream(FIRST, SECOND, Wait(0.5), one, done(4))
-            other = over(binding, snapshot("WORKING", generation="2"), Wait(0.5), two, done(4), subscribes=True)
+            first = stream(FIRST, SECOND, EventPause(0.5), one, done(4))
+            other = over(binding, snapshot("WORKING", generation="2"), EventPause(0.5), two, done(4), subscribes=True)
             return both(first, other, after=45 * MS)
 
         data = {"artifactId": "a1", "name": "result", "parts": [{"data": {"x": 1}}]}
@@ -215,7 +215,7 @@ class TestSnapshots:
     def test_a_push_that_says_something_else(self) -> None:
         def pushed(event: Json) -> Script:
             return both(
-                stream(FIRST, SECOND, chunk("a", generation="3"), Wait(1), done(4)), push(event), after=500 * MS
+                stream(FIRST, SECOND, chunk("a", generation="3"), EventPause(1), done(4)), push(event), after=500 * MS
             )
 
         assert not verdicts(pushed(chunk("a", generation="3")), "021")

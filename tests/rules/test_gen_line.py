@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.observation import Observation
-from a2a_proxy.model.task import Missed, Task
+from a2a_proxy.model.task import MissedGenerations, Task
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.examples.conversation import EventPause
 from a2a_proxy.rules.examples.objects import Json, chunk, reply, snapshot, status
 from a2a_proxy.rules.examples.script import STEP, Script, both
-from a2a_proxy.rules.examples.talk import Wait
 from a2a_proxy.rules.families.gen import tracker
-from a2a_proxy.rules.families.gen.tracker import Fault, Verdict
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.families.gen.tracker import GenerationFault, Verdict
 from support_generations import BINDINGS, Case, cases
 from support_numbered import get, over
 from support_observer import bytewise, observe
@@ -51,9 +51,9 @@ def judged(chunks: list[Chunk]) -> Judged:
     logs: dict[int, Any] = {}
     feed = tracker._feed
 
-    def listening(see: See) -> list[Verdict]:
+    def listening(see: RuleContext) -> list[Verdict]:
         told = feed(see)
-        gaps = [each for each in told if each.fault is Fault.GAP]
+        gaps = [each for each in told if each.fault is GenerationFault.GAP]
         found.extend((see.track.id, each.first, each.final) for each in gaps)
         if see.task is not None:
             logs[0] = tracker.known_gaps(see.task)
@@ -87,7 +87,7 @@ def told(draw: st.DrawFn, first: int) -> list[Any]:
             state = "WORKING" if kind == "progress" else "INPUT_REQUIRED"
             event = status(state, said=reply("?", id=f"r{index}"), **numbered)
         if draw(st.booleans()):
-            said.append(Wait(draw(st.integers(1, 20)) * STEP / 1e9))
+            said.append(EventPause(draw(st.integers(1, 20)) * STEP / 1e9))
         said += [event] * draw(st.sampled_from([1, 1, 1, 1, 1, 1, 2]))
     return said
 
@@ -167,9 +167,9 @@ def test_what_a_stream_loses_is_missed(case: Case, exchange: int, data: st.DataO
 def test_a_gap_that_the_client_reads() -> None:
     """The example of the manual."""
     events = [snapshot("SUBMITTED", generation="1"), status("WORKING", generation="2"), chunk("a", generation="3")]
-    events += [chunk("b", id="a2", generation="5"), Wait(1), status("COMPLETED", second=1, generation="6")]
+    events += [chunk("b", id="a2", generation="5"), EventPause(1), status("COMPLETED", second=1, generation="6")]
     task = judged(both(over("grpc", *events), get(5), after=300_000_000).chunks()).task
     assert task.seen == ((1, 3), (5, 6))
     (missed,) = task.missed
-    assert missed == Missed(4, 4, missed.at, 1, missed.healed, 2, 5)
+    assert missed == MissedGenerations(4, 4, missed.at, 1, missed.healed, 2, 5)
     assert 0 < missed.at < missed.healed

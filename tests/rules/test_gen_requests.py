@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.rules.examples.objects import chunk, error_info, reply, send, snapshot, task
-from a2a_proxy.rules.examples.script import MS, both
-from a2a_proxy.rules.examples.talk import (
-    Wait,
+from a2a_proxy.rules.examples.conversation import (
+    EventPause,
     grpc,
     rest,
     rest_error,
     rpc,
     rpc_error,
 )
+from a2a_proxy.rules.examples.objects import chunk, error_info, reply, send, snapshot, task
+from a2a_proxy.rules.examples.script import MS, both
 from support_numbered import (
     BINDINGS,
     FIRST,
@@ -45,7 +45,7 @@ class TestLongPoll:
 
     def test_news_that_came_after_the_request(self) -> None:
         script = both(
-            stream(FIRST, SECOND, Wait(1), chunk("a", generation="3"), Wait(4), done(4)),
+            stream(FIRST, SECOND, EventPause(1), chunk("a", generation="3"), EventPause(4), done(4)),
             get(4, current=2, state="COMPLETED", seconds=4.5),
             after=500 * MS,
         )
@@ -72,7 +72,9 @@ class TestLongPoll:
         assert not verdicts(get(7) + get(7, current=7, binding=binding), "011")
 
     def test_a_number_that_the_client_made_up(self) -> None:
-        assert not verdicts(both(stream(FIRST, SECOND, Wait(1), done(3)), get(2, current=9), after=300 * MS), "011")
+        assert not verdicts(
+            both(stream(FIRST, SECOND, EventPause(1), done(3)), get(2, current=9), after=300 * MS), "011"
+        )
 
 
 class TestPrecondition:
@@ -87,7 +89,7 @@ class TestPrecondition:
 
     def test_a_change_while_the_agent_worked(self) -> None:
         script = both(
-            stream(FIRST, SECOND, Wait(1), chunk("a", generation="3"), done(4)),
+            stream(FIRST, SECOND, EventPause(1), chunk("a", generation="3"), done(4)),
             told(2, snapshot("COMPLETED", second=1, generation="4"), seconds=2),
             after=500 * MS,
         )
@@ -153,7 +155,7 @@ class TestClients:
         assert verdicts(get(None) + get(None, current=3), "017") == ["ERROR?"]
 
     def test_read_again_in_time(self) -> None:
-        gap = stream(FIRST, SECOND, chunk("b", generation="4"), Wait(15), done(5))
+        gap = stream(FIRST, SECOND, chunk("b", generation="4"), EventPause(15), done(5))
         assert verdicts(gap, "018") == ["INFO"]
         assert not verdicts(both(gap, get(4), after=5000 * MS), "018")
         assert verdicts(both(gap, get(2), after=5000 * MS), "018") == ["INFO"], "a snapshot from before the gap"
@@ -162,10 +164,10 @@ class TestClients:
         assert not verdicts(stream(FIRST, SECOND, chunk("b", generation="4"), done(5)), "018")
 
     def test_a_gap_that_is_filled_needs_no_reading(self) -> None:
-        late = (chunk("b", generation="5"), Wait(1), chunk("a", id="a2", generation="4"))
-        rest = (chunk("c", id="a3", generation="3"), Wait(12), done(6))
+        late = (chunk("b", generation="5"), EventPause(1), chunk("a", id="a2", generation="4"))
+        rest = (chunk("c", id="a3", generation="3"), EventPause(12), done(6))
         assert not verdicts(stream(FIRST, SECOND, *late, *rest), "018")
-        assert verdicts(stream(FIRST, SECOND, *late, Wait(12), done(6)), "018") == ["INFO"], "3 has not come"
+        assert verdicts(stream(FIRST, SECOND, *late, EventPause(12), done(6)), "018") == ["INFO"], "3 has not come"
 
 
 class TestValues:

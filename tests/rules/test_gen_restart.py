@@ -10,8 +10,8 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.rules.catalogue import rules
-from a2a_proxy.rules.rule import Rule
+from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.rule import Rule
 from support_rules import KEY
 
 FAMILIES = ("A2A-GEN-", "A2A-STREAM-")

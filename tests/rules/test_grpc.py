@@ -9,9 +9,9 @@ import pytest
 
 from a2a_proto import from_dict
 from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.rules.examples.conversation import Joined, Raw, grpc
 from a2a_proxy.rules.examples.objects import chunk, error_info, said, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import Joined, Raw, grpc
 from support_rules import findings
 
 GET = {"id": "t1"}

@@ -9,8 +9,8 @@ import pytest
 from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
-from a2a_proxy.rules import engine
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.run import engine
 from support_mutations import SAMPLES, chunks, loaded
 from support_observer import fresh
 

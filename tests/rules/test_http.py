@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.rules.examples.objects import card, chunk, send, snapshot, status, task
-from a2a_proxy.rules.examples.script import MS, Script, Step, Talk
-from a2a_proxy.rules.examples.talk import (
+from a2a_proxy.rules.examples.conversation import (
+    EventPause,
     Fields,
     Raw,
-    Wait,
     fetch_card,
     grpc,
     http,
@@ -24,6 +22,8 @@ from a2a_proxy.rules.examples.talk import (
     rpc_error,
     rpc_stream,
 )
+from a2a_proxy.rules.examples.objects import card, chunk, send, snapshot, status, task
+from a2a_proxy.rules.examples.script import MS, PeerStep, Script, ScriptConnection
 from support_rules import findings
 
 GET = {"id": "t1"}
@@ -163,9 +163,9 @@ FAST = (status("WORKING", second=1), status("WORKING", second=3), status("COMPLE
     ("script", "expected"),
     [
         (stream(snapshot(), *FAST, seconds=5), ["warning?"]),
-        (stream(snapshot(), Wait(5), *FAST), ["warning?"]),
+        (stream(snapshot(), EventPause(5), *FAST), ["warning?"]),
         (stream(snapshot(), *FAST), []),
-        (stream(snapshot(), FAST[0], Wait(2), FAST[1], Wait(2), FAST[2], seconds=1), []),
+        (stream(snapshot(), FAST[0], EventPause(2), FAST[1], EventPause(2), FAST[2], seconds=1), []),
         (rpc_stream("SubscribeToTask", GET, snapshot(), *FAST, seconds=5), []),
         (rest_stream("POST", "/message:stream", send(), snapshot(), *FAST, seconds=5), ["warning?"]),
         (stream(snapshot(), chunk(), DONE, reply_headers={"Content-Encoding": "identity"}), []),
@@ -329,11 +329,11 @@ def test_the_query_of_a_redirect_is_not_shown() -> None:
 def test_a_client_that_ends_its_body_early() -> None:
     head = b"POST /message:send HTTP/1.1\r\nHost: localhost:8000\r\nContent-Length: 500\r\nA2A-Version: 1.0\r\n\r\n"
     steps = (
-        Step(MS, Direction.TO_AGENT, head + b'{"message":'),
-        Step(2 * MS, Direction.TO_AGENT, kind=ChunkKind.EOF),
-        Step(3 * MS, Direction.TO_CLIENT, kind=ChunkKind.EOF),
+        PeerStep(MS, Direction.TO_AGENT, head + b'{"message":'),
+        PeerStep(2 * MS, Direction.TO_AGENT, kind=ChunkKind.EOF),
+        PeerStep(3 * MS, Direction.TO_CLIENT, kind=ChunkKind.EOF),
     )
-    assert told(Script.of(lambda: Talk(steps, 4 * MS)), "016") == ["warning"]
+    assert told(Script.of(lambda: ScriptConnection(steps, 4 * MS)), "016") == ["warning"]
 
 
 def test_a_stream_for_one_answer_is_blamed_once() -> None:

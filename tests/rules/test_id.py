@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rest, rest_stream, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import asking, card, message, reply, said, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.script import MS, Script
-from a2a_proxy.rules.examples.talk import fetch_card, grpc, rest, rest_stream, rpc, rpc_error, rpc_stream
 from support_rules import findings
 
 EVERY = pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from a2a_proxy.rules.examples.conversation import rpc_stream
 from a2a_proxy.rules.examples.objects import send, state
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import rpc_stream
 from support_rules import findings
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import rpc, rpc_stream
-from a2a_proxy.rules.ledger import ALL, EACH, Ledger
+from a2a_proxy.rules.run.repeat_limit import ALL, EACH, RepeatLimit
 from support_rules import findings
 
 KIND = ("A2A-X-001", 3, "agent", 1, "GetTask")
@@ -14,7 +14,7 @@ KIND = ("A2A-X-001", 3, "agent", 1, "GetTask")
 
 def test_an_exchange_shows_the_first_ones() -> None:
     """Then the 100th; another side, severity or operation has its own count."""
-    ledger, told = Ledger(), dict[str, int]()
+    ledger, told = RepeatLimit(), dict[str, int]()
     assert [ledger.worth(KIND, told) for _ in range(EACH + 1)] == [1, 2, 3, 0]
     assert ledger.worth((*KIND[:3], 0, KIND[4]), told) == 1
     assert ledger.worth((KIND[0], 1, *KIND[2:]), told) == 1
@@ -23,10 +23,10 @@ def test_an_exchange_shows_the_first_ones() -> None:
 
 def test_all_exchanges_together() -> None:
     """The first hundred, then powers of ten; what was not told is summed up once, also after a restart."""
-    ledger = Ledger()
+    ledger = RepeatLimit()
     told = [count for count in (ledger.worth(KIND, {}) for _ in range(2500)) if count]
     assert told == [*range(1, ALL + 1), 1000]
-    again = Ledger.restore(ledger.save())
+    again = RepeatLimit.restore(ledger.save())
     assert list(again.untold()) == [(KIND, 2500, ALL + 1)]
     assert list(again.untold()) == []
 

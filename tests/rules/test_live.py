@@ -11,6 +11,18 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules.examples.conversation import (
+    ClientMessage,
+    EventPause,
+    HalfClosed,
+    Raw,
+    fetch_card,
+    grpc,
+    rest,
+    rest_stream,
+    rpc,
+    rpc_stream,
+)
 from a2a_proxy.rules.examples.objects import (
     Json,
     asking,
@@ -27,20 +39,8 @@ from a2a_proxy.rules.examples.objects import (
     task,
 )
 from a2a_proxy.rules.examples.script import MS, Script, both
-from a2a_proxy.rules.examples.talk import (
-    HalfClosed,
-    Raw,
-    Said,
-    Wait,
-    fetch_card,
-    grpc,
-    rest,
-    rest_stream,
-    rpc,
-    rpc_stream,
-)
 from a2a_proxy.rules.families.live.words import RECONNECT, question
-from a2a_proxy.rules.world import World
+from a2a_proxy.rules.state.session_state import SessionState
 from support_rules import KEY, findings, told
 
 SEND, BACK = "SendLiveMessage", "ReconnectToTask"
@@ -65,9 +65,9 @@ def verdicts(script: Script, number: str) -> list[str]:
     ]
 
 
-def answer(text: str = "this one", **members: Any) -> Said:
+def answer(text: str = "this one", **members: Any) -> ClientMessage:
     """The client says more."""
-    return Said(send(text, id=members.pop("id", "m2"), **members))
+    return ClientMessage(send(text, id=members.pop("id", "m2"), **members))
 
 
 NUMBERED = [
@@ -75,15 +75,15 @@ NUMBERED = [
     for number, event in enumerate([*BEGUN, question(), status("WORKING", second=2), chunk(lastChunk=True), DONE], 1)
 ]
 RIGHT = {
-    "turns": live(*BEGUN, question(), Wait(1), answer(taskId="t1", contextId="c1"), *GO_ON),
+    "turns": live(*BEGUN, question(), EventPause(1), answer(taskId="t1", contextId="c1"), *GO_ON),
     "ids are implied": live(
         *BEGUN,
         question(),
-        Wait(20),
+        EventPause(20),
         answer(),
         status("WORKING", second=22),
         question("and?", second=23, id="q2"),
-        Wait(2),
+        EventPause(2),
         answer(id="m3"),
         status("WORKING", second=26),
         status("COMPLETED", second=27),
@@ -95,11 +95,11 @@ RIGHT = {
     "two messages before the task": live(answer("and more"), *BEGUN, DONE),
     "the client has said all": live(*BEGUN, HalfClosed(), *GO_ON),
     "one message only": grpc(SEND, send(), *BEGUN, DONE),
-    "given up": live(*BEGUN, question(), Wait(30), status("FAILED", second=31)),
+    "given up": live(*BEGUN, question(), EventPause(30), status("FAILED", second=31)),
     "left": live(*BEGUN, question(), **LOST),
-    "credentials by another way": live(*BEGUN, AUTH, Wait(10), *GO_ON),
+    "credentials by another way": live(*BEGUN, AUTH, EventPause(10), *GO_ON),
     "canceled": both(
-        live(*BEGUN, Wait(2), status("CANCELED", second=3)),
+        live(*BEGUN, EventPause(2), status("CANCELED", second=3)),
         grpc("CancelTask", {"id": "t1"}, task("CANCELED", second=3)),
         after=2000 * MS,
     ),
@@ -126,20 +126,20 @@ RIGHT = {
     "reconnected after the end": live(*BEGUN, DONE)
     + live(snapshot("COMPLETED", second=9), method=BACK, request=RECONNECT),
     "a subscription beside it": both(
-        live(*BEGUN, Wait(3), question(), Wait(2), answer(), *GO_ON),
-        grpc("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), Wait(2.2), question(), Wait(2), *GO_ON),
+        live(*BEGUN, EventPause(3), question(), EventPause(2), answer(), *GO_ON),
+        grpc("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), EventPause(2.2), question(), EventPause(2), *GO_ON),
         after=1000 * MS,
     ),
     "two live streams": both(
-        live(*BEGUN, Wait(3), question(), Wait(2), *GO_ON),
+        live(*BEGUN, EventPause(3), question(), EventPause(2), *GO_ON),
         live(
-            snapshot("WORKING"), Wait(2.2), question(), Wait(1), answer(), Wait(0.8), *GO_ON, method=BACK,
+            snapshot("WORKING"), EventPause(2.2), question(), EventPause(1), answer(), EventPause(0.8), *GO_ON, method=BACK,
             request=RECONNECT,
         ),
         after=1000 * MS,
     ),
     "answered by a call": both(
-        live(*BEGUN, question(), Wait(3), *GO_ON),
+        live(*BEGUN, question(), EventPause(3), *GO_ON),
         grpc("SendMessage", send("x", id="m5", taskId="t1"), snapshot("COMPLETED", second=9), seconds=2),
         after=2000 * MS,
     ),
@@ -156,7 +156,7 @@ def test_rules_about_other_streams_leave_live_streams_alone() -> None:
     """Each breach is told once, by the family of live streams."""
     assert [each.rule for each in findings(live(*BEGUN))] == ["A2A-LIVE-020"]
     assert [each.rule for each in findings(live(*BEGUN, question()))] == ["A2A-LIVE-004"]
-    assert [each.rule for each in findings(live(*BEGUN, DONE, Wait(30)))] == ["A2A-LIVE-005"]
+    assert [each.rule for each in findings(live(*BEGUN, DONE, EventPause(30)))] == ["A2A-LIVE-005"]
 
 
 def test_one_task_on_one_stream() -> None:
@@ -167,8 +167,10 @@ def test_one_task_on_one_stream() -> None:
 
 def test_all_live_streams_tell_the_same() -> None:
     """So does the rule about several streams of one task."""
-    one = live(*BEGUN, Wait(3), chunk("a"), chunk("b", id="a2"), Wait(8), DONE)
-    two = live(snapshot("WORKING"), Wait(3), chunk("b", id="a2"), Wait(8), DONE, method=BACK, request=RECONNECT)
+    one = live(*BEGUN, EventPause(3), chunk("a"), chunk("b", id="a2"), EventPause(8), DONE)
+    two = live(
+        snapshot("WORKING"), EventPause(3), chunk("b", id="a2"), EventPause(8), DONE, method=BACK, request=RECONNECT
+    )
     assert {each.rule for each in findings(both(one, two, after=1000 * MS))} == {"A2A-LIVE-016"}
 
 
@@ -280,7 +282,7 @@ def test_reconnecting_to_a_task_that_may_have_been_forgotten() -> None:
     made = [rpc("GetTask", {"id": name}, task("WORKING", id=name)) for name in ("t7", "t8")]
     for scripts, expected in ((made[:1], ["A2A-LIVE-013"]), (made, [])):
         observer, out = Observer(Redactor(KEY)), list[Observation]()
-        observer._rules.world = World(1)
+        observer._rules.world = SessionState(1)
         for each in sum([*scripts[1:], failing], scripts[0]).chunks():
             observer.feed(each, out)
         assert [each.rule for each in out if type(each) is Finding] == expected
@@ -291,9 +293,9 @@ def test_reconnecting_to_a_task_that_may_have_been_forgotten() -> None:
 )
 def test_a_second_live_stream(code: int, expected: list[str]) -> None:
     second = live(request=RECONNECT, status=code, text="no")
-    assert verdicts(both(live(*BEGUN, Wait(3), DONE), second, after=1000 * MS), "015") == expected
+    assert verdicts(both(live(*BEGUN, EventPause(3), DONE), second, after=1000 * MS), "015") == expected
     assert verdicts(live(*BEGUN, **LOST) + second, "015") == []
-    beside = both(grpc("SendStreamingMessage", send(), *BEGUN, Wait(3), DONE), second, after=1000 * MS)
+    beside = both(grpc("SendStreamingMessage", send(), *BEGUN, EventPause(3), DONE), second, after=1000 * MS)
     assert verdicts(beside, "015") == []
 
 
@@ -341,8 +343,8 @@ def test_speaking_while_the_agent_works() -> None:
 
 
 def test_empty_messages() -> None:
-    nothing = Said({"message": {"messageId": "m3", "role": "ROLE_USER"}})
-    assert verdicts(live(*BEGUN, question(), Said(RECONNECT), *GO_ON), "019") == ["ERROR"]
+    nothing = ClientMessage({"message": {"messageId": "m3", "role": "ROLE_USER"}})
+    assert verdicts(live(*BEGUN, question(), ClientMessage(RECONNECT), *GO_ON), "019") == ["ERROR"]
     assert verdicts(live(snapshot("WORKING"), DONE, request=RECONNECT), "019") == []
     nameless = live(*BEGUN, question(), nothing, *GO_ON)
     assert [each.rule for each in findings(nameless)] == ["A2A-SCH-002"]
@@ -364,8 +366,8 @@ def test_an_agent_that_ends_too_early(event: Json, number: str) -> None:
 
 @pytest.mark.parametrize(("seconds", "expected"), [(1, []), (5, ["WARNING"]), (30, ["ERROR"])])
 def test_an_agent_that_ends_too_late(seconds: float, expected: list[str]) -> None:
-    assert verdicts(live(*BEGUN, DONE, Wait(seconds)), "005") == expected
-    assert verdicts(live(said(), Wait(seconds)), "011") == expected
+    assert verdicts(live(*BEGUN, DONE, EventPause(seconds)), "005") == expected
+    assert verdicts(live(said(), EventPause(seconds)), "011") == expected
 
 
 def test_the_clients_side_may_stay_open_after_the_trailers() -> None:
@@ -398,8 +400,8 @@ def test_a_question_that_nobody_can_answer() -> None:
 
 
 def test_a_question_that_another_live_stream_can_answer() -> None:
-    watching = grpc(SEND, RECONNECT, snapshot("WORKING"), Wait(2.2), question(), Wait(1), *GO_ON)
-    speaking = live(*BEGUN, Wait(3), question(), Wait(1), answer(), *GO_ON)
+    watching = grpc(SEND, RECONNECT, snapshot("WORKING"), EventPause(2.2), question(), EventPause(1), *GO_ON)
+    speaking = live(*BEGUN, EventPause(3), question(), EventPause(1), answer(), *GO_ON)
     assert verdicts(both(speaking, watching, after=1000 * MS), "017") == []
 
 
@@ -412,14 +414,17 @@ def test_a_client_that_only_looks() -> None:
 
 @pytest.mark.parametrize(("seconds", "expected"), [(50, []), (70, ["INFO"]), (300, ["INFO"])])
 def test_a_question_that_nobody_answers(seconds: float, expected: list[str]) -> None:
-    stream = live(*BEGUN, question(), Wait(seconds), answer(), *GO_ON)
+    stream = live(*BEGUN, question(), EventPause(seconds), answer(), *GO_ON)
     assert verdicts(stream, "021") == expected
-    assert verdicts(live(*BEGUN, question(), answer(), status("WORKING", second=2), Wait(seconds), DONE), "021") == []
-    assert verdicts(live(*BEGUN, question(), Wait(1), **LOST).then(fetch_card(), int(seconds * 1e9)), "021") == []
+    assert (
+        verdicts(live(*BEGUN, question(), answer(), status("WORKING", second=2), EventPause(seconds), DONE), "021")
+        == []
+    )
+    assert verdicts(live(*BEGUN, question(), EventPause(1), **LOST).then(fetch_card(), int(seconds * 1e9)), "021") == []
 
 
 def test_a_question_answered_by_another_call() -> None:
-    stream = live(*BEGUN, question(), Wait(90), *GO_ON)
+    stream = live(*BEGUN, question(), EventPause(90), *GO_ON)
     call = grpc("SendMessage", send("x", id="m5", taskId="t1", contextId="c1"), snapshot("COMPLETED", second=9))
     assert verdicts(both(stream, call, after=2000 * MS), "021") == []
 
@@ -455,18 +460,24 @@ def played(*frames: Any) -> Script:
 )
 def test_media_in_sequence(frames: list[Json], expected: list[str]) -> None:
     assert verdicts(played(*frames), "023") == expected
-    assert verdicts(played(*map(Said, frames)), "023") == expected
+    assert verdicts(played(*map(ClientMessage, frames)), "023") == expected
 
 
 def test_both_sides_have_numbers_of_their_own() -> None:
-    frames = [media("START"), Said(media("START")), media("DELTA", 5), Said(media("DELTA", 50)), media("DELTA", 6)]
-    assert verdicts(played(*frames, Said(media("DELTA", 51))), "023") == []
+    frames = [
+        media("START"),
+        ClientMessage(media("START")),
+        media("DELTA", 5),
+        ClientMessage(media("DELTA", 50)),
+        media("DELTA", 6),
+    ]
+    assert verdicts(played(*frames, ClientMessage(media("DELTA", 51))), "023") == []
 
 
 def test_what_rules_were_not_shown_is_no_gap() -> None:
     """Of requests before the first answer not all are kept."""
-    early = [Said(media("START")), *(Said(media("DELTA", number)) for number in range(1, 40))]
-    late = [Said(media("DELTA", number)) for number in range(40, 43)]
+    early = [ClientMessage(media("START")), *(ClientMessage(media("DELTA", number)) for number in range(1, 40))]
+    late = [ClientMessage(media("DELTA", number)) for number in range(40, 43)]
     script = live(
         *early,
         {"event": snapshot()},

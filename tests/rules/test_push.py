@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from a2a_proxy.rules.examples.conversation import fetch_card, grpc, http, rest, rest_error, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import card, send, snapshot, task
 from a2a_proxy.rules.examples.script import MS, Script, both
-from a2a_proxy.rules.examples.talk import fetch_card, grpc, http, rest, rest_error, rpc, rpc_error
 from support_rules import findings
 
 CREATE, GET, LIST, DELETE = (

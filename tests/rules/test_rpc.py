@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.rules.examples.conversation import Raw, fetch_card, http, json_text, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import card, chunk, reply, said, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import Raw, fetch_card, http, json_text, rpc, rpc_error, rpc_stream
 from support_rules import findings
 
 GET = {"id": "t1"}

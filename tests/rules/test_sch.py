@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.examples.conversation import fetch_card, grpc, http, json_text, rest, rest_error, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import card, chunk, message, reply, said, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import fetch_card, grpc, http, json_text, rest, rest_error, rpc, rpc_stream
 from support_rules import findings
 
 GET = {"id": "t1"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.examples.conversation import Event, Raw, json_text, rest_error, rest_stream, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, message, said, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import Event, Raw, json_text, rest_error, rest_stream, rpc_error, rpc_stream
 from support_rules import findings
 
 WORKING, COMPLETED = snapshot("WORKING"), status("COMPLETED")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from a2a_proxy.rules.examples.conversation import EventPause, grpc, rest, rest_stream, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import (
     Json,
     artifact,
@@ -20,7 +21,6 @@ from a2a_proxy.rules.examples.objects import (
     task,
 )
 from a2a_proxy.rules.examples.script import MS, Script, both
-from a2a_proxy.rules.examples.talk import Wait, grpc, rest, rest_stream, rpc, rpc_error, rpc_stream
 from support_rules import findings
 
 EVERY = pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
@@ -90,24 +90,26 @@ def test_a_task_that_comes_back_to_life(binding: str) -> None:
 
 def test_two_ends_of_one_task() -> None:
     """Whichever stream is behind, one of them is wrong."""
-    one = follow(snapshot("WORKING"), Wait(1), status("COMPLETED", second=1))
-    other = follow(snapshot("WORKING"), Wait(1), status("FAILED", second=1))
+    one = follow(snapshot("WORKING"), EventPause(1), status("COMPLETED", second=1))
+    other = follow(snapshot("WORKING"), EventPause(1), status("FAILED", second=1))
     assert verdicts(BEGUN + both(one, other), "001") == ["ERROR"]
 
 
 def test_a_stream_that_is_behind_another_one() -> None:
     """What it shows after the other has ended is old, not wrong."""
-    first = follow(snapshot("WORKING"), Wait(1), chunk("x"), status("COMPLETED", second=1))
-    slow = follow(snapshot("WORKING"), Wait(2), chunk("x"), status("WORKING"), Wait(1), status("COMPLETED", second=1))
+    first = follow(snapshot("WORKING"), EventPause(1), chunk("x"), status("COMPLETED", second=1))
+    slow = follow(
+        snapshot("WORKING"), EventPause(2), chunk("x"), status("WORKING"), EventPause(1), status("COMPLETED", second=1)
+    )
     assert not numbers(BEGUN + both(first, slow))
 
 
 def test_a_stream_that_knows_less_of_the_way() -> None:
     """It was at another place when the other one jumped ahead: no change goes back by that."""
-    ahead = follow(Wait(0.3), snapshot("COMPLETED", second=3))
+    ahead = follow(EventPause(0.3), snapshot("COMPLETED", second=3))
     behind = follow(
         snapshot("SUBMITTED"),
-        Wait(1),
+        EventPause(1),
         status("WORKING", second=1),
         status("INPUT_REQUIRED", second=2, said=reply("?", taskId="t1")),
         status("COMPLETED", second=3),
@@ -122,7 +124,7 @@ def test_an_answer_that_is_behind(binding: str) -> None:
     stale = DONE + call(binding, "GetTask", task("WORKING"))
     assert verdicts(stale, "009") == ["WARNING"]
     assert not verdicts(stale, "001")
-    ends = follow(snapshot("WORKING"), Wait(1), status("COMPLETED", second=1))
+    ends = follow(snapshot("WORKING"), EventPause(1), status("COMPLETED", second=1))
     slow = rpc("GetTask", GET, task("WORKING"), seconds=3)
     assert not numbers(BEGUN + both(ends, slow))
 
@@ -176,7 +178,7 @@ def test_a_message_that_crossed_the_end() -> None:
 
 def test_a_message_that_was_there_first() -> None:
     """The task ended while it was under way: the agent may take it, and the client could not know."""
-    ends = follow(snapshot("WORKING"), Wait(1), status("COMPLETED", second=1))
+    ends = follow(snapshot("WORKING"), EventPause(1), status("COMPLETED", second=1))
     takes = rpc("SendMessage", FOLLOW_UP, snapshot("COMPLETED", second=1), seconds=3)
     assert not numbers(BEGUN + both(ends, takes))
 
@@ -232,7 +234,7 @@ def test_work_after_a_cancellation() -> None:
 
     def after(seconds: float, second: int) -> Script:
         work = status("WORKING", second=second, said=reply("still", taskId="t1"))
-        return BEGUN + both(follow(snapshot("WORKING"), Wait(2 + seconds), work), canceled, after=2 * SECOND)
+        return BEGUN + both(follow(snapshot("WORKING"), EventPause(2 + seconds), work), canceled, after=2 * SECOND)
 
     assert verdicts(after(9, 1), "018") == ["WARNING"], "too late to be behind"
     assert verdicts(after(1, 5), "018") == ["WARNING"], "from after it, by its timestamp"
@@ -262,11 +264,11 @@ def _asks(*after: Any, **options: Any) -> Script:
 
 def test_a_question_that_answers_itself() -> None:
     """Unless a message came, on whatever connection; an end that needs no answer is none."""
-    goes_on = (Wait(2), status("WORKING", second=5), status("COMPLETED", second=6))
+    goes_on = (EventPause(2), status("WORKING", second=5), status("COMPLETED", second=6))
     assert verdicts(_asks(*goes_on), "003") == ["WARNING"]
     answer = grpc("SendMessage", FOLLOW_UP, snapshot("COMPLETED", second=6), seconds=3)
     assert not verdicts(both(_asks(*goes_on), answer, after=SECOND), "003")
-    assert not verdicts(_asks(Wait(2), status("CANCELED", second=5)), "003")
+    assert not verdicts(_asks(EventPause(2), status("CANCELED", second=5)), "003")
 
 
 def test_an_answer_from_before_the_question() -> None:
@@ -277,9 +279,9 @@ def test_an_answer_from_before_the_question() -> None:
         send(),
         snapshot(),
         status("WORKING", second=1),
-        Wait(2),
+        EventPause(2),
         early,
-        Wait(1),
+        EventPause(1),
         status("WORKING", second=5),
         finish="open",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from a2a_proxy.rules.examples.conversation import fetch_card, json_text
 from a2a_proxy.rules.examples.objects import card, reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.pipe import (
     DOWN,
@@ -11,7 +12,7 @@ from a2a_proxy.rules.examples.pipe import (
     PLAIN,
     UP,
     VERSIONED,
-    Act,
+    PipeAction,
     ask,
     close_output,
     ends,
@@ -23,7 +24,6 @@ from a2a_proxy.rules.examples.pipe import (
     tell,
 )
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import fetch_card, json_text
 from support_rules import findings
 
 _GET = ask("GetTask", {"id": "t1"})
@@ -188,7 +188,7 @@ def test_a_message_without_jsonrpc() -> None:
 def test_newline_delimited_on_both_sides() -> None:
     """Once for each; blank lines between are no foreign octets. There is no place for a version."""
 
-    def line(direction: object, value: object) -> Act:
+    def line(direction: object, value: object) -> PipeAction:
         return octets(UP if direction is UP else DOWN, json_text(value) + "\n\n")
 
     call = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t1"}}
@@ -232,7 +232,7 @@ def test_a_stream_may_rest() -> None:
         ((leave(), close_output(), ends(3)), [_EXITED]),
     ],
 )  # fmt: skip
-def test_an_agent_that_ends_with_a_call_open(end: tuple[Act, ...], expected: list[str]) -> None:
+def test_an_agent_that_ends_with_a_call_open(end: tuple[PipeAction, ...], expected: list[str]) -> None:
     """Unless its client wanted it to."""
     assert told(pipe(_GET, *end)) == expected
 

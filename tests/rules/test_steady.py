@@ -11,9 +11,9 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.rules import engine, steady
+from a2a_proxy.rules.examples.conversation import rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status
-from a2a_proxy.rules.examples.talk import rpc_stream
+from a2a_proxy.rules.run import engine, status_fast_path
 from support_mutations import SAMPLES, chunks, loaded
 
 
@@ -48,8 +48,8 @@ def test_a_stream_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
         taken.append(given)
         return way(*given)
 
-    way = steady.told
-    monkeypatch.setattr(steady, "told", told)
+    way = status_fast_path.told
+    monkeypatch.setattr(status_fast_path, "told", told)
     short = judged(script.chunks())
     assert len(taken) >= len(texts)
     monkeypatch.setattr(engine, "goes_on", lambda *_: False)

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.rules.examples.objects import Json, chunk, reply, said, send, snapshot, status, task
-from a2a_proxy.rules.examples.script import MS, Script, both
-from a2a_proxy.rules.examples.talk import (
-    Wait,
+from a2a_proxy.rules.examples.conversation import (
+    EventPause,
     fetch_card,
     grpc,
     http,
@@ -19,6 +17,8 @@ from a2a_proxy.rules.examples.talk import (
     rpc_error,
     rpc_stream,
 )
+from a2a_proxy.rules.examples.objects import Json, chunk, reply, said, send, snapshot, status, task
+from a2a_proxy.rules.examples.script import MS, Script, both
 from support_rules import findings
 
 SEND, SUB = "SendStreamingMessage", "SubscribeToTask"
@@ -67,7 +67,7 @@ EVERY = pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
         ("003", (snapshot(), said(), DONE), {}),
         ("004", (*WORKING, snapshot("WORKING"), DONE), {}),
         ("005", (*WORKING, DONE, chunk("late")), {}),
-        ("006", (*WORKING, DONE, Wait(11)), {}),
+        ("006", (*WORKING, DONE, EventPause(11)), {}),
         ("007", WORKING, {}),
         ("008", (*WORKING, status("INPUT_REQUIRED", second=1, said=reply("which one?"))), {}),
         ("009", (), {}),
@@ -154,7 +154,7 @@ class TestMiddle:
 
     def test_a_terminal_state_elsewhere_ends_no_stream(self) -> None:
         lagging = both(
-            rpc_stream(SEND, send(), *WORKING, Wait(1), chunk("x"), DONE),
+            rpc_stream(SEND, send(), *WORKING, EventPause(1), chunk("x"), DONE),
             rpc("GetTask", ID, task("COMPLETED", second=1), id=2),
             after=300 * MS,
         )
@@ -180,7 +180,7 @@ class TestEnd:
 
     @pytest.mark.parametrize(("seconds", "found"), [(1.5, []), (4, ["WARNING"]), (11, ["ERROR"])])
     def test_how_late_the_end_is(self, seconds: float, found: list[str]) -> None:
-        assert verdicts(rpc_stream(SEND, send(), *WORKING, DONE, Wait(seconds)), "006") == found
+        assert verdicts(rpc_stream(SEND, send(), *WORKING, DONE, EventPause(seconds)), "006") == found
 
     def test_open_when_the_session_ends(self) -> None:
         open_still = rpc_stream(SEND, send(), *WORKING, DONE, finish="open").then(fetch_card(), 20_000 * MS)
@@ -230,8 +230,8 @@ class TestTogether:
     @staticmethod
     def two(one: tuple[Any, ...], two: tuple[Any, ...], binding: str = "jsonrpc", **options: Any) -> Script:
         """A stream and a subscription, one second before the events begin in both."""
-        first = rpc_stream(SEND, send(), *WORKING, Wait(1), *one)
-        other = over(binding, snapshot("WORKING"), Wait(1), *two, subscribes=True, **options)
+        first = rpc_stream(SEND, send(), *WORKING, EventPause(1), *one)
+        other = over(binding, snapshot("WORKING"), EventPause(1), *two, subscribes=True, **options)
         return both(first, other, after=45 * MS).then(fetch_card(), 20_000 * MS)
 
     @EVERY
@@ -245,15 +245,15 @@ class TestTogether:
     def test_a_slow_client(self) -> None:
         """It has what the other had 4 s ago."""
         events = (chunk("a"), chunk("b", id="a2"), DONE)
-        assert not verdicts(self.two(events, (Wait(4), *events)), "014")
+        assert not verdicts(self.two(events, (EventPause(4), *events)), "014")
 
     def test_a_stream_that_has_gone_silent_is_less_sure(self) -> None:
         a, b = chunk("a"), chunk("b", id="a2")
-        assert verdicts(self.two((a, b, Wait(8), DONE), (a, Wait(15), DONE)), "014") == ["WARNING?"]
+        assert verdicts(self.two((a, b, EventPause(8), DONE), (a, EventPause(15), DONE)), "014") == ["WARNING?"]
 
     def test_what_the_snapshot_had_already_is_not_missing(self) -> None:
         """The second stream begins between two events, while the first client lags behind."""
-        slow = rpc_stream(SEND, send(), *WORKING, Wait(0.5), chunk("a"), chunk("b", id="a2"), DONE)
+        slow = rpc_stream(SEND, send(), *WORKING, EventPause(0.5), chunk("a"), chunk("b", id="a2"), DONE)
         later = rpc_stream(SUB, ID, snapshot("WORKING"), chunk("b", id="a2"), DONE, id=2)
         assert not verdicts(both(slow, later, after=100 * MS).then(fetch_card(), 20_000 * MS), "014")
 
@@ -261,7 +261,7 @@ class TestTogether:
         """The first stream swaps two events; the second began between them."""
         second, third = status("WORKING", generation="2"), chunk("a", generation="3")
         end = status("COMPLETED", second=1, generation="4")
-        swapped = rpc_stream(SEND, send(), snapshot(generation="1"), third, Wait(0.1), second, end, version="1.1")
+        swapped = rpc_stream(SEND, send(), snapshot(generation="1"), third, EventPause(0.1), second, end, version="1.1")
         later = rpc_stream(SUB, ID, snapshot("WORKING", generation="2"), third, end, id=2, version="1.1")
         script = both(swapped, later, after=30 * MS).then(fetch_card(), 20_000 * MS)
         assert not verdicts(script, "014")
@@ -269,15 +269,15 @@ class TestTogether:
     def test_the_first_stream_is_watched_since_the_second_is_there(self) -> None:
         """It is not heard between the beginning of the second and the event that it loses."""
         a, b, c = chunk("a"), chunk("b", id="a2"), chunk("c", id="a3")
-        first = rpc_stream(SEND, send(), *WORKING, a, Wait(3), c, DONE)
-        second = rpc_stream(SUB, ID, a, Wait(2), b, Wait(1), c, DONE, id=2)
+        first = rpc_stream(SEND, send(), *WORKING, a, EventPause(3), c, DONE)
+        second = rpc_stream(SUB, ID, a, EventPause(2), b, EventPause(1), c, DONE, id=2)
         script = both(first, second, after=60 * MS).then(fetch_card(), 20_000 * MS)
         assert verdicts(script, "014") == ["WARNING?"]
 
     def test_a_subscription_that_has_told_chunks_only(self) -> None:
         """It was dragged along: that the task is at work the other one has shown."""
         first = rpc_stream(SEND, send(), *WORKING, finish="leave")
-        second = rpc_stream(SUB, ID, chunk("a"), Wait(0.1), id=2)
+        second = rpc_stream(SUB, ID, chunk("a"), EventPause(0.1), id=2)
         assert verdicts(both(first, second, after=25 * MS), "015") == ["WARNING"]
 
     def test_the_same_text_twice_cannot_be_told_apart(self) -> None:
@@ -294,7 +294,7 @@ class TestTogether:
         assert not verdicts(both(first, second, after=45 * MS), "015")
 
     def test_a_stream_that_ends_is_told_enough(self) -> None:
-        stream = rpc_stream(SEND, send(), *WORKING, Wait(3))
+        stream = rpc_stream(SEND, send(), *WORKING, EventPause(3))
         known = rpc("GetTask", ID, task("COMPLETED", second=1), id=2)
         script = both(stream, known, after=500 * MS).then(fetch_card(), 20_000 * MS)
         assert not verdicts(script, "021")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from a2a_proxy.rules.examples.conversation import Fields, grpc, http, rest, rest_error, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import error_info, message, reply, send, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import Fields, grpc, http, rest, rest_error, rpc, rpc_error
 from support_rules import findings
 
 ANN: Fields = {"Authorization": "Bearer t0ken-of-ann"}

@@ -13,13 +13,13 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.rules.catalogue import rules
-from a2a_proxy.rules.engine import Engine
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.families.stream.delivery import Missing, delivered, ends, is_progress, learn
 from a2a_proxy.rules.families.stream.together import GRACE
-from a2a_proxy.rules.registry import Track
-from a2a_proxy.rules.rule import Hit
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.run.engine import Engine
+from a2a_proxy.rules.state.records import ExchangeRecord
 from support_observer import KEY
 from support_streams import packed, random_session
 
@@ -27,19 +27,19 @@ _MISSING = "A2A-STREAM-014"
 _SECOND = 1_000_000_000
 
 
-def _ask_each(see: See) -> Iterator[Hit]:
+def _ask_each(see: RuleContext) -> Iterator[RuleFinding]:
     """Every other stream, open or over, gets a deadline of its own."""
     key, task = learn(see), see.task
     if key and task is not None:
         about = f"{see.track.id} {see.frame.seq} {int(is_progress(see))} {int(ends(see))} {see.at} {key}"
         over = map(int, (task.notes or {}).get("shared", {}))
         for number in sorted({*task.streams, *over} - {see.track.id}):
-            ended = Track(number, 0, task.agent, see.binding, "", 0, task_id=task.task_id)
+            ended = ExchangeRecord(number, 0, task.agent, see.binding, "", 0, task_id=task.task_id)
             see.later(GRACE, about, see.world.tracks.get(number, ended))
     yield from ()
 
 
-def _due_each(see: See) -> Iterator[Hit]:
+def _due_each(see: RuleContext) -> Iterator[RuleFinding]:
     exchange, seq, progress, end, at, key = see.due_note.split(" ", 5)
     task = see.task
     shown = delivered(task, int(exchange)) if task is not None else None
@@ -53,9 +53,11 @@ def _due_each(see: See) -> Iterator[Hit]:
     told = f"event {exchange}.{seq} did not come on this stream"
     if found.passed:
         severity = None if found.due else Severity.WARNING
-        yield Hit(summary=f"{told}, later ones did", sure=found.due, severity=severity)
+        yield RuleFinding(summary=f"{told}, later ones did", sure=found.due, severity=severity)
     elif see.track.started and see.track.final is None and end == "0":
-        yield Hit(summary=f"{told} within {GRACE} s, nor anything after it", sure=False, severity=Severity.WARNING)
+        yield RuleFinding(
+            summary=f"{told} within {GRACE} s, nor anything after it", sure=False, severity=Severity.WARNING
+        )
 
 
 def _judged(seed: int, **changes: Any) -> list[Finding]:

@@ -7,32 +7,32 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.telemetry.across import across, own_sessions
-from a2a_proxy.telemetry.offline import Export
-from a2a_proxy.telemetry.values import Span
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.telemetry.cross_recording import across, own_sessions
+from a2a_proxy.telemetry.offline import RecordingExport
+from a2a_proxy.telemetry.values import SpanValue
 from support_inspect import TASK
 from support_otlp import Kept
 from support_recording import STARTED
 from support_several import TRACE, begin, call, pair
 
 
-def exported(*paths: Path) -> list[list[Span]]:
+def exported(*paths: Path) -> list[list[SpanValue]]:
     """The spans of each."""
     with ExitStack() as all_of_them:
         recordings = [all_of_them.enter_context(Recording(path)) for path in paths]
         linked = all_of_them.enter_context(across(recordings))
         sinks = [Kept() for _ in recordings]
         for number, (recording, sessions) in enumerate(zip(recordings, own_sessions(recordings), strict=True)):
-            Export(recording, sinks[number], beyond=linked.beyond(number)).run(None, sessions)
+            RecordingExport(recording, sinks[number], beyond=linked.beyond(number)).run(None, sessions)
         assert [sink.told for sink in sinks] == [[]] * len(sinks)
         return [sink.got for sink in sinks]
 
 
-def alone(path: Path) -> list[Span]:
+def alone(path: Path) -> list[SpanValue]:
     sink = Kept()
     with Recording(path) as recording:
-        Export(recording, sink).run(None)
+        RecordingExport(recording, sink).run(None)
     assert sink.told == []
     return sink.got
 

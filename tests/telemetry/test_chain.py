@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.telemetry.offline import Export, Sent
-from a2a_proxy.telemetry.sdk import Backend
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.telemetry.offline import BackendSink, RecordingExport
+from a2a_proxy.telemetry.sdk import SdkBackend
 from a2a_proxy.telemetry.target import target
 from support_otlp import Received, grpc_backend, http_backend
 from support_spans import (
@@ -31,8 +31,8 @@ from support_spans import (
 
 def sent(path: Path, open_backend: Callable[[], AbstractContextManager[Received]]) -> list[Seen]:
     with open_backend() as received, open_any(path) as recording:
-        backend = Backend(target(received.endpoint, received.protocol, {}))
-        Export(recording, Sent(backend)).run(None)
+        backend = SdkBackend(target(received.endpoint, received.protocol, {}))
+        RecordingExport(recording, BackendSink(backend)).run(None)
         backend.close()
     found = received_spans(received)
     check_as_recorded(found, recorded([path]), 1)

@@ -10,25 +10,25 @@ from typing import Any
 import msgspec
 import pytest
 
-from a2a_proxy.follower.hook import Tally
-from a2a_proxy.follower.ledger import Ledger
-from a2a_proxy.follower.process import Aim, Follower
+from a2a_proxy.follower.checkpoint import CheckpointFile
+from a2a_proxy.follower.hook_consumer import CallTally
+from a2a_proxy.follower.process import Follower, FollowTarget
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.telemetry import courier
-from a2a_proxy.telemetry.answers import SENT, Outcome
-from a2a_proxy.telemetry.consumer import ALIVE, GRACE, LONG, Memory, OtlpConsumer
-from a2a_proxy.telemetry.courier import Clock, Courier
-from a2a_proxy.telemetry.reading import Spans
-from a2a_proxy.telemetry.settings import Settings, decode, encode
-from a2a_proxy.telemetry.shape import Shape
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.telemetry import retry_sender
+from a2a_proxy.telemetry.consumer import ALIVE, GRACE, LONG, FollowerMemory, OtlpConsumer
+from a2a_proxy.telemetry.request_outcome import SENT, Outcome
+from a2a_proxy.telemetry.retry_sender import RetrySender, SenderClock
+from a2a_proxy.telemetry.settings import OtlpSettings, decode, encode
+from a2a_proxy.telemetry.span_options import SpanOptions
+from a2a_proxy.telemetry.span_reader import SpanReader
 from a2a_proxy.telemetry.target import target
-from a2a_proxy.telemetry.values import Attributes, Level
+from a2a_proxy.telemetry.values import Attributes, LogLevel
 from support_inspect import changes, exchange, live, request, sample, writer
 from support_recording import STARTED
 
 SEGMENT = 60_000_000_000
-SETTINGS = Settings(target("localhost:4317", "", {}), metrics=False, frames=True)
+SETTINGS = OtlpSettings(target("localhost:4317", "", {}), metrics=False, frames=True)
 
 
 class Died(Exception):
@@ -39,11 +39,11 @@ class Run:
     """Processes that follow one recording after another; their ledger and what they sent outlive them."""
 
     def __init__(self, path: Path, ledger: int) -> None:
-        self.path, self.ledger = path, Ledger(ledger)
+        self.path, self.ledger = path, CheckpointFile(ledger)
         self.settings = SETTINGS
         self.spans: list[Any] = []
         self.logs: list[Any] = []
-        self.count = Tally()
+        self.count = CallTally()
         self.fatal = False
         """The next request kills the process."""
         self.sent: Callable[[], None] = lambda: None
@@ -63,15 +63,15 @@ class Run:
         return SENT
 
     def process(self, *, follow: bool = False) -> Follower:
-        self.count = Tally()
-        courier = Courier(self, "c", self.count, lambda _: None, Clock(lambda: 0.0, lambda _: None))
-        aim = Aim(str(self.path), follow=follow)
+        self.count = CallTally()
+        courier = RetrySender(self, "c", self.count, lambda _: None, SenderClock(lambda: 0.0, lambda _: None))
+        aim = FollowTarget(str(self.path), follow=follow)
         made = Follower(aim, lambda: self.consumer(courier, made), self.ledger, self.count, lambda _: None)
         return made
 
     def look(self) -> None:
         """A process that begins, looks once and dies."""
-        self.count = Tally()
+        self.count = CallTally()
         follower = self.process(follow=True)
         follower._round()
         follower._look()
@@ -84,8 +84,8 @@ class Run:
     def settled(self, done: int) -> None:
         """Nor is what it brings."""
 
-    def consumer(self, courier: Courier | None = None, memory: Memory | None = None) -> OtlpConsumer:
-        courier = courier or Courier(self, "c", self.count, lambda _: None)
+    def consumer(self, courier: RetrySender | None = None, memory: FollowerMemory | None = None) -> OtlpConsumer:
+        courier = courier or RetrySender(self, "c", self.count, lambda _: None)
         return OtlpConsumer(self.settings, courier, memory or self, lambda: self.now)
 
 
@@ -174,7 +174,7 @@ def test_a_finding_made_after_the_call_is_a_log_record_once_and_no_event(run: Ru
     run.fatal = False
     run.process().run()
     found = [log for log in run.logs if log.name == "a2a_proxy.finding"]
-    assert [(log.body, log.context, log.level) for log in found] == [("late", run.spans[0].context, Level.WARN)]
+    assert [(log.body, log.context, log.level) for log in found] == [("late", run.spans[0].context, LogLevel.WARN)]
     told = [event.attributes["a2a_proxy.finding.summary"] for event in run.spans[0].events if "finding" in event.name]
     assert told == ["early"]
 
@@ -182,7 +182,7 @@ def test_a_finding_made_after_the_call_is_a_log_record_once_and_no_event(run: Ru
 def test_a_batch_of_several_requests_goes_on_with_the_one_in_which_its_process_died(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(courier, "BATCH", 1)
+    monkeypatch.setattr(retry_sender, "BATCH", 1)
     sample(run.path)
     for count in (1, 2):
         run.sent = lambda: setattr(run, "fatal", True)
@@ -211,7 +211,7 @@ def test_settings_survive_the_command_line() -> None:
 
 
 def test_segments_of_a_call_that_goes_on_are_sent_once_whatever_dies(run: Run) -> None:
-    run.settings = msgspec.structs.replace(SETTINGS, shape=Shape(segment=SEGMENT), frames=False)
+    run.settings = msgspec.structs.replace(SETTINGS, shape=SpanOptions(segment=SEGMENT), frames=False)
     made = writer(run.path)
     made.write([request(1)], changes=changes(live(1)))
     began = live(1).started
@@ -234,7 +234,7 @@ def test_segments_of_a_call_that_goes_on_are_sent_once_whatever_dies(run: Run) -
     assert run.ledger.read_mark().calls == 1
     assert run.ledger.load().notes == {}
     with Recording(run.path) as recording:
-        long_after = Spans(recording, recording.sessions()[0], run.settings.shape).made(over)
+        long_after = SpanReader(recording, recording.sessions()[0], run.settings.shape).made(over)
     assert long_after is not None
     assert list(long_after.spans) == run.spans
 
@@ -252,8 +252,8 @@ def test_a_follower_that_only_looks_makes_no_call(run: Run, monkeypatch: pytest.
             follower.keep()
             follower.stopping = len(since) >= 3
 
-    courier = Courier(run, "c", run.count, lambda _: None)
-    aim = Aim(str(run.path), follow=True)
+    courier = RetrySender(run, "c", run.count, lambda _: None)
+    aim = FollowTarget(str(run.path), follow=True)
     make = lambda: Looks(SETTINGS, courier, follower, lambda: run.now)  # noqa: E731
     follower = Follower(aim, make, run.ledger, run.count, lambda _: None)
     follower.run()

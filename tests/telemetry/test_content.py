@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from a2a_proxy.model.event import Artifact, ArtifactUpdate, Event, Message, Part, StatusUpdate, Task, TaskStatus
-from a2a_proxy.telemetry.content import MAX_PARTS, MAX_TEXT, content_of, finish_reason
+from a2a_proxy.telemetry.message_content import MAX_PARTS, MAX_TEXT, content_of, finish_reason
 
 
 def message(text: str, ident: str = "", role: str = "ROLE_AGENT") -> Message:

@@ -8,23 +8,23 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from a2a_proxy.follower.hook import Tally
-from a2a_proxy.follower.status import Status, Told
+from a2a_proxy.follower.hook_consumer import CallTally
+from a2a_proxy.follower.status import FollowerNotice, Status
 from a2a_proxy.telemetry import sdk
-from a2a_proxy.telemetry.answers import SENT, Answer, Outcome
-from a2a_proxy.telemetry.courier import BATCH, OCTETS, Clock, Courier, requests
 from a2a_proxy.telemetry.errors import TelemetryError
-from a2a_proxy.telemetry.offline import Sent
-from a2a_proxy.telemetry.target import Target
-from a2a_proxy.telemetry.values import Attributes, Context, Kind, Level, Log, Span
+from a2a_proxy.telemetry.offline import BackendSink
+from a2a_proxy.telemetry.request_outcome import SENT, Outcome, RequestResult
+from a2a_proxy.telemetry.retry_sender import BATCH, OCTETS, RetrySender, SenderClock, requests
+from a2a_proxy.telemetry.target import OtlpTarget
+from a2a_proxy.telemetry.values import Attributes, LogLevel, LogValue, SpanContextIds, SpanKind, SpanValue
 
-DOWN = Outcome(Answer.LATER, "connection refused")
-FAILS = Outcome(Answer.FAILED, "HTTP 500")
-LARGE = Outcome(Answer.LARGE, "HTTP 413")
-REFUSES = Outcome(Answer.REFUSED, "HTTP 401")
-CONTEXT = Context("1" * 32, "2" * 16)
-SPAN = Span(name="x", kind=Kind.INTERNAL, context=CONTEXT, parent=None, started=1, ended=2, attributes={})
-LOG = Log(name="x", at=1, level=Level.INFO, context=CONTEXT)
+DOWN = Outcome(RequestResult.LATER, "connection refused")
+FAILS = Outcome(RequestResult.FAILED, "HTTP 500")
+LARGE = Outcome(RequestResult.LARGE, "HTTP 413")
+REFUSES = Outcome(RequestResult.REFUSED, "HTTP 401")
+CONTEXT = SpanContextIds("1" * 32, "2" * 16)
+SPAN = SpanValue(name="x", kind=SpanKind.INTERNAL, context=CONTEXT, parent=None, started=1, ended=2, attributes={})
+LOG = LogValue(name="x", at=1, level=LogLevel.INFO, context=CONTEXT)
 
 
 class Desk:
@@ -36,13 +36,13 @@ class Desk:
         self.asked = 0
         self.now = 0.0
         self.told: list[str] = []
-        self.target = Target("http/protobuf", shown="c:4318")
-        self.count = Tally()
-        clock = Clock(lambda: self.now, self.sleep)
-        self.courier = Courier(self, "c:4318", self.count, self.tell, clock)
+        self.target = OtlpTarget("http/protobuf", shown="c:4318")
+        self.count = CallTally()
+        clock = SenderClock(lambda: self.now, self.sleep)
+        self.courier = RetrySender(self, "c:4318", self.count, self.tell, clock)
 
     def tell(self, said: Status) -> None:
-        assert isinstance(said, Told)
+        assert isinstance(said, FollowerNotice)
         self.told.append(said.message)
 
     def sleep(self, seconds: float) -> None:
@@ -60,7 +60,7 @@ class Desk:
 def test_what_nobody_answers_waits_for_as_long_as_it_takes() -> None:
     desk = Desk(*[DOWN] * 100)
     assert desk.courier.spans({}, [SPAN] * 3)
-    assert (desk.taken, desk.count) == ([3], Tally(3, 0))
+    assert (desk.taken, desk.count) == ([3], CallTally(3, 0))
     assert desk.now > 400
     assert desk.told == ["OTLP: c:4318 takes nothing: connection refused", "OTLP: c:4318 takes spans again"]
 
@@ -68,7 +68,7 @@ def test_what_nobody_answers_waits_for_as_long_as_it_takes() -> None:
 def test_what_is_refused_is_given_up_and_counted_and_what_comes_after_it_waits() -> None:
     desk = Desk(REFUSES, REFUSES)
     assert desk.courier.spans({}, [SPAN] * 1100)
-    assert (desk.taken, desk.count) == ([76], Tally(76, 1024))
+    assert (desk.taken, desk.count) == ([76], CallTally(76, 1024))
     assert 1.5 <= desk.now < 1.7, "half a second after the first, a second after the next one"
     assert desk.told == ["OTLP: c:4318 refuses spans: HTTP 401"]
     assert desk.courier.spans({}, [SPAN])
@@ -81,21 +81,21 @@ def test_a_backend_that_refuses_on_and_on_is_asked_each_few_seconds() -> None:
     settled: list[int] = []
     assert not desk.courier.spans({}, [SPAN] * 100 * BATCH, settled.append)
     assert desk.asked < 20
-    assert desk.count == Tally(0, desk.asked * BATCH)
+    assert desk.count == CallTally(0, desk.asked * BATCH)
     assert settled[-1] == desk.count.errors, "the rest was not given up: it goes out when somebody takes it"
 
 
 def test_a_part_that_is_not_taken_is_given_up_and_counted() -> None:
-    desk = Desk(Outcome(Answer.SENT, "too old", rejected=2))
+    desk = Desk(Outcome(RequestResult.SENT, "too old", rejected=2))
     assert desk.courier.spans({}, [SPAN] * 5)
-    assert (desk.asked, desk.count) == (1, Tally(3, 2))
+    assert (desk.asked, desk.count) == (1, CallTally(3, 2))
     assert desk.told == ["OTLP: c:4318 refuses spans: too old"]
 
 
 def test_what_is_too_much_at_once_goes_in_halves_and_one_span_alone_is_given_up() -> None:
     desk = Desk(LARGE, LARGE, SENT, LARGE, SENT)
     assert desk.courier.spans({}, [SPAN] * 4)
-    assert (desk.taken, desk.count) == ([1, 2], Tally(3, 1))
+    assert (desk.taken, desk.count) == ([1, 2], CallTally(3, 1))
     assert desk.told == ["OTLP: c:4318 refuses spans: HTTP 413"]
 
 
@@ -103,14 +103,14 @@ def test_an_export_long_after_goes_in_the_same_halves() -> None:
     """It ends where a single span is too much."""
     desk = Desk(LARGE, LARGE, SENT, SENT, LARGE, SENT, LARGE)
     with pytest.raises(TelemetryError, match="the OTLP backend c:4318 refuses: HTTP 413"):
-        Sent(cast(sdk.Backend, desk)).spans({}, [SPAN] * 4)
+        BackendSink(cast(sdk.SdkBackend, desk)).spans({}, [SPAN] * 4)
     assert (desk.taken, desk.asked) == ([1, 1, 1], 7)
 
 
 def test_what_fails_again_and_again_is_given_up_after_a_while() -> None:
     desk = Desk(*[FAILS] * 100)
     assert desk.courier.spans({}, [SPAN])
-    assert desk.count == Tally(0, 1)
+    assert desk.count == CallTally(0, 1)
     assert 120 <= desk.now < 130
 
 
@@ -118,7 +118,7 @@ def test_told_to_stop_it_stops_and_says_that_nothing_is_settled() -> None:
     desk = Desk(*[DOWN] * 100)
     desk.courier.stopping = lambda: desk.now > 3
     assert not desk.courier.spans({}, [SPAN])
-    assert (desk.taken, desk.count) == ([], Tally())
+    assert (desk.taken, desk.count) == ([], CallTally())
     assert desk.now < 4
 
 
@@ -126,12 +126,12 @@ def test_a_backend_without_logs_is_asked_once() -> None:
     desk = Desk(REFUSES)
     desk.courier.logs({}, [LOG] * 2000)
     desk.courier.logs({}, [LOG])
-    assert (desk.asked, desk.count) == (1, Tally())
+    assert (desk.asked, desk.count) == (1, CallTally())
     assert desk.courier.spans({}, [SPAN])
 
 
 def test_a_request_has_room_for_so_much_text_and_a_large_span_goes_alone() -> None:
-    def span(octets: int) -> Span:
+    def span(octets: int) -> SpanValue:
         return replace(SPAN, attributes={"gen_ai.input.messages": "x" * octets})
 
     third = OCTETS // 3

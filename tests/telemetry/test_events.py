@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.telemetry.events import Passage
+from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.values import MAX_EVENTS
 from support_inspect import MS, TASK, frame, request, status
 from support_recording import STARTED
 
 
 def test_states_are_told_when_they_change() -> None:
-    passage = Passage("submitted")
+    passage = CallEvents("submitted")
     for each in (request(1), status(1, 1, "a"), status(1, 2, "b"), frame(1, 5, b"{}", state=3, generation=4)):
         passage.take(each)
     events, dropped = passage.events()
@@ -24,7 +24,7 @@ def test_states_are_told_when_they_change() -> None:
 
 
 def test_a_gap_is_told_with_what_was_expected() -> None:
-    passage = Passage()
+    passage = CallEvents()
     passage.found(Finding("A2A-GEN-001", Severity.ERROR, 5, "7 after 3: 4 to 6 did not come", task_id=TASK))
     passage.found(Finding("A2A-SSE-001", Severity.WARNING, 4, "no event"))
     events, _ = passage.events()
@@ -33,7 +33,7 @@ def test_a_gap_is_told_with_what_was_expected() -> None:
 
 
 def test_there_are_never_more_events_than_so_many_and_findings_come_first() -> None:
-    passage = Passage()
+    passage = CallEvents()
     for seq in range(1000):
         passage.take(frame(1, seq, b"{}", state=2 + seq % 2))
     passage.found(Finding("A2A-SSE-001", Severity.WARNING, STARTED, "no event"))

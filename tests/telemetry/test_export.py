@@ -26,28 +26,34 @@ from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import Handoff
 from a2a_proxy.model.task import Task
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.telemetry.answers import Answer, Outcome
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.errors import TelemetryError
-from a2a_proxy.telemetry.offline import Export, Lines, Sent
-from a2a_proxy.telemetry.reading import Spans
-from a2a_proxy.telemetry.sdk import Backend
-from a2a_proxy.telemetry.shape import PLAIN, Shape
+from a2a_proxy.telemetry.offline import BackendSink, JsonLinesSink, RecordingExport
+from a2a_proxy.telemetry.request_outcome import Outcome, RequestResult
+from a2a_proxy.telemetry.sdk import SdkBackend
+from a2a_proxy.telemetry.span_options import PLAIN, SpanOptions
+from a2a_proxy.telemetry.span_reader import SpanReader
 from a2a_proxy.telemetry.target import target
-from a2a_proxy.telemetry.values import MAX_TEXT, SCHEMA_URL, Context, Kind, Span
+from a2a_proxy.telemetry.values import MAX_TEXT, SCHEMA_URL, SpanContextIds, SpanKind, SpanValue
 from support_inspect import MS, TASK, exchange, frame, request, status, writer
 from support_otlp import Received, attributes, grpc_backend, http_backend
 from support_recording import STARTED
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-SPAN_VALUE = Span(
-    name="x", kind=Kind.INTERNAL, context=Context(TRACE, SPAN), parent=None, started=1, ended=2, attributes={}
+SPAN_VALUE = SpanValue(
+    name="x",
+    kind=SpanKind.INTERNAL,
+    context=SpanContextIds(TRACE, SPAN),
+    parent=None,
+    started=1,
+    ended=2,
+    attributes={},
 )
 TRACEPARENT = f"00-{TRACE}-{SPAN}-01"
 
-ALL = Shape("server", content=True, compat=("kong", "openinference", "langfuse"), segment=500 * MS)
+ALL = SpanOptions("server", content=True, compat=("kong", "openinference", "langfuse"), segment=500 * MS)
 
 Open = Callable[[], AbstractContextManager[Received]]
 
@@ -64,10 +70,12 @@ def hasty(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
 
 
-def send(recording: Recording, received: Received, *, frames: bool = False, shape: Shape = PLAIN) -> Export:
-    backend = Backend(target(received.endpoint, received.protocol, {}))
+def send(
+    recording: Recording, received: Received, *, frames: bool = False, shape: SpanOptions = PLAIN
+) -> RecordingExport:
+    backend = SdkBackend(target(received.endpoint, received.protocol, {}))
     try:
-        export = Export(recording, Sent(backend), frames=frames, shape=shape)
+        export = RecordingExport(recording, BackendSink(backend), frames=frames, shape=shape)
         export.run(None)
         return export
     finally:
@@ -142,7 +150,7 @@ def test_metadata_of_the_message_and_hand_offs_join_what_headers_do_not(tmp_path
     path = three_agents(tmp_path / "three.a2a.db")
     lines = io.BytesIO()
     with Recording(path) as recording:
-        Export(recording, Lines(lines)).run(None)
+        RecordingExport(recording, JsonLinesSink(lines)).run(None)
     spans = [
         s
         for line in lines.getvalue().splitlines()
@@ -162,7 +170,7 @@ def test_a_hand_off_that_is_told_again_is_one_link(tmp_path: Path) -> None:
     """Who follows a recording is told of what was there at its start as well."""
     with Recording(three_agents(tmp_path / "three.a2a.db")) as recording:
         (session,) = recording.sessions()
-        spans = Spans(recording, session)
+        spans = SpanReader(recording, session)
         for row in recording.handoffs():
             spans.learn(row.handoff)
         made = [spans.made(row.exchange) for row in recording.exchanges(session.id)]
@@ -184,7 +192,7 @@ def test_an_agent_that_has_not_named_its_task_is_linked_to_by_its_one_open_call(
     made.finish(STARTED + 10_000 * MS)
     with Recording(tmp_path / "r.a2a.db") as recording:
         (session,) = recording.sessions()
-        spans = Spans(recording, session)
+        spans = SpanReader(recording, session)
         found = spans.made(asked)
         context = spans.context(asking)
     assert found is not None
@@ -249,11 +257,11 @@ def test_the_file_says_whose_trace_it_is_as_the_exporters_do(tmp_path: Path) -> 
     assert poll.trace_state == ""
 
 
-def assert_alike(recording: Recording, shape: Shape) -> list[Any]:
+def assert_alike(recording: Recording, shape: SpanOptions) -> list[Any]:
     """The file and the exporters say the same; the spans."""
     lines = io.BytesIO()
     with http_backend() as received:
-        Export(recording, Lines(lines), shape=shape).run(None)
+        RecordingExport(recording, JsonLinesSink(lines), shape=shape).run(None)
         send(recording, received, shape=shape)
     [said] = [json.loads(line) for line in lines.getvalue().splitlines()]
     [sent] = received.requests
@@ -309,7 +317,7 @@ def test_times_before_all_and_texts_of_megabytes_are_sent(tmp_path: Path, receiv
     lines = io.BytesIO()
     with Recording(path) as recording:
         assert send(recording, received, frames=True).done.logs == 2
-        Export(recording, Lines(lines), frames=True).run(None)
+        RecordingExport(recording, JsonLinesSink(lines), frames=True).run(None)
     [span] = received.spans()
     assert (span.start_time_unix_nano, span.end_time_unix_nano) == (0, 0)
     assert attributes(span)["a2a.task.id"] == f"{'x' * (MAX_TEXT - 1)}\u2026"
@@ -325,7 +333,7 @@ def test_a_header_that_is_none_is_refused_and_not_told(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization: s3cret")
     for protocol in ("grpc", "http/protobuf"):
         with pytest.raises(TelemetryError, match="OTEL_EXPORTER_OTLP_HEADERS has what is no header") as told:
-            Backend(target("http://127.0.0.1:1", protocol, {}))
+            SdkBackend(target("http://127.0.0.1:1", protocol, {}))
         assert "s3cret" not in f"{told.value.message}{told.value.hint}{capsys.readouterr()}"
 
 
@@ -335,7 +343,7 @@ def test_a_call_that_goes_on_has_no_span_yet(tmp_path: Path) -> None:
     made.finish(STARTED + 10_000 * MS)
     lines = io.BytesIO()
     with Recording(tmp_path / "live.a2a.db") as recording:
-        export = Export(recording, Lines(lines))
+        export = RecordingExport(recording, JsonLinesSink(lines))
         export.run(None)
     assert (export.done.spans, export.done.open) == (1, 1)
     assert TASK in lines.getvalue().decode()
@@ -344,25 +352,25 @@ def test_a_call_that_goes_on_has_no_span_yet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("backend", "answer", "judged"),
     [
-        (grpc_backend, grpc.StatusCode.UNAUTHENTICATED, Answer.REFUSED),
-        (grpc_backend, grpc.StatusCode.INTERNAL, Answer.FAILED),
-        (grpc_backend, grpc.StatusCode.UNAVAILABLE, Answer.LATER),
-        (grpc_backend, grpc.StatusCode.RESOURCE_EXHAUSTED, Answer.LATER),
-        (http_backend, 413, Answer.LARGE),
-        (http_backend, 429, Answer.LATER),
-        (http_backend, 500, Answer.FAILED),
-        (http_backend, 401, Answer.REFUSED),
-        (http_backend, 503, Answer.LATER),
+        (grpc_backend, grpc.StatusCode.UNAUTHENTICATED, RequestResult.REFUSED),
+        (grpc_backend, grpc.StatusCode.INTERNAL, RequestResult.FAILED),
+        (grpc_backend, grpc.StatusCode.UNAVAILABLE, RequestResult.LATER),
+        (grpc_backend, grpc.StatusCode.RESOURCE_EXHAUSTED, RequestResult.LATER),
+        (http_backend, 413, RequestResult.LARGE),
+        (http_backend, 429, RequestResult.LATER),
+        (http_backend, 500, RequestResult.FAILED),
+        (http_backend, 401, RequestResult.REFUSED),
+        (http_backend, 503, RequestResult.LATER),
     ],
 )
 def test_a_backend_that_says_no_is_understood(
-    backend: Open, answer: Any, judged: Answer, request: pytest.FixtureRequest
+    backend: Open, answer: Any, judged: RequestResult, request: pytest.FixtureRequest
 ) -> None:
-    if judged is Answer.LATER:
+    if judged is RequestResult.LATER:
         request.getfixturevalue("hasty")
     with backend() as received:
         received.answers = [answer] * 9
-        made = Backend(target(received.endpoint, received.protocol, {}))
+        made = SdkBackend(target(received.endpoint, received.protocol, {}))
         outcome = made.send_spans({}, [])
         made.close()
     assert outcome.answer is judged
@@ -373,40 +381,40 @@ def test_a_backend_that_says_no_is_understood(
 def test_a_backend_that_never_answers_is_asked_later(received: Received) -> None:
     well = threading.Event()
     received.before = lambda: well.wait(30)
-    backend = Backend(target(received.endpoint, received.protocol, {}))
+    backend = SdkBackend(target(received.endpoint, received.protocol, {}))
     try:
         outcome = backend.send_spans({}, [SPAN_VALUE])
     finally:
         well.set()
         backend.close()
-    assert outcome.answer is Answer.LATER
+    assert outcome.answer is RequestResult.LATER
     assert outcome.why
 
 
 def test_what_a_backend_takes_a_part_of_is_known(received: Received) -> None:
     received.rejects = 1
-    backend = Backend(target(received.endpoint, received.protocol, {}))
+    backend = SdkBackend(target(received.endpoint, received.protocol, {}))
     try:
         outcomes = [backend.send_spans({}, [SPAN_VALUE] * 3)]
         received.rejects = 0
         outcomes.append(backend.send_spans({}, [SPAN_VALUE]))
     finally:
         backend.close()
-    assert outcomes == [Outcome(Answer.SENT, "too old", rejected=1), Outcome(Answer.SENT)]
+    assert outcomes == [Outcome(RequestResult.SENT, "too old", rejected=1), Outcome(RequestResult.SENT)]
 
 
 def test_more_than_a_grpc_server_takes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporter, "_MAX_RETRYS", 1, raising=False)  # the SDK tries it again, for as long as it may
     large = msgspec.structs.replace(SPAN_VALUE, attributes={"a2a_proxy.text": "x" * (5 << 20)})
     with grpc_backend() as received:
-        backend = Backend(target(received.endpoint, "grpc", {}))
+        backend = SdkBackend(target(received.endpoint, "grpc", {}))
         outcome = backend.send_spans({}, [large])
         backend.close()
-    assert outcome.answer is Answer.LARGE
+    assert outcome.answer is RequestResult.LARGE
 
 
 def test_too_much_at_once_is_known_as_such_where_the_last_try_has_no_time_left() -> None:
-    backend = Backend(target("localhost:4317", "", {}))
+    backend = SdkBackend(target("localhost:4317", "", {}))
     backend._heard.begin()
     said = "Received message larger than max (5242880 vs. 4194304)"
     log = logging.getLogger(exporter.__name__)
@@ -414,7 +422,7 @@ def test_too_much_at_once_is_known_as_such_where_the_last_try_has_no_time_left()
     log.error("Failed to export %s, %s: %s", "traces", grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
     outcome = backend._heard.outcome()
     backend.close()
-    assert outcome == Outcome(Answer.LARGE, f"RESOURCE_EXHAUSTED: {said}")
+    assert outcome == Outcome(RequestResult.LARGE, f"RESOURCE_EXHAUSTED: {said}")
 
 
 def test_an_offline_export_sends_halves_where_all_is_too_much_and_ends_where_a_part_is_not_taken() -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.telemetry.ids import read_traceparent, read_tracestate, segment_id, span_id, step_id, trace_id
-from a2a_proxy.telemetry.values import Context
+from a2a_proxy.telemetry.values import SpanContextIds
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
 @pytest.mark.parametrize("text", [f"00-{TRACE}-{SPAN}-01", f" 00-{TRACE}-{SPAN}-00 ", f"01-{TRACE}-{SPAN}-01-more"])
 def test_a_traceparent_names_the_callers_span(text: str) -> None:
-    assert read_traceparent(text) == Context(TRACE, SPAN)
+    assert read_traceparent(text) == SpanContextIds(TRACE, SPAN)
 
 
 @pytest.mark.parametrize(

@@ -7,22 +7,22 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from a2a_proxy.follower.hook import Tally
-from a2a_proxy.follower.ledger import Ledger
-from a2a_proxy.follower.process import Aim, Follower
+from a2a_proxy.follower.checkpoint import CheckpointFile
+from a2a_proxy.follower.hook_consumer import CallTally
+from a2a_proxy.follower.process import Follower, FollowTarget
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Connection, Exchange
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.observation import Changes
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.consumer import OtlpConsumer
-from a2a_proxy.telemetry.courier import Courier
-from a2a_proxy.telemetry.offline import Export, Sent
-from a2a_proxy.telemetry.sdk import Backend
-from a2a_proxy.telemetry.settings import Settings
-from a2a_proxy.telemetry.shape import PLAIN, Shape
+from a2a_proxy.telemetry.offline import BackendSink, RecordingExport
+from a2a_proxy.telemetry.retry_sender import RetrySender
+from a2a_proxy.telemetry.sdk import SdkBackend
+from a2a_proxy.telemetry.settings import OtlpSettings
+from a2a_proxy.telemetry.span_options import PLAIN, SpanOptions
 from a2a_proxy.telemetry.target import target
-from a2a_proxy.telemetry.values import Context, Kind
+from a2a_proxy.telemetry.values import SpanContextIds, SpanKind
 from support_inspect import changes, exchange, frame, live, request, status, writer
 from support_otlp import Kept, http_backend
 from support_recording import STARTED
@@ -33,7 +33,7 @@ SENT = f"00-{TRACE}-{'c' * 16}-01"
 BEGUN = f"00-{'a' * 32}-{'c' * 16}-01"
 
 
-def exported(path: Path, call: Exchange, shape: Shape = PLAIN, **asked: Any) -> Kept:
+def exported(path: Path, call: Exchange, shape: SpanOptions = PLAIN, **asked: Any) -> Kept:
     """The spans of one call, which are the same when it is exported again."""
     made = writer(path)
     line = Connection(1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STARTED)
@@ -44,19 +44,19 @@ def exported(path: Path, call: Exchange, shape: Shape = PLAIN, **asked: Any) -> 
     kept, again = Kept(), Kept()
     for sink in (kept, again):
         with Recording(path) as recording:
-            Export(recording, sink, shape=shape, frames=True).run(None)
+            RecordingExport(recording, sink, shape=shape, frames=True).run(None)
     assert kept.got == again.got
     return kept
 
 
 def test_the_callers_span_is_above_both_and_the_agent_knows_the_lower_one(tmp_path: Path) -> None:
     call = exchange(1, traceparent=CAME, sent_traceparent=SENT, request_headers=((b"tracestate", b"a=b"),))
-    kept = exported(tmp_path / "r", call, Shape(content=True, compat=("openinference",)))
+    kept = exported(tmp_path / "r", call, SpanOptions(content=True, compat=("openinference",)))
     server, client = kept.got
-    assert (server.kind, client.kind) == (Kind.SERVER, Kind.CLIENT)
-    assert server.parent == Context(TRACE, SPAN, "a=b")
+    assert (server.kind, client.kind) == (SpanKind.SERVER, SpanKind.CLIENT)
+    assert server.parent == SpanContextIds(TRACE, SPAN, "a=b")
     assert client.parent == server.context
-    assert client.context == Context(TRACE, "c" * 16, "a=b")
+    assert client.context == SpanContextIds(TRACE, "c" * 16, "a=b")
     assert (client.name, client.started, client.ended) == (server.name, server.started, server.ended)
     assert client.attributes.items() < server.attributes.items()
     assert client.attributes["server.address"] == "agent"
@@ -71,7 +71,7 @@ def test_where_the_proxy_began_the_trace_it_has_the_id_that_was_sent(tmp_path: P
     for number, came in enumerate(("", "no", CAME)):
         server, client = exported(tmp_path / f"{number}", exchange(1, traceparent=came, sent_traceparent=BEGUN)).got
         assert (server.parent, client.parent) == (None, server.context)
-        assert (server.context.trace, client.context) == ("a" * 32, Context("a" * 32, "c" * 16))
+        assert (server.context.trace, client.context) == ("a" * 32, SpanContextIds("a" * 32, "c" * 16))
 
 
 def test_a_trace_that_only_the_message_names_is_linked(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_trace_that_only_the_message_names_is_linked(tmp_path: Path) -> None:
     server, _ = exported(tmp_path / "r", exchange(1, sent_traceparent=BEGUN), params=asked).got
     assert server.parent is None
     assert [(link.context, link.attributes["a2a_proxy.link"]) for link in server.links] == [
-        (Context(TRACE, SPAN), "message")
+        (SpanContextIds(TRACE, SPAN), "message")
     ]
 
 
@@ -88,18 +88,18 @@ def test_one_span_where_nothing_went_on(tmp_path: Path) -> None:
     for number, more in enumerate(({"ours": True, "how": "refused"}, {"sent_traceparent": "redacted-1234"})):
         call = exchange(1, **{"traceparent": CAME, "sent_traceparent": SENT, **more})
         (span,) = exported(tmp_path / f"{number}", call).got
-        assert (span.kind, span.parent) == (Kind.INTERNAL, Context(TRACE, SPAN))
+        assert (span.kind, span.parent) == (SpanKind.INTERNAL, SpanContextIds(TRACE, SPAN))
 
 
 def test_a_push_notification_is_consumed_and_sent_on(tmp_path: Path) -> None:
     call = exchange(1, binding=Binding.WEBHOOK, traceparent=CAME, sent_traceparent=SENT)
-    assert [span.kind for span in exported(tmp_path / "r", call).got] == [Kind.CONSUMER, Kind.CLIENT]
+    assert [span.kind for span in exported(tmp_path / "r", call).got] == [SpanKind.CONSUMER, SpanKind.CLIENT]
 
 
 def test_a_long_call_in_segments_went_on_once(tmp_path: Path) -> None:
     call = exchange(1, closed=exchange(1).started + 150 * 10**9, traceparent=CAME, sent_traceparent=SENT)
-    spans = exported(tmp_path / "r", call, Shape(segment=60 * 10**9)).got
-    assert [span.kind for span in spans] == [Kind.SERVER] * 3 + [Kind.CLIENT]
+    spans = exported(tmp_path / "r", call, SpanOptions(segment=60 * 10**9)).got
+    assert [span.kind for span in spans] == [SpanKind.SERVER] * 3 + [SpanKind.CLIENT]
     assert spans[-1].parent == spans[0].context
     assert spans[-1].ended == call.closed
 
@@ -110,15 +110,15 @@ def test_live_each_of_the_two_goes_out_once_with_the_ids_of_an_export_long_after
     made = writer(path)
     went = {"traceparent": CAME, "sent_traceparent": SENT}
     with http_backend() as received, tempfile.TemporaryFile(buffering=0) as ledger:
-        settings = Settings(target(received.endpoint, "", {}), metrics=False, logs=False)
+        settings = OtlpSettings(target(received.endpoint, "", {}), metrics=False, logs=False)
 
         def look() -> int:
-            backend, count = Backend(settings.target), Tally()
-            courier = Courier(backend, "", count, lambda _: None)
+            backend, count = SdkBackend(settings.target), CallTally()
+            courier = RetrySender(backend, "", count, lambda _: None)
             follower = Follower(
-                Aim(str(path), follow=True),
+                FollowTarget(str(path), follow=True),
                 lambda: OtlpConsumer(settings, courier, follower),
-                Ledger(ledger.fileno()),
+                CheckpointFile(ledger.fileno()),
                 count,
                 lambda _: None,
             )
@@ -133,8 +133,8 @@ def test_live_each_of_the_two_goes_out_once_with_the_ids_of_an_export_long_after
         assert (look(), look()) == (1, 1)
         made.finish(STARTED + 10**12)
         with Recording(path) as recording:
-            backend = Backend(settings.target)
-            Export(recording, Sent(backend)).run(None)
+            backend = SdkBackend(settings.target)
+            RecordingExport(recording, BackendSink(backend)).run(None)
             backend.close()
     server, client, *again = received.spans()
     assert again == [server, client]

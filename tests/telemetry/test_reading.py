@@ -15,11 +15,11 @@ from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.decoded import decoded
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.telemetry.offline import Export
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.telemetry.offline import RecordingExport
 from a2a_proxy.telemetry.segments import MAX_SEGMENTS, passed, windows
-from a2a_proxy.telemetry.shape import PLAIN, Shape
-from a2a_proxy.telemetry.values import Span
+from a2a_proxy.telemetry.span_options import PLAIN, SpanOptions
+from a2a_proxy.telemetry.values import SpanValue
 from support_inspect import MS, TASK, exchange, frame, request, status, writer
 from support_otlp import Kept
 from support_recording import STARTED
@@ -37,10 +37,10 @@ def recorded(path: Path, exchanges: list[Exchange], frames: list[Frame], tasks: 
     return path
 
 
-def exported(path: Path, shape: Shape = PLAIN) -> list[Span]:
+def exported(path: Path, shape: SpanOptions = PLAIN) -> list[SpanValue]:
     kept = Kept()
     with Recording(path) as recording:
-        Export(recording, kept, shape=shape).run(None)
+        RecordingExport(recording, kept, shape=shape).run(None)
     return kept.got
 
 
@@ -54,7 +54,7 @@ def long_call(path: Path) -> Path:
 def test_a_long_call_is_cut_and_the_first_piece_has_its_ids(tmp_path: Path) -> None:
     path = long_call(tmp_path / "r.a2a.db")
     [whole] = exported(path)
-    first, second, last = exported(path, Shape(segment=MINUTE))
+    first, second, last = exported(path, SpanOptions(segment=MINUTE))
     assert [each.attributes["a2a_proxy.segment"] for each in (first, second, last)] == [1, 2, 3]
     assert "a2a_proxy.segment" not in whole.attributes
     assert (first.context, first.parent) == (whole.context, whole.parent)
@@ -73,8 +73,8 @@ def test_a_long_call_is_cut_and_the_first_piece_has_its_ids(tmp_path: Path) -> N
     assert (first.events, second.events, last.events) == ((), whole.events, ())
     assert [each.name for each in whole.events] == ["a2a_proxy.first_event", "a2a.task.state_change"]
     assert last.attributes["a2a_proxy.stream.max_gap_ms"] == 60_000
-    assert exported(path, Shape(segment=3 * MINUTE)) == [whole]
-    spoken = exported(path, Shape(segment=MINUTE, content=True))
+    assert exported(path, SpanOptions(segment=3 * MINUTE)) == [whole]
+    spoken = exported(path, SpanOptions(segment=MINUTE, content=True))
     assert ["gen_ai.output.messages" in each.attributes for each in spoken] == [False, False, True]
 
 
@@ -82,13 +82,13 @@ def test_the_text_is_told_where_it_is_wanted_and_nowhere_else(tmp_path: Path) ->
     path = recorded(tmp_path / "r.a2a.db", [exchange(1)], [request(1, "Plan a day"), status(1, 1, "Thinking")])
     [plain] = exported(path)
     assert "Plan a day" not in str(plain)
-    [span] = exported(path, Shape(content=True))
+    [span] = exported(path, SpanOptions(content=True))
     said = [json.loads(str(span.attributes[f"gen_ai.{name}.messages"])) for name in ("input", "output")]
     assert [each[0]["parts"][0]["content"] for each in said] == ["Plan a day", "Thinking"]
     assert "Plan a day" not in span.name + span.error + str(span.events)
     foreign = exchange(1, operation="", method="tools/list")
     path = recorded(tmp_path / "f.a2a.db", [foreign], [request(1, "Plan a day")])
-    assert "Plan a day" not in str(exported(path, Shape(content=True)))
+    assert "Plan a day" not in str(exported(path, SpanOptions(content=True)))
 
 
 @pytest.mark.parametrize("asks", [True, False])

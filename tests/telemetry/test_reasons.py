@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.telemetry.reasons import plain
+from a2a_proxy.telemetry.error_advice import plain
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.event import Artifact, ArtifactUpdate, Event, Message, Part, Task
-from a2a_proxy.telemetry.steps import MAX_STEPS, Report, reports, step_spans
-from a2a_proxy.telemetry.values import Context, Kind, Span
+from a2a_proxy.telemetry.steps import MAX_STEPS, StepReport, reports, step_spans
+from a2a_proxy.telemetry.values import SpanContextIds, SpanKind, SpanValue
 from support_inspect import MS
 from support_recording import STARTED
 
 URI = "https://github.com/a2aproject/a2a-samples/samples/extensions/traceability/v1"
-CALL = Span(
+CALL = SpanValue(
     name="SendMessage",
-    kind=Kind.INTERNAL,
-    context=Context("1" * 32, "2" * 16, "a=1"),
+    kind=SpanKind.INTERNAL,
+    context=SpanContextIds("1" * 32, "2" * 16, "a=1"),
     parent=None,
     started=STARTED,
     ended=STARTED + 900 * MS,
@@ -25,8 +25,8 @@ CALL = Span(
 START, END = "2027-01-15T08:00:00.5Z", "2027-01-15T09:00:00.75+01:00"
 
 
-def spans(*steps: Any, at: int = STARTED + 5 * MS) -> list[Span]:
-    return step_spans(CALL, [Report(at, "t", steps)], 1, "s")[0]
+def spans(*steps: Any, at: int = STARTED + 5 * MS) -> list[SpanValue]:
+    return step_spans(CALL, [StepReport(at, "t", steps)], 1, "s")[0]
 
 
 def step(ident: str, parent: str = "", **more: Any) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def test_circles_end_at_the_call_and_an_id_counts_once() -> None:
     assert len(made) == 5
     above = {each.context: each.parent for each in made}
     for each in made:
-        at: Context | None = each.context
+        at: SpanContextIds | None = each.context
         for _ in range(len(made) + 1):
             at = above.get(at) if at is not None else None
         assert at is None
@@ -99,9 +99,9 @@ def test_there_are_never_more_than_so_many() -> None:
     for depth in range(1, 100):
         action = {"agent_invocation": {"response_trace": nested}}
         nested = {"trace_id": str(depth), "steps": [step("x", step_action=action)]}
-    assert 0 < len(step_spans(CALL, [Report(STARTED, "n", tuple(nested["steps"]))], 1, "s")[0]) < 20
+    assert 0 < len(step_spans(CALL, [StepReport(STARTED, "n", tuple(nested["steps"]))], 1, "s")[0]) < 20
     many = [step(str(number)) for number in range(1000)]
-    made, left = step_spans(CALL, [Report(STARTED, "t", tuple(many))] * 3, 1, "s")
+    made, left = step_spans(CALL, [StepReport(STARTED, "t", tuple(many))] * 3, 1, "s")
     assert (len(made), left) == (MAX_STEPS, 1000 - MAX_STEPS)
     assert len({each.context.span for each in made}) == MAX_STEPS
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from a2a_proxy.recording.cassette import open_any, read_cassette
+from a2a_proxy.recording.cassette.file import open_any, read_cassette
 from a2a_proxy.replay.load import load
-from a2a_proxy.testing.after import append, calls, differences
+from a2a_proxy.testing.teardown import append, calls, differences
 
 SAMPLES = Path(__file__).parents[2] / "recordings"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.testing.age import recorded_at, seconds, too_old
+from a2a_proxy.testing.cassette_age import recorded_at, seconds, too_old
 
 DAY = 86_400.0
 

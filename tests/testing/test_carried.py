@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from a2a_proxy.recording.cassette import open_any, read_cassette, write_cassette
-from a2a_proxy.recording.cassette_out import Selection
-from a2a_proxy.recording.note_writer import Place, annotate
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import key
-from a2a_proxy.testing.after import replace
-from a2a_proxy.testing.carried import carry_notes
+from a2a_proxy.recording.cassette.exporter import Selection
+from a2a_proxy.recording.cassette.file import open_any, read_cassette, write_cassette
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.testing.note_migration import carry_notes
+from a2a_proxy.testing.teardown import replace
 
 LIVE = Path(__file__).parents[2] / "recordings" / "live-bidi.a2a.jsonl"
 
@@ -28,10 +28,10 @@ def test_a_pinned_gate_survives(tmp_path: Path) -> None:
     number = bidi.exchange.id
     asked = max(frame.seq for frame in frames[:-3] if frame.direction == frames[0].direction)
     said = next(frame.seq for frame in frames if frame.seq > asked and frame.direction != frames[0].direction)
-    annotate(noted, Place(1, number, said), started + 7, text=f"gate: after #{number}.{asked}")
-    annotate(noted, Place(1, number), started + 8, bookmark=True)
-    annotate(noted, Place(1, gone.exchange.id), started + 9, text="never again")
-    annotate(noted, Place(1), started + 10, text="of the session")
+    annotate(noted, NotePlace(1, number, said), started + 7, text=f"gate: after #{number}.{asked}")
+    annotate(noted, NotePlace(1, number), started + 8, bookmark=True)
+    annotate(noted, NotePlace(1, gone.exchange.id), started + 9, text="never again")
+    annotate(noted, NotePlace(1), started + 10, text="of the session")
     with Recording(noted) as recording:
         write_cassette(recording, cassette)
         before = {(each.note.exchange, each.note.seq): each.note for each in recording.notes()}
@@ -66,7 +66,7 @@ def test_a_note_follows_its_frame(tmp_path: Path) -> None:
         with open_any(LIVE.with_name(f"sdk-1.x-{binding}.a2a.jsonl")) as recording:
             write_cassette(recording, part, selection=Selection(recording, {key(1, 6)}, "one call"))
         read_cassette(part, made)
-    annotate(noted, Place(1, 6, 3), 7, text="gate: after #6.2")
+    annotate(noted, NotePlace(1, 6, 3), 7, text="gate: after #6.2")
     assert carry_notes(noted, now) == []
     with Recording(now) as recording:
         [row] = recording.notes()

@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from a2a_proxy.testing.guard import target_of
+from a2a_proxy.testing.network_guard import target_of
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ _SCRIPT = """
     import asyncio, socket, urllib.request
     import grpc, grpc.aio
     from grpc import insecure_channel as imported_before
-    from a2a_proxy.testing.guard import GUARD, NetworkBlocked
+    from a2a_proxy.testing.network_guard import GUARD, NetworkBlocked
 
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]

@@ -15,7 +15,7 @@ def test_pytest_loads_one_module() -> None:
 
 def test_collecting_loads_no_decoder() -> None:
     """Thousands of cassettes are looked for by their names; none is opened."""
-    code = "import sys, a2a_proxy.testing.collected; print(*sys.modules)"
+    code = "import sys, a2a_proxy.testing.cassette_usage; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"msgspec", "sqlite3", "asyncio", "aiohttp", "grpc", "google.protobuf", "a2a_proxy.recording"}
     assert set(done.stdout.split()) & heavy == set()

@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.testing.naming import conventional, file_name, named
+from a2a_proxy.testing.cassette_paths import conventional, file_name, named
 
 HERE = Path("tests/test_booking.py")
 

@@ -353,7 +353,7 @@ def _check_spied(project: pytest.Pytester, result: pytest.RunResult) -> None:
     assert spied.startswith("  test_modes.py::test_asks_for_more: 1; to keep them: a2a-inspect cassette merge new.")
     assert alone.startswith("  test_modes.py::test_asks_without_a_cassette: 2; to keep them: a2a-inspect export ")
     commands = [shlex.split(line.partition("to keep them: ")[2])[1:] for line in (spied, alone)]
-    code = f"from a2a_inspect.cli import cli; [cli.main(each, standalone_mode=False) for each in {commands}]"
+    code = f"from a2a_inspect.cli.main import cli; [cli.main(each, standalone_mode=False) for each in {commands}]"
     assert project.run(sys.executable, "-c", code).ret == 0  # what is imported here would be forgotten with the project
     for name, sessions in (("new", [3, 1]), ("nowhere", [2])):
         with Recording(project.path / f"{name}.a2a.jsonl") as recording:

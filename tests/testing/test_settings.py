@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from a2a_proxy.testing.plugin import RECORD_MODES
-from a2a_proxy.testing.settings import MODES, NAMES, REPLAY, Settings, WrongSetting, merged
+from a2a_proxy.testing.settings import MODES, NAMES, REPLAY, PluginSettings, WrongSetting, merged
 
 
 def test_the_narrower_layer_wins() -> None:
@@ -22,7 +22,7 @@ def test_the_narrower_layer_wins() -> None:
         ("A2A-GEN-001",),
         "once",
     )
-    assert merged([]) == Settings()
+    assert merged([]) == PluginSettings()
 
 
 @pytest.mark.parametrize(

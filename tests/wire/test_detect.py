@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.wire.detect import LIMIT, PREFACE, Kind, detect
+from a2a_proxy.wire.detect import LIMIT, PREFACE, ProtocolKind, detect
 
 HELLO = bytes.fromhex("1603010200010001fc0303")
 
@@ -14,24 +14,24 @@ HELLO = bytes.fromhex("1603010200010001fc0303")
 @pytest.mark.parametrize(
     ("wire", "kind"),
     [
-        (PREFACE + b"\x00\x00\x12", Kind.H2C),
-        (b"GET / HTTP/1.1\r\n", Kind.HTTP1),
-        (b"PRI / HTTP/1.1\r\n", Kind.HTTP1),
-        (b"PUT / HTTP/1.1\r\n", Kind.HTTP1),
-        (b"\r\n\r\nM-SEARCH * HTTP/1.1\r\n", Kind.HTTP1),
-        (HELLO, Kind.TLS),
-        (b"\x16\x03\x01\x00\x04\x02...", Kind.OPAQUE),
-        (b"\x16\x02", Kind.OPAQUE),
-        (b"SSH-2.0-OpenSSH_9.6 x\r\n", Kind.OPAQUE),
-        (b"*1\r\n$4\r\nPING\r\n", Kind.OPAQUE),
-        (b"get / HTTP/1.1\r\n", Kind.OPAQUE),
-        (b" GET / HTTP/1.1\r\n", Kind.OPAQUE),
-        (b"A" * 40 + b" ", Kind.OPAQUE),
-        (b"\r\n" * LIMIT + b"GET / ", Kind.OPAQUE),
-        (b"\x00", Kind.OPAQUE),
+        (PREFACE + b"\x00\x00\x12", ProtocolKind.H2C),
+        (b"GET / HTTP/1.1\r\n", ProtocolKind.HTTP1),
+        (b"PRI / HTTP/1.1\r\n", ProtocolKind.HTTP1),
+        (b"PUT / HTTP/1.1\r\n", ProtocolKind.HTTP1),
+        (b"\r\n\r\nM-SEARCH * HTTP/1.1\r\n", ProtocolKind.HTTP1),
+        (HELLO, ProtocolKind.TLS),
+        (b"\x16\x03\x01\x00\x04\x02...", ProtocolKind.OPAQUE),
+        (b"\x16\x02", ProtocolKind.OPAQUE),
+        (b"SSH-2.0-OpenSSH_9.6 x\r\n", ProtocolKind.OPAQUE),
+        (b"*1\r\n$4\r\nPING\r\n", ProtocolKind.OPAQUE),
+        (b"get / HTTP/1.1\r\n", ProtocolKind.OPAQUE),
+        (b" GET / HTTP/1.1\r\n", ProtocolKind.OPAQUE),
+        (b"A" * 40 + b" ", ProtocolKind.OPAQUE),
+        (b"\r\n" * LIMIT + b"GET / ", ProtocolKind.OPAQUE),
+        (b"\x00", ProtocolKind.OPAQUE),
     ],
 )
-def test_kinds(wire: bytes, kind: Kind) -> None:
+def test_kinds(wire: bytes, kind: ProtocolKind) -> None:
     """Told as soon as it is certain, and the same with more octets."""
     answers = [detect(wire[:size]) for size in range(len(wire) + 1)]
     certain = next(size for size, answer in enumerate(answers) if answer is not None)

@@ -16,15 +16,15 @@ from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.screen import Screen
 
+from a2a_inspect.data.source import RecordingSource
+from a2a_inspect.dialogs.help import Help
+from a2a_inspect.dialogs.palette import Actions
 from a2a_inspect.keys.actions import Keymap, actions
 from a2a_inspect.keys.keymap import keys_file, read_keymap
-from a2a_inspect.screen.help import Help
-from a2a_inspect.screen.main import MainScreen
-from a2a_inspect.screen.palette import Actions
-from a2a_inspect.screen.themed import ThemedApp, suiting
-from a2a_inspect.screen.themes import NIGHT, Memory
-from a2a_inspect.source import Source
-from a2a_proxy.capture import places
+from a2a_inspect.screens.main import MainScreen
+from a2a_inspect.screens.theme import ThemedApp, suiting
+from a2a_inspect.screens.themes import NIGHT, ThemeMemory
+from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.streams import discard
@@ -64,16 +64,16 @@ class InspectApp(ThemedApp):
 
     def __init__(
         self,
-        source: Source,
+        source: RecordingSource,
         keymap: Keymap | None = None,
         *,
         read_only: bool = False,
         over: Screen[None] | None = None,
         driver_class: type[Driver] | None = None,
-        memory: Memory | None = None,
+        memory: ThemeMemory | None = None,
         theme: str = NIGHT.name,
     ) -> None:
-        super().__init__(driver_class, memory or Memory(), theme)
+        super().__init__(driver_class, memory or ThemeMemory(), theme)
         self.read_only = read_only
         """Nothing may be written from here: no note, no bookmark, no export."""
         self._source = source
@@ -105,7 +105,7 @@ class InspectApp(ThemedApp):
         yield from (each for each in super().get_system_commands(screen) if each.title in offered)
 
     def _compare(self) -> None:
-        from a2a_inspect.screen.compare import compare_with_another
+        from a2a_inspect.screens.compare import compare_with_another
 
         compare_with_another(self._main, self._source.path)
 
@@ -138,7 +138,7 @@ class InspectApp(ThemedApp):
         self._source.close()
 
 
-def opened(path: Path) -> tuple[Source, Keymap]:
+def opened(path: Path) -> tuple[RecordingSource, Keymap]:
     """A recording, also one that is yet to be written, and the user's keys.
 
     Raises:
@@ -146,7 +146,7 @@ def opened(path: Path) -> tuple[Source, Keymap]:
     """
     keymap = own_keys()
     try:
-        return Source(path), keymap
+        return RecordingSource(path), keymap
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
 
@@ -171,12 +171,12 @@ def run_app(*paths: Path, over: Screen[None] | None = None) -> int:
         listing = shell_line("a2a-inspect", "ls", *map(str, paths))
         raise UserError("the screen needs a terminal", f"list the exchanges with: {listing}")
     with state_directory():
-        memory = Memory(places.state_dir() / "theme")
+        memory = ThemeMemory(file_layout.state_dir() / "theme")
     theme = suiting(Console())
     if len(paths) == 1:
         return InspectApp(*opened(paths[0]), over=over, memory=memory, theme=theme).run() or 0
 
-    from a2a_inspect.joined.start import joined_source
+    from a2a_inspect.data.joined.start import joined_source
 
     keymap = own_keys()
     with joined_source(paths) as source:

@@ -13,7 +13,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.note import Note
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
-from a2a_proxy.model.task import Missed, Support
+from a2a_proxy.model.task import MissedGenerations, Support
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.query.errors import QueryError
 
@@ -30,7 +30,7 @@ __all__ = [
     "Handoff",
     "Handover",
     "Interruption",
-    "Missed",
+    "MissedGenerations",
     "Note",
     "QueryError",
     "Recording",

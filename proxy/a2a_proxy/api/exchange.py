@@ -20,7 +20,7 @@ from a2a_proxy.protocol.decoded import decoded
 from a2a_proxy.protocol.describe import describe
 from a2a_proxy.protocol.event import to_event
 from a2a_proxy.protocol.outcome import outcome, zero
-from a2a_proxy.recording.rows import ExchangeRow, FrameRow, key
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, key
 
 if TYPE_CHECKING:
     from a2a_proxy.api.file import File

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from a2a_proxy.api.exchange import Exchange, Frame
 from a2a_proxy.api.session import Session
-from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, key
-from a2a_proxy.recording.several import Member
+from a2a_proxy.recording.read.multi_reader import MultiReaderFile
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, key
 
 _KEPT = 1024
 """Exchanges that frames were asked for, and connections, kept for the next frame."""
@@ -16,7 +16,7 @@ _KEPT = 1024
 class File:
     """Makes objects of a file's rows."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: MultiReaderFile) -> None:
         self.member = member
         self.reader = member.recording
         self._exchanges: dict[int, Exchange | None] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from a2a_proxy.api.stored import OfSession
 from a2a_proxy.model.finding import Finding as FindingFacts
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.recording.rows import FindingRow, key
+from a2a_proxy.recording.read.rows import FindingRow, key
 
 if TYPE_CHECKING:
     from a2a_proxy.api.exchange import Exchange

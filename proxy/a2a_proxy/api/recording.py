@@ -12,10 +12,10 @@ from a2a_proxy.api.handover import Handover
 from a2a_proxy.api.session import Session
 from a2a_proxy.api.task import Task
 from a2a_proxy.model.segment import Handoff
-from a2a_proxy.recording.joined.numbers import Numbers, Origin
+from a2a_proxy.recording.joined.numbers import NumberMap, Origin
 from a2a_proxy.recording.joined.once import joined_once
 from a2a_proxy.recording.query.tree import quoted
-from a2a_proxy.recording.several import Seen, Several
+from a2a_proxy.recording.read.multi_reader import MultiReader, TaskSighting
 
 
 class Recording:
@@ -29,7 +29,7 @@ class Recording:
     def __init__(self, *paths: str | os.PathLike[str]) -> None:
         if not paths:
             raise ValueError("name a recording")
-        self._several = Several(paths)
+        self._several = MultiReader(paths)
         self._files = [File(member) for member in self._several.members]
 
     def __repr__(self) -> str:
@@ -97,7 +97,7 @@ class Recording:
         with joined_once(self._several) as (recording, numbers):
             return [self._handover(row.handoff, numbers) for row in recording.handoffs()]
 
-    def _handover(self, value: Handoff, numbers: Numbers) -> Handover:
+    def _handover(self, value: Handoff, numbers: NumberMap) -> Handover:
         return Handover(
             kind=value.kind,
             evidence=value.evidence,
@@ -118,5 +118,5 @@ class Recording:
         (file, session), number = where
         return next(self._files[file].exchanges_numbered(session, (number,)), None)
 
-    def _task(self, seen: list[Seen]) -> Task:
+    def _task(self, seen: list[TaskSighting]) -> Task:
         return Task([(self._files[each.member.number], each) for each in seen])

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from a2a_proxy.api.finding import Finding
-from a2a_proxy.api.stored import Stored
+from a2a_proxy.api.stored import StoredRow
 from a2a_proxy.api.task import Task
 from a2a_proxy.model.note import Note
-from a2a_proxy.recording.rows import SessionFacts, SessionRow, key
-from a2a_proxy.recording.segments import Conversations, conversations
-from a2a_proxy.recording.several import Seen
+from a2a_proxy.recording.read.conversations import Conversations, conversations
+from a2a_proxy.recording.read.multi_reader import TaskSighting
+from a2a_proxy.recording.read.rows import SessionFacts, SessionRow, key
 
 if TYPE_CHECKING:
     from a2a_proxy.api.exchange import Exchange
     from a2a_proxy.api.file import File
 
 
-class Session(Stored[SessionRow]):
+class Session(StoredRow[SessionRow]):
     """One run of a proxy. As it was when it was read: one that goes on can be read again."""
 
     def __init__(self, file: File, row: SessionRow) -> None:
@@ -81,7 +81,7 @@ class Session(Stored[SessionRow]):
     def tasks(self) -> Iterator[Task]:
         """Its tasks in order of first sight."""
         rows = self._file.reader.tasks(self.number)
-        return (Task([(self._file, Seen(self._file.member, row))]) for row in rows)
+        return (Task([(self._file, TaskSighting(self._file.member, row))]) for row in rows)
 
     def findings(self) -> Iterator[Finding]:
         """What the rules found, in order."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from a2a_proxy.recording.rows import ExchangeRow, FindingRow, FrameRow, SessionRow
+from a2a_proxy.recording.read.rows import ExchangeRow, FindingRow, FrameRow, SessionRow
 
 if TYPE_CHECKING:
     from a2a_proxy.api.file import File
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", SessionRow, ExchangeRow, FrameRow, FindingRow)
 
 
-class Stored(Generic[Row]):
+class StoredRow(Generic[Row]):
     """A row, and the file that it is from."""
 
     def __init__(self, file: File, row: Row) -> None:
@@ -28,7 +28,7 @@ class Stored(Generic[Row]):
 Part = TypeVar("Part", ExchangeRow, FrameRow, FindingRow)
 
 
-class OfSession(Stored[Part]):
+class OfSession(StoredRow[Part]):
     """A row that belongs to a session."""
 
     @property

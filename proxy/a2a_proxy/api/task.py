@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from a2a_proxy.api.exchange import state_label
 from a2a_proxy.model.event import Artifact
-from a2a_proxy.model.task import Missed, Support
+from a2a_proxy.model.task import MissedGenerations, Support
 from a2a_proxy.model.task import Task as TaskFacts
-from a2a_proxy.recording.artifacts import artifacts_of
-from a2a_proxy.recording.several import Seen
+from a2a_proxy.recording.read.artifacts import artifacts_of
+from a2a_proxy.recording.read.multi_reader import TaskSighting
 
 if TYPE_CHECKING:
     from a2a_proxy.api.exchange import Exchange
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Task:
     """A task. Where several sessions saw it, what the one says that heard of it last holds."""
 
-    def __init__(self, views: list[tuple[File, Seen]]) -> None:
+    def __init__(self, views: list[tuple[File, TaskSighting]]) -> None:
         self._views = views
         self.views: list[TaskFacts] = [seen.row.task for _, seen in views]
         """What each session knows of it, the earliest first."""
@@ -80,7 +80,7 @@ class Task:
         return line
 
     @property
-    def missed(self) -> list[Missed]:
+    def missed(self) -> list[MissedGenerations]:
         """Generations that a stream left out, in order of time, each with what made it good."""
         return sorted((gap for view in self.views for gap in view.missed), key=attrgetter("at"))
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sys
 
-from a2a_proxy.archive.aim import aim_of
-from a2a_proxy.archive.live import Live
+from a2a_proxy.archive.job import aim_of
+from a2a_proxy.archive.live_upload import LiveUpload
 from a2a_proxy.follower.entry import Job, run
-from a2a_proxy.follower.status import Failed
+from a2a_proxy.follower.status import FollowerFailed
 from a2a_proxy.recording.errors import RecordingError
 
 
@@ -19,12 +19,12 @@ def main() -> int:
     return run("a2a_proxy.archive", "--archive", archive)
 
 
-def archive(job: Job) -> Failed | None:
+def archive(job: Job) -> FollowerFailed | None:
     """Do so; what keeps it from that."""
     try:
-        Live(aim_of(job.aim.path, job.aim.session, job.given), job.ledger, job.tell).run()
+        LiveUpload(aim_of(job.aim.path, job.aim.session, job.given), job.ledger, job.tell).run()
     except RecordingError as wrong:
-        return Failed(wrong.message, wrong.hint)
+        return FollowerFailed(wrong.message, wrong.hint)
     return None
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 import pyarrow.compute as pc
 
 from a2a_proxy.archive.manifest import Manifest
-from a2a_proxy.archive.ranges import Files
+from a2a_proxy.archive.ranges import ParquetFiles
 from a2a_proxy.archive.rows import plain
 
 _COLUMNS = ["time", "agent", "event", "exchange"]
 
 
-def cards_before(files: Files, parts: Iterable[Manifest], first: dict[str, int]) -> set[int]:
+def cards_before(files: ParquetFiles, parts: Iterable[Manifest], first: dict[str, int]) -> set[int]:
     """The calls that brought them. `first`: by agent the time of the first wanted call, ns; `parts`: segments of one
     session, the newest first. Raises ArchiveError."""
     left, found = dict(first), set[int]()
@@ -33,7 +33,7 @@ def _may_have(part: Manifest, agent: str, before: int) -> bool:
     return part.cut.since <= before and (part.cards is None or agent in part.cards)
 
 
-def _last(files: Files, part: Manifest, agent: str, before: int) -> int | None:
+def _last(files: ParquetFiles, part: Manifest, agent: str, before: int) -> int | None:
     """Frames of cards name no task: they come last in a file, in their order."""
     for group in reversed(range(len(part.frames.groups))):
         rows = plain(files.read(part, "frames", [group], _COLUMNS))

@@ -8,20 +8,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from a2a_proxy.archive.cells import fits, trace_of
+from a2a_proxy.archive.cell_values import fits, trace_of
 from a2a_proxy.archive.schema import FACTS, FACTS_SCHEMA
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.task import Task
-from a2a_proxy.recording import lines
-from a2a_proxy.recording.lines import Line
-from a2a_proxy.recording.rows import FindingRow, SessionFacts
+from a2a_proxy.recording.cassette import json_objects
+from a2a_proxy.recording.cassette.json_objects import Line
+from a2a_proxy.recording.read.rows import FindingRow, SessionFacts
 
 Fact = dict[str, Any]
 """Column -> value; what is not there is null."""
 
 
-class Facts:
+class FactsTable:
     """Makes the rows of one session."""
 
     def __init__(self, session: SessionFacts) -> None:
@@ -36,7 +36,7 @@ class Facts:
 
     def connection(self, value: Connection) -> Fact:
         """One connection."""
-        line = lines.write_connection(value, self._start)
+        line = json_objects.write_connection(value, self._start)
         return self._fact("connection", value.id, value.opened, line, ended=value.closed, agent=value.upstream)
 
     def exchange(self, value: Exchange, agent: str) -> Fact:
@@ -45,7 +45,7 @@ class Facts:
             "exchange",
             value.id,
             value.started,
-            lines.write_exchange(value, self._start),
+            json_objects.write_exchange(value, self._start),
             ended=value.closed,
             agent=agent,
             exchange=value.id,
@@ -63,7 +63,7 @@ class Facts:
             "task",
             None,
             value.first,
-            lines.write_task(value, self._start),
+            json_objects.write_task(value, self._start),
             ended=value.last,
             agent=value.agent,
             task_id=value.task_id,
@@ -79,7 +79,7 @@ class Facts:
             "finding",
             row.id,
             value.at,
-            lines.write_finding(value, self._start),
+            json_objects.write_finding(value, self._start),
             agent=agent,
             exchange=value.exchange,
             task_id=value.task_id,

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from a2a_proxy.archive.bloom import bloom
-from a2a_proxy.archive.manifest import Cut, Group, Stored, decode_cut, encode, foreign
+from a2a_proxy.archive.manifest import RowGroup, SegmentRange, StoredFile, decode_cut, encode, foreign
 from a2a_proxy.archive.rows import OPTIONS
 from a2a_proxy.archive.schema import ROW_GROUP
 
@@ -20,7 +20,7 @@ _FILTERED = ("task_id", "context_id", "trace_id")
 """Columns that get Parquet's own filters, for other readers."""
 
 
-def file_of(table: pa.Table, cut: Cut, order: str) -> bytes:
+def file_of(table: pa.Table, cut: SegmentRange, order: str) -> bytes:
     """A table as a file, sorted by task, then by the column `order`."""
     table = table.sort_by([("task_id", "ascending"), (order, "ascending")])
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), _CUT: encode(cut)})
@@ -32,7 +32,7 @@ def file_of(table: pa.Table, cut: Cut, order: str) -> bytes:
     return stream.getvalue()
 
 
-def cut_of(data: bytes, key: str) -> Cut:
+def cut_of(data: bytes, key: str) -> SegmentRange:
     """The cut that a file was made for. Raises ArchiveError where it is none of ours."""
     try:
         return cut_in(pq.read_schema(io.BytesIO(data)), key)
@@ -40,12 +40,12 @@ def cut_of(data: bytes, key: str) -> Cut:
         raise foreign(key) from wrong
 
 
-def cut_in(schema: pa.Schema, key: str) -> Cut:
+def cut_in(schema: pa.Schema, key: str) -> SegmentRange:
     """The cut that stands in a file's schema. Raises ArchiveError where there is none."""
     return decode_cut((schema.metadata or {}).get(_CUT, b""), key)
 
 
-def stored(data: bytes, key: str) -> Stored:
+def stored(data: bytes, key: str) -> StoredFile:
     """What the manifest says of a file. Raises ArchiveError where it is none of ours."""
     try:
         file = pq.ParquetFile(io.BytesIO(data))
@@ -53,18 +53,18 @@ def stored(data: bytes, key: str) -> Stored:
             name for name in (*_INDEXED.values(), "exchange", "kind", "number") if name in file.schema_arrow.names
         ]
         groups = tuple(_group(file.read_row_group(number, wanted)) for number in range(file.num_row_groups))
-        return Stored(len(data), hashlib.sha256(data).hexdigest(), file.metadata.num_rows, groups)
+        return StoredFile(len(data), hashlib.sha256(data).hexdigest(), file.metadata.num_rows, groups)
     except (pa.ArrowException, OSError, KeyError) as wrong:
         raise foreign(key) from wrong
 
 
-def _group(table: pa.Table) -> Group:
+def _group(table: pa.Table) -> RowGroup:
     index = {kind: bloom(_distinct(table.column(name))) for kind, name in _INDEXED.items()}
     calls = _distinct(table.column("exchange"))
     if "number" in table.column_names:
         numbers = table.filter(pc.equal(table.column("kind").cast(pa.string()), "connection")).column("number")
         calls += [f"c{number}" for number in _distinct(numbers)]
-    return Group(table.num_rows, {**index, "call": bloom(calls)})
+    return RowGroup(table.num_rows, {**index, "call": bloom(calls)})
 
 
 def _distinct(column: pa.ChunkedArray) -> list[str]:

@@ -28,7 +28,7 @@ DAY = 86_400_000_000_000
 """ns."""
 
 
-class Cut(msgspec.Struct, frozen=True, kw_only=True):
+class SegmentRange(msgspec.Struct, frozen=True, kw_only=True):
     """Which rows of a recording a segment has. It stands in the footer of its Parquet files too: whoever finds them
     without a manifest goes on with it."""
 
@@ -67,7 +67,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
         return f"{table}/{self.name}.{'json' if table == MANIFESTS else 'parquet'}"
 
 
-class Group(msgspec.Struct, frozen=True):
+class RowGroup(msgspec.Struct, frozen=True):
     """One row group of a file."""
 
     rows: int
@@ -75,13 +75,13 @@ class Group(msgspec.Struct, frozen=True):
     """Filters of what its rows name: `task`, `context`, `trace`, `call`."""
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredFile(msgspec.Struct, frozen=True):
     """One Parquet file."""
 
     octets: int
     sha256: str
     rows: int
-    groups: tuple[Group, ...]
+    groups: tuple[RowGroup, ...]
 
     def groups_with(self, kind: str, idents: set[str]) -> list[int]:
         """The row groups that may name one of these."""
@@ -95,18 +95,18 @@ class Stored(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True):
     """A segment that is there as a whole."""
 
-    cut: Cut
+    cut: SegmentRange
     tasks: int
     """How many of each the frames name."""
     contexts: int
     traces: int
     agents: tuple[str, ...]
-    frames: Stored
-    facts: Stored
+    frames: StoredFile
+    facts: StoredFile
     cards: tuple[str, ...] | None = None
     """Agents of which a card is among the frames; None where nobody said so yet."""
 
-    def file(self, table: str) -> Stored:
+    def file(self, table: str) -> StoredFile:
         """That of `frames` or `facts`."""
         return self.frames if table == "frames" else self.facts
 
@@ -114,7 +114,7 @@ class Manifest(msgspec.Struct, frozen=True):
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-def encode(value: Cut | Manifest) -> bytes:
+def encode(value: SegmentRange | Manifest) -> bytes:
     """As JSON. The command line of a session may have octets that are no Unicode: such text is escaped."""
     try:
         return _encode(value)
@@ -143,15 +143,15 @@ def decode(data: bytes, key: str) -> Manifest:
     return found
 
 
-def decode_cut(data: bytes, key: str) -> Cut:
+def decode_cut(data: bytes, key: str) -> SegmentRange:
     """The cut of a Parquet file's footer. Raises ArchiveError."""
     try:
-        return _known(_decoded(data, Cut), key)
+        return _known(_decoded(data, SegmentRange), key)
     except (RecursionError, ValueError) as wrong:
         raise foreign(key) from wrong
 
 
-def _known(cut: Cut, key: str) -> Cut:
+def _known(cut: SegmentRange, key: str) -> SegmentRange:
     if cut.version > VERSION:
         hint = "upgrade: pip install -U a2a-proxy"
         raise ArchiveError(f"{key} was made by a newer a2a-proxy (version {cut.version}, not {VERSION})", hint)

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from a2a_proxy.archive.errors import GoneError
 from a2a_proxy.archive.files import cut_in
 from a2a_proxy.archive.manifest import Manifest, foreign
-from a2a_proxy.archive.place import Place
 from a2a_proxy.archive.schema import FACTS_SCHEMA, FRAMES_SCHEMA
+from a2a_proxy.archive.store import ArchiveStore
 
 END = 64 << 10
 """Octets of a file's end that are read at first: its footer is seldom larger."""
@@ -19,10 +19,10 @@ _KEPT = 64
 """Ends that are kept."""
 
 
-class Files:
+class ParquetFiles:
     """Reads files of one archive; their ends are kept for a while. What is gone has no rows."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ArchiveStore) -> None:
         self._place = place
         self._ends: dict[str, bytes] = {}
         self.gone: set[str] = set()
@@ -34,7 +34,7 @@ class Files:
         try:
             if not groups or key in self.gone:
                 return _nothing(table, columns)
-            source = pa.PythonFile(_Ranges(self._place, key, size, self._end(key, size)), mode="r")
+            source = pa.PythonFile(_RangeFile(self._place, key, size, self._end(key, size)), mode="r")
             with pq.ParquetFile(source, pre_buffer=True, page_checksum_verification=True) as file:
                 told = len(manifest.file(table).groups)
                 if cut_in(file.schema_arrow, key) != manifest.cut or file.num_row_groups != told:
@@ -59,10 +59,10 @@ def _nothing(table: str, columns: list[str] | None) -> pa.Table:
     return schema.empty_table().select(columns or schema.names)
 
 
-class _Ranges(io.RawIOBase):
+class _RangeFile(io.RawIOBase):
     """An object as a file of which only what is read is fetched."""
 
-    def __init__(self, place: Place, key: str, size: int, end: bytes) -> None:
+    def __init__(self, place: ArchiveStore, key: str, size: int, end: bytes) -> None:
         self._place = place
         self._key = key
         self._size = size

@@ -14,25 +14,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from a2a_proxy.archive.manifest import Manifest, foreign
-from a2a_proxy.archive.ranges import Files
+from a2a_proxy.archive.ranges import ParquetFiles
 from a2a_proxy.archive.rows import read_frames
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import Task
-from a2a_proxy.recording import lines
-from a2a_proxy.recording.lines import Line
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import CHOSEN, SessionFacts, SessionRow
-from a2a_proxy.recording.segments import cut_again
-from a2a_proxy.recording.sense import SENSELESS
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.cassette import json_objects
+from a2a_proxy.recording.cassette.json_objects import Line
+from a2a_proxy.recording.read.conversations import cut_again
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import CHOSEN, SessionFacts, SessionRow
+from a2a_proxy.recording.store.row_types import SENSELESS
+from a2a_proxy.recording.write.writer import Writer
 
 _Value = TypeVar("_Value")
 
 
-class Brought(msgspec.Struct, frozen=True):
+class RestoredCounts(msgspec.Struct, frozen=True):
     """What came back."""
 
     sessions: int
@@ -44,17 +44,17 @@ class Brought(msgspec.Struct, frozen=True):
     """Keys of files that may have had more of it, and are not there any more."""
 
 
-class _Known(NamedTuple):
+class _RestoredRows(NamedTuple):
     connections: list[Connection]
     exchanges: list[Exchange]
     tasks: list[Task]
     findings: list[Finding]
 
 
-class Rebuilt:
+class SessionRebuild:
     """One session on its way into a recording."""
 
-    def __init__(self, files: Files, parts: list[Manifest], numbers: set[int], what: str) -> None:
+    def __init__(self, files: ParquetFiles, parts: list[Manifest], numbers: set[int], what: str) -> None:
         """`parts`: the segments of the session in their order; `numbers`: of the wanted calls."""
         self._files = files
         self._parts = parts
@@ -67,7 +67,7 @@ class Rebuilt:
         self._seen: set[tuple[str, int]] = set()
         """Row groups of facts that have been read, by segment."""
 
-    def store(self, db: sqlite3.Connection) -> Brought:
+    def store(self, db: sqlite3.Connection) -> RestoredCounts:
         """Write it. Raises ArchiveError, RecordingError."""
         writer = Writer.into(db, self._facts)
         frames = self._frames(writer)
@@ -84,7 +84,7 @@ class Rebuilt:
         if self._files.gone:
             said.append(f"files with more of it that the archive no longer had: {len(self._files.gone)}")
         writer.finish(over, **{**state, "complete": "; ".join((*said, f"{CHOSEN}{self._what}"))})
-        return Brought(1, len(known.exchanges), frames, len(self._used))
+        return RestoredCounts(1, len(known.exchanges), frames, len(self._used))
 
     def _frames(self, writer: Writer) -> int:
         """Write the frames of the calls, segment by segment; how many."""
@@ -103,7 +103,7 @@ class Rebuilt:
             writer.write(frames)
         return count
 
-    def _known(self) -> _Known:
+    def _known(self) -> _RestoredRows:
         """The newest of what is known of the calls."""
         start, numbers = self._facts.started, self._numbers
         newest = _Newest(numbers)
@@ -111,11 +111,11 @@ class Rebuilt:
         self._read(newest, "task", self._tasks | newest.tasks)
         self._read(newest, "call", {f"c{number}" for number in newest.connections})
         of = newest.lines()
-        return _Known(
-            [lines.read_connection(line, start) for line in of["connection"]],
-            [lines.read_exchange(line, start) for line in of["exchange"]],
-            [self._trimmed(lines.read_task(line, start)) for line in of["task"]],
-            [lines.read_finding(line, start) for line in of["finding"]],
+        return _RestoredRows(
+            [json_objects.read_connection(line, start) for line in of["connection"]],
+            [json_objects.read_exchange(line, start) for line in of["exchange"]],
+            [self._trimmed(json_objects.read_task(line, start)) for line in of["task"]],
+            [json_objects.read_finding(line, start) for line in of["finding"]],
         )
 
     def _trimmed(self, task: Task) -> Task:

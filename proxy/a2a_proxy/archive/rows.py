@@ -13,25 +13,25 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from a2a_proxy.archive.cells import fits, sound
-from a2a_proxy.archive.scenes import OF_CALL, SHARED, Scene, Scenes
+from a2a_proxy.archive.cell_values import fits, sound
+from a2a_proxy.archive.frame_context import OF_CALL, SHARED, FrameContext, FrameContexts
 from a2a_proxy.archive.schema import COMPRESSION, FRAMES, FRAMES_SCHEMA, LEVEL, ROW_GROUP
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.recording import lines
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import FrameRow
+from a2a_proxy.recording.cassette import json_objects
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import FrameRow
 
 _KEYS = {"kind": "frame", "time": "at", "octet_start": "start", "octet_end": "end"}
 """Members that have another name in a cassette's line."""
 _NAMES = [column.name for column in FRAMES]
-_OF_FRAME = [(name, _KEYS.get(name, name)) for name in _NAMES if _KEYS.get(name, name) in lines.MEMBERS["frame"]]
+_OF_FRAME = [(name, _KEYS.get(name, name)) for name in _NAMES if _KEYS.get(name, name) in json_objects.MEMBERS["frame"]]
 """Columns that hold a member of a frame's line, each with the name of the member."""
 _FLAGS = [column.name for column in FRAMES if pa.types.is_boolean(column.type)]
 _Columns = dict[str, list[Any]]
 
 
-def frames_table(rows: Iterable[tuple[FrameRow, Scene]]) -> pa.Table:
+def frames_table(rows: Iterable[tuple[FrameRow, FrameContext]]) -> pa.Table:
     """The table of some frames, in their order. It is made column by column: that is several times as fast as row by
     row."""
     pairs = list(rows)
@@ -47,7 +47,7 @@ def frames_table(rows: Iterable[tuple[FrameRow, Scene]]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=FRAMES_SCHEMA)
 
 
-def _around(scenes: list[Scene]) -> _Columns:
+def _around(scenes: list[FrameContext]) -> _Columns:
     """What the rows say besides their frames."""
     columns = {name: [scene.call.get(name) for scene in scenes] for name in (*OF_CALL, *SHARED.values())}
     columns["session"] = [scene.session for scene in scenes]
@@ -58,7 +58,7 @@ def _around(scenes: list[Scene]) -> _Columns:
 
 def _told(frames: list[Frame], around: _Columns) -> _Columns:
     """What the frames themselves say, and which of it no column can hold."""
-    members = lines.frame_members(frames)
+    members = json_objects.frame_members(frames)
     members["size"] = [frame.size for frame in frames]
     members["state"] = [None if state is None else str(state) for state in members["state"]]
     members["redacted"] = [frame.redacted or None for frame in frames]
@@ -96,9 +96,9 @@ def write_frames(recording: Recording, rows: Iterable[FrameRow], stream: BinaryI
     Raises:
         RecordingError: the recording cannot be read.
     """
-    scenes, count = Scenes(recording), 0
+    scenes, count = FrameContexts(recording), 0
     with pq.ParquetWriter(stream, FRAMES_SCHEMA, **OPTIONS) as writer:
-        batch: list[tuple[FrameRow, Scene]] = []
+        batch: list[tuple[FrameRow, FrameContext]] = []
         for row in rows:
             batch.append((row, scenes.of(row)))
             count += 1
@@ -151,4 +151,4 @@ def _frame(row: Mapping[str, Any]) -> Frame:
         line["state"] = int(state)
     exact = json.loads(row["exact"] or "{}")
     line |= {_KEYS.get(name, name): value for name, value in exact.items()}
-    return lines.read_frame(line, 0, row["payload"])
+    return json_objects.read_frame(line, 0, row["payload"])

@@ -29,7 +29,7 @@ _FINDING = pa.struct(
 )
 
 
-class Column(NamedTuple):
+class ArchiveColumn(NamedTuple):
     """A column of a table."""
 
     name: str
@@ -38,75 +38,87 @@ class Column(NamedTuple):
 
 
 FRAMES = (
-    Column("session", _WORD, "Uuid of the session: one run of a proxy."),
-    Column("frame", pa.int64(), "Number of the frame in its recording, in order of storing."),
-    Column("time", _TIME, "When its last octet arrived."),
-    Column("began", _TIME, "When its first octet arrived."),
-    Column("agent", _WORD, "Upstream of its connection, as the proxy dialed it: who answered."),
-    Column("task_id", pa.string(), "Task that the frame names, else the first one of its call."),
-    Column("context_id", pa.string(), "Context that the frame names, else the one of its call."),
-    Column("trace_id", pa.string(), "Trace of its call, 32 hexadecimal digits, from the agent's `traceparent`."),
-    Column("exchange", pa.int64(), "Number of its call in the session; 0 for a frame of the connection itself."),
-    Column("connection", pa.int64(), "Number of its connection in the session."),
-    Column("seq", pa.int64(), "Its place in the call, both directions in one count, from 0."),
-    Column("direction", _WORD, "`to_agent` or `to_client`."),
-    Column("kind", _WORD, "`request`, `response`, `event`, `error`, `comment`, `end`, `cut`, `control`, `other` ..."),
-    Column("event", _WORD, "A2A object in it: `task`, `message`, `status`, `artifact`, `card` ..."),
-    Column("state", _WORD, "Task state that it tells: `working`, `input-required` ...; a number that has no name."),
-    Column("generation", pa.int64(), "Generation of the task that it tells; of a request the one it asks about."),
-    Column("binding", _WORD, "`grpc`, `jsonrpc`, `rest` ...: of its call, as all up to `status`."),
-    Column("dialect", _WORD, "Protocol line: `0.3`, `1.0` ..."),
-    Column("operation", _WORD, "The 1.0 name of the operation: `SendStreamingMessage`."),
-    Column("method", _WORD, "What the wire says: the JSON-RPC method, `GET`, or the gRPC method."),
-    Column("target", pa.string(), "Path and query of the request."),
-    Column("streaming", pa.bool_(), "The answer is a stream of events."),
-    Column("status", pa.int64(), "HTTP status, where there was one when the segment was written."),
-    Column("message_id", pa.string(), "Message that it carries."),
-    Column("artifact_id", pa.string(), "Artifact that it carries."),
-    Column("rpc_id", pa.string(), "The JSON-RPC id as JSON text."),
-    Column("append", pa.bool_(), "An artifact chunk that goes on from the one before."),
-    Column("last_chunk", pa.bool_(), "The last chunk of its artifact."),
-    Column("final", pa.bool_(), "The stream says that it ends here."),
-    Column("error_code", pa.int64(), "JSON-RPC error code, HTTP status of a REST error, or gRPC status."),
-    Column("note", pa.string(), "Remark of the decoder in words."),
-    Column("ours", pa.bool_(), "The proxy made these octets, not the peer."),
-    Column("octet_start", pa.int64(), "First octet of it in its direction of the connection, framing included."),
-    Column("octet_end", pa.int64(), "The octet after its last one."),
-    Column("size", pa.int64(), "True size of the payload, octets, also where it was cut."),
-    Column("truncated", pa.bool_(), "The payload was cut at the storage limit."),
-    Column("sha256", pa.binary(), "Of the whole payload, where it was cut."),
-    Column("schema", _WORD, "How to read the payload: `json`, `text`, `trailers`, or a protobuf message's full name."),
-    Column("framing", _WORD, "How the payload sat on the wire."),
-    Column("redacted", pa.list_(pa.string()), "Paths of what was replaced by labels."),
-    Column("findings", pa.list_(_FINDING), "What was found about this frame when the segment was written."),
-    Column("payload", pa.binary(), "The message itself, content coding removed."),
-    Column("named", pa.string(), "`tc`, `t`, `c`: whether task and context are those that the frame itself names."),
-    Column("exact", pa.string(), "As JSON the members that no column can hold: no Unicode, or more than 64 bits."),
+    ArchiveColumn("session", _WORD, "Uuid of the session: one run of a proxy."),
+    ArchiveColumn("frame", pa.int64(), "Number of the frame in its recording, in order of storing."),
+    ArchiveColumn("time", _TIME, "When its last octet arrived."),
+    ArchiveColumn("began", _TIME, "When its first octet arrived."),
+    ArchiveColumn("agent", _WORD, "Upstream of its connection, as the proxy dialed it: who answered."),
+    ArchiveColumn("task_id", pa.string(), "Task that the frame names, else the first one of its call."),
+    ArchiveColumn("context_id", pa.string(), "Context that the frame names, else the one of its call."),
+    ArchiveColumn("trace_id", pa.string(), "Trace of its call, 32 hexadecimal digits, from the agent's `traceparent`."),
+    ArchiveColumn("exchange", pa.int64(), "Number of its call in the session; 0 for a frame of the connection itself."),
+    ArchiveColumn("connection", pa.int64(), "Number of its connection in the session."),
+    ArchiveColumn("seq", pa.int64(), "Its place in the call, both directions in one count, from 0."),
+    ArchiveColumn("direction", _WORD, "`to_agent` or `to_client`."),
+    ArchiveColumn(
+        "kind", _WORD, "`request`, `response`, `event`, `error`, `comment`, `end`, `cut`, `control`, `other` ..."
+    ),
+    ArchiveColumn("event", _WORD, "A2A object in it: `task`, `message`, `status`, `artifact`, `card` ..."),
+    ArchiveColumn(
+        "state", _WORD, "Task state that it tells: `working`, `input-required` ...; a number that has no name."
+    ),
+    ArchiveColumn(
+        "generation", pa.int64(), "Generation of the task that it tells; of a request the one it asks about."
+    ),
+    ArchiveColumn("binding", _WORD, "`grpc`, `jsonrpc`, `rest` ...: of its call, as all up to `status`."),
+    ArchiveColumn("dialect", _WORD, "Protocol line: `0.3`, `1.0` ..."),
+    ArchiveColumn("operation", _WORD, "The 1.0 name of the operation: `SendStreamingMessage`."),
+    ArchiveColumn("method", _WORD, "What the wire says: the JSON-RPC method, `GET`, or the gRPC method."),
+    ArchiveColumn("target", pa.string(), "Path and query of the request."),
+    ArchiveColumn("streaming", pa.bool_(), "The answer is a stream of events."),
+    ArchiveColumn("status", pa.int64(), "HTTP status, where there was one when the segment was written."),
+    ArchiveColumn("message_id", pa.string(), "Message that it carries."),
+    ArchiveColumn("artifact_id", pa.string(), "Artifact that it carries."),
+    ArchiveColumn("rpc_id", pa.string(), "The JSON-RPC id as JSON text."),
+    ArchiveColumn("append", pa.bool_(), "An artifact chunk that goes on from the one before."),
+    ArchiveColumn("last_chunk", pa.bool_(), "The last chunk of its artifact."),
+    ArchiveColumn("final", pa.bool_(), "The stream says that it ends here."),
+    ArchiveColumn("error_code", pa.int64(), "JSON-RPC error code, HTTP status of a REST error, or gRPC status."),
+    ArchiveColumn("note", pa.string(), "Remark of the decoder in words."),
+    ArchiveColumn("ours", pa.bool_(), "The proxy made these octets, not the peer."),
+    ArchiveColumn("octet_start", pa.int64(), "First octet of it in its direction of the connection, framing included."),
+    ArchiveColumn("octet_end", pa.int64(), "The octet after its last one."),
+    ArchiveColumn("size", pa.int64(), "True size of the payload, octets, also where it was cut."),
+    ArchiveColumn("truncated", pa.bool_(), "The payload was cut at the storage limit."),
+    ArchiveColumn("sha256", pa.binary(), "Of the whole payload, where it was cut."),
+    ArchiveColumn(
+        "schema", _WORD, "How to read the payload: `json`, `text`, `trailers`, or a protobuf message's full name."
+    ),
+    ArchiveColumn("framing", _WORD, "How the payload sat on the wire."),
+    ArchiveColumn("redacted", pa.list_(pa.string()), "Paths of what was replaced by labels."),
+    ArchiveColumn("findings", pa.list_(_FINDING), "What was found about this frame when the segment was written."),
+    ArchiveColumn("payload", pa.binary(), "The message itself, content coding removed."),
+    ArchiveColumn(
+        "named", pa.string(), "`tc`, `t`, `c`: whether task and context are those that the frame itself names."
+    ),
+    ArchiveColumn(
+        "exact", pa.string(), "As JSON the members that no column can hold: no Unicode, or more than 64 bits."
+    ),
 )
 
 FACTS = (
-    Column("session", _WORD, "Uuid of the session."),
-    Column("kind", _WORD, "`session`, `connection`, `exchange`, `task` or `finding`: what the row is about."),
-    Column("number", pa.int64(), "Of the connection or call in the session, of the finding in its recording."),
-    Column("time", _TIME, "When it began; of a finding when it was made."),
-    Column("ended", _TIME, "When it was over; of a task, of which nothing says so, when it was last heard of."),
-    Column("agent", _WORD, "Upstream."),
-    Column("exchange", pa.int64(), "Call that it is, or is about."),
-    Column("task_id", pa.string(), "Task that it is, or is about."),
-    Column("context_id", pa.string(), "Context of it."),
-    Column("trace_id", pa.string(), "Trace of the call."),
-    Column("binding", _WORD, "Of a call."),
-    Column("operation", _WORD, "Of a call."),
-    Column("state", _WORD, "Of a task."),
-    Column("rule", _WORD, "Of a finding: `A2A-GEN-001`."),
-    Column("severity", _WORD, "Of a finding: `info`, `warning` or `error`."),
-    Column("summary", pa.string(), "Of a finding, in a sentence."),
-    Column("missed", pa.int64(), "Of a task: how many runs of generations a stream left out."),
-    Column("line", pa.string(), "All of it, as the JSON object that a cassette has."),
+    ArchiveColumn("session", _WORD, "Uuid of the session."),
+    ArchiveColumn("kind", _WORD, "`session`, `connection`, `exchange`, `task` or `finding`: what the row is about."),
+    ArchiveColumn("number", pa.int64(), "Of the connection or call in the session, of the finding in its recording."),
+    ArchiveColumn("time", _TIME, "When it began; of a finding when it was made."),
+    ArchiveColumn("ended", _TIME, "When it was over; of a task, of which nothing says so, when it was last heard of."),
+    ArchiveColumn("agent", _WORD, "Upstream."),
+    ArchiveColumn("exchange", pa.int64(), "Call that it is, or is about."),
+    ArchiveColumn("task_id", pa.string(), "Task that it is, or is about."),
+    ArchiveColumn("context_id", pa.string(), "Context of it."),
+    ArchiveColumn("trace_id", pa.string(), "Trace of the call."),
+    ArchiveColumn("binding", _WORD, "Of a call."),
+    ArchiveColumn("operation", _WORD, "Of a call."),
+    ArchiveColumn("state", _WORD, "Of a task."),
+    ArchiveColumn("rule", _WORD, "Of a finding: `A2A-GEN-001`."),
+    ArchiveColumn("severity", _WORD, "Of a finding: `info`, `warning` or `error`."),
+    ArchiveColumn("summary", pa.string(), "Of a finding, in a sentence."),
+    ArchiveColumn("missed", pa.int64(), "Of a task: how many runs of generations a stream left out."),
+    ArchiveColumn("line", pa.string(), "All of it, as the JSON object that a cassette has."),
 )
 
 
-def schema(columns: tuple[Column, ...]) -> pa.Schema:
+def schema(columns: tuple[ArchiveColumn, ...]) -> pa.Schema:
     """The Arrow schema of a table; each field says what it means."""
     fields = [pa.field(name, kind, metadata={"description": meaning}) for name, kind, meaning in columns]
     return pa.schema(fields, metadata={"a2a_proxy.archive": str(VERSION)})

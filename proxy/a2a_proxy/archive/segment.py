@@ -14,17 +14,17 @@ import msgspec
 import pyarrow as pa
 
 from a2a_proxy.archive.errors import ArchiveError
-from a2a_proxy.archive.facts import Fact, Facts, facts_table
+from a2a_proxy.archive.facts import Fact, FactsTable, facts_table
 from a2a_proxy.archive.files import agents_with_card, cut_of, distinct_of, file_of, stored
-from a2a_proxy.archive.manifest import DAY, MANIFESTS, Cut, Manifest, day_of, decode, encode
-from a2a_proxy.archive.place import Place
+from a2a_proxy.archive.frame_context import FrameContexts
+from a2a_proxy.archive.manifest import DAY, MANIFESTS, Manifest, SegmentRange, day_of, decode, encode
 from a2a_proxy.archive.rows import frames_table
-from a2a_proxy.archive.scenes import Scenes
+from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.recording.cassette_out import session_line
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import SessionRow, key
-from a2a_proxy.recording.sound import sound
+from a2a_proxy.recording.cassette.exporter import session_line
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import SessionRow, key
+from a2a_proxy.recording.store.corruption_guard import sound
 
 ROWS = 200_000
 """Frames of a segment, at most."""
@@ -34,7 +34,7 @@ OCTETS = 128 << 20
 """Octets of their payloads, at most but for the last one."""
 
 
-class Passed(NamedTuple):
+class PendingFrame(NamedTuple):
     """A frame that the archive does not have yet."""
 
     id: int
@@ -45,10 +45,10 @@ class Passed(NamedTuple):
     octets: int
 
 
-class Next(msgspec.Struct):
+class PendingRows(msgspec.Struct):
     """What the archive does not have yet of a session, up to the limits of a segment."""
 
-    rows: list[Passed]
+    rows: list[PendingFrame]
     after: int
     """They are those of the session after this one."""
     finding: int
@@ -65,24 +65,24 @@ _LAST = """SELECT id FROM frame WHERE id <= ? AND +session = ? AND at <= ? ORDER
 _LAST_FINDING = _LAST.replace("frame", "finding")
 
 
-def next_rows(recording: Recording, session: SessionRow, last: Manifest | None) -> Next:
+def next_rows(recording: Recording, session: SessionRow, last: Manifest | None) -> PendingRows:
     """Frames after the last segment. Raises RecordingError."""
-    rows: list[Passed] = []
+    rows: list[PendingFrame] = []
     octets = 0
     start = session.facts.started
     with sound(recording):
         after, finding = _known(recording, session, last.cut) if last is not None else (0, 0)
         found = recording.db.execute(_PASSED, (session.id, after, ROWS + 1)).fetchall()
         for number, at, *more in found:
-            row = Passed(number, start + at, *more)
+            row = PendingFrame(number, start + at, *more)
             if rows and (len(rows) == ROWS or octets > OCTETS or row.at // DAY != rows[0].at // DAY):
-                return Next(rows, after, finding, full=True)
+                return PendingRows(rows, after, finding, full=True)
             rows.append(row)
             octets += row.octets
-    return Next(rows, after, finding, full=False)
+    return PendingRows(rows, after, finding, full=False)
 
 
-def _known(recording: Recording, session: SessionRow, cut: Cut) -> tuple[int, int]:
+def _known(recording: Recording, session: SessionRow, cut: SegmentRange) -> tuple[int, int]:
     """The last frame and the last finding that the archive has.
 
     They have other numbers where the recording was deleted and begun anew in mid-run, or its newest rows were pruned:
@@ -97,14 +97,19 @@ def _known(recording: Recording, session: SessionRow, cut: Cut) -> tuple[int, in
 
 
 def put_segment(
-    place: Place, proxy: str, recording: Recording, session: SessionRow, last: Manifest | None, found: Next
+    place: ArchiveStore,
+    proxy: str,
+    recording: Recording,
+    session: SessionRow,
+    last: Manifest | None,
+    found: PendingRows,
 ) -> Manifest:
     """Put the next segment of a session; its manifest, which may be that of another one who put it first.
 
     Raises RecordingError, ArchiveError.
     """
     with sound(recording):
-        gathered = _Gathered(recording, session, last, found, proxy)
+        gathered = _SegmentRows(recording, session, last, found, proxy)
         cut = gathered.cut
         facts_key = cut.key("facts")
         facts = place.put_once(facts_key, file_of(facts_table(gathered.facts()), cut, "number"))
@@ -127,17 +132,17 @@ def put_segment(
     return decode(place.put_once(name, encode(manifest)), name)
 
 
-def _frames(recording: Recording, session: SessionRow, cut: Cut, calls: list[Exchange]) -> pa.Table:
-    scenes = Scenes(recording, {key(session.id, call.id): call for call in calls})
+def _frames(recording: Recording, session: SessionRow, cut: SegmentRange, calls: list[Exchange]) -> pa.Table:
+    scenes = FrameContexts(recording, {key(session.id, call.id): call for call in calls})
     rows = recording.frames_after(cut.after, session=session.id)
     return frames_table((row, scenes.of(row)) for row in takewhile(lambda row: row.id <= cut.through, rows))
 
 
-class _Gathered:
+class _SegmentRows:
     """What belongs to the next segment of a session."""
 
     def __init__(
-        self, recording: Recording, session: SessionRow, last: Manifest | None, found: Next, proxy: str
+        self, recording: Recording, session: SessionRow, last: Manifest | None, found: PendingRows, proxy: str
     ) -> None:
         self._recording = recording
         self._session = session
@@ -160,7 +165,7 @@ class _Gathered:
         self._channels = [row.connection for row in channels if row is not None]
         self._agents = {channel.id: channel.upstream for channel in self._channels}
         self._findings = list(recording.findings(session.id, after=found.finding))
-        self.cut = Cut(
+        self.cut = SegmentRange(
             proxy=proxy,
             session=session.facts.uuid,
             number=before.number + 1 if before else 1,
@@ -180,7 +185,7 @@ class _Gathered:
 
     def facts(self) -> Iterator[Fact]:
         """All rows."""
-        make = Facts(self._session.facts)
+        make = FactsTable(self._session.facts)
         yield make.session(self.cut.line, self._session.ended)
         for channel in self._channels:
             yield make.connection(channel)

@@ -18,7 +18,7 @@ _BUCKET = re.compile(r"[\w.-]+", re.ASCII)
 _EXAMPLES = "for example s3://bucket/prefix, or file:///srv/a2a"
 
 
-class Target(NamedTuple):
+class ArchiveUrl(NamedTuple):
     """A bucket with a prefix, or a folder."""
 
     bucket: str
@@ -26,16 +26,16 @@ class Target(NamedTuple):
     path: str
 
 
-def parsed(url: str) -> Target:
+def parsed(url: str) -> ArchiveUrl:
     """What a URL names. Raises ArchiveError where it is none of an archive."""
     try:
         parts = urlsplit(url)
     except ValueError:  # `s3://[`
         raise ArchiveError(f"{url!r} is no place for an archive", _EXAMPLES) from None
     if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
-        return Target("", unquote(parts.path))
+        return ArchiveUrl("", unquote(parts.path))
     if parts.scheme == "s3" and _BUCKET.fullmatch(parts.netloc) and not (parts.query or parts.fragment):
-        return Target(parts.netloc, unquote(parts.path).strip("/"))
+        return ArchiveUrl(parts.netloc, unquote(parts.path).strip("/"))
     raise ArchiveError(f"{url!r} is no place for an archive", _EXAMPLES)
 
 

@@ -1,123 +1,138 @@
-"""The journal's format: records and segment headers, to octets and back. No files, no threads.
+"""The relay's side of the journal: take a record, never wait.
 
-A journal is a folder of segments `000001.a2aj`, `000002.a2aj`, ... Octets once written are never changed: a writer that
-fails in mid-record begins a new segment, and the header of that one says where the last whole record before it ended.
+Runs on the event loop's thread; the files are the writer thread's.
 """
 
 from __future__ import annotations
 
-import struct
+import os
+from collections.abc import Callable
 from pathlib import Path
-from zlib import crc32
 
 import msgspec
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.capture.journal_files import JournalFiles, JournalLimits, Write
+from a2a_proxy.capture.journal_writer import JournalWriter, WriteBatch
+from a2a_proxy.capture.loss import LossBuffer
+from a2a_proxy.capture.record_format import RECORD, Position, pack
+from a2a_proxy.model.chunk import ChunkKind, Direction
 
-RECORD = struct.Struct("<IIBBHIQ")
-"""Payload length, CRC-32 of all that follows it, kind, direction, flags (0), connection, time in ns; then payload."""
+FLUSH_SECONDS = 0.004
+"""Longest time a record waits for others before it is handed to the writer. A batch costs the event loop as much as ten
+records, and a change of threads."""
+FLUSH_BYTES = 256 * 1024
+RETRY_SECONDS = 0.25
 
-SEGMENT = struct.Struct("<8sIIQ")
-"""Magic, version, number of the segment, offset at which the records of the segment before it end."""
-
-MAGIC = b"A2AJRNL\n"
-VERSION = 1
-MAX_PAYLOAD = 64 * 1024 * 1024
-"""A length above this is damage. The relay reads at most 256 KiB at a time."""
-
-Position = tuple[int, int]
-"""Segment number (from 1) and offset in it; where the next record begins."""
-
-START: Position = (1, 0)
-
-_FRONT = struct.Struct("<II")
-_HEAD = struct.Struct("<BBHIQ")
-_KINDS: tuple[ChunkKind | None, ...] = (None, *ChunkKind)
-_DIRECTIONS = tuple(Direction)
-
-Record = tuple[bytes, bytes, bytes]
-"""Length and checksum, the rest of the header, the payload: three pieces, so that the payload is not copied."""
+CallLater = Callable[[float, Callable[[], None]], object]
 
 
-def pack(kind: int, direction: int, connection: int, at: int, data: bytes) -> Record:
-    """One record as its three pieces."""
-    head = _HEAD.pack(kind, direction, 0, connection, at)
-    return _FRONT.pack(len(data), crc32(data, crc32(head))), head, data
+class JournalStats(msgspec.Struct, frozen=True):
+    """The books. All numbers only grow."""
+
+    appended: int
+    """Octets of DATA and OURS that were appended."""
+    lost: int
+    """Octets of those that are not in the journal."""
+    segments: int
+    position: Position
+    """After the last record written."""
+    queued: int
+    """Octets handed over and not yet taken by the writer (this one also shrinks)."""
+    reason: str = ""
+    """Why the disk takes nothing now; empty where it does, or is slow only."""
+    lost_reason: str = ""
+    """Why bytes were lost last, though the disk may take others by now; empty where it was too slow."""
 
 
-def unpack_head(head: bytes) -> tuple[int, int, int, int]:
-    """Kind, direction, connection and time from the second piece of a record."""
-    kind, direction, _, connection, at = _HEAD.unpack(head)
-    return kind, direction, connection, at
+class Journal:
+    """Append records of one session to its journal."""
+
+    def __init__(
+        self,
+        folder: Path,
+        call_later: CallLater,
+        limits: JournalLimits = JournalLimits(),  # noqa: B008 (frozen)
+        *,
+        wake_fd: int | None = None,
+        write: Write = os.write,
+    ) -> None:
+        """`call_later` is the event loop's. Raises OSError where `folder` cannot be written at all."""
+        self._writer = JournalWriter(JournalFiles(folder, limits, write=write))
+        self._writer.wake_by(wake_fd)
+        self._call_later = call_later
+        self._queue_bytes = limits.queue_bytes
+        self._pending: list[bytes] = []
+        self._size = self._handed = self._appended = 0
+        self._timer_runs = False
+        self._gap = LossBuffer()
+
+    def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+        """Take one record; `at` in ns since the epoch. Never blocks, never raises for a disk."""
+        self._pending += pack(kind, direction, connection, at, data)
+        self._size += len(data) + RECORD.size
+        if kind is _DATA or kind is _OURS:
+            self._appended += len(data)
+        if self._size >= FLUSH_BYTES:
+            self.flush()
+        elif not self._timer_runs:
+            self._call_again(FLUSH_SECONDS)
+
+    def _on_timer(self) -> None:
+        self._timer_runs = False
+        self.flush()
+
+    def flush(self) -> None:
+        """Hand over what is pending now."""
+        pieces, size = self._pending, self._size
+        if not pieces and not self._gap:
+            return
+        self._pending, self._size = [], 0
+        queued = self._handed - self._writer.taken
+        if queued and queued + size > self._queue_bytes:
+            self._gap.add(pieces)
+            self._writer.lost_reason = self._writer.segments.reason
+            self._call_again(RETRY_SECONDS)
+            return
+        holes = bool(self._gap)
+        if holes:
+            told = self._gap.take()
+            pieces, size = told + pieces, size + sum(map(len, told))
+        self._handed += size
+        self._writer.put(WriteBatch(pieces, size, holes))
+
+    def _call_again(self, seconds: float) -> None:
+        if not self._timer_runs:
+            self._timer_runs = True
+            self._call_later(seconds, self._on_timer)
+
+    def wake_by(self, fd: int | None) -> None:
+        """Wake the reader by one octet to `fd` after each batch (None: stop that). A duplicate is kept: close yours."""
+        self._writer.wake_by(fd)
+
+    def stats(self) -> JournalStats:
+        """How much was taken, lost and written so far."""
+        writer, segments = self._writer, self._writer.segments
+        lost = self._gap.lost + writer.gap.lost + writer.late
+        queued = self._handed - writer.taken
+        about = (segments.begun, segments.position, queued, segments.reason, writer.lost_reason)
+        return JournalStats(self._appended, lost, *about)
+
+    def end(self, at: int) -> None:
+        """Hand over all that is pending, and END; nothing can be appended after it. Never blocks."""
+        self.flush()
+        pieces = self._gap.take()
+        pieces += pack(ChunkKind.END, Direction.TO_AGENT, 0, at, b"")
+        self._writer.put(WriteBatch(pieces, 0, holes=True))
+        self._writer.finish()
+
+    def settled(self, timeout: float | None = None) -> bool:
+        """Wait until all is written after `end`; False where `timeout` seconds were not enough."""
+        return self._writer.wait(timeout)
+
+    def close(self, at: int, timeout: float | None = None) -> bool:
+        """`end` and `settled` in one."""
+        self.end(at)
+        return self.settled(timeout)
 
 
-class Scan(msgspec.Struct):
-    """What a buffer held."""
-
-    chunks: list[Chunk]
-    end: int
-    """Offset after the last whole record."""
-    wanted: int = 0
-    """Octets from `end` on that the next record needs, as far as known; 0 where `damage` is set."""
-    damage: str = ""
-    """Why the record at `end` cannot be one; empty where the buffer just ends in mid-record."""
-
-
-def scan(buffer: bytes, start: int = 0) -> Scan:
-    """Read whole records from `start` on. An incomplete last one is no fault: more may come."""
-    chunks: list[Chunk] = []
-    add, unpack, view, size, header = chunks.append, RECORD.unpack_from, memoryview(buffer), len(buffer), RECORD.size
-    at = start
-    while size - at >= header:
-        length, check, kind, direction, _, connection, time = unpack(buffer, at)
-        end = at + header + length
-        if length > MAX_PAYLOAD:
-            return Scan(chunks, at, damage=f"a length of {length} octets")
-        if end > size:
-            return Scan(chunks, at, wanted=end - at)
-        if crc32(view[at + 8 : end]) != check:
-            return Scan(chunks, at, damage="a wrong checksum")
-        if not 0 < kind < len(_KINDS) or direction > 1:
-            return Scan(chunks, at, damage=f"an unknown kind {kind} or direction {direction}")
-        known = _KINDS[kind]
-        assert known is not None
-        add(Chunk(connection, known, _DIRECTIONS[direction], time, buffer[at + header : end]))
-        at = end
-    return Scan(chunks, at, wanted=header)
-
-
-def segment_header(number: int, previous_end: int) -> bytes:
-    """The octets a segment begins with. `previous_end` is 0 for the first."""
-    return SEGMENT.pack(MAGIC, VERSION, number, previous_end)
-
-
-def previous_end(header: bytes) -> int | None:
-    """Where the records of the segment before this one end; None where `header` begins no segment of this version."""
-    if len(header) < SEGMENT.size:
-        return None
-    magic, version, _, end = SEGMENT.unpack_from(header)
-    return int(end) if magic == MAGIC and version == VERSION else None
-
-
-def segment_path(folder: Path, number: int) -> Path:
-    """Where a segment lies."""
-    return folder / f"{number:06d}.a2aj"
-
-
-def segment_numbers(folder: Path) -> list[int]:
-    """Numbers of the segments that are there, in order."""
-    return sorted(int(path.stem) for path in folder.glob("*.a2aj") if path.stem.isdigit())
-
-
-def bytes_after(folder: Path, position: Position) -> int:
-    """Return how many bytes of the journal lie behind this position."""
-    segment, offset = position
-    sizes = {number: _size(segment_path(folder, number)) for number in segment_numbers(folder) if number >= segment}
-    return max(sum(sizes.values()) - (offset if segment in sizes else 0), 0)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0  # it has been recorded, and is deleted
+_DATA, _OURS = ChunkKind.DATA, ChunkKind.OURS

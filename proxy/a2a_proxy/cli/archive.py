@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import shell_line, visible
 
 if TYPE_CHECKING:
     from a2a_proxy.cli.console import Console
-    from a2a_proxy.cli.followed import Session
-    from a2a_proxy.follower.keeper import HookKeeper, Report, Tell
+    from a2a_proxy.cli.followed_run import FollowedSession
+    from a2a_proxy.follower.keeper import HookKeeper, HookReport, Tell
 
 
 _STUCK = 3600.0
 """Seconds; its process tells by itself what it waits for."""
 
 
-class Archive(msgspec.Struct, frozen=True):
+class ArchiveConfig(msgspec.Struct, frozen=True):
     """Where a run is archived."""
 
     url: str
@@ -30,34 +30,34 @@ class Archive(msgspec.Struct, frozen=True):
     """Id of the proxy in the archive; empty: that of the state directory."""
 
 
-def archive_config(url: str, every: float, name: str) -> Archive | None:
+def archive_config(url: str, every: float, name: str) -> ArchiveConfig | None:
     """What was typed; None without a URL. Raises UserError where it cannot be used."""
     if not url:
         if name:
             raise UserError("--archive-id means nothing without --archive", "for example --archive s3://bucket/prefix")
         return None
     from a2a_proxy.archive.errors import ArchiveError
-    from a2a_proxy.archive.ident import checked_id
+    from a2a_proxy.archive.proxy_id import checked_id
     from a2a_proxy.archive.url import check
 
     try:
         check(url)
-        return Archive(url, every, checked_id(name) if name else "")
+        return ArchiveConfig(url, every, checked_id(name) if name else "")
     except ArchiveError as wrong:
         raise UserError(f"--archive: {visible(wrong.message)}", wrong.hint) from wrong
 
 
-def archive_keeper(archive: Archive, recording: str, session: str, tell: Tell) -> HookKeeper:
+def archive_keeper(archive: ArchiveConfig, recording: str, session: str, tell: Tell) -> HookKeeper:
     """What keeps the process that archives. Raises UserError."""
-    from a2a_proxy.archive.aim import word_of
     from a2a_proxy.archive.errors import ArchiveError
-    from a2a_proxy.archive.ident import proxy_id
-    from a2a_proxy.capture import places
+    from a2a_proxy.archive.job import word_of
+    from a2a_proxy.archive.proxy_id import proxy_id
+    from a2a_proxy.capture import file_layout
     from a2a_proxy.follower.keeper import HookKeeper, Program, unnamed_file
 
     try:
         with state_directory():
-            name = archive.name or proxy_id(places.state_dir())
+            name = archive.name or proxy_id(file_layout.state_dir())
             words = ("--archive", word_of(archive.url, name, archive.every))
             program = Program(
                 module="a2a_proxy.archive", words=words, label="the archive", ledger=unnamed_file(), stuck=_STUCK
@@ -67,7 +67,7 @@ def archive_keeper(archive: Archive, recording: str, session: str, tell: Tell) -
         raise UserError(visible(wrong.message), wrong.hint) from wrong
 
 
-def archived(archive: Archive, recording: str, report: Report, behind: int) -> tuple[str, str]:
+def archived(archive: ArchiveConfig, recording: str, report: HookReport, behind: int) -> tuple[str, str]:
     """How it did, in a sentence, and what to do where not all is there."""
     told = f"archive {visible(archive.url)}: {text.plural(report.calls, 'segment')}"
     if report.outcome == "done" or not behind:
@@ -80,13 +80,13 @@ def archived(archive: Archive, recording: str, report: Report, behind: int) -> t
 class ArchiveFollowed(msgspec.Struct, frozen=True):
     """The archive of a run: `Followed`."""
 
-    archive: Archive
+    archive: ArchiveConfig
 
-    def keeper(self, session: Session, tell: Tell) -> HookKeeper:
+    def keeper(self, session: FollowedSession, tell: Tell) -> HookKeeper:
         """`Followed.keeper`."""
         return archive_keeper(self.archive, session.recording, session.uuid, tell)
 
-    def sum_up(self, session: Session, report: Report, console: Console) -> None:
+    def sum_up(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """`Followed.sum_up`."""
         told, hint = archived(self.archive, session.recording, report, session.frames_after(report.frame))
         console.note(told, hint, loud=bool(hint))

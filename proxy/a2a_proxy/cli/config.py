@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from a2a_proxy.capture.segments import Limits
-from a2a_proxy.cli.archive import Archive
+from a2a_proxy.capture.journal_files import JournalLimits
+from a2a_proxy.cli.archive import ArchiveConfig
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.redact import policy_words
-from a2a_proxy.cli.sizes import octets
-from a2a_proxy.cli.wanted import wanted
+from a2a_proxy.cli.follower_options import wanted
+from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.model.exchange import LiveMode
-from a2a_proxy.relay.edits.leads import Mode
+from a2a_proxy.present.sizes import octets
+from a2a_proxy.relay.edits.card_urls import Mode
+from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, PortRanges, Route, RouteError, Upstream
 from a2a_proxy.relay.tls import Trust
-from a2a_proxy.relay.way import Editing
 
 if TYPE_CHECKING:
-    from a2a_proxy.telemetry.settings import Settings
+    from a2a_proxy.telemetry.settings import OtlpSettings
 
 Value = TypeVar("Value")
 
@@ -38,17 +38,17 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """What is not recorded, as words of a policy."""
     log_format: str
     quiet: bool
-    editing: Editing = Editing()
-    limits: Limits = Limits()
+    editing: EditPolicy = EditPolicy()
+    limits: JournalLimits = JournalLimits()
     """Of the journal."""
     fail_on: str = "never"
     """From which severity on a finding makes the run fail: a name of `Severity` in lower case, or `never`."""
     live: LiveMode = "auto"
     hooks: tuple[str, ...] = ()
     """Names of hooks: of an entry point, or `module:Class`."""
-    otlp: Settings | None = None
+    otlp: OtlpSettings | None = None
     """Export to an OpenTelemetry backend."""
-    archive: Archive | None = None
+    archive: ArchiveConfig | None = None
     metrics: Listen | None = None
     """Where numbers for Prometheus are served."""
 
@@ -87,8 +87,8 @@ def proxy_config(
     routes = tuple(_route(*texts) for texts in zip(listen, upstream, grpc, strict=True))
     _check_ports(listen, routes)
     ports = PortRanges() if learn_ports is None else _parsed(PortRanges.parse, learn_ports)
-    editing = Editing(rewrite_card, keep_host, Trust(upstream_ca, upstream_insecure), propagate, ports)
-    limits = Limits(
+    editing = EditPolicy(rewrite_card, keep_host, Trust(upstream_ca, upstream_insecure), propagate, ports)
+    limits = JournalLimits(
         segment_bytes=octets("--journal-segment", journal_segment), max_bytes=octets("--journal-max", journal_max)
     )
     words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)

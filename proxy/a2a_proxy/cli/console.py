@@ -13,15 +13,25 @@ from typing import Any, Protocol, TextIO
 
 import msgspec
 
-from a2a_proxy.cli import generations, text
 from a2a_proxy.cli.printer import Printer
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.present import generations, text
 from a2a_proxy.protocol.text import shell_line, visible
-from a2a_proxy.recorder.status import Done, Failed, Found, Healed, Mended, Seen, Skipped, Status, Troubled
+from a2a_proxy.recorder.status import (
+    ExchangeStatus,
+    FindingStatus,
+    GapClosedStatus,
+    LinesSkipped,
+    RecorderDone,
+    RecorderFailed,
+    Status,
+    TroubleEnded,
+    TroubleStarted,
+)
 
 
-class Start(msgspec.Struct, frozen=True):
+class StartInfo(msgspec.Struct, frozen=True):
     """What the banner says."""
 
     version: str
@@ -62,7 +72,7 @@ class HookEnd(msgspec.Struct, frozen=True):
 class Console(Protocol):
     """Where the proxy tells its user what happens."""
 
-    def start(self, start: Start) -> None:
+    def start(self, start: StartInfo) -> None:
         """The proxy listens."""
 
     def status(self, said: Status) -> None:
@@ -106,7 +116,7 @@ class TextConsole:
         self._many = False
         """There is more than one upstream, so lines say which."""
 
-    def start(self, start: Start) -> None:
+    def start(self, start: StartInfo) -> None:
         """Say where it listens, where it sends, what it records, and what to type next."""
         for listening, upstream, grpc in start.routes:
             also = f" (HTTP/2 to {grpc})" if grpc else ""
@@ -121,20 +131,20 @@ class TextConsole:
 
     def status(self, said: Status) -> None:
         """Print what concerns the user."""
-        if isinstance(said, Seen):
+        if isinstance(said, ExchangeStatus):
             if not self._quiet:
                 self._out(self._line(said))
-        elif isinstance(said, Found):
+        elif isinstance(said, FindingStatus):
             self._out(_finding_line(said))
-        elif isinstance(said, Mended):
+        elif isinstance(said, TroubleEnded):
             self.note(said.message, loud=False)
-        elif isinstance(said, Healed):
+        elif isinstance(said, GapClosedStatus):
             self._out(_healed_line(said))
-        elif isinstance(said, Skipped) and not self._quiet:
+        elif isinstance(said, LinesSkipped) and not self._quiet:
             self._out(_missed(said.count))
-        elif isinstance(said, Troubled | Failed):
+        elif isinstance(said, TroubleStarted | RecorderFailed):
             self.note(said.message, said.hint)
-        elif isinstance(said, Done):
+        elif isinstance(said, RecorderDone):
             self._summary(said)
 
     def stopping(self, open_connections: int) -> None:
@@ -169,7 +179,7 @@ class TextConsole:
         self._out.settle(_CLOSE_SECONDS)
         self._err.settle(_CLOSE_SECONDS)
 
-    def _line(self, said: Seen) -> str:
+    def _line(self, said: ExchangeStatus) -> str:
         exchange = said.exchange
         word = text.standing(exchange)
         parts = [
@@ -197,7 +207,7 @@ class TextConsole:
     def _paint(self, written: str, word: str) -> str:
         return f"\033[{_COLOURS[word]}m{written}\033[0m" if self._colour else written
 
-    def _summary(self, done: Done) -> None:
+    def _summary(self, done: RecorderDone) -> None:
         if not (done.connections or done.lost):
             self._tell("nothing was recorded")
             return
@@ -215,14 +225,14 @@ class TextConsole:
         self._err(visible(line))
 
 
-def _finding_line(said: Found) -> str:
+def _finding_line(said: FindingStatus) -> str:
     finding = said.finding
     first = f"{text.clock(finding.at)}  {finding.severity.name.lower():8}{finding.rule}"
     where = " ".join(filter(None, (text.place(finding), visible(said.operation))))
     return "  ".join(filter(None, (first, where, visible(finding.summary))))
 
 
-def _healed_line(said: Healed) -> str:
+def _healed_line(said: GapClosedStatus) -> str:
     gap = said.missed
     first = f"{text.clock(gap.healed)}  {'healed':8}task {visible(text.short(said.task_id))}"
     how = generations.healed(gap, lambda _: visible(said.operation))
@@ -230,7 +240,7 @@ def _healed_line(said: Healed) -> str:
     return f"{first}  {where}: {how}"
 
 
-def _findings(done: Done) -> str:
+def _findings(done: RecorderDone) -> str:
     """`3 findings (1 error, 2 infos)`."""
     infos = done.findings - done.error_findings - done.warning_findings
     counts = {"error": done.error_findings, "warning": done.warning_findings, "info": infos}
@@ -249,29 +259,29 @@ class JsonConsole:
         self._out = Printer(out, lambda count: _json("skipped", count=count))
         self._quiet = quiet
 
-    def start(self, start: Start) -> None:
+    def start(self, start: StartInfo) -> None:
         """`start`."""
         routes = [{"listen": a, "upstream": b, "upstream_grpc": c or None} for a, b, c in start.routes]
         self._put("start", version=start.version, routes=routes, recording=start.recording, redact=start.redact)
 
     def status(self, said: Status) -> None:
         """`exchange`, `finding`, `healed`, `skipped`, `trouble`, `error` or `summary`."""
-        if isinstance(said, Seen):
+        if isinstance(said, ExchangeStatus):
             if not self._quiet:
                 self._put("exchange", live=said.live, upstream=said.upstream, **exchange_object(said.exchange))
-        elif isinstance(said, Found):
+        elif isinstance(said, FindingStatus):
             self._put("finding", operation=said.operation, **finding_object(said.finding))
-        elif isinstance(said, Healed):
+        elif isinstance(said, GapClosedStatus):
             self._put("healed", **healed_object(said))
-        elif isinstance(said, Skipped):
+        elif isinstance(said, LinesSkipped):
             self._put("skipped", count=said.count)
-        elif isinstance(said, Troubled):
+        elif isinstance(said, TroubleStarted):
             self._put("trouble", message=said.message, hint=said.hint)
-        elif isinstance(said, Mended):
+        elif isinstance(said, TroubleEnded):
             self._put("note", message=said.message, hint="")
-        elif isinstance(said, Failed):
+        elif isinstance(said, RecorderFailed):
             self._put("error", message=said.message, hint=said.hint)
-        elif isinstance(said, Done):
+        elif isinstance(said, RecorderDone):
             counts = {name: getattr(said, name) for name in _COUNTS}
             self._put("summary", **counts, complete=said.clean and not said.lost, lost_bytes=said.lost)
 
@@ -312,7 +322,7 @@ def finding_object(finding: Finding) -> dict[str, Any]:
     return {**msgspec.to_builtins(finding), **told}
 
 
-def healed_object(said: Healed) -> dict[str, object]:
+def healed_object(said: GapClosedStatus) -> dict[str, object]:
     """A gap in a task's generations that was made good, as JSON with stable names."""
     gap = said.missed
     return {

@@ -8,17 +8,17 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from a2a_proxy.cli.archive import Archive, ArchiveFollowed
+from a2a_proxy.cli.archive import ArchiveConfig, ArchiveFollowed
 from a2a_proxy.cli.console import Console
 from a2a_proxy.cli.errors import state_directory
-from a2a_proxy.cli.followed import Followed, Session
+from a2a_proxy.cli.followed_run import FollowedSession, RunFollower
 from a2a_proxy.cli.hooks import HookFollowed
 from a2a_proxy.cli.otlp import OtlpFollowed
 from a2a_proxy.protocol.text import visible
 
 if TYPE_CHECKING:
     from a2a_proxy.follower.keeper import HookKeeper
-    from a2a_proxy.telemetry.settings import Settings
+    from a2a_proxy.telemetry.settings import OtlpSettings
 
 PATIENCE = 10.0
 """Seconds that followers get to catch up after everything is recorded."""
@@ -27,9 +27,11 @@ _UNNOTICED = 0.5
 _STEP = 0.05
 
 
-def followed(hooks: Sequence[str], otlp: Settings | None, archive: Archive | None, console: Console) -> list[Followed]:
+def followed(
+    hooks: Sequence[str], otlp: OtlpSettings | None, archive: ArchiveConfig | None, console: Console
+) -> list[RunFollower]:
     """What the user asked for, but for what the environment turns off, which is said."""
-    found: list[Followed] = [HookFollowed(name) for name in hooks]
+    found: list[RunFollower] = [HookFollowed(name) for name in hooks]
     if otlp is not None:
         from a2a_proxy.telemetry.target import sdk_disabled
 
@@ -44,11 +46,11 @@ def followed(hooks: Sequence[str], otlp: Settings | None, archive: Archive | Non
 class Followers:
     """Those of one run."""
 
-    def __init__(self, followed: Sequence[Followed], console: Console) -> None:
+    def __init__(self, followed: Sequence[RunFollower], console: Console) -> None:
         self._followed = followed
         self._console = console
-        self._kept: list[tuple[Followed, HookKeeper]] = []
-        self._session = Session("", "")
+        self._kept: list[tuple[RunFollower, HookKeeper]] = []
+        self._session = FollowedSession("", "")
 
     def start(self, recording: str, session: str) -> None:
         """Follow the session of this uuid; returns at once.
@@ -56,7 +58,7 @@ class Followers:
         Raises:
             UserError: the state directory cannot be used.
         """
-        self._session = Session(recording, session)
+        self._session = FollowedSession(recording, session)
         with state_directory():
             self._kept = [(each, each.keeper(self._session, self._tell)) for each in self._followed]
         for _, keeper in self._kept:

@@ -8,11 +8,11 @@ import msgspec
 
 from a2a_proxy.cli.console import Console, HookEnd
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.followed import Session
+from a2a_proxy.cli.followed_run import FollowedSession
 from a2a_proxy.protocol.text import shell_line
 
 if TYPE_CHECKING:
-    from a2a_proxy.follower.keeper import HookKeeper, Report, Tell
+    from a2a_proxy.follower.keeper import HookKeeper, HookReport, Tell
 
 
 def check_hooks(names: tuple[str, ...]) -> None:
@@ -37,13 +37,13 @@ class HookFollowed(msgspec.Struct, frozen=True):
 
     name: str
 
-    def keeper(self, session: Session, tell: Tell) -> HookKeeper:
+    def keeper(self, session: FollowedSession, tell: Tell) -> HookKeeper:
         """`Followed.keeper`."""
         from a2a_proxy.follower.keeper import HookKeeper  # only who has hooks pays for them
 
         return HookKeeper(self.name, session.recording, tell, session=session.uuid, follow=True)
 
-    def sum_up(self, session: Session, report: Report, console: Console) -> None:
+    def sum_up(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """`Followed.sum_up`."""
         behind = session.frames_after(report.frame)
         again = shell_line("a2a-inspect", "hooks", session.recording, "--hook", self.name)

@@ -12,10 +12,10 @@ from click.core import ParameterSource
 from a2a_proxy import __version__
 from a2a_proxy.cli.end_signals import INTERRUPTED
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError, tell
-from a2a_proxy.cli.grouped import Grouped
-from a2a_proxy.cli.redact import redact_options
+from a2a_proxy.cli.follower_options import follow_options
+from a2a_proxy.cli.help_sections import SectionedGroup
+from a2a_proxy.cli.redaction_options import redact_options
 from a2a_proxy.cli.streams import discard, prepare_streams, terminal_gone
-from a2a_proxy.cli.wanted import follow_options
 
 _HELP = """Relay A2A traffic untouched, and show and record every frame of it.
 
@@ -51,7 +51,7 @@ log_format = click.option(
 
 
 @click.group(
-    cls=Grouped,
+    cls=SectionedGroup,
     option_parts=_PARTS,
     invoke_without_command=True,
     help=_HELP,

@@ -32,7 +32,7 @@ def metrics_listen(text: str) -> Listen:
     return listen
 
 
-class Metrics:
+class MetricsFollower:
     """Those of one run; where nobody asked for them, nothing."""
 
     def __init__(self, listen: Listen | None, console: Console) -> None:

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from a2a_proxy.cli import text
 from a2a_proxy.cli.console import Console
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.followed import Session
-from a2a_proxy.cli.shape import shape_words
+from a2a_proxy.cli.followed_run import FollowedSession
+from a2a_proxy.cli.span_options import shape_words
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import shell_line, visible
 
 if TYPE_CHECKING:
-    from a2a_proxy.follower.keeper import HookKeeper, Report, Tell
-    from a2a_proxy.telemetry.settings import Settings
-    from a2a_proxy.telemetry.shape import Shape
+    from a2a_proxy.follower.keeper import HookKeeper, HookReport, Tell
+    from a2a_proxy.telemetry.settings import OtlpSettings
+    from a2a_proxy.telemetry.span_options import SpanOptions
 
 
-def otlp_settings(endpoint: str, protocol: str, shape: Shape, *, frames: bool) -> Settings:
+def otlp_settings(endpoint: str, protocol: str, shape: SpanOptions, *, frames: bool) -> OtlpSettings:
     """The settings of these words. Nothing is sent yet.
 
     Raises:
@@ -28,7 +28,7 @@ def otlp_settings(endpoint: str, protocol: str, shape: Shape, *, frames: bool) -
     """
     from a2a_proxy.telemetry.errors import TelemetryError
     from a2a_proxy.telemetry.sdk import check_installed
-    from a2a_proxy.telemetry.settings import Settings
+    from a2a_proxy.telemetry.settings import OtlpSettings
     from a2a_proxy.telemetry.target import target
 
     try:
@@ -37,27 +37,27 @@ def otlp_settings(endpoint: str, protocol: str, shape: Shape, *, frames: bool) -
     except TelemetryError as wrong:
         raise UserError(visible(wrong.message), wrong.hint) from wrong
     metrics, logs = (os.environ.get(f"OTEL_{each}_EXPORTER") != "none" for each in ("METRICS", "LOGS"))
-    return Settings(where, shape, frames, metrics, logs)
+    return OtlpSettings(where, shape, frames, metrics, logs)
 
 
 class OtlpFollowed(msgspec.Struct, frozen=True):
     """The export of a run: `Followed`."""
 
-    settings: Settings
+    settings: OtlpSettings
 
-    def keeper(self, session: Session, tell: Tell) -> HookKeeper:
+    def keeper(self, session: FollowedSession, tell: Tell) -> HookKeeper:
         """`Followed.keeper`."""
         from a2a_proxy.telemetry.keeper import OtlpKeeper
 
         return OtlpKeeper(self.settings, session.recording, tell, session.uuid)
 
-    def sum_up(self, session: Session, report: Report, console: Console) -> None:
+    def sum_up(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """`Followed.sum_up`."""
         told, hint, loud = summed_up(self.settings, report, session.recording, session.uuid)
         console.note(told, hint, loud=loud)
 
 
-def summed_up(settings: Settings, report: Report, recording: str, session: str) -> tuple[str, str, bool]:
+def summed_up(settings: OtlpSettings, report: HookReport, recording: str, session: str) -> tuple[str, str, bool]:
     """How the export did: a line, a hint, and whether it is a warning."""
     left = _left(recording, session) - report.calls - report.errors
     parts = [f"{text.plural(report.calls, 'call')} sent to {visible(settings.target.shown)}"]
@@ -80,8 +80,8 @@ def summed_up(settings: Settings, report: Report, recording: str, session: str) 
 def _left(recording: str, session: str) -> int:
     """Calls of the session of this uuid that are over."""
     from a2a_proxy.recording.errors import RecordingError
-    from a2a_proxy.recording.reader import Recording
-    from a2a_proxy.recording.rows import key
+    from a2a_proxy.recording.read.reader import Recording
+    from a2a_proxy.recording.read.rows import key
 
     query = "SELECT count(*) FROM exchange WHERE id >= ? AND id < ? AND closed IS NOT NULL"
     try:

@@ -16,14 +16,14 @@ from a2a_proxy.cli.errors import EXIT_USAGE, UserError
 from a2a_proxy.cli.replay_console import ReplayConsole, make_console
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.text import shell_line
-from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.relay.route import Listen, RouteError
 from a2a_proxy.relay.run import run
-from a2a_proxy.replay.core.faults import Fault, FaultError, fault, with_faults
-from a2a_proxy.replay.core.options import Options, Policy, Preset
+from a2a_proxy.replay.core.faults import FaultError, InjectedFault, fault, with_faults
+from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptions
 from a2a_proxy.replay.core.player import Player
-from a2a_proxy.replay.core.script import POLLING, Script
+from a2a_proxy.replay.core.script import POLLING, ReplayScript
 from a2a_proxy.replay.load import load
 
 EXIT_WANTING = 1
@@ -46,14 +46,14 @@ class ReplayConfig(msgspec.Struct, frozen=True, kw_only=True):
     recording: Path
     listen: tuple[Listen, ...]
     """Empty: stdin and stdout."""
-    options: Options
+    options: ReplayOptions
     session: int | None = None
     agent: str = ""
     allow_incomplete: bool = False
     allow_redacted: bool = False
     keep_card: bool = False
     add_interfaces: tuple[Binding, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[InjectedFault, ...] = ()
     fail_on_miss: bool = False
     fail_unused: bool = False
     log_format: str = "text"
@@ -72,10 +72,10 @@ def replay_config(**typed: Any) -> ReplayConfig:
     )
 
 
-def _options(typed: dict[str, Any]) -> Options:
+def _options(typed: dict[str, Any]) -> ReplayOptions:
     """How it is played; pauses are typed in ms, patience in s."""
-    return Options(
-        match=Preset(typed["match"]),
+    return ReplayOptions(
+        match=MatchPreset(typed["match"]),
         policies=dict(map(_policy, typed["policy"])),
         speed=_speed(typed["speed"]),
         gap=_ns("--gap", typed["gap"], _MS),
@@ -109,7 +109,7 @@ def run_replay(config: ReplayConfig) -> int:
     return run(_run(config, script))
 
 
-def _script(config: ReplayConfig) -> Script:
+def _script(config: ReplayConfig) -> ReplayScript:
     try:
         with contextlib.closing(open_any(config.recording)) as recording:
             script = load(
@@ -129,7 +129,7 @@ def _script(config: ReplayConfig) -> Script:
         raise UserError(str(wrong), wrong.hint, EXIT_USAGE) from wrong
 
 
-async def _run(config: ReplayConfig, script: Script) -> int:
+async def _run(config: ReplayConfig, script: ReplayScript) -> int:
     console = make_console(config.log_format, quiet=config.quiet, pipe=not config.listen)
     try:
         player = await (_network(config, script, console) if config.listen else _pipe(config, script, console))
@@ -140,10 +140,10 @@ async def _run(config: ReplayConfig, script: Script) -> int:
     return EXIT_WANTING if unused or (config.fail_on_miss and player.misses) else 0
 
 
-async def _network(config: ReplayConfig, script: Script, console: ReplayConsole) -> Player:
-    from a2a_proxy.replay.serve.mock import Mock
+async def _network(config: ReplayConfig, script: ReplayScript, console: ReplayConsole) -> Player:
+    from a2a_proxy.replay.serve.mock import MockServer
 
-    mock = Mock(
+    mock = MockServer(
         script,
         config.options,
         listen=config.listen,
@@ -163,7 +163,7 @@ async def _network(config: ReplayConfig, script: Script, console: ReplayConsole)
     return mock.player
 
 
-async def _pipe(config: ReplayConfig, script: Script, console: ReplayConsole) -> Player:
+async def _pipe(config: ReplayConfig, script: ReplayScript, console: ReplayConsole) -> Player:
     from a2a_proxy.replay.serve.mock import PipeMock
 
     mock = PipeMock(script, config.options, tell=console.told)
@@ -184,22 +184,22 @@ def _on_signals(stop: asyncio.Event) -> None:
         loop.add_signal_handler(number, stop.set)
 
 
-def _policy(word: str) -> tuple[str, Policy]:
+def _policy(word: str) -> tuple[str, RepeatPolicy]:
     operation, equals, name = word.partition("=")
-    if not equals or name not in list(Policy):
+    if not equals or name not in list(RepeatPolicy):
         raise UserError(
-            f"cannot read --policy {word!r}", f"write --policy GetTask=POLICY with one of: {', '.join(Policy)}"
+            f"cannot read --policy {word!r}", f"write --policy GetTask=POLICY with one of: {', '.join(RepeatPolicy)}"
         )
     from a2a_proxy.protocol.operations import BY_NAME
 
     if operation not in BY_NAME:
         raise UserError(f"--policy {word}: there is no operation {operation!r}", "its 1.0 name, as SendMessage")
-    if name == Policy.BY_PROGRESS and operation != POLLING:
+    if name == RepeatPolicy.BY_PROGRESS and operation != POLLING:
         raise UserError(f"--policy {word}: only {POLLING} can follow the progress", f"--policy {POLLING}={name}")
-    return operation, Policy(name)
+    return operation, RepeatPolicy(name)
 
 
-def _fault(word: str) -> Fault:
+def _fault(word: str) -> InjectedFault:
     try:
         return fault(word)
     except FaultError as wrong:

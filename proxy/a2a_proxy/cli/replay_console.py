@@ -18,10 +18,10 @@ from a2a_proxy.cli.printer import Printer
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.replay.core.player import Player
-from a2a_proxy.replay.core.script import Script
-from a2a_proxy.replay.serve.cards import Cards
-from a2a_proxy.replay.serve.servable import SERVED, Gap, gaps
-from a2a_proxy.replay.serve.stage import Allowed, Missed, Played, Posted, Told, Unserved
+from a2a_proxy.replay.core.script import ReplayScript
+from a2a_proxy.replay.serve.cards import ReplayCards
+from a2a_proxy.replay.serve.performance import AllowedCall, MissedCall, PlayedCall, Told, UnservedCall, WebhookPosted
+from a2a_proxy.replay.serve.servable import SERVED, UnservableCalls, gaps
 
 _CLOSE_SECONDS = 2.0
 _MOST_PLACES = 8
@@ -33,7 +33,7 @@ _NAMES = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "REST", Binding.GRPC: "gRPC
 class ReplayConsole(Protocol):
     """Where the mock tells its user what happens."""
 
-    def start(self, script: Script, addresses: list[str], cards: Cards) -> None:
+    def start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
         """It listens; nowhere on a pipe."""
 
     def told(self, told: Told) -> None:
@@ -46,7 +46,7 @@ class ReplayConsole(Protocol):
         """Wait until all is printed."""
 
 
-class TextConsole:
+class ReplayTextConsole:
     """For people."""
 
     def __init__(self, *, quiet: bool, pipe: bool) -> None:
@@ -58,7 +58,7 @@ class TextConsole:
         self._colour = out is not None and out.isatty() and not os.environ.get("NO_COLOR")
         self._played = 0
 
-    def start(self, script: Script, addresses: list[str], cards: Cards) -> None:
+    def start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
         """What is served, where, and what is not."""
         where = ", ".join(addresses) or "stdin and stdout"
         self._err(f"a2a-proxy {__version__} replays {visible(script.name)} on {where}")
@@ -77,13 +77,13 @@ class TextConsole:
 
     def told(self, told: Told) -> None:
         """A line; of a miss, and of what was answered all the same, its whole text."""
-        if isinstance(told, Missed):
+        if isinstance(told, MissedCall):
             self._out(told.miss.text())
-        elif isinstance(told, Allowed):
+        elif isinstance(told, AllowedCall):
             self._out(told.miss.allowed())
-        elif isinstance(told, Posted):
+        elif isinstance(told, WebhookPosted):
             self._posted(told)
-        elif isinstance(told, Unserved):
+        elif isinstance(told, UnservedCall):
             self._out(f"{told.place:<6} {visible(told.operation)}  {told.binding}  not served: {visible(told.reason)}")
         else:
             self._played += 1
@@ -108,7 +108,7 @@ class TextConsole:
         self._out.settle(_CLOSE_SECONDS)
         self._err.settle(_CLOSE_SECONDS)
 
-    def _card(self, cards: Cards) -> None:
+    def _card(self, cards: ReplayCards) -> None:
         if cards.found:
             listed = ", ".join(_NAMES[each] for each in cards.offers)
             self._err(f"the agent card lists {listed or 'no interface'}, with URLs that lead here")
@@ -117,21 +117,21 @@ class TextConsole:
             if hint:
                 self._err(f"a2a-proxy: hint: {hint}")
 
-    def _posted(self, told: Posted) -> None:
+    def _posted(self, told: WebhookPosted) -> None:
         url = visible(told.url)
         if told.status:
             self._out(f"webhook {url} answered {told.status}" + (f" at try {told.tries}" if told.tries > 1 else ""))
         else:
             self._out(f"webhook {url} not reached in {_count(told.tries, 'try', 'tries')}: {visible(told.why)}")
 
-    def _line(self, told: Played) -> str:
+    def _line(self, told: PlayedCall) -> str:
         how = f"\x1b[{_COLOURS[told.how]}m{told.how}\x1b[0m" if self._colour and told.how in _COLOURS else told.how
         took = f"{told.took / 1e6:.1f} ms" if told.took < 1e9 else f"{told.took / 1e9:.1f} s"
         spoken = f"{told.binding} {told.dialect}"
         return f"{told.place:<6} {told.operation}  {spoken}  {_count(told.sent, 'message')}  {took}  {how}"
 
 
-class JsonConsole:
+class ReplayJsonConsole:
     """For programs."""
 
     def __init__(self, *, pipe: bool) -> None:
@@ -139,7 +139,7 @@ class JsonConsole:
         self._pipe = pipe
         self._played = 0
 
-    def start(self, script: Script, addresses: list[str], cards: Cards) -> None:
+    def start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
         """`start`."""
         found = gaps(script, (Binding.STDIO,) if self._pipe else SERVED)
         self._put(
@@ -155,13 +155,13 @@ class JsonConsole:
 
     def told(self, told: Told) -> None:
         """`call`, `miss`, `allowed`, `webhook` or `not-served`."""
-        if isinstance(told, Missed):
+        if isinstance(told, MissedCall):
             self._put("miss", binding=str(told.binding), text=told.miss.text(), **_detail(told))
-        elif isinstance(told, Allowed):
+        elif isinstance(told, AllowedCall):
             self._put("allowed", binding=str(told.binding), text=told.miss.allowed(), **_detail(told))
-        elif isinstance(told, Posted):
+        elif isinstance(told, WebhookPosted):
             self._put("webhook", **msgspec.to_builtins(told))
-        elif isinstance(told, Unserved):
+        elif isinstance(told, UnservedCall):
             self._put("not-served", **msgspec.to_builtins(told))
         else:
             self._played += 1
@@ -182,10 +182,10 @@ class JsonConsole:
 
 def make_console(log_format: str, *, quiet: bool, pipe: bool) -> ReplayConsole:
     """The console that the user asked for."""
-    return JsonConsole(pipe=pipe) if log_format == "json" else TextConsole(quiet=quiet, pipe=pipe)
+    return ReplayJsonConsole(pipe=pipe) if log_format == "json" else ReplayTextConsole(quiet=quiet, pipe=pipe)
 
 
-def _detail(told: Missed | Allowed) -> dict[str, Any]:
+def _detail(told: MissedCall | AllowedCall) -> dict[str, Any]:
     return {name: item for name, item in told.miss.detail().items() if name != "@type"}
 
 
@@ -193,7 +193,7 @@ def _json(event: str, **fields: object) -> str:
     return json.dumps({"event": event, **fields}, ensure_ascii=True, default=str)
 
 
-def _missing(found: list[Gap], binding: Binding) -> set[str]:
+def _missing(found: list[UnservableCalls], binding: Binding) -> set[str]:
     return {place for gap in found if gap.binding is binding for place in gap.places}
 
 

@@ -15,25 +15,25 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy import __version__
-from a2a_proxy.capture import places
-from a2a_proxy.capture.append import Journal
-from a2a_proxy.capture.places import SessionFile
-from a2a_proxy.cli import text
-from a2a_proxy.cli.circles import Resolved, refuse_circles
+from a2a_proxy.capture import file_layout
+from a2a_proxy.capture.file_layout import SessionFile
+from a2a_proxy.capture.journal import Journal
+from a2a_proxy.cli.capture_watch import CaptureState, CaptureWatch
 from a2a_proxy.cli.config import ProxyConfig
-from a2a_proxy.cli.console import Console, Start, make_console
+from a2a_proxy.cli.console import Console, StartInfo, make_console
 from a2a_proxy.cli.end_signals import end_signals
 from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.fail_on import grave
 from a2a_proxy.cli.followers import Followers, followed
-from a2a_proxy.cli.metrics import Metrics
-from a2a_proxy.cli.verdict import grave
-from a2a_proxy.cli.watch import Watch, Watched
+from a2a_proxy.cli.metrics import MetricsFollower
+from a2a_proxy.cli.self_loops import Resolved, refuse_circles
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recorder.keeper import Keeper
-from a2a_proxy.recorder.status import Done, Failed, Status
+from a2a_proxy.recorder.keeper import RecorderKeeper
+from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, Status
 from a2a_proxy.recording.names import recording_name
 from a2a_proxy.relay.clock import session_clock
-from a2a_proxy.relay.edits.edit import Note
+from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.run import run
 from a2a_proxy.relay.server import Relay
@@ -73,7 +73,7 @@ class ProxyRun:
         self._console = console or make_console(config.log_format, quiet=config.quiet)
         wanted = followed(config.hooks, config.otlp, config.archive, self._console)
         self._followers = Followers(wanted, self._console)
-        self._metrics = Metrics(config.metrics, self._console)
+        self._metrics = MetricsFollower(config.metrics, self._console)
         self._stop = asyncio.Event()
         self._leave = asyncio.Event()
         self._interrupts = 0
@@ -94,8 +94,8 @@ class ProxyRun:
             with state_directory():
                 self._announce_leftovers()
                 session = self._session(clock())
-                folder = places.new_journal(session)
-            keeper = Keeper(folder.path, self._heard)
+                folder = file_layout.new_journal(session)
+            keeper = RecorderKeeper(folder.path, self._heard)
             journal = self._journal(folder.path, keeper)
         except BaseException:
             self._metrics.close()
@@ -113,10 +113,10 @@ class ProxyRun:
             await relay.stop(0)
             journal.close(clock(), _GRACE)
             folder.release()
-            places.delete_journal(folder.path)
+            file_layout.delete_journal(folder.path)
             raise
-        watched = Watched(folder.path, journal.stats, lambda: _behind(keeper), lambda: folder.mend(session))
-        watch = asyncio.ensure_future(Watch(watched, self._console).run())
+        watched = CaptureState(folder.path, journal.stats, lambda: _behind(keeper), lambda: folder.mend(session))
+        watch = asyncio.ensure_future(CaptureWatch(watched, self._console).run())
         try:
             await self._until_done(relay)
         finally:
@@ -132,21 +132,27 @@ class ProxyRun:
                 self._console.close()
         return code
 
-    async def _finish(self, journal: Journal, keeper: Keeper, at: int) -> int:
+    async def _finish(self, journal: Journal, keeper: RecorderKeeper, at: int) -> int:
         """Write the journal's end and let the recorder come to it; the exit code."""
         journal.end(at)
         written = await self._settle(journal)
         keeper.let_go()
         return await self._drain(keeper) if written else self._left(keeper)
 
-    def _forget_empty(self, outcome: Done | Failed | None, path: str) -> None:
+    def _forget_empty(self, outcome: RecorderDone | RecorderFailed | None, path: str) -> None:
         """Nobody named the recording and nothing is in it: it must not pass for the newest one."""
-        if self._config.record is None and isinstance(outcome, Done) and not (outcome.connections or outcome.lost):
-            from a2a_proxy.recorder.store import delete_if_alone  # which knows SQLite: the relay starts without it
+        if (
+            self._config.record is None
+            and isinstance(outcome, RecorderDone)
+            and not (outcome.connections or outcome.lost)
+        ):
+            from a2a_proxy.recorder.recording_output import (
+                delete_if_alone,  # which knows SQLite: the relay starts without it
+            )
 
             delete_if_alone(path)
 
-    def _journal(self, folder: Path, keeper: Keeper) -> Journal:
+    def _journal(self, folder: Path, keeper: RecorderKeeper) -> Journal:
         with state_directory():
             call_later = asyncio.get_running_loop().call_later
             return Journal(folder, call_later, self._config.limits, wake_fd=keeper.wake_write)
@@ -181,7 +187,7 @@ class ProxyRun:
         await end
 
     def _session(self, started: int) -> SessionFile:
-        path = self._config.record or places.recordings_dir() / recording_name(started)
+        path = self._config.record or file_layout.recordings_dir() / recording_name(started)
         return SessionFile(
             recording=str(path.absolute()),
             pid=os.getpid(),
@@ -198,17 +204,17 @@ class ProxyRun:
         except RouteError as wrong:
             raise UserError(wrong.message, wrong.hint) from wrong
 
-    async def _record(self, relay: Relay, keeper: Keeper, folder: Path, session: SessionFile) -> SessionFile:
+    async def _record(self, relay: Relay, keeper: RecorderKeeper, folder: Path, session: SessionFile) -> SessionFile:
         routes = self._described(relay)
         listens = tuple(", ".join(addresses) for addresses, _, _ in routes)
         upstreams = tuple(f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream for _, upstream, grpc in routes)
         session = msgspec.structs.replace(session, listens=listens, upstreams=upstreams)
-        places.write_session(folder, session)
+        file_layout.write_session(folder, session)
         answer = await asyncio.to_thread(keeper.start)
-        if isinstance(answer, Failed):
+        if isinstance(answer, RecorderFailed):
             raise UserError(answer.message, answer.hint)
         endless = self._work is None
-        self._console.start(Start(__version__, routes, answer.path, self._config.redact, endless))
+        self._console.start(StartInfo(__version__, routes, answer.path, self._config.redact, endless))
         if self._config.editing.trust.insecure:
             self._console.note(
                 "certificates of https upstreams are NOT verified: anybody on the way can read and change the traffic",
@@ -227,7 +233,7 @@ class ProxyRun:
 
         return [(addresses, named(route.upstream), named(route.grpc)) for route, addresses in relay.listening]
 
-    def _tell(self, note: Note) -> None:
+    def _tell(self, note: ConsoleNote) -> None:
         self._console.note(visible(note.text), note.hint, loud=note.loud)
 
     async def _resolve(self) -> Resolved:
@@ -246,7 +252,7 @@ class ProxyRun:
         return resolved
 
     def _announce_leftovers(self) -> None:
-        left = places.leftovers()
+        left = file_layout.leftovers()
         if left:
             sessions = "a session was" if len(left) == 1 else f"{len(left)} sessions were"
             self._console.note(f"{sessions} not recorded to the end", "finish with: a2a-inspect recover")
@@ -281,7 +287,7 @@ class ProxyRun:
                 told = now
         return True
 
-    async def _drain(self, keeper: Keeper) -> int:
+    async def _drain(self, keeper: RecorderKeeper) -> int:
         told, before = time.monotonic() + _UNNOTICED - _DRAIN_LINES, -1
         while not await asyncio.to_thread(keeper.drain, 0.1):
             if self._leave.is_set():
@@ -291,22 +297,22 @@ class ProxyRun:
                 self._console.draining(behind)
                 told, before = now, behind
         outcome = keeper.outcome
-        if isinstance(outcome, Done):
+        if isinstance(outcome, RecorderDone):
             await self._followers.end(self._leave)
             self._console.status(outcome)
             return int(grave(outcome, self._config.fail_on))
-        return int(isinstance(outcome, Failed))
+        return int(isinstance(outcome, RecorderFailed))
 
     def _heard(self, said: Status) -> None:
         """The recorder said something. Its summary waits until nothing else can follow it (`_drain`)."""
-        if not isinstance(said, Done):
+        if not isinstance(said, RecorderDone):
             self._console.status(said)
 
-    def _left(self, keeper: Keeper) -> int:
+    def _left(self, keeper: RecorderKeeper) -> int:
         keeper.kill()
         self._console.note("left before everything was recorded", "finish with: a2a-inspect recover")
         return 0
 
 
-def _behind(keeper: Keeper) -> int:
+def _behind(keeper: RecorderKeeper) -> int:
     return keeper.progress.behind if keeper.progress is not None else 0

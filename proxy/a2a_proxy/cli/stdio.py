@@ -18,26 +18,26 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
-from a2a_proxy.capture import places
-from a2a_proxy.capture.append import Journal
-from a2a_proxy.capture.places import JournalFolder, SessionFile
-from a2a_proxy.capture.segments import Limits
+from a2a_proxy.capture import file_layout
+from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
+from a2a_proxy.capture.journal import Journal
+from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.cli.errors import UserError, state_directory
-from a2a_proxy.cli.redact import policy_words
-from a2a_proxy.cli.sizes import octets
-from a2a_proxy.cli.wanted import Wanted, wanted
+from a2a_proxy.cli.follower_options import FollowerOptions, wanted
+from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.model import name_json
+from a2a_proxy.present.sizes import octets
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.header import check_writable
 from a2a_proxy.recording.names import recording_name
+from a2a_proxy.recording.store.file_header import check_writable
 from a2a_proxy.relay.clock import session_clock
+from a2a_proxy.relay.journal_buffer import JournalBuffer
 from a2a_proxy.relay.stdio import StdioRelay
 from a2a_proxy.relay.stdio_agent import end_like
-from a2a_proxy.relay.tape import Tape
 
 if TYPE_CHECKING:
-    from a2a_proxy.recorder.keeper import Keeper
+    from a2a_proxy.recorder.keeper import RecorderKeeper
 
 _LOG = "stdio"
 """Name of the log of what follows, as of a hook's."""
@@ -57,11 +57,11 @@ class StdioConfig(msgspec.Struct, frozen=True):
     """None: a new file in the state directory."""
     redact: tuple[str, ...]
     """What is not recorded, as words of a policy."""
-    limits: Limits
+    limits: JournalLimits
     """Of the journal."""
     fail_on: str
     """From which severity on a finding makes the run fail: a name of `Severity` in lower case, or `never`."""
-    wanted: Wanted = Wanted()
+    wanted: FollowerOptions = FollowerOptions()
 
 
 def stdio_config(
@@ -77,7 +77,7 @@ def stdio_config(
 ) -> StdioConfig:
     """The config of the options; `followers` are those of `wanted`. Raises UserError."""
     words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
-    limits = Limits(max_bytes=octets("--journal-max", journal_max))
+    limits = JournalLimits(max_bytes=octets("--journal-max", journal_max))
     return StdioConfig(command, record, words, limits, fail_on, wanted(**followers))
 
 
@@ -94,7 +94,7 @@ def run_stdio(config: StdioConfig) -> NoReturn:
     clock = session_clock()
     with state_directory():
         session = _session(config, clock())
-        folder = places.new_journal(session)
+        folder = file_layout.new_journal(session)
     try:
         relay = _start(config.command)
         try:
@@ -104,11 +104,11 @@ def run_stdio(config: StdioConfig) -> NoReturn:
             relay.kill()
             raise
     except BaseException:
-        places.delete_journal(folder.path)
+        file_layout.delete_journal(folder.path)
         folder.release()
         raise
-    relay.start(Tape(journal, clock))
-    recorder = _Recorder(folder, journal, session, config.wanted)
+    relay.start(JournalBuffer(journal, clock))
+    recorder = _RecorderStarter(folder, journal, session, config.wanted)
     recorder.start()
     code = relay.wait()
     recorder.join(_LAUNCH_SECONDS)
@@ -118,35 +118,35 @@ def run_stdio(config: StdioConfig) -> NoReturn:
     end_like(code)
 
 
-class _Recorder(threading.Thread):
+class _RecorderStarter(threading.Thread):
     """Starts the recorder process without anybody waiting for it. It outlives this one, and finishes alone."""
 
-    def __init__(self, folder: JournalFolder, journal: Journal, session: SessionFile, wanted: Wanted) -> None:
+    def __init__(self, folder: JournalFolder, journal: Journal, session: SessionFile, wanted: FollowerOptions) -> None:
         super().__init__(name="recorder-start", daemon=True)
         self._session = session
         self._wanted = wanted
         self._folder = folder
         self._journal = journal
-        self._keeper: Keeper | None = None
+        self._keeper: RecorderKeeper | None = None
 
     def run(self) -> None:
         """Until it is started, or could not be."""
-        from a2a_proxy.recorder.keeper import Keeper  # while the agent starts
+        from a2a_proxy.recorder.keeper import RecorderKeeper  # while the agent starts
 
         try:
             # It holds the folder too: between the end of this process and its first look it is nobody's left-over.
-            keeper = Keeper(self._folder.path, lambda _: None, held=(self._folder.lock,))
+            keeper = RecorderKeeper(self._folder.path, lambda _: None, held=(self._folder.lock,))
         except OSError:  # too many open files: the journal is left to `a2a-inspect recover`
             return
         self._journal.wake_by(keeper.wake_write)
         keeper.launch()
         self._keeper = keeper
-        if self._wanted != Wanted():
+        if self._wanted != FollowerOptions():
             self._follow()
 
     def _follow(self) -> None:
         """Start the process that keeps what follows (`beside.Work`, whose module is too large for this process)."""
-        from a2a_proxy.follower.log import log_path, open_log
+        from a2a_proxy.follower.hook_log import log_path, open_log
 
         work = {"recording": self._session.recording, "session": self._session.uuid, "journal": str(self._folder.path)}
         words = name_json.encode({**work, **msgspec.structs.asdict(self._wanted)}).decode()
@@ -154,7 +154,7 @@ class _Recorder(threading.Thread):
             log = open_log(log_path(_LOG))
             try:
                 subprocess.Popen(
-                    [sys.executable, "-P", "-m", "a2a_proxy.cli.beside", words],
+                    [sys.executable, "-P", "-m", "a2a_proxy.cli.stdio_followers", words],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=log,
@@ -165,8 +165,8 @@ class _Recorder(threading.Thread):
 
     def failed(self, severity: str) -> bool:
         """Wait for the recording's end; True where something so grave was found, or nobody can tell."""
-        from a2a_proxy.cli.verdict import grave
-        from a2a_proxy.recorder.status import Done
+        from a2a_proxy.cli.fail_on import grave
+        from a2a_proxy.recorder.status import RecorderDone
         from a2a_proxy.relay.stdio_agent import take_signals
 
         take_signals()
@@ -175,7 +175,7 @@ class _Recorder(threading.Thread):
         self._keeper.let_go()
         self._keeper.drain()
         outcome = self._keeper.outcome
-        return grave(outcome, severity) if isinstance(outcome, Done) else True
+        return grave(outcome, severity) if isinstance(outcome, RecorderDone) else True
 
 
 def _check(record: Path) -> None:
@@ -186,7 +186,7 @@ def _check(record: Path) -> None:
 
 
 def _session(config: StdioConfig, started: int) -> SessionFile:
-    path = config.record or places.recordings_dir() / recording_name(started)
+    path = config.record or file_layout.recordings_dir() / recording_name(started)
     return SessionFile(
         recording=str(path.absolute()),
         pid=os.getpid(),

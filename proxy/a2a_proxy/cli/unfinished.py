@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from a2a_proxy.capture import places
-from a2a_proxy.capture.journal import bytes_after
-from a2a_proxy.capture.places import Unfinished
-from a2a_proxy.cli import text
+from a2a_proxy.capture import file_layout
+from a2a_proxy.capture.file_layout import Unfinished
+from a2a_proxy.capture.record_format import bytes_after
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import visible
 
 _LOOK_EVERY = 0.05
@@ -39,7 +39,7 @@ def await_recorders(
     """
     began = moved = now()
     said, before = began + _UNNOTICED - _SAY_EVERY, -1
-    while waiting := [each for each in places.unfinished(path) if not (each.proxy_lives and path.exists())]:
+    while waiting := [each for each in file_layout.unfinished(path) if not (each.proxy_lives and path.exists())]:
         if not all(each.is_at_work for each in waiting):
             _say_gone(program, path)
             return
@@ -60,7 +60,7 @@ def await_recorders(
 def _left(session: Unfinished) -> int:
     """Bytes of its journal that are not in the recording."""
     from a2a_proxy.recording.errors import RecordingError
-    from a2a_proxy.recording.reader import Recording
+    from a2a_proxy.recording.read.reader import Recording
 
     position = None
     try:

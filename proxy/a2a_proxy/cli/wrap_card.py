@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.cli.errors import UserError, tell
-from a2a_proxy.cli.redact import policy_words
-from a2a_proxy.cli.sizes import octets
-from a2a_proxy.protocol.command import is_command, is_stdio
+from a2a_proxy.cli.redaction_options import policy_words
+from a2a_proxy.present.sizes import octets
+from a2a_proxy.protocol.stdio_command import is_command, is_stdio
 from a2a_proxy.relay.edits.card import read_card, write_card
 from a2a_proxy.relay.edits.stdio_command import has_program, is_wrapped, wrap
 

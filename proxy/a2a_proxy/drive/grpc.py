@@ -8,11 +8,11 @@ from typing import Any
 
 import grpc
 
-from a2a_proxy.drive.line import Heard, Line, LineError
-from a2a_proxy.drive.plan import Step
-from a2a_proxy.drive.request import Request
-from a2a_proxy.drive.route import Routes
-from a2a_proxy.drive.speech import Speech
+from a2a_proxy.drive.call import CallError, OpenCall, ReceivedMessage
+from a2a_proxy.drive.plan import PlannedCall
+from a2a_proxy.drive.request import DriveRequest
+from a2a_proxy.drive.route import DriveRoutes
+from a2a_proxy.drive.target import CallTarget
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Headers
@@ -28,27 +28,27 @@ _OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_len
 class GrpcWire:
     """All gRPC calls of a drive, over one channel."""
 
-    def __init__(self, routes: Routes) -> None:
+    def __init__(self, routes: DriveRoutes) -> None:
         route = routes.route(Binding.GRPC)
         options = (*_OPTIONS, ("grpc.default_authority", route.authority))
         self._channel = grpc.aio.insecure_channel(route.address, options=options)
 
-    def line(self, step: Step, speech: Speech, /) -> Line:
+    def line(self, step: PlannedCall, speech: CallTarget, /) -> OpenCall:
         """A call of the recorded method, or of the one that does the same in another dialect."""
-        return _Call(self._channel, _schema_of_answers(step, speech))
+        return _GrpcCall(self._channel, _schema_of_answers(step, speech))
 
     async def close(self) -> None:
         """Close the channel."""
         await self._channel.close(None)
 
 
-class _Call:
+class _GrpcCall:
     def __init__(self, channel: grpc.aio.Channel, schema: str) -> None:
         self._channel = channel
         self._schema = schema
         self._call: Any = None
 
-    async def say(self, request: Request) -> None:
+    async def say(self, request: DriveRequest) -> None:
         """The first message opens the call. Raises LineError where the agent has ended it."""
         if self._call is None:
             method: Any = self._channel.stream_stream(request.target, _same, _same)
@@ -56,7 +56,7 @@ class _Call:
         try:
             await self._call.write(request.payload)
         except (grpc.RpcError, asyncio.InvalidStateError) as wrong:
-            raise LineError(f"not sent: the call was over: {await self._status()}") from wrong
+            raise CallError(f"not sent: the call was over: {await self._status()}") from wrong
 
     async def end(self) -> None:
         """Half-close."""
@@ -75,11 +75,11 @@ class _Call:
         if self._call is not None:
             self._call.cancel()
 
-    async def answers(self) -> AsyncIterator[Heard]:
+    async def answers(self) -> AsyncIterator[ReceivedMessage]:
         """Messages until the trailers; what the status says is in the recording of the drive."""
         try:
             while (octets := await self._call.read()) is not grpc.aio.EOF:  # type: ignore[attr-defined]  # not in the stubs
-                yield Heard(octets, self._schema, FrameKind.EVENT)
+                yield ReceivedMessage(octets, self._schema, FrameKind.EVENT)
         except grpc.RpcError:
             return
 
@@ -99,7 +99,7 @@ def _metadata(headers: Headers) -> tuple[tuple[str, str | bytes], ...]:
     return tuple(made)
 
 
-def _schema_of_answers(step: Step, speech: Speech) -> str:
+def _schema_of_answers(step: PlannedCall, speech: CallTarget) -> str:
     """How the live agent's messages are read: as the recorded ones were, else as the table says."""
     if not speech.translated and step.answers:
         return step.answers[0].schema

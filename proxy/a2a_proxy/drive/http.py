@@ -11,11 +11,11 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from a2a_proxy.drive.line import Heard, Line, LineError
-from a2a_proxy.drive.plan import Step
-from a2a_proxy.drive.request import Request
-from a2a_proxy.drive.route import Routes
-from a2a_proxy.drive.speech import Speech
+from a2a_proxy.drive.call import CallError, OpenCall, ReceivedMessage
+from a2a_proxy.drive.plan import PlannedCall
+from a2a_proxy.drive.request import DriveRequest
+from a2a_proxy.drive.route import DriveRoutes
+from a2a_proxy.drive.target import CallTarget
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.wire.sse import SseEvent, SseSplitter
@@ -28,7 +28,7 @@ _SELF_MADE = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 class HttpWire:
     """All HTTP calls of a drive, over as many connections as it takes."""
 
-    def __init__(self, routes: Routes) -> None:
+    def __init__(self, routes: DriveRoutes) -> None:
         self._routes = routes
         self._order = _Order()
         trace = aiohttp.TraceConfig()
@@ -41,9 +41,9 @@ class HttpWire:
             trace_configs=[trace],
         )
 
-    def line(self, _step: Step, speech: Speech, /) -> Line:
+    def line(self, _step: PlannedCall, speech: CallTarget, /) -> OpenCall:
         """A request like the recorded one."""
-        return _Call(self._session, self._routes, speech, self._order)
+        return _HttpCall(self._session, self._routes, speech, self._order)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -74,15 +74,15 @@ async def _sent(_session: aiohttp.ClientSession, context: Any, _params: aiohttp.
     asyncio.get_running_loop().call_later(_APART, context.trace_request_ctx)
 
 
-class _Call:
-    def __init__(self, session: aiohttp.ClientSession, routes: Routes, speech: Speech, order: _Order) -> None:
+class _HttpCall:
+    def __init__(self, session: aiohttp.ClientSession, routes: DriveRoutes, speech: CallTarget, order: _Order) -> None:
         self._order = order
         self._session = session
         self._routes = routes
         self._speech = speech
-        self._request: Request | None = None
+        self._request: DriveRequest | None = None
 
-    async def say(self, request: Request) -> None:
+    async def say(self, request: DriveRequest) -> None:
         """The request itself goes out when its answer is asked for."""
         self._request = request
 
@@ -92,7 +92,7 @@ class _Call:
     async def cancel(self) -> None:
         """Whoever stops reading closes the connection."""
 
-    async def answers(self) -> AsyncIterator[Heard]:
+    async def answers(self) -> AsyncIterator[ReceivedMessage]:
         """A body, or the events of a stream."""
         assert self._request is not None
         request, speech = self._request, self._speech
@@ -111,20 +111,20 @@ class _Call:
         except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError):
             return  # the agent broke off: the recording of the drive tells how
         except aiohttp.ClientError as wrong:
-            raise LineError(str(wrong) or type(wrong).__name__) from wrong
+            raise CallError(str(wrong) or type(wrong).__name__) from wrong
         finally:
             under_way()
 
 
-async def _read(response: aiohttp.ClientResponse) -> AsyncIterator[Heard]:
+async def _read(response: aiohttp.ClientResponse) -> AsyncIterator[ReceivedMessage]:
     if response.content_type != "text/event-stream":
         if body := await response.read():
-            yield Heard(body, JSON, FrameKind.ERROR if response.status >= 400 else FrameKind.RESPONSE)
+            yield ReceivedMessage(body, JSON, FrameKind.ERROR if response.status >= 400 else FrameKind.RESPONSE)
         return
     splitter, events = SseSplitter(), list[SseEvent]()
     async for octets in response.content.iter_any():
         splitter.feed(octets, time.monotonic_ns(), 0, len(octets), events)
         for event in events:
             if event.dispatched:
-                yield Heard(event.data, JSON, FrameKind.EVENT)
+                yield ReceivedMessage(event.data, JSON, FrameKind.EVENT)
         events.clear()

@@ -25,7 +25,7 @@ _FIELDS = Fields()
 _KINDS = ("task", "context", "message", "artifact", "config", "page")
 
 
-class Ids:
+class DriveIds:
     """Recorded identifier to the one of now."""
 
     def __init__(self, fresh: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:

@@ -7,52 +7,52 @@ from itertools import pairwise
 
 import msgspec
 
-from a2a_proxy.drive.causes import with_waits
-from a2a_proxy.drive.plan import BINDINGS, Act, Left, Plan, Step, Turn
-from a2a_proxy.drive.speech import Wanted
+from a2a_proxy.drive.dependencies import with_waits
+from a2a_proxy.drive.plan import BINDINGS, ClientAction, ClientTurn, DrivePlan, PlannedCall, SkippedCall
+from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.bindings.card import read_card
-from a2a_proxy.protocol.shared import card_facts
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow, FrameRow
+from a2a_proxy.protocol.session_facts import card_facts
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow
 
 _ANSWERS = (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR, FrameKind.OTHER, FrameKind.UNDECODABLE)
 _ACTS = {
-    FrameKind.REQUEST: Act.SAY,
-    FrameKind.OTHER: Act.SAY,
-    FrameKind.END: Act.END,
-    FrameKind.CUT: Act.CUT,
+    FrameKind.REQUEST: ClientAction.SAY,
+    FrameKind.OTHER: ClientAction.SAY,
+    FrameKind.END: ClientAction.END,
+    FrameKind.CUT: ClientAction.CUT,
 }
 _BROKEN_OFF = ("client cancel", "client gone", "proxy stopped", "proxy killed", "connection lost", "")
 """How calls ended that the client, or the end of the recording, broke off."""
 
 
-def load(recording: Recording, rows: Iterable[ExchangeRow], wanted: Wanted | None = None) -> Plan:
+def load(recording: Recording, rows: Iterable[ExchangeRow], wanted: RequestedTarget | None = None) -> DrivePlan:
     """The plan of some calls of a recording, in the order in which they began, as far as they can be made as wanted.
 
     Raises:
         RecordingError: it cannot be read.
     """
     own = _calls_of_agents(recording)
-    steps: list[Step] = []
-    left: list[Left] = []
+    steps: list[PlannedCall] = []
+    left: list[SkippedCall] = []
     for row in rows:
         why = "the agent called another agent" if (row.session, row.exchange.id) in own else _unfit(row.exchange)
-        made: Step | str = why or _step(recording, row)
-        if isinstance(made, Step):
-            made = (wanted or Wanted()).unfit(made) or made
+        made: PlannedCall | str = why or _step(recording, row)
+        if isinstance(made, PlannedCall):
+            made = (wanted or RequestedTarget()).unfit(made) or made
         if isinstance(made, str):
-            left.append(Left(row, made))
+            left.append(SkippedCall(row, made))
         else:
             steps.append(made)
     steps.sort(key=lambda step: (step.row.session, step.began, step.row.exchange.id))
     steps = [msgspec.structs.replace(step, number=number) for number, step in enumerate(steps)]
-    return Plan(tuple(with_waits(steps)), tuple(left), _paths(steps), tuple(_missing(recording, steps, left)))
+    return DrivePlan(tuple(with_waits(steps)), tuple(left), _paths(steps), tuple(_missing(recording, steps, left)))
 
 
-def _paths(steps: list[Step]) -> dict[Binding, str]:
+def _paths(steps: list[PlannedCall]) -> dict[Binding, str]:
     """Of the interfaces of the first card, the first of each binding."""
     for step in steps:
         card = read_card(step.answers[0].payload) if step.exchange.binding is Binding.CARD and step.answers else None
@@ -82,9 +82,9 @@ def _unfit(exchange: Exchange) -> str:
     return ""
 
 
-def _step(recording: Recording, row: ExchangeRow) -> Step | str:
+def _step(recording: Recording, row: ExchangeRow) -> PlannedCall | str:
     """The call, or why it cannot be made again."""
-    turns: list[Turn] = []
+    turns: list[ClientTurn] = []
     answers: list[Frame] = []
     for found in recording.frames(row.key):
         frame = found.frame
@@ -95,10 +95,10 @@ def _step(recording: Recording, row: ExchangeRow) -> Step | str:
                 turns.append(_turn(found, len(answers)))
         elif frame.kind in _ANSWERS:
             answers.append(frame)
-    if not any(turn.act is Act.SAY for turn in turns):
+    if not any(turn.act is ClientAction.SAY for turn in turns):
         return "its request was not recorded"
     ended = _ended(row.exchange, turns, len(answers))
-    return Step(0, row, (*turns, *ended), tuple(answers), _silence(row.exchange, turns, answers))
+    return PlannedCall(0, row, (*turns, *ended), tuple(answers), _silence(row.exchange, turns, answers))
 
 
 def _lost(frame: Frame) -> str:
@@ -110,26 +110,26 @@ def _lost(frame: Frame) -> str:
     return ""
 
 
-def _turn(row: FrameRow, heard: int) -> Turn:
+def _turn(row: FrameRow, heard: int) -> ClientTurn:
     frame = row.frame
     act = _ACTS[frame.kind]
-    return Turn(act, frame.seq, frame.at, heard, 0, (), frame if act is Act.SAY else None)
+    return ClientTurn(act, frame.seq, frame.at, heard, 0, (), frame if act is ClientAction.SAY else None)
 
 
-def _ended(exchange: Exchange, turns: list[Turn], heard: int) -> Iterator[Turn]:
+def _ended(exchange: Exchange, turns: list[ClientTurn], heard: int) -> Iterator[ClientTurn]:
     """What breaks the call off where no frame does: the recording ended, or an HTTP client closed its connection."""
-    if any(turn.act is Act.CUT for turn in turns) or exchange.how not in _BROKEN_OFF:
+    if any(turn.act is ClientAction.CUT for turn in turns) or exchange.how not in _BROKEN_OFF:
         return
-    yield Turn(Act.CUT, -1, exchange.closed or max(exchange.last_event, exchange.started), heard, 0)
+    yield ClientTurn(ClientAction.CUT, -1, exchange.closed or max(exchange.last_event, exchange.started), heard, 0)
 
 
-def _silence(exchange: Exchange, turns: list[Turn], answers: list[Frame]) -> int:
+def _silence(exchange: Exchange, turns: list[ClientTurn], answers: list[Frame]) -> int:
     times = sorted([exchange.started, *(turn.at for turn in turns), *(frame.at for frame in answers)])
     times.append(max(exchange.closed, times[-1]))
     return max(after - before for before, after in pairwise(times))
 
 
-def _missing(recording: Recording, steps: list[Step], left: list[Left]) -> Iterator[str]:
+def _missing(recording: Recording, steps: list[PlannedCall], left: list[SkippedCall]) -> Iterator[str]:
     """What the capture lacks of the calls that are wanted."""
     wanted = {step.row.session for step in steps} | {each.row.session for each in left}
     for session in recording.sessions():

@@ -8,7 +8,7 @@ import msgspec
 
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.recording.rows import ExchangeRow
+from a2a_proxy.recording.read.rows import ExchangeRow
 
 BINDINGS = {
     "jsonrpc": Binding.JSONRPC,
@@ -23,7 +23,7 @@ ENDED = -1
 """As a count of answers: all of them."""
 
 
-class Wait(msgspec.Struct, frozen=True):
+class AwaitedResponse(msgspec.Struct, frozen=True):
     """An answer that must have come before something is sent."""
 
     step: int
@@ -32,7 +32,7 @@ class Wait(msgspec.Struct, frozen=True):
     """How many messages of the agent must have come in it, or ENDED."""
 
 
-class Act(Enum):
+class ClientAction(Enum):
     """What a client does in a call."""
 
     SAY = "message"
@@ -40,10 +40,10 @@ class Act(Enum):
     CUT = "cancel"
 
 
-class Turn(msgspec.Struct, frozen=True):
+class ClientTurn(msgspec.Struct, frozen=True):
     """One thing that the recorded client did in a call."""
 
-    act: Act
+    act: ClientAction
     seq: int
     """Number of its frame; -1 of an end that the recording has no frame of."""
     at: int
@@ -52,19 +52,19 @@ class Turn(msgspec.Struct, frozen=True):
     """Messages of the agent that had come in this call before."""
     pause: int
     """ns since what it waited for."""
-    waits: tuple[Wait, ...] = ()
+    waits: tuple[AwaitedResponse, ...] = ()
     """What must have come in other calls."""
     frame: Frame | None = None
     """Of a message: what it carried."""
 
 
-class Step(msgspec.Struct, frozen=True):
+class PlannedCall(msgspec.Struct, frozen=True):
     """One call of the recording."""
 
     number: int
     """In the plan, from 0."""
     row: ExchangeRow
-    turns: tuple[Turn, ...]
+    turns: tuple[ClientTurn, ...]
     answers: tuple[Frame, ...]
     """What the recorded agent said in it, payloads included."""
     silence: int
@@ -92,7 +92,7 @@ class Step(msgspec.Struct, frozen=True):
         return self.exchange.binding in (Binding.JSONRPC, Binding.REST, Binding.CARD, Binding.OTHER)
 
 
-class Left(msgspec.Struct, frozen=True):
+class SkippedCall(msgspec.Struct, frozen=True):
     """A call that is not driven, and why."""
 
     row: ExchangeRow
@@ -104,11 +104,11 @@ class Left(msgspec.Struct, frozen=True):
         return place_of(self.row)
 
 
-class Plan(msgspec.Struct, frozen=True):
+class DrivePlan(msgspec.Struct, frozen=True):
     """All of it, in the order in which the first messages of the recorded calls began."""
 
-    steps: tuple[Step, ...]
-    left: tuple[Left, ...] = ()
+    steps: tuple[PlannedCall, ...]
+    left: tuple[SkippedCall, ...] = ()
     paths: dict[Binding, str] = {}
     """Path of each interface as the recorded card has it, without a closing slash."""
     missing: tuple[str, ...] = ()

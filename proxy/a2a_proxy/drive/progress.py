@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from a2a_proxy.drive.plan import ENDED, Wait
+from a2a_proxy.drive.plan import ENDED, AwaitedResponse
 
 
-class Stand(msgspec.Struct):
+class CallProgress(msgspec.Struct):
     """How far one call is."""
 
     heard: int = 0
@@ -22,14 +22,14 @@ class Stand(msgspec.Struct):
     """When something passed in it last, in the loop's seconds."""
 
 
-class Progress:
+class DriveProgress:
     """Of all calls."""
 
     def __init__(self, steps: int) -> None:
-        self._stands = [Stand() for _ in range(steps)]
+        self._stands = [CallProgress() for _ in range(steps)]
         self._pulse = asyncio.Event()
 
-    def of(self, step: int) -> Stand:
+    def of(self, step: int) -> CallProgress:
         """Of one call."""
         return self._stands[step]
 
@@ -39,7 +39,7 @@ class Progress:
         self._pulse.set()
         self._pulse = asyncio.Event()
 
-    def has(self, wait: Wait) -> bool:
+    def has(self, wait: AwaitedResponse) -> bool:
         """What is waited for has come, or will not come any more: the call is over, or its agent waits itself."""
         stand = self._stands[wait.step]
         if stand.over:

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from a2a_proto import ParseError, parse
-from a2a_proxy.drive.ids import Ids
-from a2a_proxy.drive.plan import Step, Turn
+from a2a_proxy.drive.ids import DriveIds
+from a2a_proxy.drive.plan import ClientTurn, PlannedCall
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.wire import Headers
@@ -26,7 +26,7 @@ _OF_CONNECTION = frozenset(
 """Said by the connection that is now, not by the recorded one."""
 
 
-class Request(msgspec.Struct, frozen=True):
+class DriveRequest(msgspec.Struct, frozen=True):
     """One message of the client, ready to be sent."""
 
     payload: bytes
@@ -68,42 +68,42 @@ class Credentials(msgspec.Struct, frozen=True):
                 kept.append((name, value))
         return (*kept, *((name, value) for name, value in self.headers if name.lower() in had)), tuple(left)
 
-    def for_plan(self, steps: Iterable[Step]) -> Credentials:
+    def for_plan(self, steps: Iterable[PlannedCall]) -> Credentials:
         """The same, knowing which of its headers none of these calls had."""
         had = {name.lower() for step in steps for name, _ in step.exchange.request_headers}
         return Credentials(self.headers, frozenset(name.lower() for name, _ in self.headers) - had, self.secrets)
 
-    def names(self, steps: Iterable[Step]) -> frozenset[str]:
+    def names(self, steps: Iterable[PlannedCall]) -> frozenset[str]:
         """Of all headers that get other values in these calls, in lower case."""
         recorded = (header for step in steps for header in step.exchange.request_headers)
         filled = {name for name, value in recorded if any(label in self.secrets for label in _LABEL.findall(value))}
         return frozenset(name.decode("latin-1").lower() for name in filled | {name for name, _ in self.headers})
 
 
-def labels_of(step: Step) -> Iterator[tuple[str, str]]:
+def labels_of(step: PlannedCall) -> Iterator[tuple[str, str]]:
     """Names, in lower case, and labels of the recorded headers that have some."""
     for name, value in step.exchange.request_headers:
         for label in _LABEL.findall(value):
             yield name.decode("latin-1").lower(), label.decode()
 
 
-def make(step: Step, turn: Turn, ids: Ids, credentials: Credentials) -> Request:
+def make(step: PlannedCall, turn: ClientTurn, ids: DriveIds, credentials: Credentials) -> DriveRequest:
     """What is sent for a recorded message. The octets are the recorded ones where no identifier in them changes."""
     assert turn.frame is not None
     exchange, frame = step.exchange, turn.frame
     headers, _ = credentials.apply(exchange.request_headers)
     method = "POST" if exchange.binding is Binding.JSONRPC else exchange.method
     octets = _payload(frame, exchange.binding, ids)
-    return Request(octets, headers, _target(step, ids), method, frame.rpc_id, frame.framing)
+    return DriveRequest(octets, headers, _target(step, ids), method, frame.rpc_id, frame.framing)
 
 
-def _target(step: Step, ids: Ids) -> str:
+def _target(step: PlannedCall, ids: DriveIds) -> str:
     """Identifiers stand in the path of REST calls, and in queries."""
     target = step.exchange.target
     return ids.text(target) if step.exchange.binding is Binding.REST else target
 
 
-def _payload(frame: Frame, binding: Binding, ids: Ids) -> bytes:
+def _payload(frame: Frame, binding: Binding, ids: DriveIds) -> bytes:
     if is_protobuf(frame.schema):
         return _protobuf(frame, ids)
     if frame.schema != JSON:
@@ -122,7 +122,7 @@ def _payload(frame: Frame, binding: Binding, ids: Ids) -> bytes:
     return frame.payload if made == value else msgspec.json.encode(made)
 
 
-def _protobuf(frame: Frame, ids: Ids) -> bytes:
+def _protobuf(frame: Frame, ids: DriveIds) -> bytes:
     line, name = line_and_name(frame.schema)
     try:
         message = parse(line, name, frame.payload)  # type: ignore[arg-type]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.drive.request import Request
-from a2a_proxy.drive.speech import Speech
+from a2a_proxy.drive.request import DriveRequest
+from a2a_proxy.drive.target import CallTarget
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.rest_path import match
 
 
-class Route(msgspec.Struct, frozen=True):
+class DriveRoute(msgspec.Struct, frozen=True):
     """How one binding is reached."""
 
     address: str
@@ -21,19 +21,19 @@ class Route(msgspec.Struct, frozen=True):
     """Path of the interface as its card has it; None: as recorded."""
 
 
-class Routes(msgspec.Struct, frozen=True):
+class DriveRoutes(msgspec.Struct, frozen=True):
     """How all of them are."""
 
-    default: Route
-    of: dict[Binding, Route] = {}
+    default: DriveRoute
+    of: dict[Binding, DriveRoute] = {}
     recorded: dict[Binding, str] = {}
     """Paths of the interfaces as the recorded card has them, without a closing slash."""
 
-    def route(self, binding: Binding) -> Route:
+    def route(self, binding: Binding) -> DriveRoute:
         """Where calls of a binding go."""
         return self.of.get(binding, self.default)
 
-    def http(self, speech: Speech, request: Request) -> tuple[str, str]:
+    def http(self, speech: CallTarget, request: DriveRequest) -> tuple[str, str]:
         """`http://host:port`, and the target of a call there."""
         route, target = self.route(speech.binding), request.target
         if "://" in target.partition("?")[0]:  # absolute form, as for a forward proxy
@@ -44,7 +44,7 @@ class Routes(msgspec.Struct, frozen=True):
             target = route.path.rstrip("/") + target[len(self._path(speech, request.method, target)) :]
         return f"http://{route.address}", target if target.startswith("/") else f"/{target}"
 
-    def _path(self, speech: Speech, method: str, target: str) -> str:
+    def _path(self, speech: CallTarget, method: str, target: str) -> str:
         """The interface's path as recorded: what the target of a REST call begins with."""
         if speech.translated:
             return ""

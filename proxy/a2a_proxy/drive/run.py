@@ -10,17 +10,17 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.drive.ids import Ids
-from a2a_proxy.drive.line import Heard, Line, LineError, Wire
-from a2a_proxy.drive.plan import ENDED, Act, Plan, Step, Turn, Wait
-from a2a_proxy.drive.progress import Progress
-from a2a_proxy.drive.request import Credentials, Request, make
-from a2a_proxy.drive.speech import Wanted
+from a2a_proxy.drive.call import CallError, CallTransport, OpenCall, ReceivedMessage
+from a2a_proxy.drive.ids import DriveIds
+from a2a_proxy.drive.plan import ENDED, AwaitedResponse, ClientAction, ClientTurn, DrivePlan, PlannedCall
+from a2a_proxy.drive.progress import DriveProgress
+from a2a_proxy.drive.request import Credentials, DriveRequest, make
+from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.drive.translate import translate
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
+from a2a_proxy.protocol.canonical_form import canonical
 from a2a_proxy.protocol.event import normalise, typed
-from a2a_proxy.protocol.form import canonical
 from a2a_proxy.protocol.summary import state_number
 
 _SECOND = 1_000_000_000
@@ -30,18 +30,18 @@ _LONGEST_CUT = 10.0
 """Seconds that a recorded client's patience before a cancel is kept for, whatever the speed."""
 
 
-class Manner(msgspec.Struct, frozen=True):
+class DriveOptions(msgspec.Struct, frozen=True):
     """How a recording is driven."""
 
     speed: float = 0.0
     """Recorded pauses are divided by it; 0: there are none."""
-    wanted: Wanted = Wanted()
+    wanted: RequestedTarget = RequestedTarget()
     timeout: float = 30.0
     """Seconds of silence after which a call is given up, beyond those of the recorded one."""
     credentials: Credentials = Credentials()
 
 
-class Remark(msgspec.Struct, frozen=True):
+class DriveRemark(msgspec.Struct, frozen=True):
     """What did not go as recorded, beyond what a comparison shows."""
 
     place: str
@@ -52,14 +52,16 @@ class Remark(msgspec.Struct, frozen=True):
 class Drive:
     """One drive of one plan."""
 
-    def __init__(self, plan: Plan, wires: Mapping[Binding, Wire], manner: Manner, ids: Ids | None = None) -> None:
+    def __init__(
+        self, plan: DrivePlan, wires: Mapping[Binding, CallTransport], manner: DriveOptions, ids: DriveIds | None = None
+    ) -> None:
         self._plan = plan
         self._wires = wires
         self._manner = manner
-        self._ids = ids or Ids()
-        self._progress = Progress(len(plan.steps))
+        self._ids = ids or DriveIds()
+        self._progress = DriveProgress(len(plan.steps))
         self._recorded: dict[int, list[Any]] = {}
-        self.remarks: list[Remark] = []
+        self.remarks: list[DriveRemark] = []
         self.skipped: set[int] = set()
         """Numbers of steps that were not made."""
 
@@ -79,7 +81,7 @@ class Drive:
                 call.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
 
-    def _take_in(self, step: Step) -> None:
+    def _take_in(self, step: PlannedCall) -> None:
         """Tell the map of identifiers what the recording holds, in recorded order."""
         for turn in step.turns:
             if turn.frame is not None:
@@ -87,14 +89,14 @@ class Drive:
         for frame in step.answers:
             self._ids.recorded_answer(canonical(frame, step.exchange))
 
-    def _remark(self, step: Step, said: str) -> None:
-        self.remarks.append(Remark(step.place, step.exchange.operation or step.exchange.method, said))
+    def _remark(self, step: PlannedCall, said: str) -> None:
+        self.remarks.append(DriveRemark(step.place, step.exchange.operation or step.exchange.method, said))
 
     # --- gates ------------------------------------------------------------------------------------------------------
 
-    async def _gate(self, step: Step, turn: Turn, *, first: bool = False) -> None:
+    async def _gate(self, step: PlannedCall, turn: ClientTurn, *, first: bool = False) -> None:
         """Wait for what a turn waited for in the recording, then for as long as it did after that."""
-        waits = turn.waits if first else (*turn.waits, Wait(step.number, turn.heard))
+        waits = turn.waits if first else (*turn.waits, AwaitedResponse(step.number, turn.heard))
         for wait in waits:
             if not await self._progress.until(partial(self._progress.has, wait), self._patience(wait)):
                 place = self._plan.steps[wait.step].place
@@ -103,12 +105,12 @@ class Drive:
                     step, f"sent although {place} had brought {came} of {wait.answers} messages: it was silent"
                 )
         pause = turn.pause / _SECOND
-        if turn.act is Act.CUT:
+        if turn.act is ClientAction.CUT:
             await asyncio.sleep(min(pause, _LONGEST_CUT) if not self._manner.speed else pause / self._manner.speed)
         elif self._manner.speed and pause:
             await asyncio.sleep(pause / self._manner.speed)
 
-    def _patience(self, wait: Wait) -> Callable[[], float] | None:
+    def _patience(self, wait: AwaitedResponse) -> Callable[[], float] | None:
         """Until when a turn waits; for ever where it waits for an end, for every call has one."""
         if wait.answers == ENDED:
             return None
@@ -119,7 +121,7 @@ class Drive:
 
     # --- one call ---------------------------------------------------------------------------------------------------
 
-    async def _call(self, step: Step) -> None:
+    async def _call(self, step: PlannedCall) -> None:
         stand = self._progress.of(step.number)
         try:
             unknown = self._unknown(step)
@@ -130,18 +132,18 @@ class Drive:
             speech = self._manner.wanted.of(step)
             line = self._wires[speech.binding].line(step, speech)
             await self._talk(step, line)
-        except LineError as wrong:
+        except CallError as wrong:
             self._remark(step, str(wrong))
         finally:
             stand.over = True
             self._progress.changed(step.number)
 
-    def _unknown(self, step: Step) -> str:
+    def _unknown(self, step: PlannedCall) -> str:
         """An identifier that the first message needs and nobody has given; empty where there is none."""
         frame = step.turns[0].frame
         return next(iter(self._ids.unknown(canonical(frame, step.exchange))), "") if frame is not None else ""
 
-    async def _talk(self, step: Step, line: Line) -> None:
+    async def _talk(self, step: PlannedCall, line: OpenCall) -> None:
         reader: asyncio.Task[None] | None = None
         try:
             for number, turn in enumerate(step.turns):
@@ -150,10 +152,10 @@ class Drive:
                 if reader is not None and reader.done():
                     self._unsaid(step, step.turns[number:])
                     break
-                if turn.act is Act.SAY:
+                if turn.act is ClientAction.SAY:
                     await self._say(step, turn, line)
                     self._progress.of(step.number).interrupted = False
-                elif turn.act is Act.END:
+                elif turn.act is ClientAction.END:
                     await line.end()
                 else:
                     await line.cancel()
@@ -168,16 +170,16 @@ class Drive:
                 with contextlib.suppress(asyncio.CancelledError):
                     await reader
 
-    async def _say(self, step: Step, turn: Turn, line: Line) -> None:
+    async def _say(self, step: PlannedCall, turn: ClientTurn, line: OpenCall) -> None:
         """Raises LineError where nobody takes the message."""
         try:
             async with asyncio.timeout(self._manner.timeout):
                 await line.say(self._request(step, turn))
         except TimeoutError:
             await line.cancel()
-            raise LineError(f"the agent took nothing for {self._manner.timeout:.3g} s: given up (--timeout)") from None
+            raise CallError(f"the agent took nothing for {self._manner.timeout:.3g} s: given up (--timeout)") from None
 
-    def _request(self, step: Step, turn: Turn) -> Request:
+    def _request(self, step: PlannedCall, turn: ClientTurn) -> DriveRequest:
         """What is sent for a message. Raises LineError where another binding or dialect cannot say it."""
         speech, credentials = self._manner.wanted.of(step), self._manner.credentials
         if not speech.translated:
@@ -187,13 +189,13 @@ class Drive:
         headers, _ = credentials.apply(step.exchange.request_headers)
         return translate(value, speech, headers, step.number + 1)
 
-    def _unsaid(self, step: Step, turns: tuple[Turn, ...]) -> None:
+    def _unsaid(self, step: PlannedCall, turns: tuple[ClientTurn, ...]) -> None:
         """The agent ended the call while the recorded client still had something to say."""
-        left = sum(turn.act is Act.SAY for turn in turns)
+        left = sum(turn.act is ClientAction.SAY for turn in turns)
         if left:
             self._remark(step, f"the agent ended the call before {left} of the client's messages could be sent")
 
-    async def _let_end(self, step: Step, line: Line, reader: asyncio.Task[None]) -> None:
+    async def _let_end(self, step: PlannedCall, line: OpenCall, reader: asyncio.Task[None]) -> None:
         """Wait for the end of the call, and give it up where nothing comes for too long."""
         stand = self._progress.of(step.number)
         silence = self._manner.timeout + step.silence / _SECOND
@@ -203,7 +205,7 @@ class Drive:
         self._remark(step, f"nothing came for {silence:.3g} s: given up (--timeout)")
         await line.cancel()
 
-    async def _listen(self, step: Step, line: Line) -> None:
+    async def _listen(self, step: PlannedCall, line: OpenCall) -> None:
         """Take in what the agent says, until it has said all."""
         try:
             async for heard in line.answers():
@@ -212,7 +214,7 @@ class Drive:
             # The reader's task is done only after this: those who wait look again then.
             asyncio.get_running_loop().call_soon(self._progress.changed, step.number)
 
-    def _heard(self, step: Step, heard: Heard) -> None:
+    def _heard(self, step: PlannedCall, heard: ReceivedMessage) -> None:
         stand = self._progress.of(step.number)
         exchange = step.exchange
         if exchange.operation:

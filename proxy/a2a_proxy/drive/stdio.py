@@ -13,10 +13,10 @@ from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
-from a2a_proxy.drive.line import Heard, Line, LineError
-from a2a_proxy.drive.plan import Step
-from a2a_proxy.drive.request import Request
-from a2a_proxy.drive.speech import Speech
+from a2a_proxy.drive.call import CallError, OpenCall, ReceivedMessage
+from a2a_proxy.drive.plan import PlannedCall
+from a2a_proxy.drive.request import DriveRequest
+from a2a_proxy.drive.target import CallTarget
 from a2a_proxy.drive.translate import FRAMING
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
@@ -33,7 +33,7 @@ _END_SECONDS = 5.0
 _READ = 65_536
 
 
-class _Shape(msgspec.Struct):
+class _RpcShape(msgspec.Struct):
     id: msgspec.Raw = msgspec.Raw()
     method: str = ""
     params: msgspec.Raw = msgspec.Raw()
@@ -41,7 +41,7 @@ class _Shape(msgspec.Struct):
     error: msgspec.Raw = msgspec.Raw()
 
 
-_shape = msgspec.json.Decoder(_Shape).decode
+_shape = msgspec.json.Decoder(_RpcShape).decode
 
 
 class StdioWire:
@@ -52,18 +52,18 @@ class StdioWire:
         self._process: asyncio.subprocess.Process | None = None
         self._starting = asyncio.Lock()
         self._reading: asyncio.Task[None] | None = None
-        self._open: dict[str, _Call] = {}
+        self._open: dict[str, _StdioCall] = {}
 
     @property
     def pid(self) -> int:
         """Of the process; 0 before it is started."""
         return self._process.pid if self._process is not None else 0
 
-    def line(self, step: Step, speech: Speech, /) -> Line:
+    def line(self, step: PlannedCall, speech: CallTarget, /) -> OpenCall:
         """A call on the pipe."""
-        return _Call(self, step, speech.operation in STREAMS)
+        return _StdioCall(self, step, speech.operation in STREAMS)
 
-    async def send(self, call: _Call, request: Request) -> None:
+    async def send(self, call: _StdioCall, request: DriveRequest) -> None:
         """Write a request; what comes back with its id is for this call. Raises LineError."""
         pipe = await self._started()
         self._open[request.rpc_id] = call
@@ -71,7 +71,7 @@ class StdioWire:
             pipe.write(_framed(request))
             await pipe.drain()
         except (BrokenPipeError, ConnectionResetError) as wrong:
-            raise LineError("the agent reads no more") from wrong
+            raise CallError("the agent reads no more") from wrong
 
     async def _started(self) -> asyncio.StreamWriter:
         async with self._starting:
@@ -128,16 +128,16 @@ class StdioWire:
             await self._reading
 
 
-class _Call:
-    def __init__(self, wire: StdioWire, step: Step, streams: bool) -> None:
+class _StdioCall:
+    def __init__(self, wire: StdioWire, step: PlannedCall, streams: bool) -> None:
         self._wire = wire
         self._recorded = len(step.answers)
         self._count = 0
         self.streams = streams
         self.over = False
-        self.queue: asyncio.Queue[Heard | None] = asyncio.Queue()
+        self.queue: asyncio.Queue[ReceivedMessage | None] = asyncio.Queue()
 
-    async def say(self, request: Request) -> None:
+    async def say(self, request: DriveRequest) -> None:
         """Write it."""
         await self._wire.send(self, request)
 
@@ -148,23 +148,23 @@ class _Call:
         """Nor a way to break one off: nobody listens any more."""
         self.queue.put_nowait(None)
 
-    async def answers(self) -> AsyncIterator[Heard]:
+    async def answers(self) -> AsyncIterator[ReceivedMessage]:
         """Until the call is over, or the pipe is."""
         while (heard := await self.queue.get()) is not None:
             yield heard
 
-    def take(self, octets: bytes, shape: _Shape) -> None:
+    def take(self, octets: bytes, shape: _RpcShape) -> None:
         """A message of the agent with this call's id, or about its stream."""
         if self.over:
             return
         self._count += 1
         kind = FrameKind.ERROR if shape.error else FrameKind.EVENT if self.streams else FrameKind.RESPONSE
-        self.queue.put_nowait(Heard(octets, JSON, kind))
+        self.queue.put_nowait(ReceivedMessage(octets, JSON, kind))
         if self._ends(shape):
             self.over = True
             self.queue.put_nowait(None)
 
-    def _ends(self, shape: _Shape) -> bool:
+    def _ends(self, shape: _RpcShape) -> bool:
         if shape.error or not self.streams:
             return True
         try:
@@ -179,7 +179,7 @@ class _Call:
         return known.terminal or (known.interrupted and self._count >= self._recorded)
 
 
-def _framed(request: Request) -> bytes:
+def _framed(request: DriveRequest) -> bytes:
     """The message as it stood on the recorded pipe, with a length that is right where that one was."""
     framing = request.framing or FRAMING.format(version="")
     head, _, tail = framing.replace("\1", str(len(request.payload))).partition("\0")

@@ -10,9 +10,9 @@ import signal
 import sys
 
 from a2a_proxy.follower.entry import Job, run
-from a2a_proxy.follower.hook import Faults, HookConsumer, Tally, describe
+from a2a_proxy.follower.hook_consumer import CallTally, Faults, HookConsumer, describe
 from a2a_proxy.follower.process import Follower
-from a2a_proxy.follower.status import Failed
+from a2a_proxy.follower.status import FollowerFailed
 from a2a_proxy.hooks.find import HookError, load
 from a2a_proxy.recorder.priority import give_way_no_more
 from a2a_proxy.recording.errors import RecordingError
@@ -23,18 +23,18 @@ def main() -> int:
     return run("a2a_proxy.follower", "--hook", follow)
 
 
-def follow(job: Job) -> Failed | None:
+def follow(job: Job) -> FollowerFailed | None:
     """Load the hook and call it to the end; what keeps it from that."""
     name = job.given
-    tally = Tally()
+    tally = CallTally()
     faults = Faults(name, job.log, job.tell)
     try:
         make = load(name)
     except HookError as wrong:
-        return Failed(wrong.message, wrong.hint)
+        return FollowerFailed(wrong.message, wrong.hint)
     except BaseException as wrong:
         faults.log(wrong)
-        return Failed(f"hook {name} cannot be loaded: {describe(wrong)}")
+        return FollowerFailed(f"hook {name} cannot be loaded: {describe(wrong)}")
     try:
         hurry = functools.cache(give_way_no_more)
         follower = Follower(
@@ -43,9 +43,9 @@ def follow(job: Job) -> Failed | None:
         signal.signal(signal.SIGTERM, lambda *_: setattr(follower, "stopping", True))
         follower.run()
     except HookError as wrong:
-        return Failed(wrong.message, wrong.hint)
+        return FollowerFailed(wrong.message, wrong.hint)
     except RecordingError as wrong:
-        return Failed(wrong.message, wrong.hint)
+        return FollowerFailed(wrong.message, wrong.hint)
     return None
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, Protocol
 
-from a2a_proxy.recording.rows import SessionRow
+from a2a_proxy.recording.read.rows import SessionRow
 
 
-class Kind(IntEnum):
+class RowKind(IntEnum):
     """What a row is. Of rows with one time, those with the lower number come first."""
 
     FRAME = 0
@@ -24,7 +24,7 @@ class Consumer(Protocol):
     """Takes the rows of one session. What it raises ends the process."""
 
     @property
-    def wants(self) -> frozenset[Kind]:
+    def wants(self) -> frozenset[RowKind]:
         """What it is to be given."""
 
     @property
@@ -34,7 +34,7 @@ class Consumer(Protocol):
     def start(self, recording: str, session: SessionRow) -> None:
         """The session, before anything else."""
 
-    def take(self, kind: Kind, value: Any) -> None:
+    def take(self, kind: RowKind, value: Any) -> None:
         """One value of the model: a Frame with its payload, a Finding, a Segment, an Exchange ..."""
 
     def settle(self) -> bool:

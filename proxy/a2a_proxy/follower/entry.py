@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from a2a_proxy.follower.ledger import Ledger
-from a2a_proxy.follower.log import Log
-from a2a_proxy.follower.process import Aim
-from a2a_proxy.follower.status import Done, Failed, Status, encode
+from a2a_proxy.follower.checkpoint import CheckpointFile
+from a2a_proxy.follower.hook_log import HookLog
+from a2a_proxy.follower.process import FollowTarget
+from a2a_proxy.follower.status import FollowerDone, FollowerFailed, Status, encode
 from a2a_proxy.recorder.priority import give_way_to_all
 
 
@@ -25,13 +25,13 @@ class Job(msgspec.Struct, frozen=True):
 
     given: str
     """What its option says: the name of a hook, say."""
-    aim: Aim
-    ledger: Ledger
-    log: Log
+    aim: FollowTarget
+    ledger: CheckpointFile
+    log: HookLog
     tell: Callable[[Status], None]
 
 
-def run(program: str, option: str, work: Callable[[Job], Failed | None]) -> int:
+def run(program: str, option: str, work: Callable[[Job], FollowerFailed | None]) -> int:
     """Do the work until there is nothing more; the exit code. `option`: that which says what the work is."""
     parser = argparse.ArgumentParser(prog=program)
     parser.add_argument("recording")
@@ -48,7 +48,7 @@ def run(program: str, option: str, work: Callable[[Job], Failed | None]) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if typed.follow:
         give_way_to_all()
-    log = Log(2)
+    log = HookLog(2)
     sys.stderr = log
     if not typed.prints:
         sys.stdout = log
@@ -58,10 +58,10 @@ def run(program: str, option: str, work: Callable[[Job], Failed | None]) -> int:
     def tell(said: Status) -> None:
         os.write(typed.say, encode(said) + b"\n")
 
-    aim = Aim(typed.recording, typed.session, typed.follow)
-    failed = work(Job(typed.given, aim, Ledger(typed.ledger), log, tell))
+    aim = FollowTarget(typed.recording, typed.session, typed.follow)
+    failed = work(Job(typed.given, aim, CheckpointFile(typed.ledger), log, tell))
     sys.stdout.flush()
-    tell(failed or Done())
+    tell(failed or FollowerDone())
     return int(failed is not None)
 
 

@@ -17,11 +17,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from a2a_proxy.capture import places
-from a2a_proxy.follower import log, status
-from a2a_proxy.follower.brake import LOOK, Brake
-from a2a_proxy.follower.ledger import Ledger
-from a2a_proxy.follower.status import Behind, Done, Failed, Faulty, Told
+from a2a_proxy.capture import file_layout
+from a2a_proxy.follower import hook_log, status
+from a2a_proxy.follower.checkpoint import CheckpointFile
+from a2a_proxy.follower.status import FollowerDone, FollowerFailed, FollowerLag, FollowerNotice, HookCallFailed
+from a2a_proxy.follower.throttle import LOOK, Throttle
 from a2a_proxy.recorder.priority import let_hurry
 
 Tell = Callable[[str, str], None]
@@ -37,7 +37,7 @@ _LAST = 5.0
 """Seconds that a process has to end after it said its last word."""
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class HookReport(msgspec.Struct, frozen=True, kw_only=True):
     """How a hook did."""
 
     name: str
@@ -93,19 +93,19 @@ class HookKeeper:
         self._pauses = pauses
         self._stuck = program.stuck if program is not None else stuck
         self._brakes = follow and sys.platform == "linux"
-        self._brake: Brake | None = None
+        self._brake: Throttle | None = None
         self._waited_for = False
         self._told_stuck = False
-        self.log = log.log_path(name)
+        self.log = hook_log.log_path(name)
         self._ledger_file = program.ledger if program is not None else unnamed_file()
-        self._ledger = Ledger(self._ledger_file)
+        self._ledger = CheckpointFile(self._ledger_file)
         self._life_read, self._life = os.pipe()
         self._starting = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._leaving = threading.Event()
         self._ended = threading.Event()
         self._outcome = ""
-        self._report: Report | None = None
+        self._report: HookReport | None = None
         self._thread = threading.Thread(target=self._keep, name=self.label, daemon=True)
 
     def start(self) -> None:
@@ -134,14 +134,14 @@ class HookKeeper:
         self.hurry()
         self._signal(signal.SIGTERM)
 
-    def finish(self) -> Report:
+    def finish(self) -> HookReport:
         """End it now if it has not ended, and say how it did."""
         if self._report is None:
             ended = self._ended.is_set()
             if not ended:
                 self._signal(signal.SIGKILL)
             mark = self._ledger.read_mark()
-            self._report = Report(
+            self._report = HookReport(
                 name=self.name,
                 outcome=self._outcome if ended else "slow",
                 calls=mark.calls,
@@ -200,7 +200,7 @@ class HookKeeper:
         with self._starting:
             if self._leaving.is_set():
                 return
-            out = log.open_log(self.log)
+            out = hook_log.open_log(self.log)
             passed = (self._life_read, say, self._ledger_file)
             numbers = ["--life", str(passed[0]), "--say", str(passed[1]), "--ledger", str(passed[2])]
             try:
@@ -215,7 +215,7 @@ class HookKeeper:
             finally:
                 os.close(out)
             if self._brakes:
-                self._brake = Brake(self._process, lambda: self._ledger.read_mark().since / 1e9)
+                self._brake = Throttle(self._process, lambda: self._ledger.read_mark().since / 1e9)
                 if self._waited_for:
                     self._release()
 
@@ -247,16 +247,16 @@ class HookKeeper:
             said = status.decode(line)
         except msgspec.DecodeError:
             return  # not ours: a hook has found the pipe
-        if isinstance(said, Done):
+        if isinstance(said, FollowerDone):
             self._outcome = "stopped" if self._leaving.is_set() else "done"
-        elif isinstance(said, Failed):
+        elif isinstance(said, FollowerFailed):
             self._outcome = "failed"
             self._tell(said.message, said.hint or f"its traceback is in {self.log}")
-        elif isinstance(said, Faulty):
+        elif isinstance(said, HookCallFailed):
             self._tell(said.message, f"the calls go on; its traceback is in {self.log}")
-        elif isinstance(said, Told):
+        elif isinstance(said, FollowerNotice):
             self._tell(said.message, said.hint)
-        elif isinstance(said, Behind):
+        elif isinstance(said, FollowerLag):
             self._tell(f"{self.label} is {said.frames:,} frames behind; the recording keeps them for it", "")
 
     def _look(self) -> None:
@@ -284,5 +284,5 @@ def unnamed_file() -> int:
     that a full disk takes no hook's place away."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("a2a-proxy-hook")
-    with tempfile.TemporaryFile(dir=places.hooks_dir()) as file:
+    with tempfile.TemporaryFile(dir=file_layout.hooks_dir()) as file:
         return os.dup(file.fileno())

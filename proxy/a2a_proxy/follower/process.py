@@ -12,14 +12,14 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.follower.consumer import Consumer, Kind
-from a2a_proxy.follower.file import identity, reopened
-from a2a_proxy.follower.hook import Tally
-from a2a_proxy.follower.ledger import Cursor, Ledger, Mark, Pending, State
-from a2a_proxy.follower.reading import Item, next_batch, value_of
-from a2a_proxy.follower.status import Behind, Status
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.rows import SessionRow
+from a2a_proxy.follower.batch_reader import FollowedRow, next_batch, value_of
+from a2a_proxy.follower.checkpoint import CallMark, CheckpointFile, Pending, SessionCursor, State
+from a2a_proxy.follower.consumer import Consumer, RowKind
+from a2a_proxy.follower.file_identity import identity, reopened
+from a2a_proxy.follower.hook_consumer import CallTally
+from a2a_proxy.follower.status import FollowerLag, Status
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.rows import SessionRow
 
 LOOK_EVERY = 0.1
 """Seconds between two looks whether something was committed."""
@@ -29,7 +29,7 @@ _FAR_BEHIND = 10_000
 """Frames; told here, and each time it has doubled."""
 
 
-class Aim(msgspec.Struct, frozen=True):
+class FollowTarget(msgspec.Struct, frozen=True):
     """What is followed."""
 
     path: str
@@ -44,10 +44,10 @@ class Follower:
 
     def __init__(
         self,
-        aim: Aim,
+        aim: FollowTarget,
         make: Callable[[], Consumer],
-        ledger: Ledger,
-        tally: Tally,
+        ledger: CheckpointFile,
+        tally: CallTally,
         tell: Callable[[Status], None],
         hurry: Callable[[], None] = lambda: None,
     ) -> None:
@@ -88,7 +88,7 @@ class Follower:
         """One batch of each session that goes on, all batches of one that has ended. False where there was nothing."""
         moved = False
         for session in self._sessions():
-            cursor = self._state.cursors.setdefault(session.id, Cursor())
+            cursor = self._state.cursors.setdefault(session.id, SessionCursor())
             while not (self.stopping or cursor.over):
                 more = self._advance(session, cursor)
                 cursor = self._state.cursors[session.id]
@@ -101,7 +101,7 @@ class Follower:
         rows = self._recording.sessions()
         return [row for row in rows if self._aim.session in ("", row.facts.uuid)]
 
-    def _advance(self, session: SessionRow, cursor: Cursor) -> bool:
+    def _advance(self, session: SessionRow, cursor: SessionCursor) -> bool:
         """One batch; False where there is nothing now."""
         consumer = self._consumer(session)
         batch = next_batch(self._recording, session.id, cursor, consumer.wants)
@@ -128,11 +128,11 @@ class Follower:
         if batch is None:
             return
         session = self._recording.session(batch.session)
-        items = [Item(0, Kind(kind), row) for kind, row in batch.items]
+        items = [FollowedRow(0, RowKind(kind), row) for kind, row in batch.items]
         if session is None or self._hand_over(self._consumer(session), items, self._mark.done):
             self._passed(batch.session, batch.after)
 
-    def _hand_over(self, consumer: Consumer, items: list[Item], done: int) -> bool:
+    def _hand_over(self, consumer: Consumer, items: list[FollowedRow], done: int) -> bool:
         """False where it was told to stop before all of them were settled."""
         for number in range(0 if consumer.whole else done, len(items)):
             if self.stopping:
@@ -142,11 +142,11 @@ class Follower:
             if value is not None:
                 consumer.take(item.kind, value)
             item.value = None
-            frame = item.row if item.kind is Kind.FRAME else self._mark.frame
+            frame = item.row if item.kind is RowKind.FRAME else self._mark.frame
             self._note(done=self._mark.done if consumer.whole else number + 1, frame=frame)
         return consumer.settle()
 
-    def _passed(self, session: int, after: Cursor) -> None:
+    def _passed(self, session: int, after: SessionCursor) -> None:
         """All of a batch has been handed over."""
         self._state.cursors[session] = after
         if self._state.batch is not None:
@@ -240,7 +240,7 @@ class Follower:
         newest = self._recording.db.execute("SELECT max(id) FROM frame").fetchone()[0] or 0
         if self._aim.follow and newest - frame >= self._told_behind:
             self._told_behind = 2 * (newest - frame)
-            self._tell(Behind(newest - frame))
+            self._tell(FollowerLag(newest - frame))
 
     def _note(self, done: int, frame: int | None = None) -> None:
         self._ledger.mark(self._marked(done, frame))
@@ -248,8 +248,8 @@ class Follower:
     def _store(self, done: int, frame: int | None = None) -> None:
         self._ledger.store(self._state, self._marked(done, frame))
 
-    def _marked(self, done: int, frame: int | None) -> Mark:
+    def _marked(self, done: int, frame: int | None) -> CallMark:
         """Where it is now; the next call begins."""
         frame = self._mark.frame if frame is None else frame
-        self._mark = Mark(done, self._tally.calls, self._tally.errors, frame, time.monotonic_ns())
+        self._mark = CallMark(done, self._tally.calls, self._tally.errors, frame, time.monotonic_ns())
         return self._mark

@@ -7,37 +7,37 @@ import msgspec
 from a2a_proxy.model import name_json
 
 
-class Failed(msgspec.Struct, frozen=True, tag="failed"):
+class FollowerFailed(msgspec.Struct, frozen=True, tag="failed"):
     """It cannot do its work, and another one could not either."""
 
     message: str
     hint: str = ""
 
 
-class Faulty(msgspec.Struct, frozen=True, tag="faulty"):
+class HookCallFailed(msgspec.Struct, frozen=True, tag="faulty"):
     """A call failed as none did before. The calls go on."""
 
     message: str
 
 
-class Told(msgspec.Struct, frozen=True, tag="told"):
+class FollowerNotice(msgspec.Struct, frozen=True, tag="told"):
     """Something that people should know; the work goes on."""
 
     message: str
     hint: str = ""
 
 
-class Behind(msgspec.Struct, frozen=True, tag="behind"):
+class FollowerLag(msgspec.Struct, frozen=True, tag="behind"):
     """It does not keep up."""
 
     frames: int
 
 
-class Done(msgspec.Struct, frozen=True, tag="done"):
+class FollowerDone(msgspec.Struct, frozen=True, tag="done"):
     """Everything has been handed over; it exits."""
 
 
-Status = Failed | Faulty | Told | Behind | Done
+Status = FollowerFailed | HookCallFailed | FollowerNotice | FollowerLag | FollowerDone
 
 encode = name_json.encode
 """Status -> one line without its line end."""

@@ -13,7 +13,7 @@ from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
-from a2a_proxy.model.task import Missed, Task
+from a2a_proxy.model.task import MissedGenerations, Task
 
 Observation = Frame | Finding
 
@@ -28,5 +28,5 @@ class Changes(msgspec.Struct):
     """Those that began, grew or ended, but for the turns that are one unary call: their exchange says it all."""
     interruptions: list[Interruption] = []
     handoffs: list[Handoff] = []
-    healed: list[tuple[str, Missed]] = []
+    healed: list[tuple[str, MissedGenerations]] = []
     """Task id and gap in its generations, where it was made good since the last time."""

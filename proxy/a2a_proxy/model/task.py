@@ -17,7 +17,7 @@ class Support(IntEnum):
     """It gives no numbers though the client speaks 1.1, or gives one number to two events: clients must do without."""
 
 
-class Missed(msgspec.Struct, frozen=True):
+class MissedGenerations(msgspec.Struct, frozen=True):
     """A run of generations that a stream left out, and what made it good to the same client."""
 
     first: int
@@ -67,7 +67,7 @@ class Task(msgspec.Struct, frozen=True):
     """Highest generation seen; 0 where the agent sends none."""
     seen: tuple[tuple[int, int], ...] = ()
     """Generations told by events or snapshots, as ascending (first, last), at most the highest 64."""
-    missed: tuple[Missed, ...] = ()
+    missed: tuple[MissedGenerations, ...] = ()
     """What streams left out, at most 64. A number in neither passed while nobody listened."""
     support: Support = Support.UNKNOWN
     artifacts: tuple[ArtifactState, ...] = ()

@@ -14,7 +14,7 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, HeadRole, Undecodable
 from a2a_proxy.protocol.errors import header
 from a2a_proxy.protocol.exchange import MAX_STATES, ExchangeState
-from a2a_proxy.protocol.shared import Shared
+from a2a_proxy.protocol.session_facts import SessionFacts
 from a2a_proxy.protocol.summary import LABELS, NOTHING, Summary
 
 Out = list[Frame | Finding]
@@ -25,7 +25,7 @@ _MAX_INFORMATIONAL = 16
 _EVENT, _RESPONSE, _REQUEST = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.REQUEST
 
 
-class Span(Protocol):
+class ByteSpan(Protocol):
     """A message as the wire decoders give it, with times and place."""
 
     @property
@@ -46,7 +46,7 @@ class Span(Protocol):
     def sha256(self) -> bytes: ...  # noqa: D102
 
 
-class Piece(msgspec.Struct, frozen=True, gc=False):
+class SpanPiece(msgspec.Struct, frozen=True, gc=False):
     """A `Span` made here: a message without octets of its own, or a part of one."""
 
     began: int
@@ -59,12 +59,12 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
     sha256: bytes = b""
 
 
-class Link:
+class ConnectionLink:
     """What the calls of one connection share."""
 
     __slots__ = ("closed", "connection", "facts", "ours", "shared", "touched")
 
-    def __init__(self, connection: int, facts: ConnectionFacts, shared: Shared) -> None:
+    def __init__(self, connection: int, facts: ConnectionFacts, shared: SessionFacts) -> None:
         self.connection = connection
         self.facts = facts
         self.shared = shared
@@ -74,10 +74,10 @@ class Link:
         """Exchanges that ended since somebody asked."""
 
 
-class Exchanging:
+class ExchangeDecoder:
     """One exchange: its frames, its failures and its end. What carries it is the matter of the subclasses."""
 
-    def __init__(self, link: Link, exchange: ExchangeState) -> None:
+    def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         self.link = link
         self.exchange = exchange
 
@@ -96,7 +96,7 @@ class Exchanging:
         out: Out,
         direction: Direction,
         kind: FrameKind,
-        span: Span,
+        span: ByteSpan,
         schema: str,
         summary: Summary,
         rpc_id: str = "",
@@ -168,10 +168,10 @@ class Exchanging:
             self.exchange.error = line
 
 
-class RpcExchange(Exchanging):
+class RpcExchange(ExchangeDecoder):
     """One whose messages are JSON-RPC, or may be."""
 
-    def __init__(self, link: Link, exchange: ExchangeState) -> None:
+    def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
         self.guessed = False
         """The dialect is a guess that the response may correct."""
@@ -179,13 +179,13 @@ class RpcExchange(Exchanging):
         """JSON-RPC id -> 1.0 operation, where one request carries several calls."""
 
 
-class Call(Exchanging, ABC):
+class HttpStreamCall(ExchangeDecoder, ABC):
     """One stream of HTTP; the subclasses know how its messages are framed."""
 
     kind: str = ""
     """Which subclass it is, for `save`."""
 
-    def __init__(self, link: Link, exchange: ExchangeState) -> None:
+    def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
         self.over: list[int] = []
         """Directions that ended or broke off."""
@@ -251,7 +251,7 @@ class Call(Exchanging, ABC):
         if not exchange.response_ended and not exchange.closed:
             self.on_cut(event, out)
             note = f"rst_stream {_code_name(event.code)}" if event.how == "rst_stream" else event.how
-            place = Piece(event.at, event.at, event.start, event.start)
+            place = SpanPiece(event.at, event.at, event.start, event.start)
             self.emit(out, event.direction, FrameKind.CUT, place, "", NOTHING, note=note)
             self.close(event.at, how_cut(event))
         elif event.direction == TO_CLIENT and exchange.how == "client gone" and not exchange.response_ended:
@@ -260,7 +260,7 @@ class Call(Exchanging, ABC):
 
     def undecodable(self, event: Undecodable, out: Out) -> None:
         """A wire decoder gave this direction up."""
-        place = Piece(event.at, event.at, event.offset, event.offset)
+        place = SpanPiece(event.at, event.at, event.offset, event.offset)
         self.emit(out, event.direction, FrameKind.UNDECODABLE, place, "bytes", NOTHING, note=reading(event))
         self.find_unread(event, out)
 
@@ -327,7 +327,7 @@ def unread_finding(event: Undecodable, connection: int, exchange: int = 0, seq: 
     )
 
 
-def opened(link: Link, event: Head) -> ExchangeState:
+def opened(link: ConnectionLink, event: Head) -> ExchangeState:
     """The exchange of a request head."""
     headers = event.headers
     exchange = ExchangeState(

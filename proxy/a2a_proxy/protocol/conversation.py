@@ -14,12 +14,12 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Body, Control, Cut, End, Framed, Head, HeadRole, Line, Undecodable, WireEvent
 from a2a_proxy.protocol.bindings import grpc, http
 from a2a_proxy.protocol.bindings.stdio import Pipe
-from a2a_proxy.protocol.call import Call, Exchanging, Link, opened, reading, unread_finding
+from a2a_proxy.protocol.call import ConnectionLink, ExchangeDecoder, HttpStreamCall, opened, reading, unread_finding
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.schema import TEXT
-from a2a_proxy.protocol.shared import Shared
+from a2a_proxy.protocol.session_facts import SessionFacts
 
-__all__ = ["Conversation", "Shared"]
+__all__ = ["ConnectionConversation", "SessionFacts"]
 
 LINGER = 64
 """Answered calls of a connection whose request never ended that are still remembered."""
@@ -33,15 +33,18 @@ _NOT_READ: dict[object, str] = {
 STRAY = "outside any message"
 """The note of what an agent or client writes to the pipe between messages."""
 
-_CALLS: dict[str, Callable[[Link, ExchangeState], Call]] = {"grpc": grpc.GrpcCall, "http": http.HttpCall}
+_CALLS: dict[str, Callable[[ConnectionLink, ExchangeState], HttpStreamCall]] = {
+    "grpc": grpc.GrpcCall,
+    "http": http.HttpCall,
+}
 
 
-class Conversation:
+class ConnectionConversation:
     """Never raises: octets that cannot be read are one finding, and their stream is ignored from there."""
 
-    def __init__(self, connection: int, facts: ConnectionFacts, shared: Shared) -> None:
-        self._link = Link(connection, facts, shared)
-        self._calls: dict[int, Call] = {}
+    def __init__(self, connection: int, facts: ConnectionFacts, shared: SessionFacts) -> None:
+        self._link = ConnectionLink(connection, facts, shared)
+        self._calls: dict[int, HttpStreamCall] = {}
         self._answered: dict[int, None] = {}
         """Streams of those whose request goes on though they are over."""
         self._pipe = Pipe(self._link, self._loose) if facts.transport == "stdio" else None
@@ -127,7 +130,7 @@ class Conversation:
 
     def _open(self, event: Head) -> None:
         exchange = opened(self._link, event)
-        call: Call
+        call: HttpStreamCall
         if grpc.is_grpc(event.headers):
             call = grpc.open_call(self._link, exchange)
         else:
@@ -248,7 +251,7 @@ class Conversation:
         for call in self._open_calls():
             call.touch()
 
-    def _open_calls(self) -> list[Exchanging]:
+    def _open_calls(self) -> list[ExchangeDecoder]:
         return [*self._calls.values(), *(self._pipe.calls.values() if self._pipe is not None else ())]
 
     def exchange(self, number: int) -> ExchangeState | None:
@@ -278,7 +281,7 @@ class Conversation:
         }
 
     @classmethod
-    def restore(cls, state: dict[str, Any], shared: Shared) -> Conversation:
+    def restore(cls, state: dict[str, Any], shared: SessionFacts) -> ConnectionConversation:
         """The state that `save` gave."""
         facts = msgspec.convert(state["facts"], ConnectionFacts)
         conversation = cls(state["connection"], facts, shared)

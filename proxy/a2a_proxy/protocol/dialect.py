@@ -12,7 +12,7 @@ import msgspec
 
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.protocol.json_shapes import UNREADABLE, ResultShape
-from a2a_proxy.protocol.shared import CardFacts
+from a2a_proxy.protocol.session_facts import CardFacts
 
 _OLD = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.VENDOR})
 _NEW = frozenset({Dialect.V1_0, Dialect.V1_1, Dialect.RC})

@@ -19,7 +19,7 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.canonical import Canonical, Json
 from a2a_proxy.protocol.json_summary import DEPTH, camel, fit_result, kind_of
-from a2a_proxy.protocol.operations import BY_NAME, Answer
+from a2a_proxy.protocol.operations import BY_NAME, ResponseKind
 from a2a_proxy.protocol.request import request
 from a2a_proxy.protocol.schema import JSON, MEDIA_LINE, is_protobuf, line_and_name
 
@@ -35,7 +35,7 @@ def normalise(payload: bytes, schema: str, dialect: Dialect, operation: str, kin
     if wraps_data and schema == JSON:
         wraps_data = b'"data"' in payload or b"\\u" in payload
     row = None if kind is FrameKind.REQUEST else BY_NAME.get(operation)
-    expected = row.answer if row is not None else Answer.STREAM
+    expected = row.answer if row is not None else ResponseKind.STREAM
     return _normalised(
         payload, schema, wraps_data, operation if kind is FrameKind.REQUEST else None, expected, kind is FrameKind.EVENT
     )
@@ -43,7 +43,7 @@ def normalise(payload: bytes, schema: str, dialect: Dialect, operation: str, kin
 
 @lru_cache(maxsize=1)  # who shows a frame wants a line about it, and then all of it
 def _normalised(
-    payload: bytes, schema: str, wraps_data: bool, asks: str | None, expected: Answer, streaming: bool
+    payload: bytes, schema: str, wraps_data: bool, asks: str | None, expected: ResponseKind, streaming: bool
 ) -> Json:
     """As `normalise`; `asks` is the operation of a request, None for what is none."""
     value = plain(payload, schema)
@@ -85,17 +85,17 @@ def plain(payload: bytes, schema: str) -> Any:
     return None
 
 
-def answer(form: Canonical, value: Any, expected: Answer, streaming: bool) -> Json:
+def answer(form: Canonical, value: Any, expected: ResponseKind, streaming: bool) -> Json:
     """One answer or event; lists of 0.x become the objects of 1.0."""
-    if expected is Answer.TASKS:
+    if expected is ResponseKind.TASKS:
         return _listed(value, "tasks", form.task)
-    if expected is Answer.PUSH_CONFIGS:
+    if expected is ResponseKind.PUSH_CONFIGS:
         return _listed(value, "configs", form.push_config)
     if not isinstance(value, dict):
         return {}
-    if expected is Answer.PUSH_CONFIG:
+    if expected is ResponseKind.PUSH_CONFIG:
         return form.push_config(value)
-    return value if expected in (Answer.CARD, Answer.EMPTY) else event(form, value, streaming)
+    return value if expected in (ResponseKind.CARD, ResponseKind.EMPTY) else event(form, value, streaming)
 
 
 def _listed(value: Any, name: str, shape: Callable[[Json], Json]) -> Json:

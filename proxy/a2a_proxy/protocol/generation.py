@@ -17,7 +17,7 @@ from collections.abc import Callable
 import msgspec
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.task import Missed, Support, Task
+from a2a_proxy.model.task import MissedGenerations, Support, Task
 
 MAX_RANGES = 64
 """Ranges of numbers told, of a task or to one client of it: the lowest is forgotten first."""
@@ -65,7 +65,7 @@ class _Gap(msgspec.Struct):
     generation: int = 0
 
     @classmethod
-    def of(cls, known: Missed) -> _Gap:
+    def of(cls, known: MissedGenerations) -> _Gap:
         """As a recording has it. Whose stream it was is not known there: any client's reading makes it good."""
         left = [] if known.healed else [[known.first, known.last]]
         said = (known.healed, known.by, known.generation)
@@ -75,12 +75,12 @@ class _Gap(msgspec.Struct):
         """The stream of this client left them out, as far as is known."""
         return self.client in (client, "")
 
-    def missed(self) -> Missed:
+    def missed(self) -> MissedGenerations:
         """As the model has it."""
-        return Missed(self.first, self.last, self.at, self.exchange, self.healed, self.by, self.generation)
+        return MissedGenerations(self.first, self.last, self.at, self.exchange, self.healed, self.by, self.generation)
 
 
-class Told(msgspec.Struct, frozen=True, gc=False):
+class GenerationReport(msgspec.Struct, frozen=True, gc=False):
     """One frame that tells a number, and who told whom."""
 
     number: int
@@ -95,7 +95,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     """A status update in the state that its stream has shown last: the draft gives it no number of its own."""
 
 
-class Numbers(msgspec.Struct):
+class TaskGenerations(msgspec.Struct):
     """The generations of one task."""
 
     highest: int = 0
@@ -110,7 +110,7 @@ class Numbers(msgspec.Struct):
     support: Support = Support.YES
 
     @classmethod
-    def of(cls, task: Task) -> Numbers | None:
+    def of(cls, task: Task) -> TaskGenerations | None:
         """What a recording knows of a task; its streams count from where they go on. None: it has no numbers."""
         if not task.generation:
             return None
@@ -119,7 +119,7 @@ class Numbers(msgspec.Struct):
         unhealed = sum(not each.healed for each in gaps)
         return cls(task.generation, seen, gaps=gaps, open=unhealed, support=task.support)
 
-    def tell(self, told: Told, healed: Callable[[Missed], None]) -> None:
+    def tell(self, told: GenerationReport, healed: Callable[[MissedGenerations], None]) -> None:
         """Learn a number from 1 on; `healed` is called for each gap that it closes."""
         number = told.number
         _add(self.seen, number)
@@ -144,11 +144,11 @@ class Numbers(msgspec.Struct):
         else:
             cursor.off = True
 
-    def missed(self) -> tuple[Missed, ...]:
+    def missed(self) -> tuple[MissedGenerations, ...]:
         """What streams left out, in the order in which it was noticed."""
         return tuple(gap.missed() for gap in self.gaps)
 
-    def _snapshot(self, told: Told, healed: Callable[[Missed], None]) -> None:
+    def _snapshot(self, told: GenerationReport, healed: Callable[[MissedGenerations], None]) -> None:
         number = told.number
         if self.open:
             for gap in self.gaps:
@@ -162,7 +162,7 @@ class Numbers(msgspec.Struct):
             if number >= first:
                 self._heal(self._gap(first, number, told), told, healed)
 
-    def _event(self, told: Told, healed: Callable[[Missed], None]) -> None:
+    def _event(self, told: GenerationReport, healed: Callable[[MissedGenerations], None]) -> None:
         cursor = self._cursor(told.exchange)
         number, last = told.number, cursor.last
         if number > last:
@@ -180,7 +180,7 @@ class Numbers(msgspec.Struct):
         if not told.progress or number not in cursor.told:
             _remember(cursor.told, number, told.digest)
 
-    def _late(self, told: Told, cursor: _Cursor) -> bool:
+    def _late(self, told: GenerationReport, cursor: _Cursor) -> bool:
         """The event fills a gap of its own stream."""
         number = told.number
         return number not in cursor.told and any(
@@ -204,7 +204,7 @@ class Numbers(msgspec.Struct):
         first, cursor.blank = last + 1 + cursor.blank, 0
         return first
 
-    def _gap(self, first: int, last: int, told: Told) -> _Gap:
+    def _gap(self, first: int, last: int, told: GenerationReport) -> _Gap:
         gap = _Gap(first, last, told.at, told.exchange, told.client, [[first, last]])
         if len(self.gaps) >= MAX_MISSED:
             closed = next((index for index, each in enumerate(self.gaps) if each.healed), 0)
@@ -213,7 +213,7 @@ class Numbers(msgspec.Struct):
         self.open += 1
         return gap
 
-    def _elsewhere(self, gap: _Gap, told: Told, healed: Callable[[Missed], None]) -> None:
+    def _elsewhere(self, gap: _Gap, told: GenerationReport, healed: Callable[[MissedGenerations], None]) -> None:
         """What another stream has told this client already is not lost to it."""
         for first, last in self.told.get(gap.client, ()):
             _remove(gap.left, first, last)
@@ -221,7 +221,7 @@ class Numbers(msgspec.Struct):
             gap.generation = gap.last
             self._close(gap, told.at, healed)
 
-    def _fill(self, told: Told, healed: Callable[[Missed], None]) -> None:
+    def _fill(self, told: GenerationReport, healed: Callable[[MissedGenerations], None]) -> None:
         number = told.number
         for gap in self.gaps:
             if not gap.healed and gap.first <= number <= gap.last and gap.of_client(told.client):
@@ -229,11 +229,11 @@ class Numbers(msgspec.Struct):
                 if not gap.left:
                     self._heal(gap, told, healed)
 
-    def _heal(self, gap: _Gap, told: Told, healed: Callable[[Missed], None]) -> None:
+    def _heal(self, gap: _Gap, told: GenerationReport, healed: Callable[[MissedGenerations], None]) -> None:
         gap.by, gap.generation = told.exchange, told.number
         self._close(gap, told.at, healed)
 
-    def _close(self, gap: _Gap, at: int, healed: Callable[[Missed], None]) -> None:
+    def _close(self, gap: _Gap, at: int, healed: Callable[[MissedGenerations], None]) -> None:
         gap.healed, gap.left = at, []
         self.open -= 1
         healed(gap.missed())

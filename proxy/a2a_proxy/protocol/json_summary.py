@@ -13,7 +13,7 @@ import msgspec
 
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.protocol.json_shapes import ArtifactShape, ParamsShape, ResultShape, StatusShape, TaskShape, UpdateShape
-from a2a_proxy.protocol.operations import Answer
+from a2a_proxy.protocol.operations import ResponseKind
 from a2a_proxy.protocol.proto_summary import bare_id
 from a2a_proxy.protocol.summary import (
     NOTHING,
@@ -161,18 +161,18 @@ def webhook_of(params: ParamsShape) -> str:
 
 
 _ANSWERS = {
-    Answer.TASKS: EventKind.TASKS,
-    Answer.PUSH_CONFIG: EventKind.PUSH_CONFIG,
-    Answer.PUSH_CONFIGS: EventKind.PUSH_CONFIGS,
-    Answer.CARD: EventKind.CARD,
+    ResponseKind.TASKS: EventKind.TASKS,
+    ResponseKind.PUSH_CONFIG: EventKind.PUSH_CONFIG,
+    ResponseKind.PUSH_CONFIGS: EventKind.PUSH_CONFIGS,
+    ResponseKind.CARD: EventKind.CARD,
 }
 
 
-def summarise_answer(answer: Answer, body: object) -> Summary:
+def summarise_answer(answer: ResponseKind, body: object) -> Summary:
     """Say what a unary answer is; `body` is the decoded JSON."""
     event = _ANSWERS.get(answer)
     if event is None:
-        return NOTHING if answer is Answer.EMPTY else lenient_result(body, streaming=False)
+        return NOTHING if answer is ResponseKind.EMPTY else lenient_result(body, streaming=False)
     if event is EventKind.PUSH_CONFIG and isinstance(body, dict):
         return about(event, lenient_params(body)[1])
     return about(event)

@@ -13,7 +13,7 @@ import msgspec
 from a2a_proxy.model.exchange import Dialect
 
 
-class Answer(Enum):
+class ResponseKind(Enum):
     """What a successful call gives back."""
 
     SEND = "send"
@@ -33,7 +33,7 @@ class Operation(msgspec.Struct, frozen=True):
 
     name: str
     """The 1.0 name; also the JSON-RPC 1.0 and gRPC 1.0 method."""
-    answer: Answer
+    answer: ResponseKind
     rpc_v0: tuple[tuple[str, Dialect], ...] = ()
     """JSON-RPC methods before 1.0, each with the only dialect that has it; UNKNOWN where several have."""
     grpc_v0: tuple[tuple[str, Dialect], ...] = ()
@@ -45,7 +45,7 @@ class Operation(msgspec.Struct, frozen=True):
     @property
     def streams(self) -> bool:
         """The answer is a stream of events."""
-        return self.answer is Answer.STREAM
+        return self.answer is ResponseKind.STREAM
 
 
 _0_1, _0_2, _0_3, _RC, _ANY = Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.RC, Dialect.UNKNOWN
@@ -54,7 +54,7 @@ _PUSH = "TaskPushNotificationConfig"
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "SendMessage",
-        Answer.SEND,
+        ResponseKind.SEND,
         (("tasks/send", _0_1), ("message/send", _ANY)),
         (("SendMessage", _ANY),),
         "SendMessageRequest",
@@ -62,27 +62,27 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "SendStreamingMessage",
-        Answer.STREAM,
+        ResponseKind.STREAM,
         (("tasks/sendSubscribe", _0_1), ("message/stream", _ANY)),
         (("SendStreamingMessage", _ANY),),
         "SendMessageRequest",
         "StreamResponse",
     ),
-    Operation("GetTask", Answer.TASK, (("tasks/get", _ANY),), (("GetTask", _ANY),), "GetTaskRequest", "Task"),
+    Operation("GetTask", ResponseKind.TASK, (("tasks/get", _ANY),), (("GetTask", _ANY),), "GetTaskRequest", "Task"),
     Operation(
         "ListTasks",
-        Answer.TASKS,
+        ResponseKind.TASKS,
         (("tasks/list", _0_3),),
         (("ListTasks", _RC),),
         "ListTasksRequest",
         "ListTasksResponse",
     ),
     Operation(
-        "CancelTask", Answer.TASK, (("tasks/cancel", _ANY),), (("CancelTask", _ANY),), "CancelTaskRequest", "Task"
+        "CancelTask", ResponseKind.TASK, (("tasks/cancel", _ANY),), (("CancelTask", _ANY),), "CancelTaskRequest", "Task"
     ),
     Operation(
         "SubscribeToTask",
-        Answer.STREAM,
+        ResponseKind.STREAM,
         (("tasks/resubscribe", _ANY),),
         (("TaskSubscription", _0_3), ("SubscribeToTask", _RC)),
         "SubscribeToTaskRequest",
@@ -90,7 +90,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "CreateTaskPushNotificationConfig",
-        Answer.PUSH_CONFIG,
+        ResponseKind.PUSH_CONFIG,
         (("tasks/pushNotification/set", _0_1), ("tasks/pushNotificationConfig/set", _ANY)),
         (("CreateTaskPushNotificationConfig", _ANY), ("CreateTaskPushNotification", _0_2)),
         _PUSH,
@@ -98,7 +98,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GetTaskPushNotificationConfig",
-        Answer.PUSH_CONFIG,
+        ResponseKind.PUSH_CONFIG,
         (("tasks/pushNotification/get", _0_1), ("tasks/pushNotificationConfig/get", _ANY)),
         (("GetTaskPushNotificationConfig", _ANY), ("GetTaskPushNotification", _0_2)),
         "GetTaskPushNotificationConfigRequest",
@@ -106,7 +106,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "ListTaskPushNotificationConfigs",
-        Answer.PUSH_CONFIGS,
+        ResponseKind.PUSH_CONFIGS,
         (("tasks/pushNotificationConfig/list", _ANY),),
         (("ListTaskPushNotificationConfig", _ANY), ("ListTaskPushNotification", _0_2)),
         "ListTaskPushNotificationConfigsRequest",
@@ -114,7 +114,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "DeleteTaskPushNotificationConfig",
-        Answer.EMPTY,
+        ResponseKind.EMPTY,
         (("tasks/pushNotificationConfig/delete", _ANY),),
         (("DeleteTaskPushNotificationConfig", _ANY),),
         "DeleteTaskPushNotificationConfigRequest",
@@ -122,24 +122,24 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GetExtendedAgentCard",
-        Answer.CARD,
+        ResponseKind.CARD,
         (("agent/getAuthenticatedExtendedCard", _0_3),),
         (("GetAgentCard", _0_3), ("GetExtendedAgentCard", _RC)),
         "GetExtendedAgentCardRequest",
         "AgentCard",
     ),
-    Operation("SendLiveMessage", Answer.STREAM, request="SendMessageRequest", response="StreamResponse"),
-    Operation("ReconnectToTask", Answer.STREAM, request="SendMessageRequest", response="StreamResponse"),
+    Operation("SendLiveMessage", ResponseKind.STREAM, request="SendMessageRequest", response="StreamResponse"),
+    Operation("ReconnectToTask", ResponseKind.STREAM, request="SendMessageRequest", response="StreamResponse"),
 )
 
-CARD = Operation("GetAgentCard", Answer.CARD)
+CARD = Operation("GetAgentCard", ResponseKind.CARD)
 """The well-known card by plain GET; no row of its own in the RPC bindings."""
 
 STREAMS = frozenset(each.name for each in OPERATIONS if each.streams)
 """Operations that answer with a stream of events."""
 SENDS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage"})
 """Operations by which a client speaks to an agent."""
-CARDS = tuple(each.name for each in (CARD, *OPERATIONS) if each.answer is Answer.CARD)
+CARDS = tuple(each.name for each in (CARD, *OPERATIONS) if each.answer is ResponseKind.CARD)
 """Operations that answer with an agent card."""
 BY_NAME: dict[str, Operation] = {operation.name: operation for operation in (*OPERATIONS, CARD)}
 

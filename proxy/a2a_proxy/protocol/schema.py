@@ -52,7 +52,7 @@ def line_of(dialect: Dialect) -> str:
     return "0.3" if dialect in (Dialect.V0_1, Dialect.V0_2, Dialect.V0_3) else "1.0"
 
 
-class Decoder:
+class MessageDecoder:
     """How to read one message type: `parse(octets)` raises DecodeError, `summarise(message)` does not."""
 
     __slots__ = ("parse", "schema", "summarise")
@@ -65,6 +65,6 @@ class Decoder:
 
 
 @cache
-def decoder(schema: str) -> Decoder:
+def decoder(schema: str) -> MessageDecoder:
     """The decoder of one schema; raises KeyError where the line has no such message."""
-    return Decoder(schema)
+    return MessageDecoder(schema)

@@ -14,11 +14,11 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.task import ArtifactState, Missed, Support, Task
-from a2a_proxy.protocol.chunks import Chunk, chunks
-from a2a_proxy.protocol.generation import Numbers, Told, is_progress
-from a2a_proxy.protocol.listing import listed
+from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks
+from a2a_proxy.protocol.generation import GenerationReport, TaskGenerations, is_progress
 from a2a_proxy.protocol.operations import STREAMS
+from a2a_proxy.protocol.task_list import listed
 
 MAX_TASKS = 100_000
 MAX_DONE = 2000
@@ -48,7 +48,7 @@ Key = tuple[str, str]
 """Agent, task id."""
 
 
-class ExchangeView(Protocol):
+class TaskExchangeView(Protocol):
     """What the tracker looks at of an exchange."""
 
     id: int
@@ -64,7 +64,7 @@ class ExchangeView(Protocol):
     requests: int
 
 
-class _Artifact(msgspec.Struct, gc=False):
+class _TrackedArtifact(msgspec.Struct, gc=False):
     name: str = ""
     chunks: int = 0
     parts: int = 0
@@ -89,7 +89,7 @@ class _Artifact(msgspec.Struct, gc=False):
         return made
 
 
-class _Track(msgspec.Struct, gc=False):
+class _TaskRecord(msgspec.Struct, gc=False):
     """A task while it is followed."""
 
     agent: str
@@ -99,11 +99,11 @@ class _Track(msgspec.Struct, gc=False):
     states: tuple[tuple[int, int], ...] = ()
     first: int = 0
     last: int = 0
-    numbers: Numbers | None = None
+    numbers: TaskGenerations | None = None
     """Its generations, where it has any."""
     support: Support = Support.UNKNOWN
     """While it has none."""
-    artifacts: dict[str, _Artifact] = {}
+    artifacts: dict[str, _TrackedArtifact] = {}
     messages: int = 0
     message_id: int = 0
     """Hash of the first message's id; many tasks have but one."""
@@ -144,16 +144,16 @@ class TaskTracker:
     def __init__(self, limit: int = MAX_TASKS, done: int = MAX_DONE) -> None:
         self._limit = limit
         self._most_done = done
-        self._tracks: dict[Key, _Track] = {}
+        self._tracks: dict[Key, _TaskRecord] = {}
         """The one idle for longest first."""
         self._done: dict[Key, None] = {}
         """Those of them that are over, in the same order."""
         self._owners: dict[str, str] = {}
         """Task id -> the agent seen with it last, for webhooks."""
-        self._dirty: dict[Key, _Track] = {}
-        self._healed: list[tuple[str, Missed]] = []
+        self._dirty: dict[Key, _TaskRecord] = {}
+        self._healed: list[tuple[str, MissedGenerations]] = []
 
-    def apply(self, frame: Frame, exchange: ExchangeView) -> None:
+    def apply(self, frame: Frame, exchange: TaskExchangeView) -> None:
         """Learn from one frame. Called for every frame: most return at once."""
         kind = frame.kind
         if kind is _REQUEST:
@@ -172,7 +172,7 @@ class TaskTracker:
         self._dirty.clear()
         return tasks
 
-    def healed(self) -> list[tuple[str, Missed]]:
+    def healed(self) -> list[tuple[str, MissedGenerations]]:
         """Task id and gap, of the gaps in generations that were made good since the last call."""
         found, self._healed = self._healed, []
         return found
@@ -189,13 +189,13 @@ class TaskTracker:
             if followed is not None and followed.first <= task.first:
                 continue
             known.pop((task.agent, task.task_id), None)
-            track = _Track(task.agent, task.task_id, task.context_id, task.tenant, task.states)
+            track = _TaskRecord(task.agent, task.task_id, task.context_id, task.tenant, task.states)
             track.first, track.last = task.first, task.last
-            track.numbers, track.support = Numbers.of(task), task.support
+            track.numbers, track.support = TaskGenerations.of(task), task.support
             track.messages, track.exchanges = task.messages, dict.fromkeys(task.exchanges, -1)
             for each in task.artifacts:
                 numbers = (each.name, each.chunks, each.parts, each.size, each.complete, each.first, each.last)
-                track.artifacts[each.artifact_id] = _Artifact(*numbers)
+                track.artifacts[each.artifact_id] = _TrackedArtifact(*numbers)
             key = (task.agent, task.task_id)
             self._keep(key, track)
             self._settle(key, track)
@@ -215,13 +215,13 @@ class TaskTracker:
         """The tracker that gave `state`, without the older tasks."""
         tracker = cls()
         for saved in state:
-            track = msgspec.convert(saved, _Track)
+            track = msgspec.convert(saved, _TaskRecord)
             tracker._keep((track.agent, track.task_id), track)
         return tracker
 
     # --- from frames --------------------------------------------------------------------------------------------
 
-    def _asked(self, frame: Frame, exchange: ExchangeView) -> None:
+    def _asked(self, frame: Frame, exchange: TaskExchangeView) -> None:
         """A client's call touches a task that is known; it makes none, for the id may be wrong."""
         task_id = frame.task_id or exchange.task_id
         track = self._tracks.get((exchange.agent, task_id)) if task_id else None
@@ -230,13 +230,13 @@ class TaskTracker:
         self._touch(track, frame, exchange, told=False)
         self._message(track, frame)
 
-    def _told(self, frame: Frame, exchange: ExchangeView) -> None:
+    def _told(self, frame: Frame, exchange: TaskExchangeView) -> None:
         agent = exchange.agent
         if exchange.binding is _WEBHOOK:  # its receiver is not the agent: the task's id tells whose it is
             agent = self._owners.get(frame.task_id, agent)
         track = self._tracks.get((agent, frame.task_id))
         if track is None:
-            track = _Track(agent, frame.task_id, first=frame.at)
+            track = _TaskRecord(agent, frame.task_id, first=frame.at)
         self._touch(track, frame, exchange, told=True)
         if not track.context_id:
             # 0.1 names the session in the call only.
@@ -251,7 +251,7 @@ class TaskTracker:
         elif frame.event is _TASK:
             _snapshot(track, frame)
 
-    def _number(self, track: _Track, frame: Frame, exchange: ExchangeView) -> None:
+    def _number(self, track: _TaskRecord, frame: Frame, exchange: TaskExchangeView) -> None:
         """Before the state is learned: a status update that changes none may have no number of its own."""
         numbers, event = track.numbers, frame.event
         if frame.generation <= 0:
@@ -264,13 +264,13 @@ class TaskTracker:
                 numbers.blank(exchange.id, frame.payload, progress=progress)
             return
         if numbers is None:
-            numbers = track.numbers = Numbers()
+            numbers = track.numbers = TaskGenerations()
         progress = event is _STATUS and is_progress(frame.state, _shown(track, exchange.id))
         streams, digest = exchange.operation in STREAMS, 0 if event is _TASK else hash(frame.payload) or 1
-        told = Told(frame.generation, frame.at, exchange.id, exchange.client, streams, digest, progress)
+        told = GenerationReport(frame.generation, frame.at, exchange.id, exchange.client, streams, digest, progress)
         numbers.tell(told, lambda missed: self._healed.append((track.task_id, missed)))
 
-    def _touch(self, track: _Track, frame: Frame, exchange: ExchangeView, told: bool) -> None:
+    def _touch(self, track: _TaskRecord, frame: Frame, exchange: TaskExchangeView, told: bool) -> None:
         key = (track.agent, track.task_id)
         if frame.at > track.last:
             track.last = frame.at
@@ -283,7 +283,7 @@ class TaskTracker:
             self._keep(key, track)
 
     @staticmethod
-    def _exchange(track: _Track, exchange: ExchangeView, told: bool) -> None:
+    def _exchange(track: _TaskRecord, exchange: TaskExchangeView, told: bool) -> None:
         track.exchanges[exchange.id] = -1
         if told and exchange.operation in _SENDS:
             # The message that made the task named none: it is counted now.
@@ -291,7 +291,7 @@ class TaskTracker:
         if len(track.exchanges) > MAX_EXCHANGES:
             del track.exchanges[next(iter(track.exchanges))]
 
-    def _keep(self, key: Key, track: _Track) -> None:
+    def _keep(self, key: Key, track: _TaskRecord) -> None:
         """Put it last in the order of idleness; make room."""
         self._tracks.pop(key, None)
         self._tracks[key] = track
@@ -299,7 +299,7 @@ class TaskTracker:
         if len(self._tracks) > self._limit:
             self._forget(next(iter(self._tracks)))
 
-    def _settle(self, key: Key, track: _Track) -> None:
+    def _settle(self, key: Key, track: _TaskRecord) -> None:
         """Nothing is to be told of it now: where it is over, it is followed as the last of those only."""
         self._done.pop(key, None)
         if track.states and track.states[-1][1] in _FINAL and key in self._tracks:
@@ -327,7 +327,7 @@ class TaskTracker:
             self._owners[task_id] = agent
 
     @staticmethod
-    def _message(track: _Track, frame: Frame) -> None:
+    def _message(track: _TaskRecord, frame: Frame) -> None:
         """Count a message once, on however many streams and snapshots it comes; in 0.1 messages have no id."""
         if not frame.message_id:
             track.messages += frame.event is EventKind.MESSAGE
@@ -347,7 +347,7 @@ class TaskTracker:
             others.add(ident)
 
 
-def _state(track: _Track, frame: Frame, exchange: ExchangeView) -> None:
+def _state(track: _TaskRecord, frame: Frame, exchange: TaskExchangeView) -> None:
     """Record a change of state, unless this stream only repeats what another one has shown since it stood there."""
     states, shown = track.states, track.exchanges
     if not states:
@@ -369,22 +369,22 @@ def _state(track: _Track, frame: Frame, exchange: ExchangeView) -> None:
     track.states, shown[exchange.id] = states, len(states) - 1 + track.dropped
 
 
-def _place(track: _Track, exchange: int) -> int:
+def _place(track: _TaskRecord, exchange: int) -> int:
     """Index in `states` up to which this exchange has shown the task; -1 where it has shown none."""
     count = track.exchanges.get(exchange, -1)
     return max(0, count - track.dropped) if count >= 0 else -1
 
 
-def _shown(track: _Track, exchange: int) -> int:
+def _shown(track: _TaskRecord, exchange: int) -> int:
     """The state in which this exchange has shown the task last; 0 for none."""
     place = _place(track, exchange)
     return track.states[place][1] if 0 <= place < len(track.states) else 0
 
 
-def _artifact(track: _Track, frame: Frame) -> None:
+def _artifact(track: _TaskRecord, frame: Frame) -> None:
     found = chunks(frame)
-    chunk = found[0] if found else Chunk(frame.artifact_id, "", 0, 0, hash(frame.payload))
-    state = track.artifacts.setdefault(frame.artifact_id, _Artifact(first=frame.at))
+    chunk = found[0] if found else ArtifactChunk(frame.artifact_id, "", 0, 0, hash(frame.payload))
+    state = track.artifacts.setdefault(frame.artifact_id, _TrackedArtifact(first=frame.at))
     state.last, state.told = frame.at, None
     state.name = state.name or chunk.name
     state.complete = state.complete or frame.last_chunk
@@ -398,7 +398,7 @@ def _artifact(track: _Track, frame: Frame) -> None:
         state.parts, state.size = chunk.parts, chunk.size
 
 
-def _shown_before(state: _Artifact, content: int, exchange: int) -> bool:
+def _shown_before(state: _TrackedArtifact, content: int, exchange: int) -> bool:
     """Another stream has shown this content at least as often as this one now has."""
     shown = state.shown
     most, place = shown.get(content, 0), hash((content, exchange))
@@ -409,10 +409,10 @@ def _shown_before(state: _Artifact, content: int, exchange: int) -> bool:
     return most > 0
 
 
-def _snapshot(track: _Track, frame: Frame) -> None:
+def _snapshot(track: _TaskRecord, frame: Frame) -> None:
     """Artifacts in a Task are whole; their numbers go before what was added up, unless the snapshot is older."""
     for chunk in chunks(frame):
-        state = track.artifacts.setdefault(chunk.artifact_id, _Artifact(first=frame.at))
+        state = track.artifacts.setdefault(chunk.artifact_id, _TrackedArtifact(first=frame.at))
         state.last, state.told = frame.at, None
         state.name = state.name or chunk.name
         if not state.chunks:

@@ -9,10 +9,10 @@ import argparse
 import signal
 from pathlib import Path
 
-from a2a_proxy.recorder.collector import spare_collector
+from a2a_proxy.recorder.garbage_collection import spare_collector
 from a2a_proxy.recorder.priority import give_way, give_way_no_more
 from a2a_proxy.recorder.process import record_session
-from a2a_proxy.recorder.say import Say, Speaker, before_ready
+from a2a_proxy.recorder.status_writer import Say, StatusWriter, before_ready
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    say: Say = Speaker(arguments.say)
+    say: Say = StatusWriter(arguments.say)
     if arguments.awaited:  # there is no traffic yet, and on a busy machine whoever gives way may wait for minutes
         say = before_ready(say, give_way)
     else:

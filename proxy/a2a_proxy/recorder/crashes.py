@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.capture.journal import START, Position
+from a2a_proxy.capture.record_format import START, Position
 
 CAREFUL_RECORDS = 500
 """Records committed one by one after a death; if the bad one lies further on, the next recorder begins closer to it."""

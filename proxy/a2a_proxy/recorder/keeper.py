@@ -18,9 +18,16 @@ from zlib import crc32
 
 import msgspec
 
-from a2a_proxy.capture import places
+from a2a_proxy.capture import file_layout
 from a2a_proxy.recorder import status
-from a2a_proxy.recorder.status import Done, Failed, Progress, Ready, Status, Troubled
+from a2a_proxy.recorder.status import (
+    RecorderDone,
+    RecorderFailed,
+    RecorderProgress,
+    RecorderReady,
+    Status,
+    TroubleStarted,
+)
 
 RESTART_PAUSES = (0.1, 0.5, 2.0, 5.0)
 """Seconds before the n-th restart in a row; the last one repeats."""
@@ -32,7 +39,7 @@ _START_TRIES = 3
 """Recorders that died before the first one was ready: then it is not by accident."""
 
 
-class Keeper:
+class RecorderKeeper:
     """Keeps one recorder process alive over one journal folder."""
 
     def __init__(
@@ -54,7 +61,7 @@ class Keeper:
         self._wake_read, self.wake_write = os.pipe()
         os.set_blocking(self.wake_write, False)
         self._first = threading.Event()
-        self._answer: Ready | Failed | None = None
+        self._answer: RecorderReady | RecorderFailed | None = None
         self._awaited = False
         """Somebody waits in `start` until the first one is ready."""
         self._finished = threading.Event()
@@ -67,13 +74,13 @@ class Keeper:
         self._failure = ""
         """Why the recorder that runs now, or ran last, fails; empty where it did not say."""
         self.restarts = 0
-        self.progress: Progress | None = None
+        self.progress: RecorderProgress | None = None
         """The last one heard."""
-        self.outcome: Done | Failed | None = None
+        self.outcome: RecorderDone | RecorderFailed | None = None
         """How it ended; None while it runs."""
         self._thread = threading.Thread(target=self._keep, name="recorder-keeper", daemon=True)
 
-    def start(self, timeout: float | None = 30.0) -> Ready | Failed:
+    def start(self, timeout: float | None = 30.0) -> RecorderReady | RecorderFailed:
         """Start the recorder and wait until the recording is open, or it says why it cannot be.
 
         A recorder that goes on with a journal first reads again what is recorded of its last segment; whoever wants to
@@ -83,7 +90,9 @@ class Keeper:
         self._thread.start()
         if not self._first.wait(timeout) or self._answer is None:
             self.kill()
-            return Failed(f"the recorder does not start: {self._last_words()}", "report this as a bug of a2a-proxy")
+            return RecorderFailed(
+                f"the recorder does not start: {self._last_words()}", "report this as a bug of a2a-proxy"
+            )
         return self._answer
 
     def launch(self, timeout: float = 30.0) -> None:
@@ -144,7 +153,7 @@ class Keeper:
         if not self._let_go_at or time.monotonic() - self._let_go_at < self._patience:
             return False
         why = self._failure or f"the recorder ends early: {self._last_words()}"
-        self.outcome = Failed(f"{why}; the journal is left for later", "finish with: a2a-inspect recover")
+        self.outcome = RecorderFailed(f"{why}; the journal is left for later", "finish with: a2a-inspect recover")
         self._on_status(self.outcome)
         return True
 
@@ -174,7 +183,9 @@ class Keeper:
     def _cannot_start(self, wrong: OSError) -> None:
         where = f"{wrong.filename}: " if wrong.filename else ""
         reason = (wrong.strerror or str(wrong)).lower()
-        self._pass_on(Failed(f"the recorder cannot be started: {where}{reason}", "it is tried again", permanent=False))
+        self._pass_on(
+            RecorderFailed(f"the recorder cannot be started: {where}{reason}", "it is tried again", permanent=False)
+        )
 
     def _died(self, code: int) -> None:
         """It ended without saying why."""
@@ -182,7 +193,7 @@ class Keeper:
             return
         how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
         message = f"the recorder died ({how}); another one goes on where it was, nothing is lost"
-        self._on_status(Troubled(message, f"if this comes again, report it: {self._folder / 'recorder.log'}"))
+        self._on_status(TroubleStarted(message, f"if this comes again, report it: {self._folder / 'recorder.log'}"))
 
     def _spawn(self, say: int) -> None:
         with self._starting, open(self._folder / "recorder.log", "ab", opener=_private) as log:
@@ -204,42 +215,42 @@ class Keeper:
             said = status.decode(line)
         except msgspec.DecodeError:
             return  # the last line of a recorder that was killed while it wrote
-        if isinstance(said, Progress):
+        if isinstance(said, RecorderProgress):
             self.progress = said
-        elif isinstance(said, Done) or (isinstance(said, Failed) and said.permanent):
+        elif isinstance(said, RecorderDone) or (isinstance(said, RecorderFailed) and said.permanent):
             self.outcome = said
-        if self._answer is None and isinstance(said, Ready | Failed):
+        if self._answer is None and isinstance(said, RecorderReady | RecorderFailed):
             self._answer = said
             self._first.set()
-            if isinstance(said, Failed):
+            if isinstance(said, RecorderFailed):
                 self._failure = said.message
                 return  # whoever waits in `start` gets it
         self._pass_on(said)
 
     def _pass_on(self, said: Status) -> None:
-        if isinstance(said, Failed):
+        if isinstance(said, RecorderFailed):
             self._failure = said.message
         if not self._heard_before(said):
             self._on_status(said)
 
     def _heard_before(self, said: Status) -> bool:
         """A recorder that fails again and again for the same reason says so once."""
-        if isinstance(said, Ready):
+        if isinstance(said, RecorderReady):
             self._trouble = ""
-        if not isinstance(said, Failed):
+        if not isinstance(said, RecorderFailed):
             return False
         before, self._trouble = self._trouble, said.message
         return before == said.message
 
 
-def _same_place(before: Progress | None, after: Progress | None) -> bool:
+def _same_place(before: RecorderProgress | None, after: RecorderProgress | None) -> bool:
     """No record was recorded in between."""
     return after is None or (before is not None and (before.segment, before.offset) == (after.segment, after.offset))
 
 
 def _hash_seed(folder: Path) -> str:
     """One for all recorders of a session, which hand hashes on in their snapshots; nobody else can tell it."""
-    session = places.read_session(folder)
+    session = file_layout.read_session(folder)
     return str(crc32(session.uuid.encode() if session is not None else b""))
 
 

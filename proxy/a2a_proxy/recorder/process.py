@@ -16,21 +16,31 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.capture import places
-from a2a_proxy.capture.journal import Position
-from a2a_proxy.capture.places import SessionFile
+from a2a_proxy.capture import file_layout
+from a2a_proxy.capture.file_layout import SessionFile
+from a2a_proxy.capture.record_format import Position
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recorder.crashes import Crashes
-from a2a_proxy.recorder.feed import READ
-from a2a_proxy.recorder.live import Live
-from a2a_proxy.recorder.resume import Beginning, read_late, resume, snapshot_name, write_late
-from a2a_proxy.recorder.say import Say
-from a2a_proxy.recorder.status import Failed, Found, Healed, Mended, Progress, Ready, Seen, Status, Troubled
-from a2a_proxy.recorder.store import Displaced, GaveUp, Place, open_writer, persist, sum_up
+from a2a_proxy.recorder.open_exchanges import OpenExchanges
+from a2a_proxy.recorder.pump import READ
+from a2a_proxy.recorder.recording_output import GaveUp, OutputFile, RecordingDisplaced, open_writer, persist, sum_up
+from a2a_proxy.recorder.resume import ResumePoint, read_late, resume, snapshot_name, write_late
+from a2a_proxy.recorder.status import (
+    ExchangeStatus,
+    FindingStatus,
+    GapClosedStatus,
+    RecorderFailed,
+    RecorderProgress,
+    RecorderReady,
+    Status,
+    TroubleEnded,
+    TroubleStarted,
+)
+from a2a_proxy.recorder.status_writer import Say
 from a2a_proxy.recording.errors import PositionConflict, RecordingError
 from a2a_proxy.redaction import Redactor, redactor
 from a2a_proxy.redaction.policy import policy_of
@@ -50,60 +60,64 @@ def record_session(
     seconds.
     """
     try:
-        failed = _record(folder, Relay(wake, patience, relay_gone), say)
+        failed = _record(folder, RelayWatch(wake, patience, relay_gone), say)
     except OSError as wrong:
         where = f"{wrong.filename}: " if wrong.filename else ""
         reason = (wrong.strerror or str(wrong)).lower()
-        failed = Failed(f"the journal cannot be used: {where}{reason}", "check the state directory", permanent=False)
+        failed = RecorderFailed(
+            f"the journal cannot be used: {where}{reason}", "check the state directory", permanent=False
+        )
     if failed is not None:
         say(failed, time.time_ns())
 
 
-def _record(folder: Path, relay: Relay, say: Say) -> Failed | None:
-    session = places.read_session(folder)
+def _record(folder: Path, relay: RelayWatch, say: Say) -> RecorderFailed | None:
+    session = file_layout.read_session(folder)
     if session is None:
-        return Failed(f"{folder} holds no journal", "it was finished or deleted")
-    first = not (folder / places.RECORDER_LOCK).exists()
-    lock = places.lock_recorder(folder)
+        return RecorderFailed(f"{folder} holds no journal", "it was finished or deleted")
+    first = not (folder / file_layout.RECORDER_LOCK).exists()
+    lock = file_layout.lock_recorder(folder)
     if lock is None:
-        return Failed("another recorder is at work on this session", "wait until it has finished")
+        return RecorderFailed("another recorder is at work on this session", "wait until it has finished")
     try:
         return _keep_recording(folder, session, relay, say, first=first)
     except PositionConflict:
-        return Failed("another recorder has gone on with this session", "it will finish it")
+        return RecorderFailed("another recorder has gone on with this session", "it will finish it")
     except GaveUp as wrong:
-        return Failed(f"{wrong.message}; the journal is left for later", "finish with: a2a-inspect recover")
+        return RecorderFailed(f"{wrong.message}; the journal is left for later", "finish with: a2a-inspect recover")
     finally:
         os.close(lock)
 
 
-def _keep_recording(folder: Path, session: SessionFile, relay: Relay, say: Say, *, first: bool) -> Failed | None:
+def _keep_recording(
+    folder: Path, session: SessionFile, relay: RelayWatch, say: Say, *, first: bool
+) -> RecorderFailed | None:
     """Record, as often as somebody takes the recording away. Raises PositionConflict, GaveUp."""
     while True:
         try:
-            recorder = _Recorder(folder, session, relay, say, first=first)
+            recorder = _RecorderLoop(folder, session, relay, say, first=first)
         except RecordingError as wrong:  # a recording that was open before may be usable again later
-            return Failed(wrong.message, wrong.hint, permanent=first)
+            return RecorderFailed(wrong.message, wrong.hint, permanent=first)
         first = False
         try:
             recorder.run()
             return None
-        except Displaced:
+        except RecordingDisplaced:
             recorder.close()
             say(_displaced(session.recording, gone=recorder.place.gone), time.time_ns())
         except GaveUp:
             raise
         except RecordingError as wrong:
-            return Failed(wrong.message, wrong.hint, permanent=False)
+            return RecorderFailed(wrong.message, wrong.hint, permanent=False)
 
 
-def _displaced(path: str, *, gone: bool) -> Troubled:
+def _displaced(path: str, *, gone: bool) -> TroubleStarted:
     how = "deleted or moved" if gone else "replaced by another file"
     message = f"the recording {path} was {how}; it is begun anew there with what the journal still has"
-    return Troubled(message, f"look at it with: {shell_line('a2a-inspect', path)}")
+    return TroubleStarted(message, f"look at it with: {shell_line('a2a-inspect', path)}")
 
 
-class Relay:
+class RelayWatch:
     """Whether the relay lives, as the wake-up pipe tells; `wake` < 0: there is none."""
 
     def __init__(self, wake: int, patience: float, relay_gone: Callable[[], None]) -> None:
@@ -136,10 +150,10 @@ class Relay:
         return self.lives or time.monotonic() - self._gone < self._patience
 
 
-class _Recorder:
+class _RecorderLoop:
     """One recorder at work."""
 
-    def __init__(self, folder: Path, session: SessionFile, relay: Relay, say: Say, *, first: bool) -> None:
+    def __init__(self, folder: Path, session: SessionFile, relay: RelayWatch, say: Say, *, first: bool) -> None:
         """`first`: no other one has worked on this journal. Raises RecordingError."""
         self._folder = folder
         self._path = session.recording
@@ -147,9 +161,9 @@ class _Recorder:
         self._say = say
         clean = redactor(_key(), policy_of(session.redact))
         self._writer = open_writer(session, clean)
-        self.place = Place(self._path)
+        self.place = OutputFile(self._path)
         self._crashes = Crashes(folder, self._writer.position, careful=not first)
-        self._live = Live()
+        self._live = OpenExchanges()
         begun = self._resume(clean, session)
         self._out, self._feed = begun.out, begun.feed
         self._observer = self._feed.observer
@@ -159,9 +173,9 @@ class _Recorder:
         self._snapshot_after = 0
         """When a snapshot that could not be written is tried again, ns."""
         self._last_at = self._feed.last_at or session.started
-        say(Ready(session.recording, self._writer.session), time.time_ns())
+        say(RecorderReady(session.recording, self._writer.session), time.time_ns())
 
-    def _resume(self, clean: Redactor, session: SessionFile) -> Beginning:
+    def _resume(self, clean: Redactor, session: SessionFile) -> ResumePoint:
         place = (self._folder, self._path, self._writer, self._crashes)
         begun = resume(*place, clean, session.started, session.live)
         if begun.late:
@@ -221,7 +235,7 @@ class _Recorder:
                 self._snapshot_segment, self._unsaved = position[0], False
                 self._forget(position[0], snapshot)
             self._tell_changes(changes, findings, now)
-            self._say(Progress(*position, self._feed.reader.behind), now)
+            self._say(RecorderProgress(*position, self._feed.reader.behind), now)
         for exchange, upstream in self._live.due(now):
             self._seen(exchange, upstream, live=True, now=now)
 
@@ -247,12 +261,14 @@ class _Recorder:
         except OSError as wrong:
             if not self._snapshot_after:
                 reason = (wrong.strerror or str(wrong)).lower()
-                self._tell(Troubled(f"the journal {self._folder} cannot be tidied: {reason}", "free some space there"))
+                self._tell(
+                    TroubleStarted(f"the journal {self._folder} cannot be tidied: {reason}", "free some space there")
+                )
             self._snapshot_after = now + _SNAPSHOT_RETRY
             return None
         if self._snapshot_after:
             self._snapshot_after = 0
-            self._tell(Mended("the journal is tidied again"))
+            self._tell(TroubleEnded("the journal is tidied again"))
         return name
 
     def _forget(self, segment: int, snapshot: str) -> None:
@@ -268,9 +284,11 @@ class _Recorder:
         operations = {exchange.id: exchange.operation for exchange in changes.exchanges}
         for finding in sorted(findings, key=lambda each: each.severity, reverse=True):
             operation = operations.get(finding.exchange) or self._live.operation(finding.exchange)
-            self._say(Found(finding, operation), now)
+            self._say(FindingStatus(finding, operation), now)
         for task_id, missed in changes.healed:
-            self._say(Healed(task_id, missed, operations.get(missed.by) or self._live.operation(missed.by)), now)
+            self._say(
+                GapClosedStatus(task_id, missed, operations.get(missed.by) or self._live.operation(missed.by)), now
+            )
         # An exchange never changes without its connection.
         upstreams = {connection.id: connection.upstream for connection in changes.connections}
         for exchange in changes.exchanges:
@@ -281,7 +299,7 @@ class _Recorder:
 
     def _seen(self, exchange: Exchange, upstream: str, *, live: bool, now: int) -> None:
         bare = msgspec.structs.replace(exchange, request_headers=(), response_headers=(), trailers=())
-        self._say(Seen(bare, upstream, live, lag=max(now - self._last_at, 0)), now)
+        self._say(ExchangeStatus(bare, upstream, live, lag=max(now - self._last_at, 0)), now)
 
     def _tell(self, said: Status) -> None:
         self._say(said, time.time_ns())
@@ -300,13 +318,13 @@ class _Recorder:
         )
         self.place.check()
         done = sum_up(self._path, session, lost=lost, clean=clean)
-        places.delete_journal(self._folder)
+        file_layout.delete_journal(self._folder)
         self._tell(done)
 
 
 def _key() -> bytes:
     try:
-        return places.redaction_key()
+        return file_layout.redaction_key()
     except (OSError, ValueError) as wrong:
         reason = wrong.strerror if isinstance(wrong, OSError) and wrong.strerror else wrong
         raise RecordingError(f"no key to label secrets with: {reason}", "check the state directory") from wrong

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.capture.journal import START, Position
+from a2a_proxy.capture.record_format import START, Position
 from a2a_proxy.model.exchange import Connection, Exchange, LiveMode
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind
@@ -19,18 +19,18 @@ from a2a_proxy.observer import Observer
 from a2a_proxy.protocol.event import plain
 from a2a_proxy.protocol.operations import CARDS
 from a2a_proxy.recorder.crashes import Crashes
-from a2a_proxy.recorder.feed import Feed
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recorder.pump import JournalPump
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.write.writer import Writer
 from a2a_proxy.redaction import Redactor
 
 _LATE = "late"
 
 
-class Beginning(msgspec.Struct):
+class ResumePoint(msgspec.Struct):
     """A feed that is where the recording is."""
 
-    feed: Feed
+    feed: JournalPump
     out: list[Observation] = []
     """What is to be stored first."""
     unsaved: bool = False
@@ -46,7 +46,7 @@ def snapshot_name(position: Position) -> str:
 
 def resume(
     folder: Path, path: str, writer: Writer, crashes: Crashes, redactor: Redactor, at: int, live: LiveMode
-) -> Beginning:
+) -> ResumePoint:
     """Go on where the recording ends; `at` is the time of it as far as known, ns, `live` what the user
     said of live streams. Raises RecordingError."""
     committed, name = writer.position, writer.snapshot
@@ -54,33 +54,33 @@ def resume(
     if younger:  # a recording younger than the journal: an earlier one was deleted
         name = _oldest_snapshot(folder)
     if name is None:
-        feed = Feed(folder, crashes, Observer(redactor, live))
+        feed = JournalPump(folder, crashes, Observer(redactor, live))
     else:
         try:
-            feed = Feed.restore(folder, crashes, (folder / name).read_bytes(), redactor)
+            feed = JournalPump.restore(folder, crashes, (folder / name).read_bytes(), redactor)
         except Exception as wrong:  # whatever a damaged file leads to
-            fresh = Feed(folder, crashes, Observer(redactor, live), committed or _position_of(name))
+            fresh = JournalPump(folder, crashes, Observer(redactor, live), committed or _position_of(name))
             return _without_decoders(path, writer, fresh, wrong, at)
     if committed is not None:
         feed.catch_up(committed)
         _reload_tasks(path, writer.session, feed)
-        return Beginning(feed, _of_silence(path, writer.session, feed))
+        return ResumePoint(feed, _of_silence(path, writer.session, feed))
     if name is None:
-        return Beginning(feed)
+        return ResumePoint(feed)
     feed.observer.touch()
-    return Beginning(feed, unsaved=True, late=feed.last_at or at)
+    return ResumePoint(feed, unsaved=True, late=feed.last_at or at)
 
 
 def _oldest_snapshot(folder: Path) -> str | None:
     return min((path.name for path in folder.glob("snapshot-*")), key=_position_of, default=None)
 
 
-def _reload_tasks(path: str, session: int, feed: Feed) -> None:
+def _reload_tasks(path: str, session: int, feed: JournalPump) -> None:
     with Recording(path) as stored:
         feed.observer.load_tasks([row.task for row in stored.tasks(session)])
 
 
-def _of_silence(path: str, session: int, feed: Feed) -> list[Observation]:
+def _of_silence(path: str, session: int, feed: JournalPump) -> list[Observation]:
     """What rules find up to the last finding stored, those that are stored left out: silence led to them, no record."""
     with Recording(path) as stored:
         known = [row.finding for row in stored.findings(session)]
@@ -92,7 +92,7 @@ def _of_silence(path: str, session: int, feed: Feed) -> list[Observation]:
     return [each for each in out if each.at == last and each not in known]
 
 
-def _without_decoders(path: str, writer: Writer, feed: Feed, wrong: Exception, at: int) -> Beginning:
+def _without_decoders(path: str, writer: Writer, feed: JournalPump, wrong: Exception, at: int) -> ResumePoint:
     """Connections that are open are opaque from here, with one finding; those that open later are read."""
     summary = (
         f"open connections are opaque from here: the decoders' state cannot be read ({type(wrong).__name__}: {wrong})"
@@ -104,10 +104,10 @@ def _without_decoders(path: str, writer: Writer, feed: Feed, wrong: Exception, a
     feed.observer.adopt_segments(known.cut, known.cuts, at)
     _reload_tasks(path, writer.session, feed)
     found = Finding("RECORDER", Severity.WARNING, at, summary[:300])
-    return Beginning(feed, [found], unsaved=True, late=at if writer.position is None else 0)
+    return ResumePoint(feed, [found], unsaved=True, late=at if writer.position is None else 0)
 
 
-class _Known(msgspec.Struct):
+class _StoredFacts(msgspec.Struct):
     """What a recording tells of a session."""
 
     connections: list[Connection]
@@ -122,9 +122,9 @@ class _Known(msgspec.Struct):
     """Highest number of each of them."""
 
 
-def _read(stored: Recording, session: int, observer: Observer) -> _Known:
+def _read(stored: Recording, session: int, observer: Observer) -> _StoredFacts:
     """Also teaches `observer` the cards: what they said of names that hold secrets must not be forgotten."""
-    known = _Known([], [])
+    known = _StoredFacts([], [])
     upstreams: dict[int, str] = {}
     for row in stored.connections(session):
         upstreams[row.connection.id] = row.connection.upstream
@@ -143,7 +143,7 @@ def _read(stored: Recording, session: int, observer: Observer) -> _Known:
     return known
 
 
-def _read_cuts(stored: Recording, session: int, known: _Known) -> None:
+def _read_cuts(stored: Recording, session: int, known: _StoredFacts) -> None:
     open_now, segments, interruptions, handoffs = Changes([], [], []), 0, 0, 0
     for segment in (row.segment for row in stored.segments(session)):
         segments = segment.id

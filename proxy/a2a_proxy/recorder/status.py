@@ -7,17 +7,17 @@ import msgspec
 from a2a_proxy.model import name_json
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.task import Missed
+from a2a_proxy.model.task import MissedGenerations
 
 
-class Ready(msgspec.Struct, frozen=True, tag="ready"):
+class RecorderReady(msgspec.Struct, frozen=True, tag="ready"):
     """The recording is open and belongs to this recorder."""
 
     path: str
     session: int
 
 
-class Failed(msgspec.Struct, frozen=True, tag="failed"):
+class RecorderFailed(msgspec.Struct, frozen=True, tag="failed"):
     """The recorder cannot go on, and why; it exits after this."""
 
     message: str
@@ -26,7 +26,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     """A new recorder would fail the same way."""
 
 
-class Seen(msgspec.Struct, frozen=True, tag="seen"):
+class ExchangeStatus(msgspec.Struct, frozen=True, tag="seen"):
     """An exchange ended, or is still open after a while."""
 
     exchange: Exchange
@@ -37,7 +37,7 @@ class Seen(msgspec.Struct, frozen=True, tag="seen"):
     """How far the recorder is behind the relay, ns."""
 
 
-class Found(msgspec.Struct, frozen=True, tag="found"):
+class FindingStatus(msgspec.Struct, frozen=True, tag="found"):
     """A finding."""
 
     finding: Finding
@@ -45,35 +45,35 @@ class Found(msgspec.Struct, frozen=True, tag="found"):
     """Of its exchange; empty where that is over, or has none."""
 
 
-class Healed(msgspec.Struct, frozen=True, tag="healed"):
+class GapClosedStatus(msgspec.Struct, frozen=True, tag="healed"):
     """Generations that a stream had left out were made good to its client."""
 
     task_id: str
-    missed: Missed
+    missed: MissedGenerations
     operation: str = ""
     """Of the exchange that did it; empty where that is unknown."""
 
 
-class Skipped(msgspec.Struct, frozen=True, tag="skipped"):
+class LinesSkipped(msgspec.Struct, frozen=True, tag="skipped"):
     """Lines that were not sent because there were too many; all of them are in the recording."""
 
     count: int
 
 
-class Troubled(msgspec.Struct, frozen=True, tag="troubled"):
+class TroubleStarted(msgspec.Struct, frozen=True, tag="troubled"):
     """Something hinders the recording and the user should know; recording goes on, or is tried again."""
 
     message: str
     hint: str = ""
 
 
-class Mended(msgspec.Struct, frozen=True, tag="mended"):
+class TroubleEnded(msgspec.Struct, frozen=True, tag="mended"):
     """Trouble that was told is over."""
 
     message: str
 
 
-class Progress(msgspec.Struct, frozen=True, tag="progress"):
+class RecorderProgress(msgspec.Struct, frozen=True, tag="progress"):
     """Where the recorder is."""
 
     segment: int
@@ -82,7 +82,7 @@ class Progress(msgspec.Struct, frozen=True, tag="progress"):
     """Octets of journal not recorded yet."""
 
 
-class Done(msgspec.Struct, frozen=True, tag="done"):
+class RecorderDone(msgspec.Struct, frozen=True, tag="done"):
     """Everything is recorded; the recorder exits."""
 
     connections: int
@@ -107,7 +107,18 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     clean: bool
 
 
-Status = Ready | Failed | Seen | Found | Healed | Skipped | Troubled | Mended | Progress | Done
+Status = (
+    RecorderReady
+    | RecorderFailed
+    | ExchangeStatus
+    | FindingStatus
+    | GapClosedStatus
+    | LinesSkipped
+    | TroubleStarted
+    | TroubleEnded
+    | RecorderProgress
+    | RecorderDone
+)
 
 encode = name_json.encode
 """Status -> one line without its line end."""

@@ -12,7 +12,7 @@ class RecordingError(Exception):
         self.hint = hint
 
 
-class Changed(RecordingError):
+class CassetteChanged(RecordingError):
     """A cassette whose counts or digests no longer fit its lines: it was edited by hand, or damaged."""
 
 

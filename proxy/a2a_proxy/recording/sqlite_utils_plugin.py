@@ -6,7 +6,7 @@ import sqlite3
 
 from sqlite_utils import hookimpl
 
-from a2a_proxy.recording.functions import register
+from a2a_proxy.recording.store.sql_functions import register
 
 
 @hookimpl

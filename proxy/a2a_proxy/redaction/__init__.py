@@ -5,14 +5,14 @@ always becomes the same label, so readers can still compare. Nothing here does I
 raises on bad input.
 """
 
-from a2a_proxy.redaction.bare import BareRedactor
 from a2a_proxy.redaction.labels import label
-from a2a_proxy.redaction.policy import Policy
+from a2a_proxy.redaction.metadata_only import BareRedactor
+from a2a_proxy.redaction.policy import RedactionPolicy
 from a2a_proxy.redaction.redactor import Redactor
 
-__all__ = ["Policy", "Redactor", "label", "redactor"]
+__all__ = ["RedactionPolicy", "Redactor", "label", "redactor"]
 
 
-def redactor(key: bytes, policy: Policy) -> Redactor:
+def redactor(key: bytes, policy: RedactionPolicy) -> Redactor:
     """The redactor that does what a policy says."""
     return (BareRedactor if policy.metadata_only else Redactor)(key, policy)

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 from a2a_proxy.redaction.key_formats import FORMATS, WEBHOOKS, WORD, KeyFormat
-from a2a_proxy.redaction.names import listed
+from a2a_proxy.redaction.secret_names import listed
 
 _WIDTH = 140
 _ALPHABETS = {

@@ -9,8 +9,8 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import msgspec
 
-from a2a_proxy.redaction import hiding, json_text, protobuf, protobuf_places
-from a2a_proxy.redaction.scrub import Scrubber
+from a2a_proxy.redaction import json_hiding, json_walk, protobuf_hiding, protobuf_walk
+from a2a_proxy.redaction.scrubber import Scrubber
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
@@ -27,14 +27,14 @@ def _secret_fields(schema: str) -> frozenset[int]:
     """Fields of a message within which only field numbers tell the secrets: push configurations."""
     if schema in _PLAIN:
         return frozenset()
-    return frozenset().union(*map(protobuf.secret_fields, protobuf.shapes(schema)))
+    return frozenset().union(*map(protobuf_walk.secret_fields, protobuf_walk.shapes(schema)))
 
 
 def fields_clean(schema: str, data: bytes) -> bool:
     """Whether payloads that are not suspicious are clean: so it is but for trailers, and fields that hold secrets."""
     fields = _secret_fields(schema)
     if fields:
-        return fields.isdisjoint(protobuf.field_numbers(data))
+        return fields.isdisjoint(protobuf_walk.field_numbers(data))
     return schema != "trailers"
 
 
@@ -54,10 +54,10 @@ def _json_or_text(scrub: Scrubber, data: bytes, cut: bool, *, command: bool = Fa
         return new, ["$"] if new != data else []
     hidden: list[str] = []
     if scrub.hidden is not None:
-        data, hidden = hiding.hide(data, scrub.hidden, scrub.hide)
-    new, paths = json_text.walk(data, scrub.string, scrub.spared)
+        data, hidden = json_hiding.hide(data, scrub.hidden, scrub.hide)
+    new, paths = json_walk.walk(data, scrub.string, scrub.spared)
     paths = hidden + paths
-    if json_text.valid(data):
+    if json_walk.valid(data):
         return new, paths
     # Broken JSON: where strings begin and end is a guess, so what looks like a secret goes too.
     text = scrub.text(new, cut=cut)
@@ -69,18 +69,18 @@ def _protobuf(scrub: Scrubber, schema: str, data: bytes, cut: bool) -> tuple[byt
     paths: dict[str, None] = {}
     new = data
     for shape in _shapes(schema):
-        if shape is not None and not suspicious and not protobuf.names_secret(shape):
+        if shape is not None and not suspicious and not protobuf_walk.names_secret(shape):
             continue
         try:
             if scrub.hidden is not None:
-                new, found = protobuf_places.hide(new, shape, scrub.hidden, scrub.hide, cut=cut)
+                new, found = protobuf_hiding.hide(new, shape, scrub.hidden, scrub.hide, cut=cut)
                 paths.update(dict.fromkeys(found))
             if scrub.spared is not None:
-                new, found = protobuf_places.walk_sparing(new, shape, scrub.string, scrub.spared, cut=cut)
+                new, found = protobuf_hiding.walk_sparing(new, shape, scrub.string, scrub.spared, cut=cut)
             else:
-                new, found = protobuf.walk(new, shape, scrub.string, named_only=not suspicious, cut=cut)
+                new, found = protobuf_walk.walk(new, shape, scrub.string, named_only=not suspicious, cut=cut)
             paths.update(dict.fromkeys(found))
-        except protobuf.Malformed:
+        except protobuf_walk.Malformed:
             text = scrub.text(new, cut=cut)
             paths.update({"$": None} if text != new else {})
             new = text
@@ -89,7 +89,7 @@ def _protobuf(scrub: Scrubber, schema: str, data: bytes, cut: bool) -> tuple[byt
 
 def _shapes(schema: str) -> list[Descriptor | None]:
     """What the payload may be; None stands for a message that nobody described."""
-    return [*protobuf.shapes(schema)] or [None]
+    return [*protobuf_walk.shapes(schema)] or [None]
 
 
 def _trailers(scrub: Scrubber, data: bytes) -> tuple[bytes, list[str]]:

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import msgspec
 
-from a2a_proxy.redaction.names import fold
-from a2a_proxy.redaction.paths import PathError, check_path
+from a2a_proxy.redaction.payload_paths import PathError, check_path
+from a2a_proxy.redaction.secret_names import fold
 
 PRESETS: Final = ("default", "strict", "pii", "none")
 METADATA_ONLY: Final = "metadata-only"
@@ -48,7 +48,7 @@ class Places(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     patterns: tuple[str, ...] = ()
 
 
-class Policy(msgspec.Struct, frozen=True):
+class RedactionPolicy(msgspec.Struct, frozen=True):
     """What goes and what stays. The one that says nothing takes credentials out."""
 
     strict: bool = False
@@ -64,7 +64,7 @@ class Policy(msgspec.Struct, frozen=True):
     @property
     def plain(self) -> bool:
         """It takes credentials out and nothing else."""
-        return self == Policy()
+        return self == RedactionPolicy()
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -76,10 +76,10 @@ class Policy(msgspec.Struct, frozen=True):
         return (*presets, *taken, *kept)
 
 
-DEFAULT: Final = Policy()
+DEFAULT: Final = RedactionPolicy()
 
 
-def policy_of(words: Iterable[str]) -> Policy:
+def policy_of(words: Iterable[str]) -> RedactionPolicy:
     """The policy that these words say. Raises PolicyError."""
     presets: set[str] = set()
     take: dict[str, dict[str, None]] = {table: {} for table in _TABLES}
@@ -99,7 +99,7 @@ def policy_of(words: Iterable[str]) -> Policy:
         into[_KINDS[kind]][value] = None
     if "none" in presets and (len(presets) > 1 or any(take.values())):
         raise PolicyError("'none' keeps everything, and something else is to be redacted", "leave one of them out")
-    return Policy(
+    return RedactionPolicy(
         "strict" in presets,
         "pii" in presets,
         "none" in presets,

@@ -18,11 +18,11 @@ from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.task import ArtifactState, Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.redaction import payload
-from a2a_proxy.redaction.names import card_names, fold
 from a2a_proxy.redaction.payload import fields_clean
-from a2a_proxy.redaction.policed import Policed
-from a2a_proxy.redaction.policy import DEFAULT, Policy
-from a2a_proxy.redaction.scrub import Scrubber
+from a2a_proxy.redaction.policy import DEFAULT, RedactionPolicy
+from a2a_proxy.redaction.policy_scrubber import Policed
+from a2a_proxy.redaction.scrubber import Scrubber
+from a2a_proxy.redaction.secret_names import card_names, fold
 
 _CARD: Final = EventKind.CARD
 _CACHED: Final = 2048
@@ -82,7 +82,7 @@ class Redactor:
     everything comes back as it is.
     """
 
-    def __init__(self, key: bytes, policy: Policy = DEFAULT) -> None:
+    def __init__(self, key: bytes, policy: RedactionPolicy = DEFAULT) -> None:
         self._enabled = not policy.none
         self._scrub: Scrubber = Scrubber(key) if policy.plain or policy.none else Policed(key, policy)
         self._suspicious = self._scrub.suspicious

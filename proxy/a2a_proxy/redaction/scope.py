@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from a2a_proxy.redaction.names import (
+from a2a_proxy.redaction.secret_names import (
     AUTH_SCHEMES,
     LIST,
     OBJECT,
@@ -16,7 +16,7 @@ from a2a_proxy.redaction.names import (
     member_kind,
     pair_name,
 )
-from a2a_proxy.redaction.patterns import looks_random
+from a2a_proxy.redaction.secret_patterns import looks_random
 
 _OWN: Final = frozenset(
     {

@@ -13,7 +13,7 @@ import msgspec
 from hpack import Decoder, Encoder, NeverIndexedHeaderTuple
 from hpack.exceptions import HPACKError
 
-from a2a_proxy.relay.splice import Refusal
+from a2a_proxy.relay.connection import RefusalResponder
 from a2a_proxy.wire.detect import PREFACE
 
 MOST_HEAD = 64 * 1024
@@ -31,7 +31,7 @@ _PROTOCOL_ERROR, _COMPRESSION_ERROR, _ENHANCE_YOUR_CALM = 0x1, 0x9, 0xB
 _UNAVAILABLE = b"14"
 
 
-def refusal_for(begin: bytes, upstream: str, why: str) -> Refusal | None:
+def refusal_for(begin: bytes, upstream: str, why: str) -> RefusalResponder | None:
     """Who answers a client that begins like this; None while that cannot be told."""
     if begin.startswith(PREFACE):
         return Http2Refusal(upstream, why)

@@ -10,16 +10,16 @@ from typing import Protocol
 import msgspec
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.relay.alias import aliases_of, is_address
 from a2a_proxy.relay.bind import bind, bind_next
 from a2a_proxy.relay.clock import Clock
-from a2a_proxy.relay.editing import WorkQueue
-from a2a_proxy.relay.edits.edit import Interface, Note
-from a2a_proxy.relay.own import leads_to
+from a2a_proxy.relay.connection import Leg, ProxyConnection, RelayContext
+from a2a_proxy.relay.edit_line import WorkQueue
+from a2a_proxy.relay.edits.edit import AgentInterface, ConsoleNote
+from a2a_proxy.relay.host_aliases import aliases_of, is_address
+from a2a_proxy.relay.listener_state import EditPolicy, ListenerState, Tell, upstream_of
+from a2a_proxy.relay.own_addresses import leads_to
 from a2a_proxy.relay.route import Listen, Route, address, is_loopback
-from a2a_proxy.relay.splice import Pair, Side, Surroundings
 from a2a_proxy.relay.tls import Tls
-from a2a_proxy.relay.way import Editing, Tell, Way, upstream_of
 
 MOST_LEARNED = 8
 """Listeners made because an agent card lists further interfaces."""
@@ -34,7 +34,7 @@ QUIET_NS = 1_000_000_000
 """A connection whose agent spoke last, this long ago, waits for nothing."""
 
 
-class Journal(Protocol):
+class JournalWriterProtocol(Protocol):
     """Where the copy goes (`capture.append.Journal`)."""
 
     def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
@@ -60,7 +60,7 @@ class Relay:
         self,
         routes: Sequence[Route],
         clock: Clock,
-        editing: Editing = Editing(),  # noqa: B008 (frozen)
+        editing: EditPolicy = EditPolicy(),  # noqa: B008 (frozen)
         tell: Tell = lambda _: None,
     ) -> None:
         """`tell` shows a line to the user and must not block; it gets each line once."""
@@ -68,9 +68,9 @@ class Relay:
         self._clock = clock
         self._editing, self._show = editing, tell
         self._tls = Tls(editing.trust)
-        self._told: set[Note] = set()
-        self._sockets: list[tuple[Way, list[socket.socket]]] = []
-        self._pairs: set[Pair] = set()
+        self._told: set[ConsoleNote] = set()
+        self._sockets: list[tuple[ListenerState, list[socket.socket]]] = []
+        self._pairs: set[ProxyConnection] = set()
         self._accepting: set[asyncio.Task[object]] = set()
         self._total = self._to_agent = self._to_client = self._accept_errors = 0
 
@@ -101,31 +101,31 @@ class Relay:
             self._close_listeners()
             raise
 
-    def accept(self, journal: Journal) -> None:
+    def accept(self, journal: JournalWriterProtocol) -> None:
         """Take the connections that come, and copy them to `journal`. To be called once, after `listen`."""
         loop = asyncio.get_running_loop()
         queue = WorkQueue(loop)
-        self._around = Surroundings(loop, queue, journal.append, self._clock, self._on_closed, self._tls, self._tell)
+        self._around = RelayContext(loop, queue, journal.append, self._clock, self._on_closed, self._tls, self._tell)
         for way, sockets in self._sockets:
             self._accept_from(way, sockets)
 
-    def _accept_from(self, way: Way, sockets: list[socket.socket]) -> None:
+    def _accept_from(self, way: ListenerState, sockets: list[socket.socket]) -> None:
         for sock in sockets:
             self._watch(sock, way)
 
-    def _way(self, route: Route, sockets: list[socket.socket]) -> Way:
+    def _way(self, route: Route, sockets: list[socket.socket]) -> ListenerState:
         loopback = all(is_loopback(sock.getsockname()[0]) for sock in sockets)
-        return Way(route, self._editing, self._tell, self._learn, self._is_own, loopback=loopback)
+        return ListenerState(route, self._editing, self._tell, self._learn, self._is_own, loopback=loopback)
 
-    async def _name(self, way: Way) -> None:
+    async def _name(self, way: ListenerState) -> None:
         way.agent.aliases = await aliases_of(way.agent.host)
 
-    def _tell(self, note: Note) -> None:
+    def _tell(self, note: ConsoleNote) -> None:
         if note not in self._told and len(self._told) < MOST_NOTES:
             self._told.add(note)
             self._show(note)
 
-    def _learn(self, way: Way, interface: Interface) -> int | None:
+    def _learn(self, way: ListenerState, interface: AgentInterface) -> int | None:
         """The port of the listener that carries an interface of this agent on another port, made where it may be.
 
         Clients from beyond loopback cannot reach a listener on loopback, so it carries nothing for theirs."""
@@ -145,18 +145,18 @@ class Relay:
         self._sockets.append((learned, sockets))
         self._accept_from(learned, sockets)
         where = ", ".join(address(*sock.getsockname()[:2]) for sock in sockets)
-        self._tell(Note(f"listening on {where} for {route.upstream.text} too, as the agent card says"))
+        self._tell(ConsoleNote(f"listening on {where} for {route.upstream.text} too, as the agent card says"))
         return _port(sockets)
 
-    def _is_own(self, way: Way, interface: Interface) -> bool:
+    def _is_own(self, way: ListenerState, interface: AgentInterface) -> bool:
         hosts = filter(is_address, way.agent.aliases)
         return leads_to(hosts, interface.port, (one for _, addresses in self.listening for one in addresses))
 
-    def _watch(self, sock: socket.socket, way: Way) -> None:
+    def _watch(self, sock: socket.socket, way: ListenerState) -> None:
         if sock.fileno() >= 0:  # it may have been closed while accepting paused
             self._around.loop.add_reader(sock, self._accept, sock, way)
 
-    def _accept(self, sock: socket.socket, way: Way) -> None:
+    def _accept(self, sock: socket.socket, way: ListenerState) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
             try:
                 client, _ = sock.accept()
@@ -170,21 +170,21 @@ class Relay:
             client.setblocking(False)
             self._begin(client, way)
 
-    def _pause_accepting(self, sock: socket.socket, way: Way) -> None:
+    def _pause_accepting(self, sock: socket.socket, way: ListenerState) -> None:
         self._accept_errors += 1
         self._around.loop.remove_reader(sock)
         self._around.loop.call_later(ACCEPT_PAUSE_SECONDS, self._watch, sock, way)
 
-    def _begin(self, client: socket.socket, way: Way) -> None:
+    def _begin(self, client: socket.socket, way: ListenerState) -> None:
         self._total += 1
-        pair = Pair(self._total, way, self._around)
+        pair = ProxyConnection(self._total, way, self._around)
         self._pairs.add(pair)
         task = self._around.loop.create_task(self._adopt(client, pair))
         self._accepting.add(task)
         task.add_done_callback(self._accepting.discard)
 
-    async def _adopt(self, client: socket.socket, pair: Pair) -> None:
-        def side() -> Side:
+    async def _adopt(self, client: socket.socket, pair: ProxyConnection) -> None:
+        def side() -> Leg:
             return pair.client
 
         try:
@@ -194,7 +194,7 @@ class Relay:
             if pair.client.transport is None:
                 self._pairs.discard(pair)
 
-    def _on_closed(self, pair: Pair) -> None:
+    def _on_closed(self, pair: ProxyConnection) -> None:
         self._pairs.discard(pair)
         self._to_agent += pair.client.octets
         self._to_client += pair.agent.octets

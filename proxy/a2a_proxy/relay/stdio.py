@@ -16,9 +16,9 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
+from a2a_proxy.relay.journal_buffer import JournalBuffer
 from a2a_proxy.relay.stdio_agent import StdioAgent, exit_facts, next_signal, signal_name, stop_as_told, take_signals
 from a2a_proxy.relay.stdio_pump import Pump, let_go
-from a2a_proxy.relay.tape import Tape
 
 DELIVERY_SECONDS = 0.5
 """How long a client that told the agent to end may read nothing before what the agent left is dropped."""
@@ -47,7 +47,7 @@ class StdioRelay:
         """End the agent, before anything was passed on."""
         self._agent.send(signal.SIGKILL)
 
-    def start(self, tape: Tape) -> None:
+    def start(self, tape: JournalBuffer) -> None:
         """Pass on from now on."""
         client = f"pid {os.getppid()}{_name_of(os.getppid())}"
         _facts(tape, ChunkKind.OPEN, ConnectionFacts(client, "stdio", self._command, "stdio"))
@@ -109,7 +109,9 @@ class StdioRelay:
             late[0].join(_POLL_SECONDS)
 
 
-def _facts(tape: Tape, kind: ChunkKind, facts: msgspec.Struct, direction: Direction = Direction.TO_AGENT) -> None:
+def _facts(
+    tape: JournalBuffer, kind: ChunkKind, facts: msgspec.Struct, direction: Direction = Direction.TO_AGENT
+) -> None:
     tape.note(kind, direction, msgspec.json.encode(facts))
     tape.write()
 

@@ -16,7 +16,7 @@ import threading
 import time
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.relay.tape import Tape
+from a2a_proxy.relay.journal_buffer import JournalBuffer
 
 READ = 64 * 1024
 """Octets in memory at most."""
@@ -29,7 +29,7 @@ class Pump(threading.Thread):
     """Passes on from `source` to `sink` until one of them ends; then lets go of both."""
 
     def __init__(
-        self, source: int, sink: int, tape: Tape, direction: Direction, kind: ChunkKind, ended: int = -1
+        self, source: int, sink: int, tape: JournalBuffer, direction: Direction, kind: ChunkKind, ended: int = -1
     ) -> None:
         """`ended` is readable once the agent has ended: what the source holds at that moment is still passed on."""
         super().__init__(name=f"{kind.name} {direction.name}", daemon=True)

@@ -10,26 +10,35 @@ from typing import Any
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.protocol.canonical_form import canonical
 from a2a_proxy.protocol.errors import GrpcOutcome
-from a2a_proxy.protocol.form import canonical
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, key
 from a2a_proxy.redaction.policy import METADATA_ONLY
 from a2a_proxy.replay.core.faults import PIN
 from a2a_proxy.replay.core.labels import unfilled, without_labels
-from a2a_proxy.replay.core.script import LIVE, Call, Line, Push, Script, Side, Unservable, What
+from a2a_proxy.replay.core.script import (
+    LIVE,
+    LineKind,
+    Push,
+    RecordedCall,
+    ReplayScript,
+    ScriptLine,
+    ScriptSide,
+    Unservable,
+)
 
 _SAID = {
-    FrameKind.REQUEST: What.MESSAGE,
-    FrameKind.RESPONSE: What.MESSAGE,
-    FrameKind.EVENT: What.MESSAGE,
-    FrameKind.ERROR: What.ERROR,
-    FrameKind.OTHER: What.MESSAGE,
-    FrameKind.COMMENT: What.COMMENT,
-    FrameKind.UNDECODABLE: What.MESSAGE,
-    FrameKind.END: What.END,
+    FrameKind.REQUEST: LineKind.MESSAGE,
+    FrameKind.RESPONSE: LineKind.MESSAGE,
+    FrameKind.EVENT: LineKind.MESSAGE,
+    FrameKind.ERROR: LineKind.ERROR,
+    FrameKind.OTHER: LineKind.MESSAGE,
+    FrameKind.COMMENT: LineKind.COMMENT,
+    FrameKind.UNDECODABLE: LineKind.MESSAGE,
+    FrameKind.END: LineKind.END,
 }
 """Lines of a log are not replayed: nothing A2A is in them."""
 _RESETS = ("reset", "rst_stream")
@@ -48,7 +57,7 @@ def load(
     agent: str = "",
     allow_incomplete: bool = False,
     allow_redacted: bool = False,
-) -> Script:
+) -> ReplayScript:
     """Read a recording, one session of it or what one agent said in it. All payloads are held in memory.
 
     Raises RecordingError where it cannot be read, or may not be played: it has no payloads, is incomplete, or labels
@@ -85,7 +94,7 @@ def _refuse_incomplete(recording: Recording, loader: _Loader) -> None:
         )
 
 
-def _refuse_redacted(recording: Recording, script: Script) -> None:
+def _refuse_redacted(recording: Recording, script: ReplayScript) -> None:
     found = list(unfilled((*script.cards, *script.calls)))
     if found:
         told = ", ".join(f"{place} ({label})" for place, label in found[:_TOLD])
@@ -115,9 +124,9 @@ class _Loader:
         self.broken: list[str] = []
         """Calls that were not captured to their end."""
 
-    def script(self) -> Script:
-        calls: list[Call] = []
-        cards: list[Call] = []
+    def script(self) -> ReplayScript:
+        calls: list[RecordedCall] = []
+        cards: list[RecordedCall] = []
         pushes: list[Push] = []
         for session in self.sessions:
             self._remarks(session.id)
@@ -132,7 +141,7 @@ class _Loader:
                 f"{self._recording.path} has no call of the agent {self._agent}", f"the agents that it has: {said}"
             )
         calls.sort(key=lambda call: call.began)
-        return Script(
+        return ReplayScript(
             name=self._recording.path,
             calls=tuple(calls),
             cards=tuple(cards),
@@ -157,7 +166,7 @@ class _Loader:
         number = row.exchange.id
         return f"#{number}" if len(self.sessions) == 1 else f"#{row.session}:{number}"
 
-    def _call(self, row: ExchangeRow) -> Call | None:
+    def _call(self, row: ExchangeRow) -> RecordedCall | None:
         exchange = row.exchange
         upstream = self._upstream(row)
         self._agents.add(upstream)
@@ -171,7 +180,7 @@ class _Loader:
         if exchange.how in _BROKEN:
             self.broken.append(self._place(row))
         card = exchange.binding is Binding.CARD
-        return Call(
+        return RecordedCall(
             place=self._place(row),
             operation="GetAgentCard" if card else exchange.operation or exchange.method,
             binding=exchange.binding,
@@ -189,44 +198,44 @@ class _Loader:
             target=exchange.target,
         )
 
-    def _lines(self, row: ExchangeRow, frames: list[Frame]) -> Iterator[Line]:
+    def _lines(self, row: ExchangeRow, frames: list[Frame]) -> Iterator[ScriptLine]:
         exchange, place = row.exchange, self._place(row)
         ended = False
         for frame in frames:
-            side = Side.CLIENT if frame.direction is Direction.TO_AGENT else Side.AGENT
-            if side is Side.CLIENT and exchange.operation not in LIVE and frame.kind is not FrameKind.CUT:
+            side = ScriptSide.CLIENT if frame.direction is Direction.TO_AGENT else ScriptSide.AGENT
+            if side is ScriptSide.CLIENT and exchange.operation not in LIVE and frame.kind is not FrameKind.CUT:
                 continue  # its request is whole: there is nothing to wait for
             line = self._line(row, frame, side)
             if line is not None:
-                ended = ended or line.what in (What.RESET, What.CUT) or (side is Side.AGENT and line.over)
+                ended = ended or line.what in (LineKind.RESET, LineKind.CUT) or (side is ScriptSide.AGENT and line.over)
                 yield line
-                if side is Side.CLIENT and line.what in (What.RESET, What.CUT):
+                if side is ScriptSide.CLIENT and line.what in (LineKind.RESET, LineKind.CUT):
                     return  # what its agent says after that, nobody hears
         if not ended:
             number = frames[-1].seq + 1 if frames else 1
             at = max((exchange.closed or exchange.last_event or exchange.started) - exchange.started, 0)
-            what = What.END if exchange.how == "complete" else What.CUT
-            note = "" if what is What.END else exchange.how or "the recording ends here"
-            side = Side.CLIENT if exchange.how.startswith("client") else Side.AGENT
-            yield Line(number=number, side=side, what=what, at=at, note=note, place=f"{place}.{number}")
+            what = LineKind.END if exchange.how == "complete" else LineKind.CUT
+            note = "" if what is LineKind.END else exchange.how or "the recording ends here"
+            side = ScriptSide.CLIENT if exchange.how.startswith("client") else ScriptSide.AGENT
+            yield ScriptLine(number=number, side=side, what=what, at=at, note=note, place=f"{place}.{number}")
 
-    def _line(self, row: ExchangeRow, frame: Frame, side: Side) -> Line | None:
+    def _line(self, row: ExchangeRow, frame: Frame, side: ScriptSide) -> ScriptLine | None:
         exchange = row.exchange
         what = _SAID.get(frame.kind)
         if frame.kind is FrameKind.CUT:
-            what = What.RESET if frame.note.startswith(_RESETS) else What.CUT
+            what = LineKind.RESET if frame.note.startswith(_RESETS) else LineKind.CUT
         if what is None:
             return None
-        ended = what is What.END
-        trailers = without_labels(exchange.trailers) if ended and side is Side.AGENT else ()
+        ended = what is LineKind.END
+        trailers = without_labels(exchange.trailers) if ended and side is ScriptSide.AGENT else ()
         remarked = row.session, exchange.id, frame.seq
         event_id = _EVENT_ID.search(frame.framing)
-        return Line(
+        return ScriptLine(
             number=frame.seq,
             side=side,
             what=what,
             at=max(frame.at - exchange.started, 0),
-            value=_value(frame, exchange) if what in (What.MESSAGE, What.ERROR) else None,
+            value=_value(frame, exchange) if what in (LineKind.MESSAGE, LineKind.ERROR) else None,
             raw=frame.payload,
             schema=frame.schema,
             event=frame.event,

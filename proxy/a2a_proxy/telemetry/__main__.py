@@ -10,15 +10,15 @@ import signal
 import sys
 
 from a2a_proxy.follower.entry import Job, run
-from a2a_proxy.follower.hook import Tally
+from a2a_proxy.follower.hook_consumer import CallTally
 from a2a_proxy.follower.process import Follower
-from a2a_proxy.follower.status import Failed
+from a2a_proxy.follower.status import FollowerFailed
 from a2a_proxy.recorder.priority import give_way_no_more
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.telemetry.consumer import OtlpConsumer
-from a2a_proxy.telemetry.courier import Courier
 from a2a_proxy.telemetry.errors import TelemetryError
-from a2a_proxy.telemetry.sdk import Backend
+from a2a_proxy.telemetry.retry_sender import RetrySender
+from a2a_proxy.telemetry.sdk import SdkBackend
 from a2a_proxy.telemetry.settings import decode
 
 
@@ -27,13 +27,13 @@ def main() -> int:
     return run("a2a_proxy.telemetry", "--otlp", follow)
 
 
-def follow(job: Job) -> Failed | None:
+def follow(job: Job) -> FollowerFailed | None:
     """Export to the end; what keeps it from that."""
     settings = decode(job.given)
-    count = Tally()
+    count = CallTally()
     try:
-        backend = Backend(settings.target)
-        courier = Courier(backend, settings.target.shown, count, job.tell)
+        backend = SdkBackend(settings.target)
+        courier = RetrySender(backend, settings.target.shown, count, job.tell)
         hurry = functools.cache(give_way_no_more)
         follower = Follower(
             job.aim, lambda: OtlpConsumer(settings, courier, follower), job.ledger, count, job.tell, hurry
@@ -42,9 +42,9 @@ def follow(job: Job) -> Failed | None:
         signal.signal(signal.SIGTERM, lambda *_: setattr(follower, "stopping", True))
         follower.run()
     except TelemetryError as wrong:
-        return Failed(wrong.message, wrong.hint)
+        return FollowerFailed(wrong.message, wrong.hint)
     except RecordingError as wrong:
-        return Failed(wrong.message, wrong.hint)
+        return FollowerFailed(wrong.message, wrong.hint)
     backend.close()
     return None
 

@@ -14,9 +14,9 @@ from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.protocol.errors import GRPC_STATUS, REASONS
 from a2a_proxy.protocol.outcome import zero
 from a2a_proxy.protocol.rest_path import match
-from a2a_proxy.recording.rows import SessionRow
-from a2a_proxy.telemetry.events import Passage
-from a2a_proxy.telemetry.facts import Facts
+from a2a_proxy.recording.read.rows import SessionRow
+from a2a_proxy.telemetry.call_facts import CallFacts
+from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.values import Attributes, Value, short
 
 UNKNOWN = "unknown"
@@ -74,7 +74,7 @@ def _said_error(exchange: Exchange) -> str:
     return str(exchange.error_code or exchange.status or "error")
 
 
-def attributes_of(facts: Facts, passage: Passage) -> Attributes:
+def attributes_of(facts: CallFacts, passage: CallEvents) -> Attributes:
     """All of them."""
     exchange = facts.exchange
     made: dict[str, Value | None] = {
@@ -94,7 +94,7 @@ def attributes_of(facts: Facts, passage: Passage) -> Attributes:
     return known | facts.content.attributes()
 
 
-def _identity(facts: Facts) -> dict[str, Value | None]:
+def _identity(facts: CallFacts) -> dict[str, Value | None]:
     exchange, asked, card = facts.exchange, facts.asked, facts.card
     return {
         "a2a.task.id": exchange.task_id,
@@ -141,7 +141,7 @@ def _text_of(rpc_id: str) -> str:
     return found if isinstance(found, str) else rpc_id
 
 
-def _network(facts: Facts) -> dict[str, Value | None]:
+def _network(facts: CallFacts) -> dict[str, Value | None]:
     exchange, connection = facts.exchange, facts.connection
     if exchange.binding is Binding.STDIO:
         return {"network.transport": "pipe", "a2a_proxy.agent.command": connection.upstream if connection else ""}
@@ -186,7 +186,7 @@ def address(text: str) -> tuple[str, int | None]:
         return text, None
 
 
-def _stream(exchange: Exchange, passage: Passage) -> dict[str, Value | None]:
+def _stream(exchange: Exchange, passage: CallEvents) -> dict[str, Value | None]:
     begun = zero(exchange)
     over = bool(exchange.closed)
     return {
@@ -215,7 +215,7 @@ def close_reason(exchange: Exchange, heard: int) -> str:
     return _REASONS.get(exchange.how, exchange.how.replace(" ", "_"))
 
 
-def _particular(facts: Facts) -> dict[str, Value | None]:
+def _particular(facts: CallFacts) -> dict[str, Value | None]:
     """What only some calls have: a card, an attempt, a stream before it."""
     fetch, delivery = facts.fetch, facts.delivery
     return {

@@ -10,31 +10,31 @@ from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.decoded import decoded
 from a2a_proxy.protocol.operations import CARDS
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
-from a2a_proxy.telemetry.facts import Card, Fetch
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, key
+from a2a_proxy.telemetry.call_facts import CardFetch, CardIdentity
 
 _KEPT = 4096
 """Cards of one address that are remembered, and calls of all of them."""
 
 
-class _Seen(msgspec.Struct, frozen=True):
+class _ChangedCard(msgspec.Struct, frozen=True):
     """A card that was not the one before, when it was brought."""
 
     exchange: int
     at: int
     operation: str
-    card: Card
+    card: CardIdentity
 
 
-class Cards:
+class CardHistory:
     """The cards that were brought so far, by the address where their connections came in: gRPC may go to another port
     of the agent than its card did."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._cards: dict[str, list[_Seen]] = {}
-        self._read: dict[int, Card | None] = {}
+        self._cards: dict[str, list[_ChangedCard]] = {}
+        self._read: dict[int, CardIdentity | None] = {}
         """What a call brought that is over, by its key."""
 
     def rows(self, session: SessionRow) -> list[ExchangeRow]:
@@ -54,28 +54,28 @@ class Cards:
         before = self._before(known, row.exchange)
         if before is None or before.card != card:
             known[:] = [each for each in known if each.exchange != row.exchange.id]
-            known.append(_Seen(row.exchange.id, row.exchange.closed, row.exchange.operation, card))
+            known.append(_ChangedCard(row.exchange.id, row.exchange.closed, row.exchange.operation, card))
             del known[:-_KEPT]
 
-    def last(self, connection: Connection | None, until: int) -> Card | None:
+    def last(self, connection: Connection | None, until: int) -> CardIdentity | None:
         """The one that was brought last until then, ns."""
         seen = self._cards.get(connection.listen, []) if connection is not None else []
         before = [each.card for each in seen if each.at <= until]
         return before[-1] if before else None
 
-    def fetch(self, row: ExchangeRow, connection: Connection | None) -> Fetch | None:
+    def fetch(self, row: ExchangeRow, connection: Connection | None) -> CardFetch | None:
         """What a call brought, beside what one like it brought before; None where it brought none."""
         card = self._brought(row) if connection is not None and row.exchange.operation in CARDS else None
         if card is None or connection is None:
             return None
         before = self._before(self._cards.get(connection.listen, []), row.exchange)
-        return Fetch(card, before.card.digest != card.digest if before is not None else None)
+        return CardFetch(card, before.card.digest != card.digest if before is not None else None)
 
-    def _before(self, known: list[_Seen], exchange: Exchange) -> _Seen | None:
+    def _before(self, known: list[_ChangedCard], exchange: Exchange) -> _ChangedCard | None:
         alike = (each for each in known if each.operation == exchange.operation and each.exchange != exchange.id)
         return next((each for each in sorted(alike, key=lambda seen: -seen.at) if each.at <= exchange.closed), None)
 
-    def _brought(self, row: ExchangeRow) -> Card | None:
+    def _brought(self, row: ExchangeRow) -> CardIdentity | None:
         if row.key in self._read:
             return self._read[row.key]
         cards = (_card_of(frame.frame, row.exchange) for frame in self._recording.frames(row.key))
@@ -87,11 +87,13 @@ class Cards:
         return card
 
 
-def _card_of(frame: Frame, exchange: Exchange) -> Card | None:
+def _card_of(frame: Frame, exchange: Exchange) -> CardIdentity | None:
     value = decoded(frame, exchange) if frame.kind is FrameKind.RESPONSE else None
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return None
     version = value.get("version")
     rest = msgspec.json.encode({name: each for name, each in value.items() if name != "signatures"}, order="sorted")
     signed = bool(value.get("signatures"))
-    return Card(value["name"], version if isinstance(version, str) else "", signed, hashlib.sha256(rest).digest())
+    return CardIdentity(
+        value["name"], version if isinstance(version, str) else "", signed, hashlib.sha256(rest).digest()
+    )

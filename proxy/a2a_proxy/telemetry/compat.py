@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from a2a_proxy.telemetry.content import Content
-from a2a_proxy.telemetry.shape import Compat
+from a2a_proxy.telemetry.message_content import MessageContent
+from a2a_proxy.telemetry.span_options import Compat
 from a2a_proxy.telemetry.values import Attributes, Value
 
 _KONG = {
@@ -22,7 +22,7 @@ _SSE = ("jsonrpc", "http+json")
 """Bindings whose streams are SSE."""
 
 
-def aliases(own: Mapping[str, Value], content: Content, compat: Iterable[Compat]) -> Attributes:
+def aliases(own: Mapping[str, Value], content: MessageContent, compat: Iterable[Compat]) -> Attributes:
     """The other names of what the attributes of a call's span say; where that says nothing, none."""
     made: dict[str, Value | None] = {}
     for each in compat:

@@ -8,20 +8,20 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from a2a_proxy.follower.consumer import Kind
-from a2a_proxy.follower.tasks import task_states
+from a2a_proxy.follower.consumer import RowKind
+from a2a_proxy.follower.task_counts import task_states
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow, SessionRow, key
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, key
 from a2a_proxy.telemetry.attributes import resource_of
-from a2a_proxy.telemetry.courier import Courier
 from a2a_proxy.telemetry.logs import alive_log, finding_log, frame_log, started_log
-from a2a_proxy.telemetry.metrics import Metrics, Stand
-from a2a_proxy.telemetry.reading import Spans, late
-from a2a_proxy.telemetry.settings import Settings
-from a2a_proxy.telemetry.values import Attributes, Log, Span
+from a2a_proxy.telemetry.metrics import MetricsSnapshot, SessionMetrics
+from a2a_proxy.telemetry.retry_sender import RetrySender
+from a2a_proxy.telemetry.settings import OtlpSettings
+from a2a_proxy.telemetry.span_reader import SpanReader, late
+from a2a_proxy.telemetry.values import Attributes, LogValue, SpanValue
 
 LONG = 10_000_000_000
 """ns after which a call that goes on is told."""
@@ -35,7 +35,7 @@ _LOOKED_AT = 4096
 """Calls that one look tells at most."""
 
 
-class Memory(Protocol):
+class FollowerMemory(Protocol):
     """What outlives the process: `Follower`."""
 
     @property
@@ -57,7 +57,11 @@ class OtlpConsumer:
     """Takes the rows of one session. A batch is done when the backend has its spans, or they are given up."""
 
     def __init__(
-        self, settings: Settings, courier: Courier, memory: Memory, clock: Callable[[], int] = time.time_ns
+        self,
+        settings: OtlpSettings,
+        courier: RetrySender,
+        memory: FollowerMemory,
+        clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._settings = settings
         self._memory = memory
@@ -71,18 +75,18 @@ class OtlpConsumer:
         self._file = (0, 0)
         self._recording: Recording
         self._session: SessionRow
-        self._spans: Spans
+        self._spans: SpanReader
         self._resource: Attributes = {}
-        self._metrics: Metrics | None = None
-        self._batch: list[Span] = []
+        self._metrics: SessionMetrics | None = None
+        self._batch: list[SpanValue] = []
         self._over: list[int] = []
         """Keys of the calls of the batch."""
-        self._logs: list[Log] = []
+        self._logs: list[LogValue] = []
 
     @property
-    def wants(self) -> frozenset[Kind]:
+    def wants(self) -> frozenset[RowKind]:
         """What spans and metrics are made of; frames are read with their call."""
-        return frozenset({Kind.EXCHANGE, Kind.HANDOFF, Kind.FINDING})
+        return frozenset({RowKind.EXCHANGE, RowKind.HANDOFF, RowKind.FINDING})
 
     @property
     def whole(self) -> bool:
@@ -95,15 +99,15 @@ class OtlpConsumer:
         self._open(session)
         self._resource = resource_of(session, os.environ)
         if self._settings.metrics:
-            self._metrics = Metrics(self._settings.target, self._resource)
+            self._metrics = SessionMetrics(self._settings.target, self._resource)
 
-    def take(self, kind: Kind, value: Any) -> None:
+    def take(self, kind: RowKind, value: Any) -> None:
         """One value of the model."""
         if self._file != _file_of(self._path):
             self._open_anew()
-        if kind is Kind.HANDOFF:
+        if kind is RowKind.HANDOFF:
             self._spans.learn(value)
-        elif kind is Kind.EXCHANGE:
+        elif kind is RowKind.EXCHANGE:
             self._ended(value)
         else:
             self._found(value)
@@ -151,13 +155,13 @@ class OtlpConsumer:
         upstreams = Counter(self._spans.upstream(each) for each in calls)
         tasks = task_states(self._recording, self._session.id)
         row = self._recording.session(self._session.id)
-        self._metrics.stand(Stand(upstreams, tasks, row.lost if row is not None else 0))
+        self._metrics.stand(MetricsSnapshot(upstreams, tasks, row.lost if row is not None else 0))
 
     def _open(self, session: SessionRow) -> None:
         self._file = _file_of(self._path)
         self._recording = open_any(self._path)
         self._session = session
-        self._spans = Spans(self._recording, session, self._settings.shape, late_apart=self._settings.logs)
+        self._spans = SpanReader(self._recording, session, self._settings.shape, late_apart=self._settings.logs)
 
     def _open_anew(self) -> None:
         """The recording was deleted, and its recorder has begun it anew."""
@@ -199,7 +203,7 @@ class OtlpConsumer:
         if self._settings.logs and row is not None and late(finding, row.exchange):
             self._logs.append(finding_log(finding, self._spans.context(row.exchange)))
 
-    def _goes_on(self, exchange: Exchange, now: int) -> list[Log]:
+    def _goes_on(self, exchange: Exchange, now: int) -> list[LogValue]:
         """What is to be told of it now. What was due before this process began, another one has told."""
         due = exchange.started + LONG
         last = self._told.get(exchange.id)

@@ -9,7 +9,7 @@ from a2a_proxy.hooks.gap import gap_of
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.telemetry.facts import state_label
+from a2a_proxy.telemetry.call_facts import state_label
 from a2a_proxy.telemetry.values import MAX_EVENTS, Attributes, SpanEvent, cut
 
 SAID = frozenset({FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR})
@@ -17,7 +17,7 @@ SAID = frozenset({FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR})
 _ENDS = frozenset({FrameKind.END, FrameKind.CUT})
 
 
-class Passage:
+class CallEvents:
     """Takes the frames of one call in order, then what was found about it."""
 
     def __init__(self, state: str = "", last: int = 0) -> None:

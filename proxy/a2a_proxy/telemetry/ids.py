@@ -6,17 +6,17 @@ import hashlib
 import re
 
 from a2a_proxy.protocol import trace_context
-from a2a_proxy.telemetry.values import Context
+from a2a_proxy.telemetry.values import SpanContextIds
 
 _KEY = r"[a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13}"
 _MEMBER = re.compile(rf"(?:{_KEY})=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{{0,255}}[\x21-\x2b\x2d-\x3c\x3e-\x7e]")
 _MEMBERS = 32
 
 
-def read_traceparent(text: str) -> Context | None:
+def read_traceparent(text: str) -> SpanContextIds | None:
     """The caller's span as a W3C `traceparent` names it; None where it is none, which the standard has one ignore."""
     found = trace_context.read(text)
-    return Context(found.trace, found.span) if found is not None else None
+    return SpanContextIds(found.trace, found.span) if found is not None else None
 
 
 def read_tracestate(text: str) -> str:

@@ -9,9 +9,9 @@ import fcntl
 import os
 from pathlib import Path
 
-from a2a_proxy.capture import places
-from a2a_proxy.follower.keeper import HookKeeper, Program, Report, Tell
-from a2a_proxy.telemetry.settings import Settings, encode
+from a2a_proxy.capture import file_layout
+from a2a_proxy.follower.keeper import HookKeeper, HookReport, Program, Tell
+from a2a_proxy.telemetry.settings import OtlpSettings, encode
 
 _STUCK = 60.0
 """Seconds for which a request may take: longer than any timeout that people set."""
@@ -20,7 +20,7 @@ _STUCK = 60.0
 class OtlpKeeper(HookKeeper):
     """Keeps the process of one export alive."""
 
-    def __init__(self, settings: Settings, recording: str, tell: Tell, session: str) -> None:
+    def __init__(self, settings: OtlpSettings, recording: str, tell: Tell, session: str) -> None:
         """Raises OSError: the state directory cannot be used."""
         self._path = ledger_path(session)
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -34,7 +34,7 @@ class OtlpKeeper(HookKeeper):
         )
         super().__init__("otlp", recording, tell, session=session, follow=True, program=program)
 
-    def finish(self) -> Report:
+    def finish(self) -> HookReport:
         """`HookKeeper.finish`; the file goes where all of it has been sent."""
         report = super().finish()
         if report.outcome == "done":
@@ -44,4 +44,4 @@ class OtlpKeeper(HookKeeper):
 
 def ledger_path(session: str) -> Path:
     """Where it is kept how far the export of the session of this uuid is. Raises OSError."""
-    return places.otlp_dir() / f"{session}.ledger"
+    return file_layout.otlp_dir() / f"{session}.ledger"

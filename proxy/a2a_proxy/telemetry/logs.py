@@ -7,13 +7,13 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.telemetry.attributes import binding_of, name_of
-from a2a_proxy.telemetry.facts import state_label
-from a2a_proxy.telemetry.values import Attributes, Context, Level, Log, Value, cut, short
+from a2a_proxy.telemetry.call_facts import state_label
+from a2a_proxy.telemetry.values import Attributes, LogLevel, LogValue, SpanContextIds, Value, cut, short
 
-_LEVELS = {Severity.INFO: Level.INFO, Severity.WARNING: Level.WARN, Severity.ERROR: Level.ERROR}
+_LEVELS = {Severity.INFO: LogLevel.INFO, Severity.WARNING: LogLevel.WARN, Severity.ERROR: LogLevel.ERROR}
 
 
-def frame_log(frame: Frame, context: Context) -> Log:
+def frame_log(frame: Frame, context: SpanContextIds) -> LogValue:
     """One frame of a call, without its payload."""
     told: dict[str, Value] = {
         "a2a_proxy.frame.seq": frame.seq,
@@ -29,39 +29,39 @@ def frame_log(frame: Frame, context: Context) -> Log:
     if frame.generation:
         told["a2a_proxy.generation"] = frame.generation
     attributes = {name: short(value) for name, value in told.items() if value != ""}
-    return Log(name="a2a.frame", at=frame.at, level=Level.DEBUG, context=context, attributes=attributes)
+    return LogValue(name="a2a.frame", at=frame.at, level=LogLevel.DEBUG, context=context, attributes=attributes)
 
 
-def started_log(exchange: Exchange, context: Context) -> Log:
+def started_log(exchange: Exchange, context: SpanContextIds) -> LogValue:
     """A call that is not over for a while: its span comes when it is."""
-    return Log(
+    return LogValue(
         name="a2a.operation.started",
         at=exchange.started,
-        level=Level.INFO,
+        level=LogLevel.INFO,
         context=context,
         body=f"{name_of(exchange)} goes on",
         attributes=_about(exchange),
     )
 
 
-def alive_log(exchange: Exchange, context: Context, at: int) -> Log:
+def alive_log(exchange: Exchange, context: SpanContextIds, at: int) -> LogValue:
     """The same call, still going on at `at`, ns."""
-    return Log(
+    return LogValue(
         name="a2a.operation.alive",
         at=at,
-        level=Level.INFO,
+        level=LogLevel.INFO,
         context=context,
         body=f"{name_of(exchange)} goes on after {(at - exchange.started) // 1_000_000_000} s",
         attributes={**_about(exchange), "a2a_proxy.stream.events": exchange.events},
     )
 
 
-def finding_log(finding: Finding, context: Context) -> Log:
+def finding_log(finding: Finding, context: SpanContextIds) -> LogValue:
     """A finding about a call whose span has gone out."""
     told: Attributes = {"a2a_proxy.finding.rule": finding.rule}
     told["a2a_proxy.finding.severity"] = finding.severity.name.lower()
     level = _LEVELS[finding.severity]
-    return Log(
+    return LogValue(
         name="a2a_proxy.finding",
         at=finding.at,
         level=level,

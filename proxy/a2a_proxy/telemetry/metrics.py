@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from a2a_proxy import __version__
-from a2a_proxy.follower.buckets import CALLS, TASKS, WAITS, seconds
+from a2a_proxy.follower.histogram_buckets import CALLS, TASKS, WAITS, seconds
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.outcome import outcome
 from a2a_proxy.telemetry.attributes import address, binding_of, name_of
-from a2a_proxy.telemetry.events import Passage
+from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.sdk import metric_exporter, sdk_resource
-from a2a_proxy.telemetry.target import Target
+from a2a_proxy.telemetry.target import OtlpTarget
 from a2a_proxy.telemetry.values import SCOPE, Attributes
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ GAP_RULE = "A2A-GEN-001"
 _TERMINAL = frozenset(state.value for state in TaskState if state.terminal)
 
 
-class Stand(msgspec.Struct, frozen=True):
+class MetricsSnapshot(msgspec.Struct, frozen=True):
     """How things stand at one time."""
 
     open: Mapping[str, int] = {}
@@ -42,10 +42,10 @@ class Stand(msgspec.Struct, frozen=True):
     """Octets that passed and were not recorded."""
 
 
-class Metrics:
+class SessionMetrics:
     """Of one session. Sends by itself, every `OTEL_METRIC_EXPORT_INTERVAL`."""
 
-    def __init__(self, target: Target, resource: Attributes) -> None:
+    def __init__(self, target: OtlpTarget, resource: Attributes) -> None:
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
@@ -68,13 +68,13 @@ class Metrics:
         meter.create_observable_counter("a2a_proxy.bytes", [self._bytes.seen], "By", octets)
         self._findings = meter.create_counter("a2a_proxy.findings", "{finding}", "What the rules found.")
         self._gaps = meter.create_counter("a2a_proxy.generation.gaps", "{gap}", "Gaps in generations.")
-        self._stand = Stand()
+        self._stand = MetricsSnapshot()
         meter.create_observable_gauge("a2a_proxy.streams.open", [self._open], "{stream}", "Calls that go on.")
         meter.create_observable_gauge("a2a_proxy.tasks", [self._tasks], "{task}", "Tasks by state.")
         lost = "Octets that passed and were not recorded."
         meter.create_observable_counter("a2a_proxy.recorder.dropped", [self._dropped], "By", lost)
 
-    def ended(self, exchange: Exchange, passage: Passage, upstream: str, task: Task | None) -> None:
+    def ended(self, exchange: Exchange, passage: CallEvents, upstream: str, task: Task | None) -> None:
         """A call is over."""
         labels = {
             "a2a.method.name": name_of(exchange),
@@ -101,7 +101,7 @@ class Metrics:
         if finding.rule == GAP_RULE:
             self._gaps.add(1)
 
-    def stand(self, stand: Stand) -> None:
+    def stand(self, stand: MetricsSnapshot) -> None:
         """How things stand now; it is sent by another thread."""
         self._stand = stand
 

@@ -11,33 +11,33 @@ from typing import BinaryIO, Protocol, TypeVar
 
 import msgspec
 
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import SessionRow, key, split
-from a2a_proxy.telemetry.answers import Answer, Outcome
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import SessionRow, key, split
 from a2a_proxy.telemetry.attributes import resource_of
-from a2a_proxy.telemetry.courier import BATCH, in_parts, requests
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.logs import frame_log
 from a2a_proxy.telemetry.otlp_json import logs_object, spans_object
-from a2a_proxy.telemetry.reading import Beyond, Made, Spans
-from a2a_proxy.telemetry.sdk import Backend
-from a2a_proxy.telemetry.shape import PLAIN, Shape
-from a2a_proxy.telemetry.values import Attributes, Log, Span
+from a2a_proxy.telemetry.request_outcome import Outcome, RequestResult
+from a2a_proxy.telemetry.retry_sender import BATCH, in_parts, requests
+from a2a_proxy.telemetry.sdk import SdkBackend
+from a2a_proxy.telemetry.span_options import PLAIN, SpanOptions
+from a2a_proxy.telemetry.span_reader import Beyond, CallSpans, SpanReader
+from a2a_proxy.telemetry.values import Attributes, LogValue, SpanValue
 
 _Value = TypeVar("_Value")
 
 
-class Sink(Protocol):
+class SpanSink(Protocol):
     """Where spans go."""
 
-    def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
+    def spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
         """Take some spans of one session. Raises TelemetryError."""
 
-    def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
+    def logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
         """Take some log records of one session. Raises TelemetryError."""
 
 
-class Exported(msgspec.Struct):
+class ExportTotals(msgspec.Struct):
     """How much went out."""
 
     spans: int = 0
@@ -46,59 +46,59 @@ class Exported(msgspec.Struct):
     """Calls that were not over: they have no span."""
 
 
-class Lines:
+class JsonLinesSink:
     """Writes OTLP JSON, one line for what one request would hold."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
-    def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
+    def spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
         """`Sink.spans`."""
         self._stream.write(json.dumps(spans_object(resource, spans), separators=(",", ":")).encode() + b"\n")
 
-    def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
+    def logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
         """`Sink.logs`."""
         self._stream.write(json.dumps(logs_object(resource, logs), separators=(",", ":")).encode() + b"\n")
 
 
-class Sent:
+class BackendSink:
     """Sends to a backend, and ends where it does not take something."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: SdkBackend) -> None:
         self._backend = backend
 
-    def spans(self, resource: Attributes, spans: Sequence[Span]) -> None:
+    def spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
         """`Sink.spans`."""
         for _, outcome in in_parts(spans, partial(self._backend.send_spans, resource)):
             self._check(outcome)
 
-    def logs(self, resource: Attributes, logs: Sequence[Log]) -> None:
+    def logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
         """`Sink.logs`."""
         self._check(self._backend.send_logs(resource, logs))
 
     def _check(self, outcome: Outcome) -> None:
-        if outcome.answer is Answer.SENT and not outcome.rejected:
+        if outcome.answer is RequestResult.SENT and not outcome.rejected:
             return
         where = self._backend.target.shown
-        if outcome.answer is Answer.LATER:
+        if outcome.answer is RequestResult.LATER:
             hint = "check the endpoint, and --protocol: grpc is mostly at port 4317, http/protobuf at 4318"
             raise TelemetryError(f"no answer from the OTLP backend {where}: {outcome.why}", hint)
         hint = "check the endpoint, its credentials (OTEL_EXPORTER_OTLP_HEADERS) and --protocol"
         raise TelemetryError(f"the OTLP backend {where} refuses: {outcome.why}", hint)
 
 
-class Export:
+class RecordingExport:
     """One export of one recording."""
 
     def __init__(
         self,
         recording: Recording,
-        sink: Sink,
+        sink: SpanSink,
         *,
-        shape: Shape = PLAIN,
+        shape: SpanOptions = PLAIN,
         frames: bool = False,
         beyond: Callable[[int], Beyond] | None = None,
-        done: Exported | None = None,
+        done: ExportTotals | None = None,
     ) -> None:
         """`frames`: a log record for each frame as well. `beyond`: by session, links to spans of other recordings.
         `done`: what went out before is counted there."""
@@ -107,7 +107,7 @@ class Export:
         self._shape = shape
         self._frames = frames
         self._beyond = beyond
-        self.done = done if done is not None else Exported()
+        self.done = done if done is not None else ExportTotals()
         """What went out until now, also where the export was ended."""
 
     def run(self, keys: set[int] | None, only: set[int] | None = None) -> None:
@@ -123,7 +123,7 @@ class Export:
     def _session(self, session: SessionRow, keys: set[int] | None) -> None:
         resource = resource_of(session, os.environ)
         beyond = self._beyond(session.id) if self._beyond is not None else lambda _: ()
-        spans = Spans(self._recording, session, self._shape, beyond=beyond)
+        spans = SpanReader(self._recording, session, self._shape, beyond=beyond)
         for some in _groups(self._made(session, spans, keys)):
             for request in requests([span for made in some for span in made.spans]):
                 self._sink.spans(resource, request)
@@ -131,7 +131,7 @@ class Export:
             if self._frames:
                 self._send_frames(session, resource, some)
 
-    def _made(self, session: SessionRow, spans: Spans, keys: set[int] | None) -> Iterator[Made]:
+    def _made(self, session: SessionRow, spans: SpanReader, keys: set[int] | None) -> Iterator[CallSpans]:
         chosen = map(self._recording.exchange, sorted(keys)) if keys is not None else None
         for row in self._recording.exchanges(session.id) if chosen is None else filter(None, chosen):
             made = spans.made(row.exchange)
@@ -140,13 +140,13 @@ class Export:
             else:
                 yield made
 
-    def _send_frames(self, session: SessionRow, resource: Attributes, calls: Sequence[Made]) -> None:
+    def _send_frames(self, session: SessionRow, resource: Attributes, calls: Sequence[CallSpans]) -> None:
         logs = (log for made in calls for log in self._logs(session, made))
         for some in _groups(logs):
             self._sink.logs(resource, some)
             self.done.logs += len(some)
 
-    def _logs(self, session: SessionRow, made: Made) -> Iterator[Log]:
+    def _logs(self, session: SessionRow, made: CallSpans) -> Iterator[LogValue]:
         rows = self._recording.frames(key(session.id, made.exchange), payloads=False)
         return (frame_log(row.frame, made.context) for row in rows)
 

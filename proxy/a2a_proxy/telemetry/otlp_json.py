@@ -9,7 +9,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from a2a_proxy import __version__
-from a2a_proxy.telemetry.values import SCHEMA_URL, SCOPE, Level, Link, Log, Span, SpanEvent, Value, moment, sound
+from a2a_proxy.telemetry.values import (
+    SCHEMA_URL,
+    SCOPE,
+    LogLevel,
+    LogValue,
+    SpanEvent,
+    SpanLink,
+    SpanValue,
+    Value,
+    moment,
+    sound,
+)
 
 _ERROR = 2
 """STATUS_CODE_ERROR."""
@@ -17,19 +28,19 @@ _SAMPLED = 1
 _SCOPE = {"name": SCOPE, "version": __version__}
 
 
-def spans_object(resource: Mapping[str, Value], spans: Iterable[Span]) -> dict[str, Any]:
+def spans_object(resource: Mapping[str, Value], spans: Iterable[SpanValue]) -> dict[str, Any]:
     """An ExportTraceServiceRequest."""
     scope = {"scope": _SCOPE, "spans": [_span(each) for each in spans], "schemaUrl": SCHEMA_URL}
     return {"resourceSpans": [{"resource": {"attributes": _pairs(resource)}, "scopeSpans": [scope]}]}
 
 
-def logs_object(resource: Mapping[str, Value], logs: Iterable[Log]) -> dict[str, Any]:
+def logs_object(resource: Mapping[str, Value], logs: Iterable[LogValue]) -> dict[str, Any]:
     """An ExportLogsServiceRequest."""
     scope = {"scope": _SCOPE, "logRecords": [_log(each) for each in logs], "schemaUrl": SCHEMA_URL}
     return {"resourceLogs": [{"resource": {"attributes": _pairs(resource)}, "scopeLogs": [scope]}]}
 
 
-def _span(span: Span) -> dict[str, Any]:
+def _span(span: SpanValue) -> dict[str, Any]:
     made: dict[str, Any] = {
         "traceId": span.context.trace,
         "spanId": span.context.span,
@@ -56,15 +67,15 @@ def _event(event: SpanEvent) -> dict[str, Any]:
     return {"timeUnixNano": str(moment(event.at)), "name": event.name, "attributes": _pairs(event.attributes)}
 
 
-def _link(link: Link) -> dict[str, Any]:
+def _link(link: SpanLink) -> dict[str, Any]:
     return {"traceId": link.context.trace, "spanId": link.context.span, "attributes": _pairs(link.attributes)}
 
 
-def _log(log: Log) -> dict[str, Any]:
+def _log(log: LogValue) -> dict[str, Any]:
     return {
         "timeUnixNano": str(moment(log.at)),
         "severityNumber": int(log.level),
-        "severityText": Level(log.level).name,
+        "severityText": LogLevel(log.level).name,
         "body": {"stringValue": sound(log.body)},
         "attributes": _pairs(log.attributes),
         "traceId": log.context.trace,

@@ -11,20 +11,20 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from a2a_proxy import __version__
-from a2a_proxy.telemetry.answers import SENT, Answer, Heard, Outcome
 from a2a_proxy.telemetry.errors import TelemetryError
-from a2a_proxy.telemetry.partial import Partial
+from a2a_proxy.telemetry.partial_success import PartialSuccessListener
+from a2a_proxy.telemetry.request_outcome import SENT, ExporterLogHandler, Outcome, RequestResult
 from a2a_proxy.telemetry.session import own_session
-from a2a_proxy.telemetry.target import Target, past_proxies
+from a2a_proxy.telemetry.target import OtlpTarget, past_proxies
 from a2a_proxy.telemetry.values import (
     SCHEMA_URL,
     SCOPE,
     Attributes,
-    Context,
-    Level,
-    Log,
-    Span,
+    LogLevel,
+    LogValue,
+    SpanContextIds,
     SpanEvent,
+    SpanValue,
     Value,
     moment,
     sound,
@@ -55,17 +55,17 @@ def check_installed() -> None:
             )
 
 
-class Backend:
+class SdkBackend:
     """Sends to one backend. Not for two threads at once."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: OtlpTarget) -> None:
         """Raises TelemetryError: not installed, or a variable of OpenTelemetry cannot be read."""
         check_installed()
         past_proxies(os.environ)
         self.target = target
-        self._heard = Heard()
+        self._heard = ExporterLogHandler()
         try:
-            self._partial = Partial()
+            self._partial = PartialSuccessListener()
             self._spans = _span_exporter(target, self._partial)
             self._logs = _log_exporter(target)
         except Exception as wrong:
@@ -75,17 +75,19 @@ class Backend:
             ) from wrong
         self._heard.listen()
 
-    def send_spans(self, resource: Attributes, spans: Sequence[Span]) -> Outcome:
+    def send_spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> Outcome:
         """One request, tried for as long as `OTEL_EXPORTER_OTLP_TIMEOUT` says."""
         made = sdk_resource(resource)
         readable = [readable_span(each, made) for each in spans]
         self._partial.clear()
         outcome = self._sent(lambda: self._spans.export(readable).name)
-        if outcome.answer is Answer.SENT and self._partial.rejected:
-            return Outcome(Answer.SENT, self._partial.why or "no reason given", min(self._partial.rejected, len(spans)))
+        if outcome.answer is RequestResult.SENT and self._partial.rejected:
+            return Outcome(
+                RequestResult.SENT, self._partial.why or "no reason given", min(self._partial.rejected, len(spans))
+            )
         return outcome
 
-    def send_logs(self, resource: Attributes, logs: Sequence[Log]) -> Outcome:
+    def send_logs(self, resource: Attributes, logs: Sequence[LogValue]) -> Outcome:
         """The same for log records."""
         made = sdk_resource(resource)
         readable = [readable_log(each, made) for each in logs]
@@ -104,7 +106,7 @@ class Backend:
         return self._heard.outcome()
 
 
-def _span_exporter(target: Target, partial: Partial) -> SpanExporter:
+def _span_exporter(target: OtlpTarget, partial: PartialSuccessListener) -> SpanExporter:
     if target.protocol == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as Grpc
 
@@ -115,7 +117,7 @@ def _span_exporter(target: Target, partial: Partial) -> SpanExporter:
     return Http(endpoint=target.of("traces"), session=partial.session(os.environ))
 
 
-def _log_exporter(target: Target) -> LogRecordExporter:
+def _log_exporter(target: OtlpTarget) -> LogRecordExporter:
     if target.protocol == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as Grpc
 
@@ -125,7 +127,7 @@ def _log_exporter(target: Target) -> LogRecordExporter:
     return Http(endpoint=target.of("logs"), session=own_session(os.environ))
 
 
-def metric_exporter(target: Target) -> MetricExporter:
+def metric_exporter(target: OtlpTarget) -> MetricExporter:
     """For a reader of the metrics SDK."""
     if target.protocol == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter as Grpc
@@ -143,7 +145,7 @@ def sdk_resource(resource: Attributes) -> Resource:
     return Resource(_attributes(resource))
 
 
-def readable_span(span: Span, resource: Resource) -> ReadableSpan:
+def readable_span(span: SpanValue, resource: Resource) -> ReadableSpan:
     """The span as the SDK has those that are over."""
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.util import BoundedList
@@ -168,7 +170,7 @@ def readable_span(span: Span, resource: Resource) -> ReadableSpan:
     )
 
 
-def readable_log(log: Log, resource: Resource) -> ReadableLogRecord:
+def readable_log(log: LogValue, resource: Resource) -> ReadableLogRecord:
     """The log record as the SDK has those that are on their way."""
     from opentelemetry._logs import LogRecord, SeverityNumber
     from opentelemetry.sdk._logs import ReadableLogRecord
@@ -180,7 +182,7 @@ def readable_log(log: Log, resource: Resource) -> ReadableLogRecord:
         observed_timestamp=moment(log.at),
         context=set_span_in_context(NonRecordingSpan(_context(log.context))),
         severity_number=SeverityNumber(int(log.level)),
-        severity_text=Level(log.level).name,
+        severity_text=LogLevel(log.level).name,
         body=str(sound(log.body)),
         attributes=_attributes(log.attributes),
         event_name=log.name,
@@ -194,7 +196,7 @@ def _event(event: SpanEvent) -> Any:
     return Event(event.name, _attributes(event.attributes), timestamp=moment(event.at))
 
 
-def _context(context: Context, *, remote: bool = False) -> Any:
+def _context(context: SpanContextIds, *, remote: bool = False) -> Any:
     from opentelemetry.trace import SpanContext, TraceFlags, TraceState
 
     sampled = TraceFlags(TraceFlags.SAMPLED)

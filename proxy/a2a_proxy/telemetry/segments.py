@@ -12,10 +12,10 @@ import msgspec
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.telemetry.events import SAID, Passage
-from a2a_proxy.telemetry.facts import state_label
+from a2a_proxy.telemetry.call_facts import state_label
+from a2a_proxy.telemetry.events import SAID, CallEvents
 from a2a_proxy.telemetry.ids import segment_id
-from a2a_proxy.telemetry.values import Context, Span
+from a2a_proxy.telemetry.values import SpanContextIds, SpanValue
 
 MAX_SEGMENTS = 10_000
 """Of one call: the last one has all that is left of it."""
@@ -59,7 +59,7 @@ def passed(exchange: Exchange, every: int, now: int, sent: int = 0) -> Iterator[
         number, begin = number + 1, begin + every
 
 
-class Progress:
+class PartialCall:
     """A call as it was at some moment, made from the frames until then."""
 
     def __init__(self, exchange: Exchange) -> None:
@@ -106,13 +106,13 @@ class Progress:
         )
 
 
-def segment(span: Span, window: Window, session: str, exchange: int, passage: Passage) -> Span:
+def segment(span: SpanValue, window: Window, session: str, exchange: int, passage: CallEvents) -> SpanValue:
     """The span of a call, or of what of it was known, as that of a segment with what happened in it."""
     if window.whole:
         return span
     events, dropped = passage.events()
     first = window.number == 1
-    own = span.context if first else Context(span.context.trace, segment_id(session, exchange, window.number))
+    own = span.context if first else SpanContextIds(span.context.trace, segment_id(session, exchange, window.number))
     return msgspec.structs.replace(
         span,
         context=msgspec.structs.replace(own, state=span.context.state),

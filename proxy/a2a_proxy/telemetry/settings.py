@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.telemetry.shape import PLAIN, Shape
-from a2a_proxy.telemetry.target import Target
+from a2a_proxy.telemetry.span_options import PLAIN, SpanOptions
+from a2a_proxy.telemetry.target import OtlpTarget
 
 
-class Settings(msgspec.Struct, frozen=True):
+class OtlpSettings(msgspec.Struct, frozen=True):
     """See the module."""
 
-    target: Target
-    shape: Shape = PLAIN
+    target: OtlpTarget
+    shape: SpanOptions = PLAIN
     frames: bool = False
     """A log record for each frame as well."""
     metrics: bool = True
@@ -24,6 +24,6 @@ encode = msgspec.json.encode
 """Settings -> one word of a command line. No secrets: headers are in the environment."""
 
 
-def decode(word: str) -> Settings:
+def decode(word: str) -> OtlpSettings:
     """Inverse of `encode`."""
-    return msgspec.json.decode(word, type=Settings)
+    return msgspec.json.decode(word, type=OtlpSettings)

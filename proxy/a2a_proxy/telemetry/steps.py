@@ -17,7 +17,7 @@ import msgspec
 from a2a_proxy.model.event import Artifact, Event, Message
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.telemetry.ids import step_id
-from a2a_proxy.telemetry.values import Context, Kind, Span, Value
+from a2a_proxy.telemetry.values import SpanContextIds, SpanKind, SpanValue, Value
 
 EXTENSION = "traceability"
 """What the URI of the extension has in it, whatever its version."""
@@ -37,7 +37,7 @@ _Place = tuple[str, str]
 """What the agent calls a trace, and a step in it."""
 
 
-class Report(msgspec.Struct, frozen=True):
+class StepReport(msgspec.Struct, frozen=True):
     """What one frame reports."""
 
     at: int
@@ -57,7 +57,7 @@ class _Step(msgspec.Struct):
     above: _Place | None
 
 
-def reports(at: int, event: Event) -> Iterator[Report]:
+def reports(at: int, event: Event) -> Iterator[StepReport]:
     """The reports in an event of this time (ns): in metadata of messages and artifacts, or as data of an artifact."""
     for holder in _holders(event):
         for value in (holder.metadata or {}).values():
@@ -66,7 +66,9 @@ def reports(at: int, event: Event) -> Iterator[Report]:
             yield from _report(at, part.data)
 
 
-def step_spans(call: Span, found: Iterable[Report], exchange: int, session: str) -> tuple[list[Span], int]:
+def step_spans(
+    call: SpanValue, found: Iterable[StepReport], exchange: int, session: str
+) -> tuple[list[SpanValue], int]:
     """The spans of the steps below the call's, and how many steps were left out.
 
     A step that has been told already is told no more. One whose parent is not told, or is below itself, is one of the
@@ -84,7 +86,7 @@ def step_spans(call: Span, found: Iterable[Report], exchange: int, session: str)
         else:
             left += 1
     contexts = [
-        Context(call.context.trace, step_id(session, exchange, number), call.context.state)
+        SpanContextIds(call.context.trace, step_id(session, exchange, number), call.context.state)
         for number in range(len(kept))
     ]
     parents = _parents(kept)
@@ -121,16 +123,16 @@ def _holders(event: Event) -> Iterator[Message | Artifact]:
     yield from event.task.artifacts if event.task is not None else ()
 
 
-def _report(at: int, value: Any) -> Iterator[Report]:
+def _report(at: int, value: Any) -> Iterator[StepReport]:
     steps = value.get("steps") if isinstance(value, dict) else None
     if isinstance(steps, list) and (trace := _word(value, "trace_id")):
-        yield Report(at, trace, tuple(steps))
+        yield StepReport(at, trace, tuple(steps))
 
 
-def _steps(found: Iterable[Report]) -> Iterator[_Step]:
+def _steps(found: Iterable[StepReport]) -> Iterator[_Step]:
     """All of them, those of reports within a report after its own."""
     for report in found:
-        waiting: list[tuple[Report, _Place | None, int]] = [(report, None, 0)]
+        waiting: list[tuple[StepReport, _Place | None, int]] = [(report, None, 0)]
         for one, root, depth in waiting:
             for said in one.steps:
                 if not isinstance(said, dict):
@@ -141,7 +143,7 @@ def _steps(found: Iterable[Report]) -> Iterator[_Step]:
                 waiting += [(each, place, depth + 1) for each in _report(one.at, inner)]
 
 
-def _span(step: _Step, call: Span, context: Context, parent: Context) -> Span:
+def _span(step: _Step, call: SpanValue, context: SpanContextIds, parent: SpanContextIds) -> SpanValue:
     kind, name = _kind_and_name(step.said)
     started, ended = _times(step.said, call)
     made: dict[str, Value | None] = {
@@ -153,9 +155,9 @@ def _span(step: _Step, call: Span, context: Context, parent: Context) -> Span:
         "gen_ai.agent.name": name if kind == "agent" else "",
         **{f"a2a_proxy.step.{each}": _number(step.said, each) for each in ("cost", "total_tokens", "latency")},
     }
-    return Span(
+    return SpanValue(
         name=f"{kind} {name}" if name else kind,
-        kind=Kind.INTERNAL,
+        kind=SpanKind.INTERNAL,
         context=context,
         parent=parent,
         started=started or step.at,
@@ -174,7 +176,7 @@ def _kind_and_name(said: dict[str, Any]) -> tuple[str, str]:
     return kind, _word(tool, "tool_name") if kind == "tool" else _word(agent, "agent_name")
 
 
-def _times(said: dict[str, Any], call: Span) -> tuple[int, int]:
+def _times(said: dict[str, Any], call: SpanValue) -> tuple[int, int]:
     """Start and end, ns; 0 and 0 where they are not told, or are none."""
     start, end = _time(_member(said, "start_time")), _time(_member(said, "end_time"))
     start, end = start or end, end or start

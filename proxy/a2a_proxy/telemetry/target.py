@@ -19,7 +19,7 @@ _PROTOCOL = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
 _ENDPOINT = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
-class Target(msgspec.Struct, frozen=True):
+class OtlpTarget(msgspec.Struct, frozen=True):
     """A backend."""
 
     protocol: Protocol
@@ -40,7 +40,7 @@ class Target(msgspec.Struct, frozen=True):
         return f"{base}/v1/{signal}"
 
 
-def target(typed: str, protocol: str, environ: Mapping[str, str]) -> Target:
+def target(typed: str, protocol: str, environ: Mapping[str, str]) -> OtlpTarget:
     """What was typed (both may be empty) goes before what is in the environment. Raises TelemetryError."""
     variable = next((environ[name] for name in _ENDPOINT if environ.get(name)), "")
     typed = typed.strip()
@@ -51,7 +51,7 @@ def target(typed: str, protocol: str, environ: Mapping[str, str]) -> Target:
     if protocol not in ("grpc", "http/protobuf"):
         raise TelemetryError(f"OTLP protocol {protocol!r} is not known here", "use grpc or http/protobuf")
     usual = GRPC_PORT if protocol == "grpc" else HTTP_PORT
-    return Target(protocol, endpoint, shown if endpoint or variable else f"localhost:{usual}")  # type: ignore[arg-type]
+    return OtlpTarget(protocol, endpoint, shown if endpoint or variable else f"localhost:{usual}")  # type: ignore[arg-type]
 
 
 def sdk_disabled(environ: Mapping[str, str]) -> bool:

@@ -6,19 +6,19 @@ import fcntl
 import os
 from pathlib import Path
 
-from a2a_proxy.follower.hook import Tally
-from a2a_proxy.follower.ledger import Ledger
-from a2a_proxy.follower.process import Aim, Follower
-from a2a_proxy.follower.status import Status, Told
+from a2a_proxy.follower.checkpoint import CheckpointFile
+from a2a_proxy.follower.hook_consumer import CallTally
+from a2a_proxy.follower.process import Follower, FollowTarget
+from a2a_proxy.follower.status import FollowerNotice, Status
 from a2a_proxy.telemetry.consumer import OtlpConsumer
-from a2a_proxy.telemetry.courier import Courier
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.keeper import ledger_path
-from a2a_proxy.telemetry.sdk import Backend
-from a2a_proxy.telemetry.settings import Settings
+from a2a_proxy.telemetry.retry_sender import RetrySender
+from a2a_proxy.telemetry.sdk import SdkBackend
+from a2a_proxy.telemetry.settings import OtlpSettings
 
 
-def send_unsent(recording: str, session: str, settings: Settings) -> Tally | None:
+def send_unsent(recording: str, session: str, settings: OtlpSettings) -> CallTally | None:
     """Send what is left of the session of this uuid; spans sent now and refused. None where nothing is left.
 
     Raises:
@@ -32,7 +32,7 @@ def send_unsent(recording: str, session: str, settings: Settings) -> Tally | Non
     except FileNotFoundError:
         return None
     try:
-        return _Rest(path, file).send(Aim(recording, session), settings)
+        return _Rest(path, file).send(FollowTarget(recording, session), settings)
     finally:
         os.close(file)
 
@@ -43,20 +43,20 @@ class _Rest:
     def __init__(self, path: Path, file: int) -> None:
         self._path = path
         self._file = file
-        self._trouble: Told | None = None
+        self._trouble: FollowerNotice | None = None
         self._follower: Follower
 
-    def send(self, aim: Aim, settings: Settings) -> Tally:
+    def send(self, aim: FollowTarget, settings: OtlpSettings) -> CallTally:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise TelemetryError("a proxy is sending these spans now", "let it end, or leave out --unsent") from None
-        ledger = Ledger(self._file)
+        ledger = CheckpointFile(self._file)
         before = ledger.read_mark()
-        count = Tally()
-        backend = Backend(settings.target)
+        count = CallTally()
+        backend = SdkBackend(settings.target)
         try:
-            courier = Courier(backend, settings.target.shown, count, self._hear)
+            courier = RetrySender(backend, settings.target.shown, count, self._hear)
             self._follower = follower = Follower(
                 aim, lambda: OtlpConsumer(settings, courier, follower), ledger, count, self._hear
             )
@@ -67,10 +67,10 @@ class _Rest:
         if follower.stopping and self._trouble is not None:
             raise TelemetryError(self._trouble.message, "check the endpoint; what was not sent can be sent later")
         self._path.unlink(missing_ok=True)
-        return Tally(count.calls - before.calls, count.errors - before.errors)
+        return CallTally(count.calls - before.calls, count.errors - before.errors)
 
     def _hear(self, said: Status) -> None:
         """The backend takes nothing: who waits here is told, and may come again."""
-        if isinstance(said, Told):
+        if isinstance(said, FollowerNotice):
             self._trouble = said
             self._follower.stopping = True

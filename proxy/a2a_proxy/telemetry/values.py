@@ -19,7 +19,7 @@ SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
 """The conventions whose names the attributes have; those of the A2A draft (`a2a.*`) have no schema yet."""
 
 
-class Kind(IntEnum):
+class SpanKind(IntEnum):
     """Span kinds by their OTLP numbers."""
 
     INTERNAL = 1
@@ -28,7 +28,7 @@ class Kind(IntEnum):
     CONSUMER = 5
 
 
-class Level(IntEnum):
+class LogLevel(IntEnum):
     """Log severities by their OTLP numbers."""
 
     DEBUG = 5
@@ -37,7 +37,7 @@ class Level(IntEnum):
     ERROR = 17
 
 
-class Context(msgspec.Struct, frozen=True):
+class SpanContextIds(msgspec.Struct, frozen=True):
     """Where a span is: two ids in lower-case hexadecimal digits."""
 
     trace: str
@@ -57,40 +57,40 @@ class SpanEvent(msgspec.Struct, frozen=True):
     attributes: Attributes = {}
 
 
-class Link(msgspec.Struct, frozen=True):
+class SpanLink(msgspec.Struct, frozen=True):
     """Another span that this one has to do with, though neither caused the other."""
 
-    context: Context
+    context: SpanContextIds
     attributes: Attributes = {}
 
 
-class Span(msgspec.Struct, frozen=True, kw_only=True):
+class SpanValue(msgspec.Struct, frozen=True, kw_only=True):
     """One call that is over."""
 
     name: str
-    kind: Kind
-    context: Context
-    parent: Context | None
+    kind: SpanKind
+    context: SpanContextIds
+    parent: SpanContextIds | None
     started: int
     ended: int
     attributes: Attributes
     events: tuple[SpanEvent, ...] = ()
     dropped_events: int = 0
-    links: tuple[Link, ...] = ()
+    links: tuple[SpanLink, ...] = ()
     error: str = ""
     """Empty: the status is unset. Else it is ERROR, and this says why."""
     part: bool = False
     """One call has several: this one is none that ends it, and does not count as a call."""
 
 
-class Log(msgspec.Struct, frozen=True, kw_only=True):
+class LogValue(msgspec.Struct, frozen=True, kw_only=True):
     """One log record."""
 
     name: str
     """The event's name: `a2a.frame`."""
     at: int
-    level: Level
-    context: Context
+    level: LogLevel
+    context: SpanContextIds
     body: str = ""
     attributes: Attributes = {}
 

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.testing.age import too_old
 from a2a_proxy.testing.agent import Agent
-from a2a_proxy.testing.collected import cassettes_of
-from a2a_proxy.testing.guard import GUARD
-from a2a_proxy.testing.naming import shown
-from a2a_proxy.testing.plan import CannotPlay, Plan, Write, plan
+from a2a_proxy.testing.agent_session import AgentSession, LiveAgentSession
+from a2a_proxy.testing.cassette_age import too_old
+from a2a_proxy.testing.cassette_paths import shown
+from a2a_proxy.testing.cassette_usage import cassettes_of
+from a2a_proxy.testing.child_process import ChildProcess, CommandRefused
+from a2a_proxy.testing.network_guard import GUARD
+from a2a_proxy.testing.plan import CannotPlay, RecordPlan, Write, plan
 from a2a_proxy.testing.plugin import MARKER, PHASE, SAID, SCENES, SPIED, UNUSED, hosts_typed
-from a2a_proxy.testing.process import Process, Refused
-from a2a_proxy.testing.scene import LiveScene, Scene
-from a2a_proxy.testing.settings import Settings, WrongSetting, merged
+from a2a_proxy.testing.settings import PluginSettings, WrongSetting, merged
 
 if TYPE_CHECKING:
-    from a2a_proxy.testing.recorded import Recorded
+    from a2a_proxy.testing.live_recording import LiveRecording
 
-_PROCESS: pytest.StashKey[Process] = pytest.StashKey()
+_PROCESS: pytest.StashKey[ChildProcess] = pytest.StashKey()
 _TARGETS: pytest.StashKey[dict[Path, list[str]]] = pytest.StashKey()
 _Request = pytest.FixtureRequest
-_RECORD = Plan(replay=False, live=True)
+_RECORD = RecordPlan(replay=False, live=True)
 
 
 def agent(request: _Request) -> Iterator[Agent]:
@@ -39,27 +39,27 @@ def agent(request: _Request) -> Iterator[Agent]:
         _fail(str(wrong))
     if chosen.warning:
         request.node.warn(pytest.PytestWarning(chosen.warning))
-    yield from _play(request, Scene, chosen, settings, cassettes)
+    yield from _play(request, AgentSession, chosen, settings, cassettes)
 
 
 def live(request: _Request) -> Iterator[Agent]:
     """`a2a_live`."""
-    yield from _play(request, LiveScene, _RECORD, _settings(request), [])
+    yield from _play(request, LiveAgentSession, _RECORD, _settings(request), [])
 
 
-def recording(request: _Request) -> Iterator[Recorded]:
+def recording(request: _Request) -> Iterator[LiveRecording]:
     """`a2a_recording`."""
     scenes = request.node.stash.get(SCENES, [])
     if not scenes:
         _fail("a2a_recording is of an agent: the test also needs a2a_agent or a2a_live")
 
-    from a2a_proxy.testing.recorded import Recorded  # and with it SQLite and the decoders
+    from a2a_proxy.testing.live_recording import LiveRecording  # and with it SQLite and the decoders
 
     def settle() -> None:
         for scene in scenes:
             scene.settle()
 
-    found = Recorded(settle, *(scene.recording for scene in scenes))
+    found = LiveRecording(settle, *(scene.recording for scene in scenes))
     try:
         yield found
     finally:
@@ -67,7 +67,7 @@ def recording(request: _Request) -> Iterator[Recorded]:
 
 
 def _play(
-    request: _Request, kind: type[Scene], chosen: Plan, settings: Settings, cassettes: list[Path]
+    request: _Request, kind: type[AgentSession], chosen: RecordPlan, settings: PluginSettings, cassettes: list[Path]
 ) -> Iterator[Agent]:
     node = request.node
     upstream = _upstream(request, settings) if chosen.live else ""
@@ -77,17 +77,17 @@ def _play(
         GUARD.start(settings.allowed_hosts)
     try:
         given = scene.open(upstream)
-    except Refused as refused:
+    except CommandRefused as refused:
         _fail(str(refused))
     node.stash.setdefault(SCENES, []).append(scene)
     yield given
     phase = node.stash.get(PHASE, "")
     try:
         wrong = scene.close(passed=phase == "passed", failed=phase == "failed")
-    except Refused as refused:
+    except CommandRefused as refused:
         _fail(str(refused))
     except RecordingError as trouble:
-        _fail(str(Refused(trouble.message, trouble.hint)))
+        _fail(str(CommandRefused(trouble.message, trouble.hint)))
     if scene.empty:
         node.warn(pytest.PytestWarning("the test has asked its agent nothing: there is no cassette to write"))
     if scene.lost:
@@ -101,7 +101,7 @@ def _play(
         _fail("\n\n".join(wrong))
 
 
-def _plan(request: _Request, settings: Settings, cassettes: list[Path]) -> Plan:
+def _plan(request: _Request, settings: PluginSettings, cassettes: list[Path]) -> RecordPlan:
     """Raises CannotPlay."""
     first = cassettes[0]
     missing = next((path for path in cassettes[1:] if not path.exists()), None)
@@ -132,7 +132,7 @@ def _targets(session: pytest.Session) -> dict[Path, list[str]]:
     return session.stash[_TARGETS]
 
 
-def _settings(request: _Request) -> Settings:
+def _settings(request: _Request) -> PluginSettings:
     node, config = request.node, request.config
     markers = [(f"@pytest.mark.{MARKER} of {where.name}", each.kwargs) for where, each in _marked(node)]
     layers: list[tuple[str, Mapping[str, Any]]] = [("a2a_config", request.getfixturevalue("a2a_config")), *markers]
@@ -159,7 +159,7 @@ def command_line(config: pytest.Config, hosts: tuple[str, ...] = ()) -> dict[str
     return typed
 
 
-def _upstream(request: _Request, settings: Settings) -> str:
+def _upstream(request: _Request, settings: PluginSettings) -> str:
     found = request.getfixturevalue("a2a_upstream")
     if not found:
         _fail(
@@ -174,8 +174,8 @@ def _fail(message: str) -> NoReturn:
     raise pytest.fail.Exception(message, pytrace=False) from None
 
 
-def _process(config: pytest.Config) -> Process:
+def _process(config: pytest.Config) -> ChildProcess:
     if _PROCESS not in config.stash:
-        process = config.stash[_PROCESS] = Process()
+        process = config.stash[_PROCESS] = ChildProcess()
         config.add_cleanup(process.stop)
     return config.stash[_PROCESS]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from a2a_proxy.testing.settings import Settings
+from a2a_proxy.testing.settings import PluginSettings
 
 
 class Write(Enum):
@@ -24,7 +24,7 @@ class CannotPlay(Exception):
 
 
 @dataclass(frozen=True)
-class Plan:
+class RecordPlan:
     """Who answers, and what is kept."""
 
     replay: bool
@@ -37,20 +37,23 @@ class Plan:
     warning: str = ""
 
 
-_REPLAY = Plan(replay=True, live=False)
-_RECORD = Plan(replay=False, live=True, write=Write.REPLACE)
-_MODES: dict[str, tuple[Plan | None, Plan | None]] = {
+_REPLAY = RecordPlan(replay=True, live=False)
+_RECORD = RecordPlan(replay=False, live=True, write=Write.REPLACE)
+_MODES: dict[str, tuple[RecordPlan | None, RecordPlan | None]] = {
     "none": (_REPLAY, None),
     "once": (_REPLAY, _RECORD),
-    "new_episodes": (Plan(replay=True, live=True, write=Write.APPEND), _RECORD),
+    "new_episodes": (RecordPlan(replay=True, live=True, write=Write.APPEND), _RECORD),
     "rewrite": (_RECORD, _RECORD),
-    "verify": (Plan(replay=False, live=True, compare=True), None),
-    "spy": (Plan(replay=True, live=True, write=Write.ASIDE), Plan(replay=False, live=True, write=Write.ASIDE)),
+    "verify": (RecordPlan(replay=False, live=True, compare=True), None),
+    "spy": (
+        RecordPlan(replay=True, live=True, write=Write.ASIDE),
+        RecordPlan(replay=False, live=True, write=Write.ASIDE),
+    ),
 }
 """Record mode -> what is done where the cassette is there, and where it is not; None: the test cannot run."""
 
 
-def plan(settings: Settings, cassette: str, *, exists: bool, too_old: str) -> Plan:
+def plan(settings: PluginSettings, cassette: str, *, exists: bool, too_old: str) -> RecordPlan:
     """What is done. `too_old`: in words how old the cassette is, where that is too old.
 
     Raises CannotPlay.

@@ -13,14 +13,14 @@ import pytest
 
 if TYPE_CHECKING:
     from a2a_proxy.testing.agent import Agent
-    from a2a_proxy.testing.recorded import Recorded
-    from a2a_proxy.testing.scene import Scene
+    from a2a_proxy.testing.agent_session import AgentSession
+    from a2a_proxy.testing.live_recording import LiveRecording
 
 MARKER = "a2a_cassette"
 RECORD_MODES = ("none", "once", "new_episodes", "rewrite", "verify", "spy")
 _AGENTS = ("a2a_agent", "a2a_live")
 
-SCENES: pytest.StashKey[list[Scene]] = pytest.StashKey()
+SCENES: pytest.StashKey[list[AgentSession]] = pytest.StashKey()
 """The agents of a test."""
 PHASE: pytest.StashKey[str] = pytest.StashKey()
 """How the call of a test ended: `passed`, `failed`, `skipped`."""
@@ -31,7 +31,7 @@ SUMMED = "a2a_summed"
 UNUSED = "recorded calls that no test asks for"
 SPIED = "calls that the live agent answered, of which no cassette was made (mode spy)"
 ORPHANS = "cassettes that no test has"
-_SUMMARY: pytest.StashKey[Summary] = pytest.StashKey()
+_SUMMARY: pytest.StashKey[RunSummary] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -66,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
         f"{MARKER}(*paths, **settings): the cassettes of a test, beside its file, and how they are used "
         "(manual of a2a-proxy: pytest)",
     )
-    config.stash[_SUMMARY] = Summary(config)
+    config.stash[_SUMMARY] = RunSummary(config)
     config.pluginmanager.register(config.stash[_SUMMARY], "a2a-summary")
 
 
@@ -104,7 +104,7 @@ def a2a_live(request: pytest.FixtureRequest) -> Iterator[Agent]:
 
 
 @pytest.fixture
-def a2a_recording(request: pytest.FixtureRequest) -> Iterator[Recorded]:
+def a2a_recording(request: pytest.FixtureRequest) -> Iterator[LiveRecording]:
     """What has passed between the test and its agents: an `a2a_proxy.Recording`."""
     for name in _AGENTS:
         if name in request.fixturenames:
@@ -118,7 +118,7 @@ def a2a_recording(request: pytest.FixtureRequest) -> Iterator[Recorded]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Before any are deselected: which cassettes does no test have?"""
     if any("a2a_agent" in getattr(item, "fixturenames", ()) or item.get_closest_marker(MARKER) for item in items):
-        from a2a_proxy.testing.collected import idle_markers, orphans
+        from a2a_proxy.testing.cassette_usage import idle_markers, orphans
 
         idle_markers(items)
         config.stash[_SUMMARY].orphans = set(map(str, orphans(config.args, items)))
@@ -132,7 +132,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         item.stash[SAID] = []
     item.stash[PHASE] = ""
     if item.config.option.a2a_block_network:
-        from a2a_proxy.testing.guard import GUARD
+        from a2a_proxy.testing.network_guard import GUARD
 
         GUARD.start(hosts_typed(item.config))
 
@@ -144,7 +144,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
     try:
         result = yield
     finally:
-        module = sys.modules.get("a2a_proxy.testing.guard")
+        module = sys.modules.get("a2a_proxy.testing.network_guard")
         if module is not None and module.GUARD.on:
             guard = module.GUARD
             guard.stop()
@@ -167,7 +167,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-class Summary:
+class RunSummary:
     """What is told at the end of a run: by the one process that reports, of all that ran tests."""
 
     def __init__(self, config: pytest.Config) -> None:

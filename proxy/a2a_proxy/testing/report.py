@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from a2a_proxy.testing.child_process import CommandRefused
 from a2a_proxy.testing.plugin import SAID, SCENES, SUMMED
-from a2a_proxy.testing.process import Refused
 
 TITLE = "a2a"
 PROPERTY = "a2a_recording"
@@ -24,7 +24,7 @@ def complete(item: pytest.Item, report: pytest.TestReport) -> None:
             continue
         try:
             report.sections.append((TITLE, scene.told()))
-        except Refused as wrong:
+        except CommandRefused as wrong:
             report.sections.append((TITLE, str(wrong)))
         item.user_properties.append((PROPERTY, path))
         if (PROPERTY, path) not in report.user_properties:

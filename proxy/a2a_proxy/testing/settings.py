@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from a2a_proxy.testing.age import seconds
+from a2a_proxy.testing.cassette_age import seconds
 
 if TYPE_CHECKING:
     from a2a_proxy.api import Exchange
@@ -30,7 +30,7 @@ class WrongSetting(Exception):
 
 
 @dataclass(frozen=True)
-class Settings:
+class PluginSettings:
     """Everything that `a2a_config` and `@pytest.mark.a2a_cassette` may set."""
 
     record_mode: str = "none"
@@ -77,18 +77,18 @@ class Settings:
         return {name: getattr(self, name) for name in REPLAY}
 
 
-NAMES = tuple(each.name for each in fields(Settings))
+NAMES = tuple(each.name for each in fields(PluginSettings))
 REPLAY = ("match", "speed", "policies", "lenient", "faults", "keep_times", "allow_redacted", "allow_incomplete")
 _CHOICES = {"record_mode": MODES, "on_expiry": ON_EXPIRY, "fail_on": SEVERITIES, "match": PRESETS}
 _LISTS = ("ignore", "allowed_hosts", "faults", "redact")
 
 
-def merged(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> Settings:
+def merged(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> PluginSettings:
     """Settings from layers, the widest first: what a later one says replaces what an earlier one said.
 
     Each layer comes with its name for the message. Raises WrongSetting.
     """
-    settings = Settings()
+    settings = PluginSettings()
     for where, layer in layers:
         settings = replace(settings, **{name: _checked(where, name, value) for name, value in layer.items()})
     return settings

@@ -13,7 +13,7 @@ KEEP = 64 << 10
 """What is kept of a larger one, octets."""
 
 
-class _State(msgspec.Struct):
+class _BodyState(msgspec.Struct):
     limit: int
     keep: int
     data: bytes
@@ -83,7 +83,7 @@ class BodyCollector:
     @classmethod
     def restore(cls, state: dict[str, object]) -> BodyCollector:
         """The collector that `save` was called on. Raises msgspec.ValidationError on other values."""
-        saved = msgspec.convert(state, _State)
+        saved = msgspec.convert(state, _BodyState)
         collector = cls(saved.limit, saved.keep)
         collector.size, collector.truncated = saved.size, saved.truncated
         collector.began, collector.at = saved.began, saved.at

@@ -12,7 +12,7 @@ import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Control, WireEvent
-from a2a_proxy.wire.detect import Kind, detect
+from a2a_proxy.wire.detect import ProtocolKind, detect
 from a2a_proxy.wire.http1 import Http1Decoder
 from a2a_proxy.wire.http2 import Http2Decoder
 from a2a_proxy.wire.stdio import StdioDecoder
@@ -23,7 +23,7 @@ HOLD_LIMIT = 64 << 10
 _OPAQUE = ("opaque_to_agent", "opaque_to_client")
 
 
-class Decoder(Protocol):
+class ConnectionDecoderProtocol(Protocol):
     """What the decoders of whole connections have in common; `ConnectionDecoder` has it too."""
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
@@ -72,7 +72,7 @@ class _OpaqueDecoder:
         return decoder
 
 
-class _State(msgspec.Struct):
+class _ConnectionState(msgspec.Struct):
     kind: str
     held: list[tuple[str, int, bytes, int]]
     first: bytes
@@ -81,11 +81,11 @@ class _State(msgspec.Struct):
 
 
 _DECODERS: dict[str, type[Http1Decoder] | type[Http2Decoder] | type[StdioDecoder] | type[_OpaqueDecoder]] = {
-    Kind.HTTP1: Http1Decoder,
-    Kind.H2C: Http2Decoder,
-    Kind.STDIO: StdioDecoder,
-    Kind.TLS: _OpaqueDecoder,
-    Kind.OPAQUE: _OpaqueDecoder,
+    ProtocolKind.HTTP1: Http1Decoder,
+    ProtocolKind.H2C: Http2Decoder,
+    ProtocolKind.STDIO: StdioDecoder,
+    ProtocolKind.TLS: _OpaqueDecoder,
+    ProtocolKind.OPAQUE: _OpaqueDecoder,
 }
 
 
@@ -103,8 +103,8 @@ class ConnectionDecoder:
         self._first = bytearray()
         """What the client sent so far, while the kind is not known."""
         self._size = 0
-        self._decoder: Decoder | None = None
-        if transport == Kind.STDIO:
+        self._decoder: ConnectionDecoderProtocol | None = None
+        if transport == ProtocolKind.STDIO:
             self.kind, self._decoder = transport, StdioDecoder()
 
     @property
@@ -130,7 +130,7 @@ class ConnectionDecoder:
                 self._settle(kind, direction, at, out)
                 return
         if self._size > HOLD_LIMIT:
-            self._settle(Kind.OPAQUE, direction, at, out)
+            self._settle(ProtocolKind.OPAQUE, direction, at, out)
 
     def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """The sender of this direction sent FIN."""
@@ -149,7 +149,7 @@ class ConnectionDecoder:
     def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Octets of this direction are missing here."""
         if self._decoder is None:
-            self._settle(Kind.OPAQUE, direction, at, out, looks="lost")
+            self._settle(ProtocolKind.OPAQUE, direction, at, out, looks="lost")
         else:
             self._decoder.lost(direction, at, out)
 
@@ -166,7 +166,7 @@ class ConnectionDecoder:
     @classmethod
     def restore(cls, state: dict[str, object]) -> ConnectionDecoder:
         """The decoder that `save` was called on. Raises msgspec.ValidationError on other values."""
-        saved = msgspec.convert(state, _State)
+        saved = msgspec.convert(state, _ConnectionState)
         decoder = cls()
         decoder.kind = saved.kind
         decoder._held = saved.held
@@ -180,13 +180,13 @@ class ConnectionDecoder:
         """An end before the kind is known: of the client it settles the matter, if it said anything at all."""
         self._held.append((what, int(direction), b"", at))
         if direction is Direction.TO_AGENT and self._size:
-            self._settle(Kind.OPAQUE, direction, at, out)
+            self._settle(ProtocolKind.OPAQUE, direction, at, out)
 
-    def _settle(self, kind: Kind, direction: Direction, at: int, out: list[WireEvent], looks: str = "") -> None:
+    def _settle(self, kind: ProtocolKind, direction: Direction, at: int, out: list[WireEvent], looks: str = "") -> None:
         """The kind is known: what was held goes to its decoder, in order."""
         self.kind = kind.value
         decoder = self._decoder = _DECODERS[kind]()
-        if kind is Kind.TLS or kind is Kind.OPAQUE:
+        if kind is ProtocolKind.TLS or kind is ProtocolKind.OPAQUE:
             out.append(Control(direction, at, 0, 0, "opaque", {"looks_like": looks or self._looks(kind)}))
         for what, way, data, when in self._held:
             if what == "feed":
@@ -198,7 +198,7 @@ class ConnectionDecoder:
         self._held = []
         self._first = bytearray()
 
-    def _looks(self, kind: Kind) -> str:
-        if kind is Kind.TLS:
+    def _looks(self, kind: ProtocolKind) -> str:
+        if kind is ProtocolKind.TLS:
             return "tls"
         return "unknown" if self._first else "server first"

@@ -77,7 +77,7 @@ class _SideState(msgspec.Struct, array_like=True):
     ended: bool
 
 
-class _State(msgspec.Struct):
+class _Http1State(msgspec.Struct):
     sides: list[_SideState]
     pending: list[tuple[int, bytes]]
     next: int
@@ -176,7 +176,7 @@ class Http1Decoder:
     @classmethod
     def restore(cls, state: dict[str, object]) -> Http1Decoder:
         """The decoder that `save` was called on. Raises msgspec.ValidationError on other values."""
-        saved = msgspec.convert(state, _State)
+        saved = msgspec.convert(state, _Http1State)
         decoder = cls()
         decoder._pending = deque(saved.pending)
         decoder._next = saved.next

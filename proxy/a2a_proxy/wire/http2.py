@@ -18,7 +18,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Body, Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
 from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.http2_frame import RawFrame, Violation, describe
-from a2a_proxy.wire.http2_side import Fields, Flow, HeaderBlock, Side
+from a2a_proxy.wire.http2_side import DirectionState, Flow, HeaderBlock, HeaderFields
 
 FRAME_LIMIT = 1 << 20
 """Octets of a frame other than DATA, and of a compressed header block."""
@@ -57,7 +57,7 @@ class Http2Decoder:
         self.counters: dict[str, int] = {}
         """Frames too common to be events: `data_frames`, `ping`, `window_update`, `settings_ack`, `priority`,
         `unknown_frames`, `rst_no_error`, and `late_frames` for those of streams that were closed before."""
-        self._sides = (Side(Direction.TO_AGENT), Side(Direction.TO_CLIENT))
+        self._sides = (DirectionState(Direction.TO_AGENT), DirectionState(Direction.TO_CLIENT))
         self._streams: dict[int, int] = {}
         self._highest = 0
 
@@ -117,7 +117,10 @@ class Http2Decoder:
         """The decoder that `save` described."""
         decoder = cls()
         to_agent, to_client = state["sides"]
-        decoder._sides = (Side.restore(Direction.TO_AGENT, to_agent), Side.restore(Direction.TO_CLIENT, to_client))
+        decoder._sides = (
+            DirectionState.restore(Direction.TO_AGENT, to_agent),
+            DirectionState.restore(Direction.TO_CLIENT, to_client),
+        )
         decoder._streams = dict(state["streams"])
         decoder._highest = state["highest"]
         decoder.counters = dict(state["counters"])
@@ -125,7 +128,7 @@ class Http2Decoder:
 
     # Frames
 
-    def _read(self, side: Side, buf: bytes, at: int, began: int, out: list[WireEvent]) -> None:
+    def _read(self, side: DirectionState, buf: bytes, at: int, began: int, out: list[WireEvent]) -> None:
         """Read the frames of `buf`, whose first octet arrived at `began`; keep what is incomplete."""
         direction, ended, base, total = side.direction, side.ended_bit, side.offset, len(buf)
         streams, append = self._streams, out.append
@@ -177,7 +180,7 @@ class Http2Decoder:
                 self._count("data_frames", whole)
         _keep(side, buf, pos, need, at if pos else began)
 
-    def _preface(self, side: Side, buf: bytes, at: int, out: list[WireEvent]) -> int:
+    def _preface(self, side: DirectionState, buf: bytes, at: int, out: list[WireEvent]) -> int:
         got = buf[: len(PREFACE)]
         if got != PREFACE:
             raise Violation(side.offset, "HTTP/2 connection preface", repr(got))
@@ -187,7 +190,7 @@ class Http2Decoder:
 
     # DATA and what is skipped
 
-    def _start_flow(self, side: Side, buf: bytes, pos: int, at: int, out: list[WireEvent]) -> int:
+    def _start_flow(self, side: DirectionState, buf: bytes, pos: int, at: int, out: list[WireEvent]) -> int:
         """A DATA frame that is padded or not all there, or a frame of unknown type."""
         word, flags, stream = _frame_head(buf, pos)
         stream &= _STREAM_MASK
@@ -210,7 +213,7 @@ class Http2Decoder:
         ends = bool(flags & _END_STREAM) and not late
         return self._pass(side, Flow(stream, length, padding, ends, length > 0, start), buf, pos, at, out)
 
-    def _pass(self, side: Side, flow: Flow, buf: bytes, pos: int, at: int, out: list[WireEvent]) -> int:
+    def _pass(self, side: DirectionState, flow: Flow, buf: bytes, pos: int, at: int, out: list[WireEvent]) -> int:
         """Pass on what `buf` holds of a flow; the octets first, then the padding. Gives the position after it."""
         emits = flow.emits and not self._streams.get(flow.stream, _CLOSED) & side.ended_bit
         taken = min(flow.data, len(buf) - pos)
@@ -232,19 +235,19 @@ class Http2Decoder:
 
     # Header blocks
 
-    def _on_headers(self, side: Side, frame: RawFrame, out: list[WireEvent]) -> None:
+    def _on_headers(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         frame.need_stream()
         _, fragment = frame.content(bool(frame.flags & _PADDED), 5 if frame.flags & _PRIORITISED else 0)
         ends = bool(frame.flags & _END_STREAM)
         self._grow(side, HeaderBlock(frame.stream, 0, ends, frame.start, frame.began, fragment), frame, out)
 
-    def _on_push_promise(self, side: Side, frame: RawFrame, out: list[WireEvent]) -> None:
+    def _on_push_promise(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         frame.need_stream()
         first, fragment = frame.content(bool(frame.flags & _PADDED), 4)
         promised = _uint32(frame.payload, first)[0] & _STREAM_MASK
         self._grow(side, HeaderBlock(frame.stream, promised, False, frame.start, frame.began, fragment), frame, out)
 
-    def _on_continuation(self, side: Side, frame: RawFrame, out: list[WireEvent]) -> None:
+    def _on_continuation(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         block = side.block
         if block is None:
             raise frame.wrong("HEADERS before CONTINUATION")
@@ -257,7 +260,7 @@ class Http2Decoder:
             )
         self._grow(side, block, frame, out)
 
-    def _grow(self, side: Side, block: HeaderBlock, frame: RawFrame, out: list[WireEvent]) -> None:
+    def _grow(self, side: DirectionState, block: HeaderBlock, frame: RawFrame, out: list[WireEvent]) -> None:
         """A frame added to a header block: done at END_HEADERS."""
         if not frame.flags & _END_HEADERS:
             side.block = block
@@ -271,7 +274,9 @@ class Http2Decoder:
         else:
             self._head(side, block, fields, frame, out)
 
-    def _head(self, side: Side, block: HeaderBlock, fields: Fields, frame: RawFrame, out: list[WireEvent]) -> None:
+    def _head(
+        self, side: DirectionState, block: HeaderBlock, fields: HeaderFields, frame: RawFrame, out: list[WireEvent]
+    ) -> None:
         stream = block.stream
         bits = self._open(stream)
         if bits & side.ended_bit:
@@ -302,7 +307,9 @@ class Http2Decoder:
         if block.ends:
             self._end(side, stream, frame.at, frame.end, out)
 
-    def _promise(self, side: Side, block: HeaderBlock, fields: Fields, frame: RawFrame, out: list[WireEvent]) -> None:
+    def _promise(
+        self, side: DirectionState, block: HeaderBlock, fields: HeaderFields, frame: RawFrame, out: list[WireEvent]
+    ) -> None:
         self._streams.setdefault(block.promised, self._sides[Direction.TO_AGENT].ended_bit)
         detail: dict[str, object] = {
             "stream": block.stream,
@@ -327,7 +334,7 @@ class Http2Decoder:
         self._streams[stream] = bits
         return bits
 
-    def _end(self, side: Side, stream: int, at: int, start: int, out: list[WireEvent]) -> None:
+    def _end(self, side: DirectionState, stream: int, at: int, start: int, out: list[WireEvent]) -> None:
         out.append(End(stream, side.direction, at, start))
         self._half_close(stream, side.ended_bit)
 
@@ -338,7 +345,7 @@ class Http2Decoder:
         else:
             self._streams[stream] = bits
 
-    def _on_rst_stream(self, side: Side, frame: RawFrame, out: list[WireEvent]) -> None:
+    def _on_rst_stream(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         frame.need_stream()
         frame.need_size(4)
         code = _uint32(frame.payload)[0]
@@ -351,14 +358,14 @@ class Http2Decoder:
         elif not bits & _CUT:
             out.append(Cut(frame.stream, side.direction, frame.at, frame.start, "rst_stream", code))
 
-    def _cut_all(self, side: Side, at: int, how: str, out: list[WireEvent]) -> None:
+    def _cut_all(self, side: DirectionState, at: int, how: str, out: list[WireEvent]) -> None:
         start = side.offset + len(side.rest)
         for stream, bits in self._streams.items():
             if not bits & _CUT:
                 out.append(Cut(stream, side.direction, at, start, how))
                 self._streams[stream] = bits | _CUT
 
-    def _silence(self, side: Side) -> None:
+    def _silence(self, side: DirectionState) -> None:
         side.silence()
         for stream in list(self._streams):
             self._half_close(stream, side.ended_bit)
@@ -370,7 +377,7 @@ class Http2Decoder:
 
     # The connection
 
-    def _on_settings(self, side: Side, frame: RawFrame, out: list[WireEvent]) -> None:
+    def _on_settings(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         if frame.stream or len(frame.payload) % 6:
             raise frame.wrong("SETTINGS on stream 0 of 6 octets each")
         if frame.flags & _ACK:
@@ -383,7 +390,7 @@ class Http2Decoder:
                 self._sides[1 - side.direction].hpack.allow(value)
         out.append(Control(side.direction, frame.at, frame.start, frame.end, "settings", detail))
 
-    def _on_ping(self, side: Side, frame: RawFrame, out: list[WireEvent]) -> None:
+    def _on_ping(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         frame.need_size(8)
         self._count("ping")
         if not side.pinged:
@@ -391,7 +398,7 @@ class Http2Decoder:
             detail: dict[str, object] = {"ack": bool(frame.flags & _ACK), "data": frame.payload.hex()}
             out.append(Control(side.direction, frame.at, frame.start, frame.end, "ping", detail))
 
-    def _on_goaway(self, side: Side, frame: RawFrame, out: list[WireEvent]) -> None:
+    def _on_goaway(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         if len(frame.payload) < 8:
             raise frame.wrong("GOAWAY of 8 octets or more")
         last = _uint32(frame.payload)[0] & _STREAM_MASK
@@ -421,7 +428,7 @@ class Http2Decoder:
         self.counters[name] = self.counters.get(name, 0) + number
 
 
-_Handler = Callable[[Http2Decoder, Side, RawFrame, "list[WireEvent]"], None]
+_Handler = Callable[[Http2Decoder, DirectionState, RawFrame, "list[WireEvent]"], None]
 _HANDLERS: dict[int, _Handler] = {
     _HEADERS: Http2Decoder._on_headers,
     _RST_STREAM: Http2Decoder._on_rst_stream,
@@ -433,7 +440,7 @@ _HANDLERS: dict[int, _Handler] = {
 }
 
 
-def _check(side: Side, kind: int, stream: int, length: int, offset: int) -> None:
+def _check(side: DirectionState, kind: int, stream: int, length: int, offset: int) -> None:
     """What can be said of a frame by its head. Raises `Violation`."""
     expected = ""
     if side.block is not None and (kind != _CONTINUATION or stream != side.block.stream):
@@ -446,7 +453,7 @@ def _check(side: Side, kind: int, stream: int, length: int, offset: int) -> None
         raise Violation(offset, expected, describe(kind, stream, length))
 
 
-def _keep(side: Side, buf: bytes, pos: int, need: int, began: int) -> None:
+def _keep(side: DirectionState, buf: bytes, pos: int, need: int, began: int) -> None:
     side.offset += pos
     if pos < len(buf):
         side.rest += memoryview(buf)[pos:]
@@ -454,7 +461,7 @@ def _keep(side: Side, buf: bytes, pos: int, need: int, began: int) -> None:
         side.began = began
 
 
-def _role(side: Side, bits: int, status: int) -> HeadRole:
+def _role(side: DirectionState, bits: int, status: int) -> HeadRole:
     if bits & side.head_bit:
         return HeadRole.TRAILERS
     if side.direction is Direction.TO_AGENT:
@@ -462,7 +469,7 @@ def _role(side: Side, bits: int, status: int) -> HeadRole:
     return HeadRole.INFORMATIONAL if 100 <= status < 200 else HeadRole.RESPONSE
 
 
-def _incomplete(side: Side) -> Violation | None:
+def _incomplete(side: DirectionState) -> Violation | None:
     """What the end of the octets has cut in two, where no stream's Cut says it."""
     got = f"end after {len(side.rest)} octets"
     if side.rest:

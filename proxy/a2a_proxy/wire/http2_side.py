@@ -44,7 +44,7 @@ class HeaderBlock(msgspec.Struct):
     fragment: bytes | bytearray
 
 
-class Fields(msgspec.Struct, frozen=True, gc=False):
+class HeaderFields(msgspec.Struct, frozen=True, gc=False):
     """A decoded header block, pseudo-fields lifted out."""
 
     headers: Headers
@@ -58,7 +58,7 @@ class Fields(msgspec.Struct, frozen=True, gc=False):
 _PSEUDO = {b":method": "method", b":path": "target", b":authority": "authority", b":scheme": "scheme"}
 
 
-def lift(fields: list[Field]) -> Fields:
+def lift(fields: list[Field]) -> HeaderFields:
     """Split pseudo-fields from the rest. What is unknown, repeated or unreadable stays, for a rule to see."""
     rest: list[Field] = []
     lifted: dict[str, Any] = {}
@@ -72,10 +72,10 @@ def lift(fields: list[Field]) -> Fields:
             lifted["status"] = int(value)
         else:
             rest.append(field)
-    return Fields(tuple(rest), **lifted)
+    return HeaderFields(tuple(rest), **lifted)
 
 
-class Side:
+class DirectionState:
     """The state of one direction."""
 
     __slots__ = (
@@ -115,10 +115,10 @@ class Side:
         self.flow: Flow | None = None
         self.block: HeaderBlock | None = None
         self.hpack = HpackDecoder()
-        self._memo: dict[bytes, Fields] = {}
+        self._memo: dict[bytes, HeaderFields] = {}
         self._memo_changes = 0
 
-    def fields(self, block: HeaderBlock) -> Fields:
+    def fields(self, block: HeaderBlock) -> HeaderFields:
         """Decode a complete header block. Raises `Violation`.
 
         Calls of one client repeat their blocks, octet for octet: remembered while the dynamic table stands still.
@@ -164,7 +164,7 @@ class Side:
         }
 
     @classmethod
-    def restore(cls, direction: Direction, state: dict[str, Any]) -> Side:
+    def restore(cls, direction: Direction, state: dict[str, Any]) -> DirectionState:
         """The direction that `save` described."""
         side = cls(direction)
         for name in ("opaque", "preface", "pinged", "offset", "need", "began"):

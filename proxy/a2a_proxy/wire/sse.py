@@ -79,7 +79,7 @@ def _text(octets: bytes) -> str:
     return octets.decode("latin-1").replace("\0", _NUL)
 
 
-class _State(msgspec.Struct):
+class _SseState(msgspec.Struct):
     limit: int
     keep: int
     parts: list[bytes]
@@ -183,7 +183,7 @@ class SseSplitter:
     @classmethod
     def restore(cls, state: dict[str, object]) -> SseSplitter:
         """The splitter that `save` was called on. Raises msgspec.ValidationError on other values."""
-        saved = msgspec.convert(state, _State)
+        saved = msgspec.convert(state, _SseState)
         splitter = cls(saved.limit, saved.keep)
         splitter._parts, splitter._held = saved.parts, saved.held
         splitter._fresh, splitter._lead = saved.fresh, saved.lead

@@ -20,7 +20,7 @@ NEXT = re.compile(
 _DIGITS = 18
 
 
-class Head(NamedTuple):
+class StdioHead(NamedTuple):
     """A complete header block."""
 
     size: int
@@ -46,14 +46,14 @@ def begins(line: bytes) -> bool:
 
 
 @lru_cache(256)
-def read(block: bytes) -> Head:
+def read(block: bytes) -> StdioHead:
     """Read a block: fields, then an empty line."""
     parted = (line.partition(b":") for line in block.split(b"\n"))
     headers = tuple((name.rstrip(b" \t"), value.strip(b" \t\r")) for name, colon, value in parted if colon)
     values = {value for name, value in headers if name.lower() == b"content-length"}
     value = values.pop() if len(values) == 1 else b""
     length = int(value) if value.isdigit() and len(value) <= _DIGITS else -1
-    return Head(len(block), headers, length)
+    return StdioHead(len(block), headers, length)
 
 
 @lru_cache(256)

@@ -19,7 +19,7 @@ from a2a_proxy.wire.body import KEEP, LIMIT, BodyCollector
 from a2a_proxy.wire.json_extent import JsonExtent, extent_of
 from a2a_proxy.wire.lines import LineCollector
 from a2a_proxy.wire.pipe_buffer import PipeBuffer
-from a2a_proxy.wire.stdio_head import NEXT, Head
+from a2a_proxy.wire.stdio_head import NEXT, StdioHead
 from a2a_proxy.wire.stray import StrayLines
 
 LINE_LIMIT = 8 << 10
@@ -50,7 +50,7 @@ class PipeReader:
         """Offset up to which lines are stray, whatever they look like."""
         self._several = 0
         """Offset up to which a line is no single JSON value."""
-        self._head: Head | None = None
+        self._head: StdioHead | None = None
         """Of the message that is being read; its block begins the buffer."""
         self._scanned = 0
         """Offset up to which the content was searched for the next message."""
@@ -140,7 +140,7 @@ class PipeReader:
             self._read_on(head.size)
         return True
 
-    def _content(self, head: Head, at: int, last: bool, out: list[WireEvent]) -> bool:
+    def _content(self, head: StdioHead, at: int, last: bool, out: list[WireEvent]) -> bool:
         """The content, up to its length."""
         buf, start = self._octets.data, head.size
         stop = start + head.length

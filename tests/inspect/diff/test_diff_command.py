@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.commands.diff import Options
+from a2a_inspect.commands.diff import DiffOptions
 from a2a_inspect.commands.diff import diff as print_difference
 from a2a_proxy.cli.errors import UserError
 from support_cli import Ran, run_here
@@ -119,7 +119,7 @@ def test_a_filter_chooses_calls(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_compared(words: tuple[object, ...], where: str, said: str) -> None:
     with pytest.raises(UserError) as wrong:
-        print_difference(Options(tuple(map(str, words)), where=where))
+        print_difference(DiffOptions(tuple(map(str, words)), where=where))
 
     assert said in wrong.value.message
     assert wrong.value.hint

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.app import InspectApp
-from a2a_inspect.screen.choose_recording import recordings_beside
-from a2a_inspect.screen.compare import compare_with_another
-from a2a_inspect.source import Source
+from a2a_inspect.data.source import RecordingSource
+from a2a_inspect.dialogs.choose_recording import recordings_beside
+from a2a_inspect.screens.compare import compare_with_another
 from support_inspect import sample
 from support_screen import LARGE, SMALL, Person, looking
 
@@ -51,7 +51,7 @@ async def test_marks(tmp_path: Path) -> None:
 
 
 async def test_nothing_to_compare(tmp_path: Path) -> None:
-    app = InspectApp(Source(sample(tmp_path / "r.db", 1)))
+    app = InspectApp(RecordingSource(sample(tmp_path / "r.db", 1)))
     async with app.run_test(size=LARGE, notifications=True) as pilot:
         person = Person(app, pilot)
         await person.sees("1 exchange")

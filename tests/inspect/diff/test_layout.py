@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from a2a_proxy.cli.difference.blocks import Block, Kind, excerpts
-from a2a_proxy.cli.difference.brief import brief
-from a2a_proxy.cli.difference.layout import lines
+from a2a_proxy.present.difference.blocks import BlockKind, DifferenceBlock, excerpts
+from a2a_proxy.present.difference.brief import brief
+from a2a_proxy.present.difference.layout import lines
 from a2a_proxy.recording.difference.words import compare_texts
 
 MADE = [
-    Block(Kind.NOTE, "different: 2 differences"),
-    Block(Kind.TITLE, "#2 SendMessage", "#6 SendMessage", "~"),
-    Block(Kind.HEAD, "states", None, "~", anchor=True),
-    Block(Kind.VALUE, "working", "completed", "~"),
-    Block(Kind.HEAD, "", "frame 3  status failed", "+", anchor=True),
+    DifferenceBlock(BlockKind.NOTE, "different: 2 differences"),
+    DifferenceBlock(BlockKind.TITLE, "#2 SendMessage", "#6 SendMessage", "~"),
+    DifferenceBlock(BlockKind.HEAD, "states", None, "~", anchor=True),
+    DifferenceBlock(BlockKind.VALUE, "working", "completed", "~"),
+    DifferenceBlock(BlockKind.HEAD, "", "frame 3  status failed", "+", anchor=True),
 ]
 
 
-def rows(made: list[Block], width: int) -> list[str]:
+def rows(made: list[DifferenceBlock], width: int) -> list[str]:
     return [line.text for line in lines(made, width)]
 
 
@@ -48,19 +48,19 @@ def test_two_columns() -> None:
 def test_no_row_is_wider_than_the_screen(width: int) -> None:
     """Also of wide characters, long words, and nothing at all; no word gets lost."""
     said = "ein sehr " + "l" * 300 + "anges Wort 日本語" + "語" * 200 + " end"
-    made = [Block(kind, said, other, "~") for kind in Kind for other in (None, "", said)]
+    made = [DifferenceBlock(kind, said, other, "~") for kind in BlockKind for other in (None, "", said)]
 
     told = rows(made, width)
 
     assert max(map(cell_len, told)) <= width
     assert "".join("".join(told).split()).count("anges") or width < 30
-    assert "".join("".join(row.strip(" -+~|") for row in rows([Block(Kind.NOTE, said)], width)).split()) == "".join(
-        said.split()
-    )
+    assert "".join(
+        "".join(row.strip(" -+~|") for row in rows([DifferenceBlock(BlockKind.NOTE, said)], width)).split()
+    ) == "".join(said.split())
 
 
 def test_without_a_width_nothing_is_cut() -> None:
-    assert rows([Block(Kind.NOTE, "word " * 500)], 0) == ["word " * 499 + "word"]
+    assert rows([DifferenceBlock(BlockKind.NOTE, "word " * 500)], 0) == ["word " * 499 + "word"]
 
 
 def test_only_what_differs_is_shown_of_long_texts() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from a2a_inspect.formats.chosen import Chosen
+from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.har import write
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.cassette.file import open_any
 from support_browser import browsing, until_true
 from support_debian import headless_browser
 
@@ -64,7 +64,7 @@ def exported(path: Path) -> tuple[str, list[int]]:
     """The file, and how many events each call's event stream has."""
     stream = io.BytesIO()
     with open_any(path) as recording:
-        write(Chosen(recording), stream)
+        write(ExportSelection(recording), stream)
         events = [
             sum(each.frame.kind in _EVENTS for each in recording.frames(row.key))
             if b"text/event-stream" in dict(row.exchange.response_headers).get(b"Content-Type", b"")

@@ -11,15 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from junitparser import JUnitXml
 
-from a2a_inspect.cleaned import Wish
-from a2a_inspect.commands.export import What, export_recording
+from a2a_inspect.commands.export import ExportOptions, export_recording
+from a2a_inspect.data.redacted_view import RedactionOptions
 from a2a_inspect.formats.mermaid import heading
 from a2a_inspect.formats.registry import FORMATS
-from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.recording.cassette import open_any, read_cassette, write_cassette
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.present import text
+from a2a_proxy.recording.cassette.file import open_any, read_cassette, write_cassette
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.rules.define.catalogue import rules
 from support_hostile import evil_texts
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
@@ -28,7 +28,7 @@ WORD = "Lisbon"
 """Stands in a message of the demo."""
 
 
-def exported(tmp_path: Path, form: str, what: What) -> bytes:
+def exported(tmp_path: Path, form: str, what: ExportOptions) -> bytes:
     target = tmp_path / f"x{FORMATS[form].ending}"
     export_recording(what, target, form)
     assert target.stat().st_mode & 0o777 == 0o600
@@ -38,9 +38,11 @@ def exported(tmp_path: Path, form: str, what: What) -> bytes:
 @pytest.mark.parametrize("form", ["jsonl", "har", "mermaid", "parquet"])
 def test_what_is_redacted_is_not_there(form: str, tmp_path: Path) -> None:
     """The policy applies to each; without it the word is there, so that this means something."""
-    assert said(form, exported(tmp_path, form, What(DEMO))).count(WORD)
+    assert said(form, exported(tmp_path, form, ExportOptions(DEMO))).count(WORD)
     (tmp_path / f"x{FORMATS[form].ending}").unlink()
-    assert not said(form, exported(tmp_path, form, What(DEMO, wish=Wish(("regex:Lisb.n",))))).count(WORD)
+    assert not said(
+        form, exported(tmp_path, form, ExportOptions(DEMO, wish=RedactionOptions(("regex:Lisb.n",))))
+    ).count(WORD)
 
 
 def said(form: str, octets: bytes) -> str:
@@ -52,7 +54,7 @@ def said(form: str, octets: bytes) -> str:
 
 def test_jsonl_loses_nothing_in_a_database_and_back(tmp_path: Path) -> None:
     """Export, import, export: the same octets; the recording between has the same facts and payloads."""
-    first = exported(tmp_path, "jsonl", What(LOSSY))
+    first = exported(tmp_path, "jsonl", ExportOptions(LOSSY))
     read_cassette(tmp_path / "x.a2a.jsonl", tmp_path / "r.a2a.db")
     with Recording(tmp_path / "r.a2a.db") as recording, open_any(LOSSY) as original:
         assert list(recording.exchanges()) == list(original.exchanges())
@@ -65,12 +67,12 @@ def test_jsonl_loses_nothing_in_a_database_and_back(tmp_path: Path) -> None:
 
 def test_a_diagram_for_each_task(tmp_path: Path) -> None:
     """In fences that Markdown readers draw; with a filter only the tasks that match, each whole."""
-    told = exported(tmp_path, "mermaid", What(DEMO)).decode()
+    told = exported(tmp_path, "mermaid", ExportOptions(DEMO)).decode()
     with open_any(DEMO) as recording:
         tasks = [row.task.task_id for row in recording.tasks() if row.task.exchanges]
     assert told.count("```mermaid\nsequenceDiagram\n") == told.count("\n## ") + 1 == len(tasks) > 1
     (tmp_path / "x.md").unlink()
-    some = exported(tmp_path, "mermaid", What(DEMO, f"task:{tasks[0]}")).decode()
+    some = exported(tmp_path, "mermaid", ExportOptions(DEMO, f"task:{tasks[0]}")).decode()
     assert some.count("```mermaid") == 1
     assert told.startswith(some.rstrip("\n"))
 
@@ -82,24 +84,24 @@ def test_a_heading_is_no_markup() -> None:
 
 def test_findings_are_those_of_check(tmp_path: Path) -> None:
     """For both formats, and only those of what was chosen; the rules still see everything."""
-    document = json.loads(exported(tmp_path, "sarif", What(LOSSY)))
+    document = json.loads(exported(tmp_path, "sarif", ExportOptions(LOSSY)))
     (run,) = document["runs"]
     assert "A2A-GEN-001" in {each["ruleId"] for each in run["results"]}
-    (suite,) = JUnitXml.fromstring(exported(tmp_path, "junit", What(LOSSY)))
+    (suite,) = JUnitXml.fromstring(exported(tmp_path, "junit", ExportOptions(LOSSY)))
     failed = {case.name[:11] for case in suite if case.is_failure}
     told = failed | {case.name[:11] for case in suite if case.system_out}
     assert len(failed) == suite.failures > 0
     assert told == {each["ruleId"] for each in run["results"]}
     for ending in (".sarif", ".xml"):
         (tmp_path / f"x{ending}").unlink()
-    some = json.loads(exported(tmp_path, "sarif", What(LOSSY, "rule:A2A-GEN-001")))
+    some = json.loads(exported(tmp_path, "sarif", ExportOptions(LOSSY, "rule:A2A-GEN-001")))
     assert 0 < len(some["runs"][0]["results"]) < len(run["results"])
 
 
 def test_a_reader_of_junit_finds_all_of_it(tmp_path: Path) -> None:
     """What services for CI show: counts, the class and name of each case, message, kind and text of a failure, and of
     which session this is."""
-    document = JUnitXml.fromstring(exported(tmp_path, "junit", What(LOSSY)))
+    document = JUnitXml.fromstring(exported(tmp_path, "junit", ExportOptions(LOSSY)))
     (suite,) = document
     with open_any(LOSSY) as recording:
         (session,) = recording.sessions()
@@ -124,7 +126,7 @@ def test_a_reader_of_junit_finds_all_of_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["har", "sarif", "junit", "mermaid"])
 def test_what_is_no_unicode_makes_no_document_that_is_none(form: str, tmp_path: Path) -> None:
     """Readers of JSON, XML and Markdown want Unicode, and a peer may send the half of a pair."""
-    told = exported(tmp_path, form, What(evil_texts(tmp_path))).decode()
+    told = exported(tmp_path, form, ExportOptions(evil_texts(tmp_path))).decode()
     if form in ("har", "sarif"):
         json.dumps(json.loads(told), ensure_ascii=False).encode()
     if form == "junit":
@@ -133,12 +135,12 @@ def test_what_is_no_unicode_makes_no_document_that_is_none(form: str, tmp_path: 
 
 def test_parquet_has_a_row_a_frame(tmp_path: Path) -> None:
     """With the columns of the archive; of what was chosen."""
-    table = pq.read_table(io.BytesIO(exported(tmp_path, "parquet", What(DEMO))))
+    table = pq.read_table(io.BytesIO(exported(tmp_path, "parquet", ExportOptions(DEMO))))
     with open_any(DEMO) as recording:
         assert table.num_rows == recording.counts().frames
         assert table.column("payload").to_pylist() == [row.frame.payload for row in recording.frames_after(0)]
     (tmp_path / "x.parquet").unlink()
-    some = pq.read_table(io.BytesIO(exported(tmp_path, "parquet", What(DEMO, "op:SendMessage"))))
+    some = pq.read_table(io.BytesIO(exported(tmp_path, "parquet", ExportOptions(DEMO, "op:SendMessage"))))
     assert set(some.column("operation").to_pylist()) == {"SendMessage"}
 
 
@@ -148,6 +150,6 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UserError, match="Parquet needs pyarrow") as told:
-        export_recording(What(DEMO), tmp_path / "x.parquet", "parquet")
+        export_recording(ExportOptions(DEMO), tmp_path / "x.parquet", "parquet")
     assert "pip install 'a2a-proxy[lake]'" in told.value.hint
     assert list(tmp_path.iterdir()) == []

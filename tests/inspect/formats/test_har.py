@@ -12,9 +12,9 @@ import jsonschema
 import pytest
 from haralyzer import HarParser
 
-from a2a_inspect.formats.chosen import Chosen
+from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.har import write
-from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.cassette.file import open_any
 from support_har import SCHEMA
 from support_hostile import evil_texts
 from support_thin import thin
@@ -29,7 +29,7 @@ def sample(name: str) -> Path:
 def har(path: Path, keys: frozenset[int] | None = None) -> dict[str, Any]:
     stream = io.BytesIO()
     with open_any(path) as recording:
-        write(Chosen(recording, keys), stream)
+        write(ExportSelection(recording, keys), stream)
     document: dict[str, Any] = json.loads(stream.getvalue())
     return document
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from a2a_inspect.described import flat
-from a2a_inspect.formats.chosen import Chosen
+from a2a_inspect.data.frame_summary import flat
+from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.mermaid import write
 from a2a_inspect.lanes.mermaid import diagram
-from a2a_inspect.lanes.model import Lane, Part, Row, What
+from a2a_inspect.lanes.model import LaneRow, PartyLane, PartyRole, RowKind
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.cassette.file import open_any
 from support_browser import Page, browsing
 from support_debian import headless_browser
 
@@ -73,7 +73,7 @@ async def test_all_samples_are_drawn(tmp_path: Path) -> None:
         for path in SAMPLES:
             stream = io.BytesIO()
             with open_any(path) as recording:
-                write(Chosen(recording), stream)
+                write(ExportSelection(recording), stream)
             for text in re.findall(r"```mermaid\n(.*?)```", stream.getvalue().decode(), re.DOTALL):
                 assert len(await drawn(page, text)) >= len(re.findall(r"^    (?:L\d+-|Note)", text, re.MULTILINE))
 
@@ -82,8 +82,8 @@ async def test_what_peers_say_is_only_text(tmp_path: Path) -> None:
     """As the name of a party, in a message and in a note: it stands there as it was said."""
     async with program(tmp_path) as page:
         for word in HOSTILE:
-            lanes = [Lane("client", Part.CLIENT), Lane(word, Part.AGENT)]
-            rows = [_message(word), Row(What.FINDING, 0, 0, 0, 1, 1, word, 1, 1, 1)]
+            lanes = [PartyLane("client", PartyRole.CLIENT), PartyLane(word, PartyRole.AGENT)]
+            rows = [_message(word), LaneRow(RowKind.FINDING, 0, 0, 0, 1, 1, word, 1, 1, 1)]
             texts = await drawn(page, "\n".join(diagram(lanes, rows, len(rows))))
             said = [each.split() for each in texts]
             assert said.count(flat(visible(word)).split()) == 4, word  # the party stands above and below
@@ -93,7 +93,7 @@ async def test_what_peers_say_is_only_text(tmp_path: Path) -> None:
 
 async def test_as_much_as_is_written_is_drawn(tmp_path: Path) -> None:
     """With the words that tell of the rest."""
-    lanes = [Lane("client", Part.CLIENT), Lane("agent", Part.AGENT)]
+    lanes = [PartyLane("client", PartyRole.CLIENT), PartyLane("agent", PartyRole.AGENT)]
     rows = [_message(f"message {number} 😀") for number in range(3000)]
     async with program(tmp_path) as page:
         texts = await drawn(page, "\n".join(diagram(lanes, rows, len(rows))))
@@ -102,5 +102,5 @@ async def test_as_much_as_is_written_is_drawn(tmp_path: Path) -> None:
     assert f"{left_out} of 3000 rows are left out" in texts
 
 
-def _message(text: str) -> Row:
-    return Row(What.FRAME, 0, 0, 0, 0, 1, text, 1, 1, 0, 5, FrameKind.REQUEST)
+def _message(text: str) -> LaneRow:
+    return LaneRow(RowKind.FRAME, 0, 0, 0, 0, 1, text, 1, 1, 0, 5, FrameKind.REQUEST)

@@ -16,19 +16,19 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.app import InspectApp
-from a2a_inspect.joined.fill import Filling
-from a2a_inspect.joined.start import joined_source
+from a2a_inspect.data.joined.fill import JoinProcess
+from a2a_inspect.data.joined.start import joined_source
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.joined.numbers import file_of
-from a2a_proxy.recording.merge import merge
-from a2a_proxy.recording.note_writer import Place, annotate
-from a2a_proxy.recording.prune import remove_sessions
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.several import Several
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.read.multi_reader import MultiReader
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.tools.merge import merge
+from a2a_proxy.recording.tools.prune import remove_sessions
+from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.recording.write.writer import Writer
 from support_cli import until
 from support_inspect import MS, TASK, changes, exchange, live, status
 from support_recording import STARTED, facts
@@ -39,12 +39,12 @@ ROOT = Path(__file__).parents[3]
 _UUID = "00000000-0000-0000-0000-0000000000ff"
 
 
-def filling(tmp_path: Path, *files: Path) -> Filling:
+def filling(tmp_path: Path, *files: Path) -> JoinProcess:
     """Of these into `joined`, in this process."""
     writer = Writer(tmp_path / "joined", facts(255, started=STARTED))
     writer.open()
     writer.close()
-    return Filling(str(tmp_path / "joined"), _UUID, [str(path) for path in files])
+    return JoinProcess(str(tmp_path / "joined"), _UUID, [str(path) for path in files])
 
 
 @contextmanager
@@ -164,7 +164,7 @@ def test_a_session_that_two_files_hold_is_taken_from_the_one_with_more_of_it(tmp
     """An old copy, named first, hides nothing."""
     writer = begin(tmp_path / "live.a2a.db", 1)
     call(writer, 1, 1, 1)
-    with Several([tmp_path / "live.a2a.db"]) as several:
+    with MultiReader([tmp_path / "live.a2a.db"]) as several:
         merge(several, tmp_path / "old.a2a.db")
     call(writer, 1, 2, 2)
     writer.finish(STARTED + 3_000 * MS)
@@ -199,10 +199,10 @@ def test_what_is_pruned_meanwhile_stays_and_its_numbers_mean_something_else(tmp_
 def test_notes_come_along(tmp_path: Path) -> None:
     """With their calls; also one that is written later."""
     first, second = pair(tmp_path)
-    annotate(second, Place(1, 2), STARTED, text="of its own")
+    annotate(second, NotePlace(1, 2), STARTED, text="of its own")
     joined = filling(tmp_path, first, second)
     joined.step()
-    annotate(first, Place(1, 3, 1), STARTED, bookmark=True)
+    annotate(first, NotePlace(1, 3, 1), STARTED, bookmark=True)
     joined.step()
     with told(tmp_path) as recording:
         notes = [(row.note.exchange, row.note.seq, row.note.text, row.note.bookmark) for row in recording.notes()]
@@ -250,7 +250,7 @@ def test_a_file_that_cannot_be_read_is_told_before(tmp_path: Path) -> None:
 def test_a_killed_screen_leaves_nothing(tmp_path: Path) -> None:
     """What fills the joined recording clears it away."""
     code = (
-        "import json, sys, time; from pathlib import Path; from a2a_inspect.joined.start import joined_source\n"
+        "import json, sys, time; from pathlib import Path; from a2a_inspect.data.joined.start import joined_source\n"
         "with joined_source([Path(each) for each in sys.argv[1:]]) as source:\n"
         "    print(json.dumps(str(source.path.parent)), flush=True); time.sleep(600)"
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from a2a_inspect.screen.lane_list import LaneList
-from a2a_proxy.recording.cassette import read_cassette
+from a2a_inspect.widgets.lane_list import LaneList
+from a2a_proxy.recording.cassette.file import read_cassette
 from support_inspect import changes, live, request, status, writer
 from support_screen import SMALL, looking
 

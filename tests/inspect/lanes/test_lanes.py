@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from a2a_inspect.lanes.model import What
-from a2a_inspect.lanes.read import Conversation
-from a2a_inspect.positions import PAGE
+from a2a_inspect.data.positions import PAGE
+from a2a_inspect.lanes.model import RowKind
+from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import AGENT, CLIENT, Handoff, Interruption, Segment
-from a2a_proxy.model.task import Missed, Task
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import key
+from a2a_proxy.model.task import MissedGenerations, Task
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key
 from support_cli import Ran, run_here
 from support_inspect import MS, TASK, exchange, request, sample, status, writer
 from support_recording import STARTED
@@ -43,15 +43,15 @@ def test_every_frame_of_a_conversation_has_a_row(cassette: Path) -> None:
         for row in recording.exchanges():
             if row.exchange.id in seen:
                 continue
-            conversation = Conversation(recording, row.key)
+            conversation = LaneConversation(recording, row.key)
             seen |= conversation.exchanges
             rows = conversation.rows(0, len(conversation.order))
-            frames = [each for each in rows if each.what is What.FRAME]
+            frames = [each for each in rows if each.what is RowKind.FRAME]
             there = [each for number in conversation.exchanges for each in recording.frames(key(row.session, number))]
             assert [each.at for each in frames] == sorted(each.frame.at for each in there)
             assert {each.frame for each in frames} == {each.id for each in there}
             found = sum(1 for n in conversation.exchanges for _ in recording.findings(exchange=key(row.session, n)))
-            assert sum(each.what is What.FINDING for each in rows) == found
+            assert sum(each.what is RowKind.FINDING for each in rows) == found
             assert all(0 <= each.source < len(conversation.lanes) > each.target >= 0 for each in rows)
         assert len(seen) == recording.counts().exchanges
 
@@ -87,7 +87,7 @@ def two_agents(path: Path) -> Path:
     exchanges = [exchange(1), exchange(2, **second), exchange(3)]
     late = request(3, "And?")
     tasks = [
-        Task("desk:8000", TASK, states=(), exchanges=(1, 3), missed=(Missed(4, 5, STARTED + 1100 * MS, 1),)),
+        Task("desk:8000", TASK, states=(), exchanges=(1, 3), missed=(MissedGenerations(4, 5, STARTED + 1100 * MS, 1),)),
         Task("clerk:8000", "clerk-task", exchanges=(2,)),
     ]
     begun = STARTED + 1000 * MS
@@ -171,7 +171,7 @@ def test_a_long_task_is_read_by_the_page(tmp_path: Path) -> None:
     made.write([request(1), *(status(1, n, f"step {n}") for n in range(1, 4 * PAGE))])
     made.finish(STARTED)
     with Recording(tmp_path / "r.db") as recording:
-        conversation = Conversation(recording, key(1, 1))
+        conversation = LaneConversation(recording, key(1, 1))
         asked: list[int] = []
         whole = recording.payload
         recording.payload = lambda row: (asked.append(row.id), whole(row))[1]  # type: ignore[method-assign]
@@ -184,11 +184,11 @@ def test_a_long_task_is_read_by_the_page(tmp_path: Path) -> None:
 def test_a_conversation_as_it_was(tmp_path: Path) -> None:
     """With a time, what came later is not there: no frame, no mark."""
     with Recording(two_agents(tmp_path / "r.db")) as recording:
-        then = Conversation(recording, key(1, 1), until=STARTED + 1100 * MS)
+        then = LaneConversation(recording, key(1, 1), until=STARTED + 1100 * MS)
         rows = then.rows(0, len(then.order))
-        assert [row.what for row in rows if row.what is not What.PAUSE] == [
-            What.FRAME,
-            What.FRAME,
-            What.FINDING,
-            What.MISSED,
+        assert [row.what for row in rows if row.what is not RowKind.PAUSE] == [
+            RowKind.FRAME,
+            RowKind.FRAME,
+            RowKind.FINDING,
+            RowKind.MISSED,
         ]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.lanes.links import AllLinks, Links
-from a2a_inspect.lanes.read import Conversation
-from a2a_proxy.recording.cassette import open_any
+from a2a_inspect.lanes.read import LaneConversation
+from a2a_proxy.recording.cassette.file import open_any
 from support_thin import thin
 
 SAMPLES = sorted((Path(__file__).resolve().parents[3] / "recordings").glob("*.a2a.jsonl"))
@@ -27,7 +27,7 @@ def test_both_know_the_same(cassette: Path) -> None:
         assert asked.keys("segment", tasks) == read.keys("segment", tasks)
         assert asked.handoffs == read.handoffs
         for row in recording.exchanges(1):
-            one, other = Conversation(recording, row.key), Conversation(recording, row.key, links=read)
+            one, other = LaneConversation(recording, row.key), LaneConversation(recording, row.key, links=read)
             assert one.exchanges == other.exchanges
             assert one.rows(0, len(one.order)) == other.rows(0, len(other.order))
 
@@ -36,8 +36,8 @@ def test_some_of_a_conversation() -> None:
     """Only what was asked for: its lanes, rows and marks."""
     with open_any(next(each for each in SAMPLES if each.name.startswith("lossy"))) as recording:
         first, last = (row.key for row in recording.exchanges() if row.exchange.id in (8, 9))
-        whole, part = Conversation(recording, last), Conversation(recording, last, only={last})
+        whole, part = LaneConversation(recording, last), LaneConversation(recording, last, only={last})
         assert whole.exchanges == {8, 9}
         assert part.exchanges == {9}
         assert {row.exchange for row in part.rows(0, len(part.order))} == {9}
-        assert Conversation(recording, first, only={first, last}).exchanges == {8, 9}
+        assert LaneConversation(recording, first, only={first, last}).exchanges == {8, 9}

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_inspect.lanes.model import Mark, What
-from a2a_inspect.lanes.order import PAUSE, Order, Seen, Turns
+from a2a_inspect.lanes.model import LaneMark, RowKind
+from a2a_inspect.lanes.order import PAUSE, FrameKey, RowOrder, TurnOrder
 from support_inspect import MS
 
 
-def seen(number: int, at: int, *, exchange: int = 1, task: int = 9, turns: Turns = Turns.NEITHER) -> Seen:
+def seen(number: int, at: int, *, exchange: int = 1, task: int = 9, turns: TurnOrder = TurnOrder.NEITHER) -> FrameKey:
     """Frame `number`, which is also its place in the exchange, at so many ms."""
-    return Seen(number, at * MS, exchange, number, task, turns)
+    return FrameKey(number, at * MS, exchange, number, task, turns)
 
 
-def laid(order: Order) -> list[str]:
+def laid(order: RowOrder) -> list[str]:
     """Rows in short: frames by id, a pause with its ms, marks by their text."""
     words = []
     for index, entry in enumerate(order.entries):
@@ -31,8 +31,8 @@ def laid(order: Order) -> list[str]:
     return words
 
 
-def order(frames: list[Seen], *marks: Mark) -> Order:
-    made = Order(marks)
+def order(frames: list[FrameKey], *marks: LaneMark) -> RowOrder:
+    made = RowOrder(marks)
     for frame in frames:
         made.add(frame)
     made.finish()
@@ -51,11 +51,11 @@ def test_a_second_without_a_frame_is_a_pause() -> None:
 def test_marks_stand_under_their_frames_and_a_turn_above() -> None:
     """A pause before a turn is before its heading; what names no frame stands where its time is, or at the end."""
     marks = [
-        Mark(What.TURN, 0, 1, 2, "turn 2"),
-        Mark(What.FINDING, 0, 1, 2, "found"),
-        Mark(What.MISSED, 1 * MS, 1, -1, "missed"),
-        Mark(What.FINDING, 7 * MS, 1, 77, "of a frame that is not there"),
-        Mark(What.FINDING, 9000 * MS, 1, -1, "late"),
+        LaneMark(RowKind.TURN, 0, 1, 2, "turn 2"),
+        LaneMark(RowKind.FINDING, 0, 1, 2, "found"),
+        LaneMark(RowKind.MISSED, 1 * MS, 1, -1, "missed"),
+        LaneMark(RowKind.FINDING, 7 * MS, 1, 77, "of a frame that is not there"),
+        LaneMark(RowKind.FINDING, 9000 * MS, 1, -1, "late"),
     ]
     made = order([seen(1, 1), seen(2, 3000), seen(3, 3001)], *marks)
     assert laid(made) == [
@@ -73,23 +73,23 @@ def test_marks_stand_under_their_frames_and_a_turn_above() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asks", "words"), [(Turns.ASKS_INPUT, "200 ms for input"), (Turns.ASKS_AUTH, "200 ms for authorisation")]
+    ("asks", "words"), [(TurnOrder.ASKS_INPUT, "200 ms for input"), (TurnOrder.ASKS_AUTH, "200 ms for authorisation")]
 )
-def test_how_long_the_agent_waited_for_its_client(asks: Turns, words: str) -> None:
+def test_how_long_the_agent_waited_for_its_client(asks: TurnOrder, words: str) -> None:
     """Until the client says something on that task; the same state told again, to a poll, is no second wait."""
     frames = [seen(1, 0, turns=asks), seen(2, 10, exchange=2, turns=asks), seen(3, 20, task=8, exchange=3)]
-    frames += [seen(4, 30, task=8, exchange=3, turns=Turns.SAYS), seen(5, 200, exchange=4, turns=Turns.SAYS)]
+    frames += [seen(4, 30, task=8, exchange=3, turns=TurnOrder.SAYS), seen(5, 200, exchange=4, turns=TurnOrder.SAYS)]
     assert laid(order(frames)) == ["1", f"waited {words}", "2", "3", "4", "5"]
     assert laid(order(frames[:3])) == ["1", f"waits for {words.partition(' for ')[2]}", "2", "3"]
 
 
 def test_going_from_mark_to_mark() -> None:
-    made = order([seen(1, 0), seen(2, 1), seen(3, 2)], *(Mark(What.FINDING, 0, 1, n, f"f{n}") for n in (1, 3)))
-    assert made.next_mark(0, 1, (What.FINDING,)) == 1
-    assert made.next_mark(1, 1, (What.FINDING,)) == 4
-    assert made.next_mark(4, 1, (What.FINDING,)) is None
-    assert made.next_mark(4, -1, (What.FINDING,)) == 1
-    assert made.next_mark(0, 1, (What.WAIT,)) is None
+    made = order([seen(1, 0), seen(2, 1), seen(3, 2)], *(LaneMark(RowKind.FINDING, 0, 1, n, f"f{n}") for n in (1, 3)))
+    assert made.next_mark(0, 1, (RowKind.FINDING,)) == 1
+    assert made.next_mark(1, 1, (RowKind.FINDING,)) == 4
+    assert made.next_mark(4, 1, (RowKind.FINDING,)) is None
+    assert made.next_mark(4, -1, (RowKind.FINDING,)) == 1
+    assert made.next_mark(0, 1, (RowKind.WAIT,)) is None
     assert (made.index(3), made.index(77)) == (3, None)
 
 
@@ -103,7 +103,7 @@ def test_nothing_is_lost_and_time_goes_down(gaps: list[int], marks: list[tuple[i
     for number, gap in enumerate(gaps, 1):
         at += gap
         frames.append(seen(number, at))
-    given_marks = [Mark(What.FINDING, when * MS, 1, seq, f"m{n}") for n, (seq, when) in enumerate(marks)]
+    given_marks = [LaneMark(RowKind.FINDING, when * MS, 1, seq, f"m{n}") for n, (seq, when) in enumerate(marks)]
     made = order(frames, *given_marks)
     assert [entry for entry in made.entries if entry > 0] == [frame.id for frame in frames]
     assert sorted(mark.text for mark in made.marks) == sorted(mark.text for mark in given_marks)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from a2a_inspect.lanes.model import Part
-from a2a_inspect.lanes.parties import Call, Parties
+from a2a_inspect.lanes.model import PartyRole
+from a2a_inspect.lanes.parties import ExchangeParties, Parties
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.segment import AGENT, Handoff, Segment
 
 OUT, BACK = Direction.TO_AGENT, Direction.TO_CLIENT
 
 
-def call(exchange: int, **more: Any) -> Call:
+def call(exchange: int, **more: Any) -> ExchangeParties:
     values: dict[str, Any] = {
         "connection": exchange,
         "client": f"10.0.0.1:{5000 + exchange}",
@@ -20,7 +20,7 @@ def call(exchange: int, **more: Any) -> Call:
         "task_id": "t",
         "binding": "jsonrpc",
     }
-    return Call(exchange, **{**values, **more})
+    return ExchangeParties(exchange, **{**values, **more})
 
 
 def handoff(kind: str, to_agent: str, to_task: str, to_exchange: int) -> Handoff:
@@ -74,7 +74,7 @@ def test_who_takes_over_within_a_task_has_a_lane() -> None:
     """What it says comes from there, as long as it is the author; the client still asks the agent."""
     segments = [said(100, "billing"), said(200, "desk"), said(10, "desk")]
     parties = Parties([call(1)], [handoff("transfer", "billing", "t", 1)], segments)
-    assert [(lane.name, lane.part) for lane in parties.lanes][2:] == [("billing", Part.AUTHOR)]
+    assert [(lane.name, lane.part) for lane in parties.lanes][2:] == [("billing", PartyRole.AUTHOR)]
     assert [ways(parties, 1, BACK, at)[0] for at in (0, 50, 100, 150, 250)] == [
         "desk:1",
         "desk:1",

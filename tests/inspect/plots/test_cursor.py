@@ -5,29 +5,29 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_inspect.plots.cursor import Cursor
-from a2a_inspect.plots.scale import Span
+from a2a_inspect.plots.cursor import PlotCursor
+from a2a_inspect.plots.scale import TimeScale
 
-SPAN = Span(1_000_000, 1000, 10)
+SPAN = TimeScale(1_000_000, 1000, 10)
 
 
 def test_choosing_and_zooming() -> None:
     """Shift goes on choosing, a move begins anew; a zoom is what was chosen, and can be taken back."""
-    cursor = Cursor().move(3, SPAN).move(-2, SPAN, extend=True)
+    cursor = PlotCursor().move(3, SPAN).move(-2, SPAN, extend=True)
     assert cursor.chosen == (1, 3)
     assert cursor.move(1, SPAN).chosen == (2, 2)
     inner = cursor.zoom(SPAN)
     assert inner.within == (1_001_000, 1_003_999)
-    assert inner.zoom(Span(1_001_000, 100, 30)).widen().within == inner.within
+    assert inner.zoom(TimeScale(1_001_000, 100, 30)).widen().within == inner.within
     assert inner.widen().widen().within is None
 
 
 @given(st.lists(st.tuples(st.integers(-20, 20), st.booleans())))
 def test_it_stays_within(moves: list[tuple[int, bool]]) -> None:
     """Also where the span becomes shorter."""
-    cursor = Cursor()
+    cursor = PlotCursor()
     for by, extend in moves:
         cursor = cursor.move(by, SPAN, extend=extend)
         first, last = cursor.chosen
         assert 0 <= first <= cursor.at <= last < SPAN.count or first <= last
-    assert max(cursor.clipped(Span(0, 1, 2)).chosen) < 2
+    assert max(cursor.clipped(TimeScale(0, 1, 2)).chosen) < 2

@@ -10,10 +10,10 @@ import pytest
 from a2a_inspect.plots.measures import distributions, histogram
 from a2a_inspect.plots.scale import LIMITS
 from a2a_inspect.plots.sums import sums, whole
-from a2a_proxy.cli import text
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import key
+from a2a_proxy.present import text
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key
 
 RECORDINGS = Path(__file__).resolve().parents[3] / "recordings"
 SAMPLES = sorted(RECORDINGS.glob("*.a2a.jsonl"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from a2a_proxy.recording.cassette import read_cassette
+from a2a_proxy.recording.cassette.file import read_cassette
 from support_screen import SMALL, looking
 
 DEMO = Path(__file__).resolve().parents[3] / "recordings" / "demo.a2a.jsonl"

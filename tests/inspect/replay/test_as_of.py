@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.positions import PAGE
-from a2a_inspect.replay.as_of import AsOf
-from a2a_inspect.source import Stream
+from a2a_inspect.data.positions import PAGE
+from a2a_inspect.data.replay.as_of import AsOf
+from a2a_inspect.data.source import ExchangeStream
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.reader import Recording
 from support_inspect import MS, changes, exchange, request, sample, status, writer
 from support_recording import STARTED
 
@@ -85,7 +85,7 @@ def test_an_exchange_that_had_not_ended(tmp_path: Path) -> None:
     with Recording(tmp_path / "r.db") as recording:
         row = next(iter(recording.exchanges()))
         known, until = AsOf(recording), STARTED + 1150 * MS
-        stream = known.stream(Stream(row, 3, None, "generations 1"), until)
+        stream = known.stream(ExchangeStream(row, 3, None, "generations 1"), until)
         now = stream.row.exchange
         assert (stream.frames, stream.generations) == (2, "")
         assert (now.closed, now.error, now.grpc_status, now.states) == (0, "", -1, ("working",))

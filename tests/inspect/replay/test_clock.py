@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_inspect.replay.clock import SPEEDS, Clock, line, meant
-from a2a_proxy.recording.query.kinds import Wrong
+from a2a_inspect.data.replay.clock import SPEEDS, ReplayClock, line, meant
+from a2a_proxy.recording.query.kinds import InvalidValue
 
 S = 1_000_000_000
 DAY = 1_795_300_256 * S
-CLOCK = Clock(DAY, DAY + 10 * S, DAY)
+CLOCK = ReplayClock(DAY, DAY + 10 * S, DAY)
 
 
 def test_it_plays_pauses_and_ends() -> None:
@@ -59,14 +59,14 @@ def test_a_time_of_the_day_is_one_of_the_recordings_day(monkeypatch: Any) -> Non
 
 @pytest.mark.parametrize("words", ["", "soon", "%", "25:00", "-5"])
 def test_what_is_no_time(words: str) -> None:
-    with pytest.raises(Wrong):
+    with pytest.raises(InvalidValue):
         meant(words, CLOCK)
 
 
 @given(st.integers(20, 200), st.integers(-S, 20 * S), st.sampled_from(SPEEDS))
 def test_the_line(width: int, at: int, speed: float) -> None:
     """It tells all, and where there is room it has a bar and fits."""
-    clock = Clock(DAY, DAY + 10 * S, DAY, speed=speed).jumped(DAY + at)
+    clock = ReplayClock(DAY, DAY + 10 * S, DAY, speed=speed).jumped(DAY + at)
     told = line(clock, 0, (3, 34), width)
     assert "frame 3 of 34" in told
     assert f"{speed:g}x" in told

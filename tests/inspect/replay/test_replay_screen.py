@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from a2a_inspect.screen.exchange_list import ExchangeList
-from a2a_inspect.screen.replay_screen import ClockBar
+from a2a_inspect.screens.replay_screen import ClockBar
+from a2a_inspect.widgets.exchange_list import ExchangeList
 from support_inspect import sample
 from support_screen import SMALL, looking
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from a2a_inspect.commands.export import What, export_recording
+from a2a_inspect.commands.export import ExportOptions, export_recording
 from support_browser import Browser, Page, browsing, until_true
 from support_debian import headless_browser
 from support_inspect import MS, changes, exchange, frame, request, status, writer
@@ -94,7 +94,7 @@ async def cut_off() -> AsyncIterator[tuple[Browser, list[str]]]:
 
 def report(recording: Path, folder: Path) -> Path:
     target = folder / f"{recording.stem}.html"
-    export_recording(What(recording), target, "html")
+    export_recording(ExportOptions(recording), target, "html")
     return target
 
 

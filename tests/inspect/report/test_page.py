@@ -8,7 +8,7 @@ import itertools
 import re
 from importlib import resources
 
-from a2a_inspect.report import page
+from a2a_inspect.formats.report import page
 from support_report import Page
 
 ASKS = re.compile(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_inspect.report.tables import BLOCK, RECORDS, Tables, shown
+from a2a_inspect.formats.report.tables import BLOCK, RECORDS, Tables, shown
 from support_hostile import EVIL
 from support_report import Page
 

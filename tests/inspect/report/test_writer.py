@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.cleaned import Wish
-from a2a_inspect.commands.export import What, export_recording
-from a2a_inspect.report.records import PAYLOAD
-from a2a_inspect.report.tables import shown
+from a2a_inspect.commands.export import ExportOptions, export_recording
+from a2a_inspect.data.redacted_view import RedactionOptions
+from a2a_inspect.formats.report.records import PAYLOAD
+from a2a_inspect.formats.report.tables import shown
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.recording.note_writer import Place, annotate
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.write.note_writer import NotePlace, annotate
 from support_hostile import evil_texts
 from support_inspect import MS, changes, exchange, frame, request, sample, status, writer
 from support_recording import STARTED
@@ -139,7 +139,7 @@ def _hostile(path: Path) -> Path:
         [request(1, MARKUP), status(1, 1, MARKUP), frame(1, 2, MARKUP.encode(), schema="text")], changes=changes(call)
     )
     made.finish(STARTED + 10_000 * MS)
-    annotate(path, Place(1, 1, 1), STARTED, text=MARKUP)
+    annotate(path, NotePlace(1, 1, 1), STARTED, text=MARKUP)
     return path
 
 
@@ -177,7 +177,7 @@ def test_an_empty_recording(tmp_path: Path) -> None:
 def test_the_command_redacts_and_filters(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     """`export html`: what the policy takes out is in no block; to standard output where no file is named."""
     path = sample(tmp_path / "a.db")
-    export_recording(What(path, "err", Wish(("member:text",))), None, "html")
+    export_recording(ExportOptions(path, "err", RedactionOptions(("member:text",))), None, "html")
     report = Report(capsysbinary.readouterr().out)
     assert report.index["counts"]["exchanges"] == 1
     payloads = " ".join(each["payload"] for each in report.table("detail"))
@@ -189,7 +189,7 @@ def test_the_command_redacts_and_filters(tmp_path: Path, capsysbinary: pytest.Ca
 def test_a_file_is_a_whole_page(tmp_path: Path) -> None:
     """With its beginning and its index."""
     target = tmp_path / "out.html"
-    export_recording(What(sample(tmp_path / "a.db")), target, "html")
+    export_recording(ExportOptions(sample(tmp_path / "a.db")), target, "html")
     octets = target.read_bytes()
     assert octets.startswith(b"<!DOCTYPE html>")
     assert Page(octets).texts["index"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.observation import Changes
-from a2a_proxy.protocol.segments import book
+from a2a_proxy.protocol.segments import index
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from support_segments import MS, ZERO, Timeline, run
 
@@ -123,12 +123,12 @@ def test_where_another_tracker_was_lost_its_open_segments_are_over_and_numbers_g
 
 def test_the_tasks_that_are_followed_are_so_many_and_small() -> None:
     line, tracker = Timeline(), SegmentTracker()
-    for number in range(1, book.MAX_TALKS + 501):
+    for number in range(1, index.MAX_TALKS + 501):
         line.ask(number, "SendMessage", exchange=number).task(number, "COMPLETED", exchange=number, task=f"d{number}")
     for step in line.steps:
         step(tracker)
     tracker.changed()
-    assert len(tracker.save()["book"]["tasks"]) == book.MAX_TALKS
+    assert len(tracker.save()["book"]["tasks"]) == index.MAX_TALKS
     line, tracker = Timeline(), SegmentTracker()
     for number in range(1, 1001):
         line.ask(number, "SendMessage", exchange=number).task(number, "WORKING", exchange=number, task=f"w{number}")
@@ -140,7 +140,7 @@ def test_the_tasks_that_are_followed_are_so_many_and_small() -> None:
 
 
 def test_of_too_many_tasks_the_one_idle_for_longest_goes_unless_a_call_is_open() -> None:
-    kept = book.Book(limit=2)
+    kept = index.ConversationIndex(limit=2)
     for name in "abcd":
         talk = kept.make("agent", name, "")
         talk.tellers = {1: None} if name == "a" else {}

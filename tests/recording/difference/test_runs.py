@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.recording.difference.exchanges import Difference, compare_exchanges
-from a2a_proxy.recording.difference.runs import RunDifference, Stopped, compare_runs, run_of
-from a2a_proxy.recording.difference.values import Change, Ignored, Part, path_text
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow, key
+from a2a_proxy.recording.difference.runs import ComparisonStopped, RunDifference, compare_runs, run_of
+from a2a_proxy.recording.difference.values import ExchangePart, Ignored, ValueChange, path_text
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, key
 from support_inspect import MS, TASK, changes, exchange, frame, request, status, writer
 from support_recording import STARTED
 
@@ -67,7 +67,7 @@ def test_bindings_and_dialects_are_not_in_the_way(sample: Callable[[str], Record
     changes_of = [match.change for match in found.matches]
 
     assert changes_of.count(None) > 15
-    assert (changes_of.count(Change.LEFT), changes_of.count(Change.RIGHT)) == (1, 4)
+    assert (changes_of.count(ValueChange.LEFT), changes_of.count(ValueChange.RIGHT)) == (1, 4)
     assert {row.ignored for match in found.matches if match.difference for row in match.difference.rows} >= {
         *(Ignored.ID, Ignored.TIME, Ignored.DIALECT, Ignored.BINDING, Ignored.DEFAULT, Ignored.ADDRESS)
     }
@@ -97,7 +97,7 @@ def test_rest_calls_tell_in_their_path_what_others_tell_in_their_body(sample: Ca
     found = runs(sample("sdk-1.x-rest"), sample("sdk-1.x-grpc"))
     rows = [row for match in found.matches if match.difference for row in match.difference.rows if row.counts]
 
-    assert not [row for row in rows if row.part is Part.REQUEST]
+    assert not [row for row in rows if row.part is ExchangePart.REQUEST]
 
 
 def test_one_difference_is_told_as_one(sample: Callable[[str], Recording]) -> None:
@@ -140,7 +140,7 @@ def test_calls_are_matched_by_what_they_ask(tmp_path: Path) -> None:
         for match in found.matches
     ]
     assert sorted(map(str, numbers)) == sorted(
-        map(str, [(1, 2, None), (None, 3, Change.RIGHT), (2, 4, Change.CHANGED), (3, 1, Change.MOVED)])
+        map(str, [(1, 2, None), (None, 3, ValueChange.RIGHT), (2, 4, ValueChange.CHANGED), (3, 1, ValueChange.MOVED)])
     )
 
 
@@ -164,7 +164,7 @@ def test_an_event_more_is_one_difference(tmp_path: Path) -> None:
         found = pair(left, 1, right, 1)
 
     (row,) = [row for row in found.rows if row.counts]
-    assert (row.part, row.change, row.frames) == (Part.EVENTS, Change.RIGHT, (-1, 2))
+    assert (row.part, row.change, row.frames) == (ExchangePart.EVENTS, ValueChange.RIGHT, (-1, 2))
 
 
 def test_an_artifact_is_one_text_however_it_was_cut(tmp_path: Path) -> None:
@@ -202,5 +202,5 @@ def test_whoever_watches_may_end_it(sample: Callable[[str], Recording]) -> None:
     assert seen == [(step, 21) for step in range(21)]
 
     for enough in (2, 15):
-        with pytest.raises(Stopped):
+        with pytest.raises(ComparisonStopped):
             runs(sample("demo"), sample("demo"), watch=lambda done, _, enough=enough: done < enough)

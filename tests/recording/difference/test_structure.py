@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proxy.recording.difference.fields import Fields
-from a2a_proxy.recording.difference.ids import Ids
-from a2a_proxy.recording.difference.structure import Limits, compare
-from a2a_proxy.recording.difference.values import Change, Ignored, Path, Row, path_text
+from a2a_proxy.recording.difference.ids import PairedIds
+from a2a_proxy.recording.difference.structure import CompareLimits, compare
+from a2a_proxy.recording.difference.values import DifferenceRow, Ignored, Path, ValueChange, path_text
 
 NAMES = [
     "id",
@@ -42,34 +42,36 @@ values = st.recursive(
 )
 
 
-def applied(left: Any, rows: list[Row], at: Path = (), to: Path = ()) -> Any:
+def applied(left: Any, rows: list[DifferenceRow], at: Path = (), to: Path = ()) -> Any:
     """The left value as the rows say: written without looking at how they were found."""
     for row in rows:
-        if row.change is Change.CHANGED and row.left == at and row.right == to:
+        if row.change is ValueChange.CHANGED and row.left == at and row.right == to:
             return copy.deepcopy(row.after)
     if isinstance(left, dict):
         return _object(left, rows, at, to)
     return _items(left, rows, at, to) if isinstance(left, list) else left
 
 
-def _object(left: dict[str, Any], rows: list[Row], at: Path, to: Path) -> Any:
-    gone = {row.left[-1] for row in rows if row.change is Change.LEFT and row.left and row.left[:-1] == at}
+def _object(left: dict[str, Any], rows: list[DifferenceRow], at: Path, to: Path) -> Any:
+    gone = {row.left[-1] for row in rows if row.change is ValueChange.LEFT and row.left and row.left[:-1] == at}
     made = {name: applied(item, rows, (*at, name), (*to, name)) for name, item in left.items() if name not in gone}
     for row in rows:
-        if row.change is Change.RIGHT and row.right and row.right[:-1] == to and isinstance(row.right[-1], str):
+        if row.change is ValueChange.RIGHT and row.right and row.right[:-1] == to and isinstance(row.right[-1], str):
             made[row.right[-1]] = row.after
     return made
 
 
-def _items(left: list[Any], rows: list[Row], at: Path, to: Path) -> Any:
-    gone = {row.left[-1] for row in rows if row.change is Change.LEFT and row.left and row.left[:-1] == at}
+def _items(left: list[Any], rows: list[DifferenceRow], at: Path, to: Path) -> Any:
+    gone = {row.left[-1] for row in rows if row.change is ValueChange.LEFT and row.left and row.left[:-1] == at}
     new = {
-        row.right[-1]: row.after for row in rows if row.change is Change.RIGHT and row.right and row.right[:-1] == to
+        row.right[-1]: row.after
+        for row in rows
+        if row.change is ValueChange.RIGHT and row.right and row.right[:-1] == to
     }
     moved = {
         row.left[-1]: row.right[-1]
         for row in rows
-        if row.change is Change.MOVED and row.left and row.right and row.left[:-1] == at and row.right[:-1] == to
+        if row.change is ValueChange.MOVED and row.left and row.right and row.left[:-1] == at and row.right[:-1] == to
     }
     taken = {*new, *moved.values()}
     free = iter(j for j in range(len(left) + len(new) + 1) if j not in taken)
@@ -93,9 +95,9 @@ def test_the_rows_lead_from_left_to_right(left: Any, right: Any) -> None:
     assert applied(left, rows) == right
 
 
-def mirrored(row: Row) -> Row:
-    swap = {Change.LEFT: Change.RIGHT, Change.RIGHT: Change.LEFT}
-    return Row(swap.get(row.change, row.change), row.right, row.left, row.after, row.before, row.ignored)
+def mirrored(row: DifferenceRow) -> DifferenceRow:
+    swap = {ValueChange.LEFT: ValueChange.RIGHT, ValueChange.RIGHT: ValueChange.LEFT}
+    return DifferenceRow(swap.get(row.change, row.change), row.right, row.left, row.after, row.before, row.ignored)
 
 
 @given(values, values)
@@ -105,7 +107,7 @@ def test_neither_side_is_preferred(left: Any, right: Any) -> None:
     assert sorted(map(repr, map(mirrored, there))) == sorted(map(repr, back))
 
 
-def told(left: Any, right: Any, **more: Any) -> list[tuple[str, Change, Ignored]]:
+def told(left: Any, right: Any, **more: Any) -> list[tuple[str, ValueChange, Ignored]]:
     return [
         (path_text(row.left or row.right or ()), row.change, row.ignored) for row in compare(left, right, **more).rows
     ]
@@ -115,8 +117,8 @@ def test_an_item_that_is_new_does_not_shift_the_others() -> None:
     left = {"parts": [{"text": "one"}, {"text": "two"}, {"text": "three"}]}
     right = {"parts": [{"text": "zero"}, *left["parts"]]}
 
-    assert told(left, right) == [("$.parts[0]", Change.RIGHT, Ignored.NOT)]
-    assert told(right, left) == [("$.parts[0]", Change.LEFT, Ignored.NOT)]
+    assert told(left, right) == [("$.parts[0]", ValueChange.RIGHT, Ignored.NOT)]
+    assert told(right, left) == [("$.parts[0]", ValueChange.LEFT, Ignored.NOT)]
 
 
 def test_what_moved_did_not_change() -> None:
@@ -124,7 +126,7 @@ def test_what_moved_did_not_change() -> None:
 
     (row,) = compare({"tasks": tasks}, {"tasks": [tasks[2], tasks[0], tasks[1]]}).rows
 
-    assert (row.change, row.left, row.right) == (Change.MOVED, ("tasks", 2), ("tasks", 0))
+    assert (row.change, row.left, row.right) == (ValueChange.MOVED, ("tasks", 2), ("tasks", 0))
 
 
 def test_an_identifier_stands_for_one() -> None:
@@ -139,7 +141,7 @@ def test_an_identifier_stands_for_one() -> None:
 
 
 def test_identifiers_are_remembered_from_value_to_value() -> None:
-    ids = Ids()
+    ids = PairedIds()
 
     assert compare({"taskId": "a"}, {"taskId": "b"}, ids).same
     assert compare({"id": "a"}, {"id": "b"}, ids).same
@@ -199,9 +201,9 @@ def test_a_skill_of_a_card_is_no_identifier() -> None:
 
 def test_limits_are_told() -> None:
     """Rows, values and depth are bounded, and what was left out is said."""
-    many = compare({str(n): n for n in range(1, 50)}, {}, limits=Limits(rows=10))
+    many = compare({str(n): n for n in range(1, 50)}, {}, limits=CompareLimits(rows=10))
     assert (len(many.rows), many.cut) == (10, ("more than 10 differences: the others are not told",))
-    assert compare([[1], [2]], [[1], [3]], limits=Limits(values=2)).cut
+    assert compare([[1], [2]], [[1], [3]], limits=CompareLimits(values=2)).cut
     deep: Any = 1
     for _ in range(500):
         deep = {"a": deep}
@@ -216,7 +218,7 @@ def test_long_lists_are_aligned_coarsely() -> None:
     found = compare(left, [*left[:10], {"text": "new"}, *left[10:2000], *left[2001:]])
 
     assert {(row.change, row.left or row.right) for row in found.rows} == {
-        (Change.RIGHT, (10,)),
-        (Change.LEFT, (2000,)),
+        (ValueChange.RIGHT, (10,)),
+        (ValueChange.LEFT, (2000,)),
     }
     assert found.cut == ("lists of 3000 and 3000 items aligned coarsely",)

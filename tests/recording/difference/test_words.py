@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.recording.difference.values import Change
+from a2a_proxy.recording.difference.values import ValueChange
 from a2a_proxy.recording.difference.words import LONGEST, compare_texts
 
 texts = st.lists(st.sampled_from(["a", "b", "word", " ", "  ", "\n", ".", "ä", "4b3a600d-8e08"]), max_size=20).map(
@@ -17,12 +17,12 @@ texts = st.lists(st.sampled_from(["a", "b", "word", " ", "  ", "\n", ".", "ä", 
 def test_pieces_make_both_texts(left: str, right: str) -> None:
     pieces = compare_texts(left, right)
 
-    assert "".join(piece.text for piece in pieces if piece.change is not Change.RIGHT) == left
-    assert "".join(piece.text for piece in pieces if piece.change is not Change.LEFT) == right
+    assert "".join(piece.text for piece in pieces if piece.change is not ValueChange.RIGHT) == left
+    assert "".join(piece.text for piece in pieces if piece.change is not ValueChange.LEFT) == right
     for piece in pieces:
-        if piece.change is not Change.RIGHT:
+        if piece.change is not ValueChange.RIGHT:
             assert left.startswith(piece.text, piece.left)
-        if piece.change is not Change.LEFT:
+        if piece.change is not ValueChange.LEFT:
             assert right.startswith(piece.text, piece.right)
 
 
@@ -37,11 +37,11 @@ def test_words() -> None:
 
     assert [(piece.change, piece.text) for piece in pieces] == [
         (None, "see "),
-        (Change.LEFT, "4b3a-600d"),
-        (Change.RIGHT, "4b3a-0000"),
+        (ValueChange.LEFT, "4b3a-600d"),
+        (ValueChange.RIGHT, "4b3a-0000"),
         (None, " by "),
-        (Change.LEFT, "the old"),
-        (Change.RIGHT, "a new"),
+        (ValueChange.LEFT, "the old"),
+        (ValueChange.RIGHT, "a new"),
         (None, " town."),
     ]
 
@@ -52,6 +52,6 @@ def test_texts_that_differ_late() -> None:
 
     pieces = compare_texts(start + "left", start + "right")
 
-    assert {piece.change for piece in pieces} == {None, Change.LEFT, Change.RIGHT}
-    assert "".join(piece.text for piece in pieces if piece.change is not Change.RIGHT) == start + "left"
+    assert {piece.change for piece in pieces} == {None, ValueChange.LEFT, ValueChange.RIGHT}
+    assert "".join(piece.text for piece in pieces if piece.change is not ValueChange.RIGHT) == start + "left"
     assert [piece.change for piece in compare_texts(start + "same", start + "same")] == [None, None]

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.recording.query.fields import FIELDS
 from a2a_proxy.recording.query.parser import parse
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.query.tree import Node, quoted, to_text
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 from support_naive import World
 from support_query import matches, nodes, rich
 

@@ -10,7 +10,7 @@ from a2a_proxy.recording.query.complete import complete
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.query.fields import FIELDS
 from a2a_proxy.recording.query.parser import parse
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 from support_query import rich
 
 

@@ -11,15 +11,15 @@ from a2a_proxy.recording.query.parser import MAX_DEPTH, MAX_MATCHES, parse
 from a2a_proxy.recording.query.tree import (
     And,
     Anything,
-    Choice,
     Match,
-    Moment,
     Node,
     Not,
     Number,
     Op,
     Or,
     Range,
+    TimeValue,
+    WordValue,
     to_text,
 )
 from support_query import nodes
@@ -29,7 +29,7 @@ MS, S = 1_000_000, 1_000_000_000
 
 
 def _at(text: str, op: Op, ns: int, span: int) -> Match:
-    return Match("t", op, Moment(text, "epoch", ns, span))
+    return Match("t", op, TimeValue(text, "epoch", ns, span))
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def _at(text: str, op: Op, ns: int, span: int) -> Match:
         (r'"\"\\\n\u00e9\U0001F600"', Match("text", Op.HAS, '"\\\né\U0001f600')),
         ("a-b", Match("text", Op.HAS, "a-b")),
         ("12:30", Match("text", Op.HAS, "12:30")),
-        ("gap", Match("gap", Op.HAS, Choice("yes", (1,)))),
+        ("gap", Match("gap", Op.HAS, WordValue("yes", (1,)))),
         ('"gap"', Match("text", Op.HAS, "gap")),
-        ("-err", Not(Match("err", Op.HAS, Choice("yes", (1,))))),
+        ("-err", Not(Match("err", Op.HAS, WordValue("yes", (1,))))),
         ("~~ABCD", Match("trace", Op.HAS, "abcd")),
         ("task:b2a4", Match("task", Op.HAS, "b2a4")),
         ("task=b2a4", Match("task", Op.IS, "b2a4")),
@@ -67,11 +67,11 @@ def _at(text: str, op: Op, ns: int, span: int) -> Match:
         ("task:*", Match("task", Op.HAS, Anything())),
         ('task:"*"', Match("task", Op.HAS, "*")),
         ("req.task:b", Match("task", Op.HAS, "b", "req")),
-        ("state:TASK_STATE_INPUT_REQUIRED", Match("state", Op.HAS, Choice("input-required", (6,)))),
-        ("state:Input_Required", Match("state", Op.HAS, Choice("input-required", (6,)))),
-        ("op:message/stream", Match("op", Op.HAS, Choice("SendStreamingMessage", ("SendStreamingMessage",)))),
-        ("op:TaskSubscription", Match("op", Op.HAS, Choice("SubscribeToTask", ("SubscribeToTask",)))),
-        ("code:NotFound", Match("code", Op.HAS, Choice("NOT_FOUND", (5,)))),
+        ("state:TASK_STATE_INPUT_REQUIRED", Match("state", Op.HAS, WordValue("input-required", (6,)))),
+        ("state:Input_Required", Match("state", Op.HAS, WordValue("input-required", (6,)))),
+        ("op:message/stream", Match("op", Op.HAS, WordValue("SendStreamingMessage", ("SendStreamingMessage",)))),
+        ("op:TaskSubscription", Match("op", Op.HAS, WordValue("SubscribeToTask", ("SubscribeToTask",)))),
+        ("code:NotFound", Match("code", Op.HAS, WordValue("NOT_FOUND", (5,)))),
         ("code:-32001", Match("code", Op.HAS, Number("-32001", -32001))),
         ("status:>=400", Match("status", Op.AT_LEAST, Number("400", 400))),
         ("status>=400", Match("status", Op.AT_LEAST, Number("400", 400))),
@@ -83,8 +83,8 @@ def _at(text: str, op: Op, ns: int, span: int) -> Match:
         ("size>=10kB", Match("size", Op.AT_LEAST, Number("10kB", 10_000))),
         ("size>4MiB", Match("size", Op.MORE, Number("4MiB", 4 << 20))),
         ("size:512", Match("size", Op.HAS, Number("512", 512))),
-        ("t:>12:30", Match("t", Op.MORE, Moment("12:30", "day", 45_000 * S, 60 * S))),
-        ("t:+5s", Match("t", Op.HAS, Moment("+5s", "session", 5 * S, S))),
+        ("t:>12:30", Match("t", Op.MORE, TimeValue("12:30", "day", 45_000 * S, 60 * S))),
+        ("t:+5s", Match("t", Op.HAS, TimeValue("+5s", "session", 5 * S, S))),
         ("t:2026-11-21T20:28:13.5Z", _at("2026-11-21T20:28:13.5Z", Op.HAS, 1795292893500 * MS, 10**8)),
         ("t<2026-11-21T20:28+01:00", _at("2026-11-21T20:28+01:00", Op.LESS, 1795289280 * S, 60 * S)),
         ("text~a(b|c)+", Match("text", Op.MATCHES, "a(b|c)+")),
@@ -94,7 +94,7 @@ def _at(text: str, op: Op, ns: int, span: int) -> Match:
         ("resp.$.result:x", Match("$.result", Op.HAS, "x", "resp")),
         ("rule:gen-001", Match("rule", Op.HAS, "A2A-GEN-001")),
         ("rule:UNDEC", Match("rule", Op.HAS, "UNDEC")),
-        ("sev:>=warning", Match("sev", Op.AT_LEAST, Choice("warning", (2,)))),
+        ("sev:>=warning", Match("sev", Op.AT_LEAST, WordValue("warning", (2,)))),
     ],
 )  # fmt: skip
 def test_grammar(text: str, tree: Node) -> None:

@@ -13,14 +13,14 @@ from a2a_proxy.model.exchange import Binding, Connection, Exchange
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.query import run
-from a2a_proxy.recording.query.errors import QueryError, Stopped
+from a2a_proxy.recording.query.errors import QueryError, SearchStopped
 from a2a_proxy.recording.query.fields import FIELDS
 from a2a_proxy.recording.query.parser import parse
 from a2a_proxy.recording.query.sql import Rows, where
 from a2a_proxy.recording.query.tree import quoted
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import key
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.write.writer import Writer
 from support_query import rich
 from support_recording import STARTED, event_frames, facts
 
@@ -93,7 +93,7 @@ def test_the_first_hit_does_not_wait_for_the_last_row(path: Path) -> None:
         found = recording.find_frames("needle", watch=watch)
         assert next(found).id == 101
         assert looked == []
-        with pytest.raises(Stopped):
+        with pytest.raises(SearchStopped):
             next(found)
         assert [total for _, total in looked] == [COUNT, COUNT]
         assert 0 < looked[0][0] < looked[1][0] < COUNT

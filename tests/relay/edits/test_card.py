@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from a2a_proto import message_class, parse
 from a2a_proxy.relay.edits.card import CardUrl, read_card, write_card
-from a2a_proxy.relay.edits.edit import Interface
-from a2a_proxy.relay.edits.leads import Agent, Mode, is_local, place_of, rewrite
+from a2a_proxy.relay.edits.card_urls import AgentAddresses, Mode, is_local, place_of, rewrite
+from a2a_proxy.relay.edits.edit import AgentInterface
 
 CARD = b"""{
   "name" : "caf\\u00e9 \\/ agent", "url":"http:\\/\\/localhost:8000\\/a2a", "preferredTransport":"JSONRPC",
@@ -23,14 +23,14 @@ CARD = b"""{
   "skills":[{"id":"url","tags":["url","http://localhost:8000/"],"url":{"url":"x"}}], "x":1e300,
   "big":123456789012345678901234567890
 }\n"""
-AGENT = Agent("localhost", 8000, False, {"127.0.0.1", "laptop"})
+AGENT = AgentAddresses("localhost", 8000, False, {"127.0.0.1", "laptop"})
 
 
-def on_same_port(interface: Interface, authority: str) -> str:
+def on_same_port(interface: AgentInterface, authority: str) -> str:
     return authority
 
 
-def nowhere(interface: Interface, authority: str) -> None:
+def nowhere(interface: AgentInterface, authority: str) -> None:
     return None
 
 
@@ -43,7 +43,7 @@ def test_only_the_urls_change_in_json() -> None:
         .replace(b'"http://127.0.0.1:8000/v1"', b'"http://proxy:9000/v1"')
     )
     assert outcome.payload == expected
-    assert outcome.learned == (Interface("localhost", 50051, False, True),)
+    assert outcome.learned == (AgentInterface("localhost", 50051, False, True),)
     assert outcome.urls[0] == ("http://localhost:8000/a2a", "http://proxy:9000/a2a")
 
 
@@ -126,7 +126,7 @@ def test_a_port_that_nothing_carries() -> None:
     """An interface for which there is no listener keeps its URL; whoever refused it says why."""
     outcome = rewrite(b'{"url":"http://localhost:1/"}', "json", "p:1", AGENT, "auto", nowhere)
     assert (outcome.payload, outcome.notes) == (None, ())
-    assert outcome.learned == (Interface("localhost", 1, False, False),)
+    assert outcome.learned == (AgentInterface("localhost", 1, False, False),)
 
 
 PLACES = {

@@ -16,7 +16,14 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay.edits.edit import CardOutcome, EditFact, EditPlan
 from a2a_proxy.relay.edits.http1 import HOLD_SECONDS, MOST_RESPONSE, Http1Editor
 from a2a_proxy.relay.edits.http1_message import CARD_PATHS
-from a2a_proxy.relay.edits.http1_scan import NotUnderstood, Part, Scanner, request_head, response_head, unchunked
+from a2a_proxy.relay.edits.http1_scan import (
+    Http1Scanner,
+    MessagePart,
+    NotUnderstood,
+    request_head,
+    response_head,
+    unchunked,
+)
 from support_http1 import conversations
 from support_wire import pieces_of
 
@@ -389,19 +396,19 @@ def test_the_scanner_agrees_with_httptools(talk: list[tuple[bytes, bytes, bytes]
     wire = b"".join(asked for _, asked, _ in talk)
     oracle = Oracle(httptools.HttpRequestParser)
     oracle.parser.feed_data(wire)
-    scanner, bodies, body = Scanner(), [], b""
+    scanner, bodies, body = Http1Scanner(), [], b""
     for piece in pieces_of(wire, range(0, len(wire), size)):
         at = 0
         while at < len(piece):
             part, end = scanner.next(piece, at)
-            if part is Part.HEAD_END:
+            if part is MessagePart.HEAD_END:
                 framing = request_head(scanner.head)[2]
                 body = b""
                 if scanner.begin_body(framing):
                     bodies.append(b"")
-            elif part in (Part.BODY, Part.BODY_END):
+            elif part in (MessagePart.BODY, MessagePart.BODY_END):
                 body += piece[at:end]
-                if part is Part.BODY_END:
+                if part is MessagePart.BODY_END:
                     bodies.append(unchunked(body) if framing < 0 else body)
             at = end
     assert bodies == oracle.bodies

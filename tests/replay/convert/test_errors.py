@@ -9,7 +9,7 @@ import pytest
 from a2a_proto import read_status
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.protocol.errors import GRPC_STATUS
-from a2a_proxy.replay.convert.errors import Refusal, of_rest, of_rpc, of_trailers
+from a2a_proxy.replay.convert.errors import ReplayError, of_rest, of_rpc, of_trailers
 
 NEW, OLD = Dialect.V1_0, Dialect.V0_3
 INFO = {
@@ -22,7 +22,7 @@ RPC = {"code": -32001, "message": "no such task", "data": [INFO]}
 REST = {"error": {"code": 404, "status": "NOT_FOUND", "message": "no such task", "details": [INFO]}}
 
 
-def trailers(refusal: Refusal, dialect: Dialect) -> Refusal:
+def trailers(refusal: ReplayError, dialect: Dialect) -> ReplayError:
     """What a gRPC client reads of it."""
     told = [(b"grpc-status", b"%d" % refusal.status(dialect)), (b"grpc-message", quote(refusal.message).encode())]
     if details := refusal.status_details(dialect):
@@ -31,7 +31,7 @@ def trailers(refusal: Refusal, dialect: Dialect) -> Refusal:
 
 
 @pytest.mark.parametrize("told", [of_rpc(RPC, NEW), of_rest(REST, 404)], ids=["jsonrpc", "rest"])
-def test_every_binding_tells_the_same(told: Refusal) -> None:
+def test_every_binding_tells_the_same(told: ReplayError) -> None:
     """Code, status, HTTP status and details, from each binding to each."""
     over_grpc = trailers(told, NEW)
     for each in (told, over_grpc):

@@ -8,7 +8,7 @@ import pytest
 
 from a2a_proto import RenderError
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.replay.convert.octets import answer_octets
+from a2a_proxy.replay.convert.protobuf_bytes import answer_octets
 
 
 @pytest.mark.parametrize("levels", [60, 120, 480, 950])

@@ -18,9 +18,9 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.operations import BY_NAME, messages
 from a2a_proxy.protocol.schema import JSON, is_protobuf, line_of, schema_of
 from a2a_proxy.recording.difference.view import canonical
-from a2a_proxy.replay.convert.answers import answer
-from a2a_proxy.replay.convert.octets import answer_octets, request_octets
+from a2a_proxy.replay.convert.protobuf_bytes import answer_octets, request_octets
 from a2a_proxy.replay.convert.requests import grpc_path, request, rest_call, rpc_method
+from a2a_proxy.replay.convert.responses import answer
 from support_thin import thin
 
 SAMPLES = sorted((Path(__file__).parents[3] / "recordings").glob("*.a2a.jsonl"))

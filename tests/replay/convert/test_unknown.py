@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from a2a_proto import from_dict, parse, to_dict
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.replay.convert.unknown import with_unknown
-from a2a_proxy.replay.core.play import Play
+from a2a_proxy.replay.convert.unknown_fields import with_unknown
+from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.player import Player
-from a2a_proxy.replay.core.script import Script, What
+from a2a_proxy.replay.core.script import LineKind, ReplayScript
 from a2a_proxy.replay.serve.outgoing import octets
 from support_replay import START, again, message, sample
 
@@ -50,11 +50,11 @@ def test_octets_without_any_stay_as_they_are(recorded: bytes) -> None:
     assert with_unknown(now, recorded, SCHEMA) is now
 
 
-def begun(script: Script, dialect: Dialect) -> Play:
+def begun(script: ReplayScript, dialect: Dialect) -> CallPlayback:
     """Its first SendMessage, asked in a dialect."""
     recorded = next(call for call in script.calls if call.operation == "SendMessage")
     found = Player(script).begin(again(recorded, dialect=dialect), START)
-    assert isinstance(found, Play)
+    assert isinstance(found, CallPlayback)
     return found
 
 
@@ -63,7 +63,7 @@ def begun(script: Script, dialect: Dialect) -> Play:
 )
 def test_a_client_of_another_line_gets_messages_of_its_own(name: str, dialect: Dialect, line: Any) -> None:
     play = begun(sample(name), dialect)
-    send = next(each for each in play.due(START) if each.what is What.MESSAGE)
+    send = next(each for each in play.due(START) if each.what is LineKind.MESSAGE)
     found = to_dict(parse(line, "SendMessageResponse", octets(send, play)))
     assert found["task"]["id"] == send.value["task"]["id"]
     assert found["task"]["artifacts"][0]["parts"] == [{"text": "forty-two"}]
@@ -71,7 +71,7 @@ def test_a_client_of_another_line_gets_messages_of_its_own(name: str, dialect: D
 
 def test_what_goes_out_over_grpc_has_them() -> None:
     play = begun(sample("sdk-1.x-grpc"), Dialect.V1_0)
-    send = next(each for each in play.due(START) if each.what is What.MESSAGE)
+    send = next(each for each in play.due(START) if each.what is LineKind.MESSAGE)
     assert send.line is not None
     more = replace(send, line=replace(send.line, raw=send.line.raw + NEW))
     assert octets(more, play) == octets(send, play) + NEW

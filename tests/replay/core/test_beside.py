@@ -7,19 +7,21 @@ from typing import Any
 from msgspec.structs import replace
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.replay.core.script import Call
+from a2a_proxy.replay.core.script import RecordedCall
 from support_replay import MS, TASK, Stage, artifact, call, message, one, said, script, status, task
 
 S = TaskState
 
 
-def stream(*events: tuple[int, Any], number: int = 1, operation: str = "SendStreamingMessage", **facts: Any) -> Call:
+def stream(
+    *events: tuple[int, Any], number: int = 1, operation: str = "SendStreamingMessage", **facts: Any
+) -> RecordedCall:
     request = facts.pop("request", message("plan"))
     said = [("s", at, event) for at, event in events]
     return call(number, operation, request, *said, ("s", events[-1][0] + 1, "end"), **facts)
 
 
-def subscription(*events: tuple[int, Any], began: int, number: int = 2) -> Call:
+def subscription(*events: tuple[int, Any], began: int, number: int = 2) -> RecordedCall:
     return stream(*events, number=number, operation="SubscribeToTask", request={"id": TASK}, began=began)
 
 

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.replay.core.gates import Gates, steps
-from a2a_proxy.replay.core.miss import Kind
-from a2a_proxy.replay.core.script import Call, What
+from a2a_proxy.replay.core.miss import MissKind
+from a2a_proxy.replay.core.script import LineKind, RecordedCall
 from support_replay import MS, TASK, Stage, call, message, one, said, sample, script, status, task
 
 S = TaskState
@@ -30,7 +30,7 @@ AFTER = ["working", "completed", "end"]
 YES = message("yes", "m-now")
 
 
-def begun(recorded: Call = APPROVAL, **options: object) -> Stage:
+def begun(recorded: RecordedCall = APPROVAL, **options: object) -> Stage:
     return Stage(script(recorded), **options)
 
 
@@ -71,7 +71,7 @@ def test_another_answer_diverges_at_its_line() -> None:
     assert said(sends) == ["miss"]
     miss = sends[0].miss
     assert miss is not None
-    assert miss.kind is Kind.DIVERGED
+    assert miss.kind is MissKind.DIVERGED
     assert miss.nearest == "#1.4"
     assert [(row.before, row.after) for row in miss.rows] == [("yes", "no")]
     assert play.over
@@ -181,7 +181,7 @@ def test_a_half_close_that_only_comes_early_is_told_and_does_no_harm() -> None:
     play = stage.ask("SendLiveMessage", message("sing"))
     play.client_ended(stage.now)
     assert said(stage.run(play)) == ["task working", "working", "working", "completed", "end"]
-    assert [miss.kind for miss in stage.player.misses] == [Kind.DIVERGED]
+    assert [miss.kind for miss in stage.player.misses] == [MissKind.DIVERGED]
 
 
 def test_a_client_that_never_answers_gets_a_miss_in_the_end() -> None:
@@ -337,8 +337,8 @@ def test_a_message_only_stream_is_one_message_and_the_end() -> None:
     assert said(play.due(stage.now)) == ["hello", "end"]
 
 
-@pytest.mark.parametrize("what", [What.CUT, What.RESET])
-def test_a_stream_that_broke_off_breaks_off(what: What) -> None:
+@pytest.mark.parametrize("what", [LineKind.CUT, LineKind.RESET])
+def test_a_stream_that_broke_off_breaks_off(what: LineKind) -> None:
     stage = begun(call(1, "SendLiveMessage", message("hi"), ("s", 3, task(S.WORKING)), ("s", 4, str(what))))
     play = stage.ask("SendLiveMessage", message("hi"))
     assert said(play.due(stage.now)) == ["task working", str(what)]
@@ -360,9 +360,9 @@ def test_the_recorded_loop_replays_to_a_client_that_answers_each_question() -> N
         play = stage.again(recorded)
         sends = stage.run(play)
         for line in recorded.lines:
-            if line.side == "client" and line.what is What.MESSAGE:
+            if line.side == "client" and line.what is LineKind.MESSAGE:
                 play.heard(line.value, stage.now)
-            elif line.side == "client" and line.what is What.END:
+            elif line.side == "client" and line.what is LineKind.END:
                 play.client_ended(stage.now)
             elif line.side == "client":
                 play.client_gone()

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.replay.core.faults import Fault, FaultError, fault, with_faults
-from a2a_proxy.replay.core.script import What
+from a2a_proxy.replay.core.faults import FaultError, InjectedFault, fault, with_faults
+from a2a_proxy.replay.core.script import LineKind
 from support_replay import MS, Stage, artifact, call, message, said, script, status, task
 
 S = TaskState
@@ -47,7 +47,7 @@ def test_what_goes_out(text: str, lines: list[str]) -> None:
 
 def test_half_a_message_goes_out_before_a_cut() -> None:
     cut = played("cut #3.4 @ 50%")[-1]
-    assert cut.what is What.CUT
+    assert cut.what is LineKind.CUT
     assert cut.after == 50
     assert "statusUpdate" in cut.value
     assert played("cut #3.4")[-1].after == 0
@@ -84,7 +84,7 @@ def test_what_cannot_be_made_is_said(text: str, why: str) -> None:
 
 
 def test_places_of_several_sessions() -> None:
-    assert fault("drop #2:3.1") == Fault("drop #2:3.1", "drop", "#2:3", 1)
+    assert fault("drop #2:3.1") == InjectedFault("drop #2:3.1", "drop", "#2:3", 1)
     made = replace(STREAM, place="#2:3")
     assert len(with_faults(script(made), [fault("drop #2:3.1")]).calls[0].lines) == 4
 

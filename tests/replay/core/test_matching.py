@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.redaction.payload import redact
-from a2a_proxy.redaction.scrub import Scrubber
-from a2a_proxy.replay.core.miss import Kind, Miss
-from a2a_proxy.replay.core.options import Options, Preset
+from a2a_proxy.redaction.scrubber import Scrubber
+from a2a_proxy.replay.core.miss import Miss, MissKind
+from a2a_proxy.replay.core.options import MatchPreset, ReplayOptions
 from a2a_proxy.replay.core.player import Player
 from support_replay import CONTEXT, TASK, Stage, again, call, message, one, script, task
 
@@ -46,7 +46,7 @@ def test_a_follow_up_must_name_the_task_that_was_told() -> None:
     stage = Stage(script(SENT, more))
     stage.run(stage.ask("SendMessage", NEW))
     miss = stage.miss("SendMessage", message("four", taskId="another-task-of-now"))
-    assert miss.kind is Kind.DIFFERS
+    assert miss.kind is MissKind.DIFFERS
     assert [row.right for row in miss.rows] == [("message", "taskId")]
     assert stage.ask("SendMessage", message("four", taskId=TASK)).call is more
 
@@ -136,7 +136,7 @@ def test_a_binding_and_a_dialect_do_not(dialect: Dialect) -> None:
 def test_strict_looks_at_metadata_and_headers() -> None:
     plain = (b"x-team", b"red"), (b"authorization", b"Bearer redacted-0123456789ab"), (b"user-agent", b"then")
     recorded = call(1, "SendMessage", {**SENT.request, "metadata": {"a": 1}}, ("s", 1, task()), headers=plain)
-    strict = Options(match=Preset.STRICT)
+    strict = ReplayOptions(match=MatchPreset.STRICT)
     now = (
         (b"X-Team", b"red"),
         (b"authorization", b"Bearer s3cret"),
@@ -152,14 +152,14 @@ def test_strict_looks_at_metadata_and_headers() -> None:
 
 
 def test_by_operation_asks_for_nothing_else() -> None:
-    stage = Stage(script(SENT, ASKED), match=Preset.BY_OPERATION)
+    stage = Stage(script(SENT, ASKED), match=MatchPreset.BY_OPERATION)
     assert stage.ask("SendMessage", message("anything")).call is SENT
     assert stage.ask("GetTask", {"id": "any"}).call is ASKED
 
 
 def test_loose_takes_the_nearest_and_says_so() -> None:
     far = call(2, "SendMessage", message("cancel all my plans", taskId=TASK), ("s", 1, task()), began=9)
-    stage = Stage(script(SENT, far), match=Preset.LOOSE)
+    stage = Stage(script(SENT, far), match=MatchPreset.LOOSE)
     assert stage.ask("SendMessage", message("book a tabel", contextId="c")).call is SENT
     assert not stage.player.misses
     assert [miss.nearest for miss in stage.player.loose] == ["#1"]
@@ -177,7 +177,7 @@ def test_a_label_stands_for_what_is_there_now() -> None:
     told = {"message": {"messageId": "m", "parts": [{"text": f"used {label}"}]}}
     stage = Stage(script(call(1, "SendMessage", asked, ("s", 1, told), ("s", 1, "end"))))
     miss = stage.miss("SendMessage", message("my key is lost, do not use it"))
-    assert miss.kind is Kind.DIFFERS
+    assert miss.kind is MissKind.DIFFERS
     answer = one(stage.run(stage.ask("SendMessage", message("my key is hunter2, use it"))))
     assert answer["message"]["parts"] == [{"text": "used hunter2"}]
 
@@ -207,10 +207,10 @@ _REQUESTS = st.fixed_dictionaries(
 )
 
 
-@given(_REQUESTS, st.sampled_from([Preset.DEFAULT, Preset.STRICT]))
-def test_any_request_matches_itself(request: dict[str, Any], preset: Preset) -> None:
+@given(_REQUESTS, st.sampled_from([MatchPreset.DEFAULT, MatchPreset.STRICT]))
+def test_any_request_matches_itself(request: dict[str, Any], preset: MatchPreset) -> None:
     recorded = call(1, "SendMessage", request, ("s", 1, "end"))
-    found = Player(script(recorded), Options(match=preset)).begin(again(recorded), 0)
+    found = Player(script(recorded), ReplayOptions(match=preset)).begin(again(recorded), 0)
     assert not isinstance(found, Miss), found.text()
 
 
@@ -255,9 +255,9 @@ _SECRETIVE = st.fixed_dictionaries(
 )
 
 
-@given(_SECRETIVE, st.sampled_from([Preset.DEFAULT, Preset.STRICT]))
-def test_a_request_matches_what_redaction_has_left_of_it(request: dict[str, Any], preset: Preset) -> None:
+@given(_SECRETIVE, st.sampled_from([MatchPreset.DEFAULT, MatchPreset.STRICT]))
+def test_a_request_matches_what_redaction_has_left_of_it(request: dict[str, Any], preset: MatchPreset) -> None:
     octets = redact(Scrubber(b"key of the recorder"), "json", msgspec.json.encode(request), cut=False)[0]
     recorded = call(1, "SendMessage", msgspec.json.decode(octets), ("s", 1, "end"))
-    found = Player(script(recorded), Options(match=preset)).begin(again(recorded, value=request), 0)
+    found = Player(script(recorded), ReplayOptions(match=preset)).begin(again(recorded, value=request), 0)
     assert not isinstance(found, Miss), found.text()

@@ -7,14 +7,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.replay.core.options import Options, Preset
-from a2a_proxy.replay.core.play import Play
+from a2a_proxy.replay.core.call_playback import CallPlayback
+from a2a_proxy.replay.core.options import MatchPreset, ReplayOptions
 from a2a_proxy.replay.core.player import Player
-from a2a_proxy.replay.core.script import Side
+from a2a_proxy.replay.core.script import ScriptSide
 from support_replay import MS, Stage, again, message, sample
 
 _NAMES = ("live-bidi", "generations", "sdk-1.x-jsonrpc")
-_PRESETS = st.sampled_from(list(Preset))
+_PRESETS = st.sampled_from(list(MatchPreset))
 _STEPS = st.lists(
     st.tuples(
         st.sampled_from(["begin", "begin other", "say", "say other", "end", "leave", "wait"]),
@@ -30,7 +30,7 @@ class _Clients:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._plays: list[Play] = []
+        self._plays: list[CallPlayback] = []
         self._calls = stage.player.script.calls
 
     def step(self, what: str, number: int, ms: int) -> None:
@@ -39,13 +39,13 @@ class _Clients:
             call = self._calls[number % len(self._calls)]
             asked = again(call) if what == "begin" else again(call, value=message("something else", taskId="x"))
             found = stage.player.begin(asked, now)
-            self._plays += [found] if isinstance(found, Play) else []
+            self._plays += [found] if isinstance(found, CallPlayback) else []
         elif what == "wait":
             self.wait(ms)
         elif self._plays:
             self._act(self._plays[number % len(self._plays)], what)
 
-    def _act(self, play: Play, what: str) -> None:
+    def _act(self, play: CallPlayback, what: str) -> None:
         if what == "end":
             play.client_ended(self._stage.now)
         elif what == "leave":
@@ -53,8 +53,8 @@ class _Clients:
         else:
             play.heard(self._words(play) if what == "say" else message("no"), self._stage.now)
 
-    def _words(self, play: Play) -> Any:
-        said = [line.value for line in play.call.lines if line.side is Side.CLIENT and line.value]
+    def _words(self, play: CallPlayback) -> Any:
+        said = [line.value for line in play.call.lines if line.side is ScriptSide.CLIENT and line.value]
         return said[0] if said else message("hm")
 
     def wait(self, ms: int) -> None:
@@ -78,9 +78,9 @@ class _Clients:
 @settings(max_examples=25)
 @given(st.sampled_from(_NAMES), _PRESETS, st.sampled_from([0.0, 1.0]), st.booleans(), _STEPS)
 def test_every_call_ends(
-    name: str, preset: Preset, speed: float, lenient: bool, steps: list[tuple[str, int, int]]
+    name: str, preset: MatchPreset, speed: float, lenient: bool, steps: list[tuple[str, int, int]]
 ) -> None:
-    options = Options(match=preset, speed=speed, lenient=lenient, max_gap=2000 * MS)
+    options = ReplayOptions(match=preset, speed=speed, lenient=lenient, max_gap=2000 * MS)
     stage = Stage(sample(name))
     stage.player = Player(sample(name), options)
     clients = _Clients(stage)

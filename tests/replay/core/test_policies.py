@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.replay.core.miss import Kind
-from a2a_proxy.replay.core.options import Policy
+from a2a_proxy.replay.core.miss import MissKind
+from a2a_proxy.replay.core.options import RepeatPolicy
 from support_replay import CONTEXT, TASK, Stage, artifact, call, message, one, said, script, status, task
 
 S = TaskState
@@ -34,10 +34,10 @@ def test_fewer_polls_than_recorded_are_no_miss() -> None:
 
 
 def test_each_once_and_then_exhausted() -> None:
-    stage = Stage(script(*POLLS), policies={"GetTask": Policy.SEQUENCE})
+    stage = Stage(script(*POLLS), policies={"GetTask": RepeatPolicy.SEQUENCE})
     assert [poll(stage) for _ in POLLS] == ["task submitted", "task working", "task completed"]
     miss = stage.miss("GetTask", {"id": TASK})
-    assert miss.kind is Kind.EXHAUSTED
+    assert miss.kind is MissKind.EXHAUSTED
     assert miss.nearest == "#3"
     assert not miss.rows
 
@@ -46,8 +46,8 @@ def test_a_send_plays_once_unless_it_may_repeat() -> None:
     sent = call(1, "SendMessage", message("hi"), ("s", 1, task()), ("s", 1, "end"))
     stage = Stage(script(sent))
     stage.ask("SendMessage", message("hi"))
-    assert stage.miss("SendMessage", message("hi", "m-2")).kind is Kind.EXHAUSTED
-    stage = Stage(script(sent), policies={"SendMessage": Policy.LAST_STICKY})
+    assert stage.miss("SendMessage", message("hi", "m-2")).kind is MissKind.EXHAUSTED
+    stage = Stage(script(sent), policies={"SendMessage": RepeatPolicy.LAST_STICKY})
     assert [stage.ask("SendMessage", message("hi", f"m-{n}")).call for n in range(3)] == [sent] * 3
 
 
@@ -102,7 +102,7 @@ def test_a_poll_that_comes_late_does_not_go_back_behind_what_was_told() -> None:
         got = one(stage.run(stage.ask("GetTask", {"id": TASK})))["task"]
         assert (got["status"], got["history"]) == ({"state": "TASK_STATE_COMPLETED"}, ["asked"])
         assert got["artifacts"][0]["parts"] == [{"text": "first "}, {"text": "second"}]
-    asked = Stage(script(STREAM, MIDDLE), policies={"GetTask": Policy.SEQUENCE})
+    asked = Stage(script(STREAM, MIDDLE), policies={"GetTask": RepeatPolicy.SEQUENCE})
     asked.run(asked.ask("SendStreamingMessage", message("plan")), 2000)
     assert one(asked.run(asked.ask("GetTask", {"id": TASK}))) == task(S.WORKING, history=["asked"])
 
@@ -115,18 +115,18 @@ def test_by_progress_nobody_needs_to_have_polled(wanted: dict[str, int], history
     said_first = task(S.SUBMITTED, history=["a", "b"])
     events = (("s", 10, said_first), ("s", 20, status(S.WORKING)), ("s", 21, "end"))
     told = call(1, "SendStreamingMessage", message("plan"), *events)
-    stage = Stage(script(told), policies={"GetTask": Policy.BY_PROGRESS})
+    stage = Stage(script(told), policies={"GetTask": RepeatPolicy.BY_PROGRESS})
     stage.run(stage.ask("SendStreamingMessage", message("plan")))
     got = one(stage.run(stage.ask("GetTask", {"id": TASK, **wanted})))["task"]
     assert (got["status"], got.get("history")) == ({"state": "TASK_STATE_WORKING"}, history)
     assert not stage.player.misses
     other = Stage(script(told))
     other.run(other.ask("SendStreamingMessage", message("plan")))
-    assert other.miss("GetTask", {"id": TASK}).kind is Kind.UNKNOWN
+    assert other.miss("GetTask", {"id": TASK}).kind is MissKind.UNKNOWN
 
 
 def test_by_progress_a_poll_tells_what_the_stream_has_told() -> None:
-    stage = Stage(script(STREAM, LOOK), speed=1.0, policies={"GetTask": Policy.BY_PROGRESS})
+    stage = Stage(script(STREAM, LOOK), speed=1.0, policies={"GetTask": RepeatPolicy.BY_PROGRESS})
     stream = stage.ask("SendStreamingMessage", message("plan"))
     stage.run(stream, 25)
     poll = stage.ask("GetTask", {"id": TASK})

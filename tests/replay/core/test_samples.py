@@ -13,7 +13,7 @@ from a2a_proxy.recording.difference.fields import Fields
 from a2a_proxy.recording.difference.structure import compare
 from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.miss import Miss
-from a2a_proxy.replay.core.options import Options, Preset
+from a2a_proxy.replay.core.options import MatchPreset, ReplayOptions
 from a2a_proxy.replay.core.player import Player
 from support_replay import SAMPLES, Stage, again, sample
 
@@ -28,8 +28,8 @@ def name(path: Path) -> str:
 def test_a_recorded_request_matches_itself(path: Path) -> None:
     """In recorded order each finds its own call, and all of them are found: record and match read alike."""
     script = sample(name(path))
-    for preset in (Preset.DEFAULT, Preset.STRICT):
-        player = Player(script, Options(match=preset))
+    for preset in (MatchPreset.DEFAULT, MatchPreset.STRICT):
+        player = Player(script, ReplayOptions(match=preset))
         for call in script.calls:
             play = player.begin(again(call), call.began)
             assert not isinstance(play, Miss), play.text()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.replay.core.asked import Asked
-from a2a_proxy.replay.core.options import Options
-from a2a_proxy.replay.core.play import Play
+from a2a_proxy.replay.core.call_playback import CallPlayback
+from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.player import Player
+from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.times import shifted
 from support_replay import START, call, message, script
 
@@ -40,10 +40,10 @@ def test_the_offset_is_that_of_the_first_call(keep: bool) -> None:
     said = {"task": {"id": "t", "status": {"timestamp": "2026-11-21T22:00:00Z"}}}
     one = call(1, "SendMessage", message("a"), ("s", 1, said), ("s", 1, "end"))
     two = call(2, "SendMessage", message("b"), ("s", 1, said), ("s", 1, "end"), began=5000)
-    player = Player(script(one, two), Options(keep_times=keep))
+    player = Player(script(one, two), ReplayOptions(keep_times=keep))
     stamps = []
     for words, at in (("a", START + HOUR), ("b", START + 7 * HOUR)):
-        play = player.begin(Asked(operation="SendMessage", value=message(words)), at)
-        assert isinstance(play, Play)
+        play = player.begin(PlayerRequest(operation="SendMessage", value=message(words)), at)
+        assert isinstance(play, CallPlayback)
         stamps.append(play.due(at)[0].value["task"]["status"]["timestamp"])
     assert stamps == ["2026-11-21T22:00:00Z" if keep else "2026-11-21T23:00:00Z"] * 2

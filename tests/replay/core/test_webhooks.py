@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.replay.core.script import Push, What
+from a2a_proxy.replay.core.script import LineKind, Push
 from support_replay import MS, START, TASK, Stage, call, message, said, script, status, task
 
 S = TaskState
@@ -49,7 +49,7 @@ def test_with_the_recorded_pause() -> None:
     assert said(stage.run(play, 20)) == ["task submitted", "working"]
     assert stage.player.wake == stage.now + 5 * MS
     assert stage.player.pushes(stage.now + 4 * MS) == []
-    assert [send.what for send in stage.player.pushes(stage.now + 5 * MS)] == [What.PUSH]
+    assert [send.what for send in stage.player.pushes(stage.now + 5 * MS)] == [LineKind.PUSH]
 
 
 def test_one_that_comes_after_the_call_is_asked_for_by_itself() -> None:

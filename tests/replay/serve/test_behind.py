@@ -11,11 +11,11 @@ import grpc
 import pytest
 
 from a2a_proto import from_dict, message_class, to_dict
-from a2a_proxy.recording.cassette import open_any
-from a2a_proxy.replay.core.script import Script
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.replay.core.script import ReplayScript
 from a2a_proxy.replay.load import load
-from a2a_proxy.replay.serve.behind import Behind
-from a2a_proxy.replay.serve.mock import Mock
+from a2a_proxy.replay.serve.mock import MockServer
+from a2a_proxy.replay.serve.passthrough import Passthrough
 
 _SAMPLE = Path(__file__).parents[3] / "recordings" / "sdk-1.x-jsonrpc.a2a.jsonl"
 _VERSION = {"A2A-Version": "1.0"}
@@ -27,12 +27,12 @@ class Two:
 
     def __init__(self) -> None:
         with open_any(_SAMPLE) as recording:
-            self.live = Mock(load(recording))
+            self.live = MockServer(load(recording))
 
     async def start(self) -> None:
         await self.live.start()
-        self.behind = Behind(self.live.address)
-        self.front = Mock(Script(name="nothing"), behind=self.behind)
+        self.behind = Passthrough(self.live.address)
+        self.front = MockServer(ReplayScript(name="nothing"), behind=self.behind)
         await self.front.start()
 
     def calls(self, operation: str) -> list[object]:

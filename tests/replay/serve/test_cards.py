@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.replay.core.script import Call, Line, Script, Side, What
-from a2a_proxy.replay.serve.cards import Cards
+from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptLine, ScriptSide
+from a2a_proxy.replay.serve.cards import ReplayCards
 
 HERE = "localhost:9001"
 NEW = {
@@ -25,10 +25,12 @@ OLD = {
 }
 
 
-def cards(value: Any, status: int = 200, path: str = "/.well-known/agent-card.json", **options: Any) -> Cards:
+def cards(value: Any, status: int = 200, path: str = "/.well-known/agent-card.json", **options: Any) -> ReplayCards:
     """Of a recording in which this was read."""
-    line = Line(number=1, side=Side.AGENT, what=What.MESSAGE if status < 400 else What.ERROR, value=value)
-    call = Call(
+    line = ScriptLine(
+        number=1, side=ScriptSide.AGENT, what=LineKind.MESSAGE if status < 400 else LineKind.ERROR, value=value
+    )
+    call = RecordedCall(
         place="#1",
         operation="GetAgentCard",
         binding=Binding.CARD,
@@ -38,7 +40,7 @@ def cards(value: Any, status: int = 200, path: str = "/.well-known/agent-card.js
         status=status,
         target=path,
     )
-    return Cards(Script(name="made", cards=(call,)), **options)
+    return ReplayCards(ReplayScript(name="made", cards=(call,)), **options)
 
 
 def test_each_interface_leads_here() -> None:
@@ -71,7 +73,7 @@ def test_pages() -> None:
     assert cards(NEW).at("/.well-known/agent.json", HERE).status == 200
     missing = cards({"detail": "Not Found"}, 404)
     assert (missing.found, missing.at("/.well-known/agent-card.json", HERE).body) == (False, None)
-    assert Cards(Script(name="made")).at("/", HERE).status == 404
+    assert ReplayCards(ReplayScript(name="made")).at("/", HERE).status == 404
     assert cards(NEW).offers == (Binding.JSONRPC, Binding.GRPC)
 
 
@@ -82,5 +84,5 @@ def test_what_is_said() -> None:
     (kept,) = cards(signed, keep=True).notes()
     assert "leave the mock" in kept[0]
     assert cards(signed, keep=True).local(signed, HERE) == signed
-    assert "no agent card" in Cards(Script(name="made")).notes()[0][0]
+    assert "no agent card" in ReplayCards(ReplayScript(name="made")).notes()[0][0]
     assert cards(NEW).notes() == []

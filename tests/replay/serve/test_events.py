@@ -12,19 +12,19 @@ import grpc
 import pytest
 
 from a2a_proto import from_dict
-from a2a_proxy.recording.cassette import read_cassette
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.replay.core.options import Options
-from a2a_proxy.replay.core.script import Script, What
+from a2a_proxy.recording.cassette.file import read_cassette
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.replay.core.options import ReplayOptions
+from a2a_proxy.replay.core.script import LineKind, ReplayScript
 from a2a_proxy.replay.load import load
-from a2a_proxy.replay.serve.mock import Mock
+from a2a_proxy.replay.serve.mock import MockServer
 from support_replay import SAMPLES
 
 PLAIN = r'"framing":"data: \u0000\n\n"'
 KEPT = ": keep-alive\n\n"
 
 
-def framed(folder: Path) -> Script:
+def framed(folder: Path) -> ReplayScript:
     """The demo's first stream, whose agent numbers its events and keeps the connection alive in the place of one."""
     lines = next(each for each in SAMPLES if each.name == "demo.a2a.jsonl").read_text().splitlines()
     for index, line in enumerate(lines):
@@ -42,14 +42,14 @@ def framed(folder: Path) -> Script:
 
 
 @pytest.fixture
-async def mock(tmp_path: Path) -> AsyncIterator[Mock]:
-    made = Mock(framed(tmp_path), Options())
+async def mock(tmp_path: Path) -> AsyncIterator[MockServer]:
+    made = MockServer(framed(tmp_path), ReplayOptions())
     await made.start()
     yield made
     await made.stop()
 
 
-async def body(mock: Mock, method: str, params: Any, **headers: str) -> bytes:
+async def body(mock: MockServer, method: str, params: Any, **headers: str) -> bytes:
     """All octets of an answer of JSON-RPC."""
     call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     async with (
@@ -59,10 +59,10 @@ async def body(mock: Mock, method: str, params: Any, **headers: str) -> bytes:
         return await answer.read()
 
 
-async def test_an_event_stream_comes_as_it_was_framed(mock: Mock) -> None:
+async def test_an_event_stream_comes_as_it_was_framed(mock: MockServer) -> None:
     recorded = mock.script.calls[0]
     blocks = (await body(mock, "SendStreamingMessage", recorded.request)).decode().split("\n\n")
-    said = [line for line in recorded.answers if line.what in (What.MESSAGE, What.COMMENT)]
+    said = [line for line in recorded.answers if line.what in (LineKind.MESSAGE, LineKind.COMMENT)]
     assert len(blocks) == len(said) + 1
     assert blocks[3] + "\n\n" == KEPT
     heads = [block.partition("data: ")[0] for block in blocks if "data: " in block]
@@ -70,7 +70,7 @@ async def test_an_event_stream_comes_as_it_was_framed(mock: Mock) -> None:
     assert len(heads) == 5
 
 
-async def test_a_client_resumes_after_an_event_whose_id_it_was_told(mock: Mock) -> None:
+async def test_a_client_resumes_after_an_event_whose_id_it_was_told(mock: MockServer) -> None:
     recorded = mock.script.calls[0]
     first = (await body(mock, "SendStreamingMessage", recorded.request)).decode().split("\n\n")
     last = next(line for line in first[1].splitlines() if line.startswith("id: ")).removeprefix("id: ")
@@ -78,7 +78,7 @@ async def test_a_client_resumes_after_an_event_whose_id_it_was_told(mock: Mock) 
     assert [block for block in first[2:] if "data: " in block] == rest.decode().split("\n\n")[:-1]
 
 
-async def test_no_comment_reaches_a_client_of_another_binding(mock: Mock) -> None:
+async def test_no_comment_reaches_a_client_of_another_binding(mock: MockServer) -> None:
     recorded = mock.script.calls[0]
     octets = from_dict("1.0", "SendMessageRequest", recorded.request, lenient=True).SerializeToString()
     async with grpc.aio.insecure_channel(mock.address) as channel:

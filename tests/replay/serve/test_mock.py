@@ -14,13 +14,13 @@ import pytest
 
 from a2a_proto import from_dict, message_class, to_dict
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.relay.route import Listen, RouteError
 from a2a_proxy.replay.core.faults import fault, with_faults
-from a2a_proxy.replay.core.options import Options
+from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.load import load
-from a2a_proxy.replay.serve.mock import Mock
-from a2a_proxy.replay.serve.stage import Missed, Played, Told, Unserved
+from a2a_proxy.replay.serve.mock import MockServer
+from a2a_proxy.replay.serve.performance import MissedCall, PlayedCall, Told, UnservedCall
 from support_replay import call, message, script, task
 
 SAMPLES = Path(__file__).parents[3] / "recordings"
@@ -30,7 +30,7 @@ VERSION = {"A2A-Version": "1.0"}
 class Client:
     """A mock of one sample, and a client for each binding."""
 
-    def __init__(self, mock: Mock, told: list[Told]) -> None:
+    def __init__(self, mock: MockServer, told: list[Told]) -> None:
         self.mock = mock
         self.told = told
         self.http = aiohttp.ClientSession()
@@ -58,7 +58,7 @@ async def serving(sample: str, **options: Any) -> Client:
     """A client of a mock of this sample."""
     told: list[Told] = []
     with open_any(SAMPLES / f"{sample}.a2a.jsonl") as recording:
-        mock = Mock(load(recording), tell=told.append, **options)
+        mock = MockServer(load(recording), tell=told.append, **options)
     await mock.start()
     return Client(mock, told)
 
@@ -85,7 +85,11 @@ async def test_one_port_for_all(client: Client) -> None:
     by_grpc = to_dict(message_class("1.0", "Task").FromString(await call(request)))
     assert by_rest["id"] == by_grpc["id"] == task["id"]
     assert by_rest["status"]["state"] == by_grpc["status"]["state"] == "TASK_STATE_COMPLETED"
-    assert [each.operation for each in client.told if isinstance(each, Played)] == ["SendMessage", "GetTask", "GetTask"]
+    assert [each.operation for each in client.told if isinstance(each, PlayedCall)] == [
+        "SendMessage",
+        "GetTask",
+        "GetTask",
+    ]
 
 
 async def test_a_stream_is_a_stream_everywhere(client: Client) -> None:
@@ -132,7 +136,7 @@ async def test_a_miss_is_an_error_of_each_binding(client: Client) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as unheard:
         await client.channel.unary_unary("/lf.a2a.v1.A2AService/NoSuchMethod")(b"")
     assert unheard.value.code() is grpc.StatusCode.UNIMPLEMENTED
-    assert len([each for each in client.told if isinstance(each, Missed)]) == len(client.mock.player.misses) == 6
+    assert len([each for each in client.told if isinstance(each, MissedCall)]) == len(client.mock.player.misses) == 6
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"jsonrpc":"2.0","id":1}', b"\xff\xfe", b""])
@@ -147,7 +151,7 @@ async def test_octets_that_are_no_call_where_json_rpc_was_spoken(client: Client)
     for body, code in ((b'{"jsonrpc"', -32700), (b"[1]", -32600)):
         async with client.http.post(f"{client.mock.url}/a2a/jsonrpc?x=1", data=body) as answer:
             assert (answer.status, (await answer.json())["error"]["code"]) == (200, code)
-    told = [(each.operation, each.reason.partition(":")[0]) for each in client.told if isinstance(each, Unserved)]
+    told = [(each.operation, each.reason.partition(":")[0]) for each in client.told if isinstance(each, UnservedCall)]
     assert told == [("POST /a2a/jsonrpc", "Parse error"), ("POST /a2a/jsonrpc", "Invalid request")]
     async with client.http.post(f"{client.mock.url}/no/such/path", data=b"{") as answer:
         assert answer.status == 501
@@ -160,7 +164,7 @@ def posted(method: str, params: Any) -> bytes:
     return head.encode() + body
 
 
-async def half_closing(mock: Mock, octets: bytes) -> bytes:
+async def half_closing(mock: MockServer, octets: bytes) -> bytes:
     """All that comes back to a client that says this and no more."""
     host, _, port = mock.address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -192,7 +196,7 @@ LEFT = call(
 
 async def test_a_half_close_is_the_farewell_where_the_recorded_client_left() -> None:
     """Nothing more is to come, so nobody waits for it."""
-    mock = Mock(script(LEFT), Options(patience=None))
+    mock = MockServer(script(LEFT), ReplayOptions(patience=None))
     await mock.start()
     answer = await half_closing(mock, posted("SendStreamingMessage", message("plan")))
     assert answer.count(b"data: ") == 1
@@ -203,7 +207,7 @@ async def test_a_half_close_is_the_farewell_where_the_recorded_client_left() -> 
 async def test_a_client_that_leaves_where_the_recorded_one_left_is_no_miss() -> None:
     """It is noticed though nothing is written to it any more."""
     told: list[Told] = []
-    mock = Mock(script(LEFT), Options(patience=None), tell=told.append)
+    mock = MockServer(script(LEFT), ReplayOptions(patience=None), tell=told.append)
     await mock.start()
     host, _, port = mock.address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -214,7 +218,7 @@ async def test_a_client_that_leaves_where_the_recorded_one_left_is_no_miss() -> 
         while mock.player.plays:
             await asyncio.sleep(0.01)
     await mock.stop()
-    assert [each.how for each in told if isinstance(each, Played)] == ["client gone"]
+    assert [each.how for each in told if isinstance(each, PlayedCall)] == ["client gone"]
     assert not mock.player.misses
 
 
@@ -226,7 +230,7 @@ async def test_a_client_that_half_closes_without_a_request_is_let_go(client: Cli
 
 async def test_a_port_in_use(client: Client) -> None:
     """Is said, and nothing stays open."""
-    second = Mock(client.mock.script, listen=(Listen("127.0.0.1", int(client.mock.address.rpartition(":")[2])),))
+    second = MockServer(client.mock.script, listen=(Listen("127.0.0.1", int(client.mock.address.rpartition(":")[2])),))
     with pytest.raises(RouteError, match="is in use"):
         await second.start()
 
@@ -248,7 +252,7 @@ async def test_a_stream_that_is_cut_is_cut() -> None:
         script = load(recording)
     recorded = next(call for call in script.calls if call.operation == "SendStreamingMessage")
     line = [line for line in recorded.answers if line.value is not None][2]
-    mock = Mock(with_faults(script, [fault(f"cut {line.place} @ 50%")]))
+    mock = MockServer(with_faults(script, [fault(f"cut {line.place} @ 50%")]))
     await mock.start()
     client = Client(mock, [])
     try:
@@ -260,7 +264,7 @@ async def test_a_stream_that_is_cut_is_cut() -> None:
         assert seen.count(b"\r\n\r\n") == 2
     finally:
         await client.close()
-    other = Mock(with_faults(script, [fault(f"cut {line.place}")]))
+    other = MockServer(with_faults(script, [fault(f"cut {line.place}")]))
     await other.start()
     second = Client(other, [])
     try:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.replay.core.asked import Asked
-from a2a_proxy.replay.core.options import Options, Preset
+from a2a_proxy.replay.core.options import MatchPreset, ReplayOptions
 from a2a_proxy.replay.core.player import Player
-from a2a_proxy.replay.core.script import Call
-from a2a_proxy.replay.serve.stage import Allowed, Missed, Performance, Stage, Told
+from a2a_proxy.replay.core.player_io import PlayerRequest
+from a2a_proxy.replay.core.script import RecordedCall
+from a2a_proxy.replay.serve.performance import AllowedCall, ClientCall, MissedCall, ReplayPlayer, Told
 from support_replay import START, call, message, script, status, task
 
 LIVE = call(
@@ -22,30 +22,30 @@ LIVE = call(
 UNARY = call(2, "SendMessage", message("hi"), ("s", 1, task()), ("s", 1, "end"))
 
 
-def staged(*calls: Call, **options: object) -> tuple[Stage, list[Told]]:
+def staged(*calls: RecordedCall, **options: object) -> tuple[ReplayPlayer, list[Told]]:
     """A stage, and what it tells."""
     told: list[Told] = []
-    return Stage(Player(script(*calls), Options(**options)), lambda: START, told.append), told
+    return ReplayPlayer(Player(script(*calls), ReplayOptions(**options)), lambda: START, told.append), told
 
 
 async def test_a_half_close_that_comes_early_is_told_though_the_call_goes_on() -> None:
     """The agent says all that it has; the miss is not kept for the summary alone."""
     stage, told = staged(LIVE)
-    performance = stage.begin(Asked(operation="SendLiveMessage", value=message("deploy")))
-    assert isinstance(performance, Performance)
+    performance = stage.begin(PlayerRequest(operation="SendLiveMessage", value=message("deploy")))
+    assert isinstance(performance, ClientCall)
     performance.client_ended()
     (missed,) = told
-    assert isinstance(missed, Missed)
+    assert isinstance(missed, MissedCall)
     assert "half-closed" in missed.miss.text()
     assert [send.over async for send in performance.sends()] == [False, False, True]
     assert [type(each).__name__ for each in told] == ["Missed", "Played"]
 
 
 async def test_what_is_answered_all_the_same_is_told_with_what_differs() -> None:
-    stage, told = staged(UNARY, match=Preset.LOOSE)
-    assert isinstance(stage.begin(Asked(operation="SendMessage", value=message("hello"))), Performance)
+    stage, told = staged(UNARY, match=MatchPreset.LOOSE)
+    assert isinstance(stage.begin(PlayerRequest(operation="SendMessage", value=message("hello"))), ClientCall)
     (allowed,) = told
-    assert isinstance(allowed, Allowed)
+    assert isinstance(allowed, AllowedCall)
     assert allowed.miss.allowed().splitlines() == [
         'answered all the same (arguments-differ): SendMessage "hello"',
         "  nearest: #2, which differs in:",

@@ -12,7 +12,7 @@ import pytest
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Framed
-from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.replay.load import load
 from a2a_proxy.replay.serve.mock import PipeMock
 from a2a_proxy.wire.stdio_reader import PipeReader

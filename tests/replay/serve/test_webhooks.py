@@ -12,11 +12,11 @@ from aiohttp import web
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.replay.core.asked import Send
-from a2a_proxy.replay.core.script import Call, Line, Push, Script, Side, What
-from a2a_proxy.replay.serve.mock import Mock
-from a2a_proxy.replay.serve.stage import Posted, Told
-from a2a_proxy.replay.serve.webhooks import TRIES, Webhooks
+from a2a_proxy.replay.core.player_io import Send
+from a2a_proxy.replay.core.script import LineKind, Push, RecordedCall, ReplayScript, ScriptLine, ScriptSide
+from a2a_proxy.replay.serve.mock import MockServer
+from a2a_proxy.replay.serve.performance import Told, WebhookPosted
+from a2a_proxy.replay.serve.webhooks import TRIES, WebhookSender
 
 START, MS = 1_700_000_000_000_000_000, 1_000_000
 TASK, CONTEXT = "11111111-aaaa-4aaa-8aaa-111111111111", "22222222-bbbb-4bbb-8bbb-222222222222"
@@ -70,15 +70,23 @@ def asked(url: str, token: str) -> dict[str, Any]:
     return {"message": message, "configuration": {"taskPushNotificationConfig": config}}
 
 
-def script() -> Script:
+def script() -> ReplayScript:
     """One stream, and one webhook after it."""
     said = [(TaskState.WORKING, 1), (TaskState.COMPLETED, 2)]
     lines = tuple(
-        Line(number=at, side=Side.AGENT, what=What.MESSAGE, at=at * MS, value=status(state), task=TASK, state=state)
+        ScriptLine(
+            number=at,
+            side=ScriptSide.AGENT,
+            what=LineKind.MESSAGE,
+            at=at * MS,
+            value=status(state),
+            task=TASK,
+            state=state,
+        )
         for state, at in said
     )
-    end = Line(number=3, side=Side.AGENT, what=What.END, at=3 * MS)
-    call = Call(
+    end = ScriptLine(number=3, side=ScriptSide.AGENT, what=LineKind.END, at=3 * MS)
+    call = RecordedCall(
         place="#1",
         operation="SendStreamingMessage",
         binding=Binding.JSONRPC,
@@ -97,13 +105,13 @@ def script() -> Script:
         dialect=Dialect.V1_0,
         task=TASK,
     )
-    return Script(name="made", calls=(call,), pushes=(push,))
+    return ReplayScript(name="made", calls=(call,), pushes=(push,))
 
 
 async def test_posted_where_the_client_wants_it_now(receiver: Receiver) -> None:
     """Not where it went then; with the token and the credentials of now."""
     told: list[Told] = []
-    mock = Mock(script(), tell=told.append)
+    mock = MockServer(script(), tell=told.append)
     await mock.start()
     params = asked(receiver.url, "token-now")
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params}
@@ -111,25 +119,25 @@ async def test_posted_where_the_client_wants_it_now(receiver: Receiver) -> None:
         async with http.post(mock.url, json=call, headers={"A2A-Version": "1.0"}) as answer:
             await answer.read()
         await receiver.came.wait()
-        while not any(isinstance(each, Posted) for each in told):  # it has been answered by then
+        while not any(isinstance(each, WebhookPosted) for each in told):  # it has been answered by then
             await asyncio.sleep(0.01)
     await mock.stop()
     ((headers, body),) = receiver.got
     assert body["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
     assert headers["X-A2A-Notification-Token"] == "token-now"
     assert headers["Authorization"] == "Bearer token-now-secret"
-    assert [(each.status, each.tries) for each in told if isinstance(each, Posted)] == [(200, 1)]
+    assert [(each.status, each.tries) for each in told if isinstance(each, WebhookPosted)] == [(200, 1)]
 
 
-async def posted(url: str) -> Posted:
+async def posted(url: str) -> WebhookPosted:
     """What becomes of one notification."""
     told: list[Told] = []
-    hooks = Webhooks(told.append)
-    hooks.post(Send(what=What.PUSH, value=status(TaskState.WORKING), url=url, config={}))
+    hooks = WebhookSender(told.append)
+    hooks.post(Send(what=LineKind.PUSH, value=status(TaskState.WORKING), url=url, config={}))
     await hooks.settle(SECONDS)
     await hooks.stop()
     (one,) = told
-    assert isinstance(one, Posted)
+    assert isinstance(one, WebhookPosted)
     return one
 
 

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from a2a_inspect.place import opened, reading
+from a2a_inspect.data.recording_choice import opened, reading
 from a2a_proxy.archive.errors import extra
-from a2a_proxy.capture import places
-from a2a_proxy.cli import text
+from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recording.query.kinds import Wrong, length
+from a2a_proxy.recording.query.kinds import InvalidValue, length
 
 if TYPE_CHECKING:
-    from a2a_proxy.archive.find import Wanted
     from a2a_proxy.archive.manifest import Manifest
-    from a2a_proxy.archive.place import Place
+    from a2a_proxy.archive.search import SegmentQuery
+    from a2a_proxy.archive.store import ArchiveStore
 
 _NS = 1_000_000_000
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -36,7 +36,7 @@ _TOLD = 4
 _KINDS = ("task", "context", "trace")
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class ArchiveOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked for besides."""
 
     archive_id: str = ""
@@ -45,22 +45,22 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     as_json: bool = False
 
 
-def put(path: Path, url: str, options: Options) -> None:
+def put(path: Path, url: str, options: ArchiveOptions) -> None:
     """Put a recording, and say what came to the archive.
 
     Raises:
         UserError: the recording or the archive cannot be used.
     """
     with _place(url, options) as place, opened(path) as recording:
-        from a2a_proxy.archive.ident import checked_id, proxy_id
-        from a2a_proxy.archive.keep import Keeper
+        from a2a_proxy.archive.proxy_id import checked_id, proxy_id
+        from a2a_proxy.archive.upload import SessionUpload
 
         with state_directory():
-            proxy = checked_id(options.archive_id) if options.archive_id else proxy_id(places.state_dir())
+            proxy = checked_id(options.archive_id) if options.archive_id else proxy_id(file_layout.state_dir())
         frames = 0
         put_ones: list[Manifest] = []
         for session in recording.sessions():
-            keeper = Keeper(place, proxy, recording, session)
+            keeper = SessionUpload(place, proxy, recording, session)
             frames += keeper.put(rest=True, told=put_ones.append)
             if keeper.lacking:
                 uuid = visible(session.facts.uuid)
@@ -78,14 +78,14 @@ def put(path: Path, url: str, options: Options) -> None:
         print(f"put {told} as proxy {proxy} into {visible(url)}")
 
 
-def list_segments(url: str, words: dict[str, str], options: Options) -> int:
+def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> int:
     """Print the segments that may have what is looked for; the exit code.
 
     Raises:
         UserError: the archive cannot be read, or a time not be understood.
     """
     with _place(url, options) as place:
-        from a2a_proxy.archive.find import gone, segments
+        from a2a_proxy.archive.search import gone, segments
 
         found = segments(place, _wanted(words))
         lost = gone(place, found)
@@ -107,7 +107,7 @@ def list_segments(url: str, words: dict[str, str], options: Options) -> int:
     return int(bool(faults))
 
 
-def fetch(url: str, words: dict[str, str], into: Path, options: Options) -> None:
+def fetch(url: str, words: dict[str, str], into: Path, options: ArchiveOptions) -> None:
     """Make a recording of what is looked for, and say what is in it.
 
     Raises:
@@ -118,7 +118,7 @@ def fetch(url: str, words: dict[str, str], into: Path, options: Options) -> None
         raise UserError("nothing says what to fetch", f"for example: a2a-inspect archive fetch {url} --task ID --to F")
     what = ", ".join(f"{name} {word}" for name, word in sorted(given.items()))
     with _place(url, options) as place:
-        from a2a_proxy.archive.bring import bring
+        from a2a_proxy.archive.restore import bring
 
         brought = bring(place, _wanted(words), what, into)
     if options.as_json:
@@ -132,7 +132,7 @@ def fetch(url: str, words: dict[str, str], into: Path, options: Options) -> None
     print(_requests(place))
 
 
-def _requests(place: Place) -> str:
+def _requests(place: ArchiveStore) -> str:
     """What it took."""
     made = place.traffic
     return f"{text.plural(made.lists, 'list')}, {text.plural(made.gets, 'GET')}, {text.size(made.got)}"
@@ -143,22 +143,22 @@ def _few(keys: tuple[str, ...]) -> str:
 
 
 @contextlib.contextmanager
-def _place(url: str, options: Options) -> Iterator[Place]:
+def _place(url: str, options: ArchiveOptions) -> Iterator[ArchiveStore]:
     with reading(), extra():
-        from a2a_proxy.archive.place import Place
+        from a2a_proxy.archive.store import ArchiveStore
 
-        yield Place(url, _tell if options.verbose else None)
+        yield ArchiveStore(url, _tell if options.verbose else None)
 
 
 def _tell(line: str) -> None:
     sys.stderr.write(f"{visible(line)}\n")
 
 
-def _wanted(words: dict[str, str]) -> Wanted:
-    from a2a_proxy.archive.find import LATEST, Wanted
+def _wanted(words: dict[str, str]) -> SegmentQuery:
+    from a2a_proxy.archive.search import LATEST, SegmentQuery
 
     now = time.time_ns()
-    return Wanted(
+    return SegmentQuery(
         since=_moment("--since", words["since"], now) if words["since"] else 0,
         until=_moment("--until", words["until"], now) if words["until"] else LATEST,
         idents=tuple((kind, words[kind]) for kind in _KINDS if words[kind]),
@@ -167,9 +167,9 @@ def _wanted(words: dict[str, str]) -> Wanted:
 
 def _moment(option: str, word: str, now: int) -> int:
     """A time as people write it, ns. Raises UserError."""
-    from a2a_proxy.archive.find import LATEST
+    from a2a_proxy.archive.search import LATEST
 
-    with contextlib.suppress(Wrong):
+    with contextlib.suppress(InvalidValue):
         return max(now - length(word), 0)
     try:
         at = datetime.datetime.fromisoformat(word)
@@ -181,7 +181,7 @@ def _moment(option: str, word: str, now: int) -> int:
     return min(max(seconds * _NS + int(part[1][:9].ljust(9, "0") if part else 0), 0), LATEST)
 
 
-def _faults(place: Place, manifest: Manifest) -> Iterator[str]:
+def _faults(place: ArchiveStore, manifest: Manifest) -> Iterator[str]:
     from a2a_proxy.archive.errors import ArchiveError
     from a2a_proxy.archive.files import stored
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from a2a_inspect.commands.each_file import each_file
+from a2a_inspect.commands.file_loop import each_file
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import shell_line, visible
-from a2a_proxy.recording.cassette import read_cassette
-from a2a_proxy.recording.cassette_out import FORMAT_VERSION
+from a2a_proxy.recording.cassette.exporter import FORMAT_VERSION
+from a2a_proxy.recording.cassette.file import read_cassette
+from a2a_proxy.recording.cassette.rewrite import Rewritten, rewrite
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.rewrite import Rewritten, rewrite
 
 _DATABASE = b"SQLite format 3\0"
 """How a recording begins."""

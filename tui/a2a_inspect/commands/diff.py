@@ -6,16 +6,16 @@ import json
 
 import msgspec
 
-from a2a_inspect.commands.filtered import tell_nothing
+from a2a_inspect.commands.filters import tell_nothing
 from a2a_inspect.commands.table import terminal_width
-from a2a_inspect.diff.places import Side, difference, sides
-from a2a_proxy.cli.difference.blocks import blocks
-from a2a_proxy.cli.difference.layout import lines
-from a2a_proxy.cli.difference.objects import Named, objects
+from a2a_inspect.diff.places import DiffSide, difference, sides
+from a2a_proxy.present.difference.blocks import blocks
+from a2a_proxy.present.difference.layout import lines
+from a2a_proxy.present.difference.objects import Named, objects
 from a2a_proxy.protocol.text import visible
 
 
-class Options(msgspec.Struct, frozen=True):
+class DiffOptions(msgspec.Struct, frozen=True):
     """What was asked for."""
 
     words: tuple[str, ...]
@@ -25,7 +25,7 @@ class Options(msgspec.Struct, frozen=True):
     as_json: bool = False
 
 
-def diff(options: Options) -> int:
+def diff(options: DiffOptions) -> int:
     """Print what differs; the exit code.
 
     Raises:
@@ -53,11 +53,11 @@ def show(words: tuple[str, ...], where: str) -> int:
         UserError: what was named cannot be compared, or there is no terminal.
     """
     from a2a_inspect.app import run_app
-    from a2a_inspect.screen.diff_screen import DiffScreen
+    from a2a_inspect.screens.diff_screen import DiffScreen
 
     left, right = sides(words)
     return run_app(left.path, over=DiffScreen(left, right, where))
 
 
-def _named(side: Side) -> Named:
+def _named(side: DiffSide) -> Named:
     return {"recording": str(side.path), "place": side.place}

@@ -10,28 +10,28 @@ from typing import Any
 
 import msgspec
 
-from a2a_inspect.cleaned import Wish, cleaned
-from a2a_inspect.ended import in_order
-from a2a_inspect.export import export
-from a2a_inspect.formats.chosen import Chosen
-from a2a_inspect.place import STDOUT, opened
-from a2a_proxy.cli import text
+from a2a_inspect.data.recording_choice import STDOUT, opened
+from a2a_inspect.data.redacted_view import RedactionOptions, cleaned
+from a2a_inspect.formats.chosen import ExportSelection
+from a2a_inspect.formats.export import export
+from a2a_inspect.signals import in_order
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.query.sql import Rows
 
 
-class What(msgspec.Struct, frozen=True):
+class ExportOptions(msgspec.Struct, frozen=True):
     """What is exported, as it was typed: the same for every format."""
 
     path: Path | None = None
     """The recording; None: the newest one."""
     where: str = ""
     """An expression of the filter language: exchanges that match, each whole."""
-    wish: Wish = Wish()
+    wish: RedactionOptions = RedactionOptions()
 
 
-def export_recording(what: What, target: Path | None, form: str, **options: Any) -> None:
+def export_recording(what: ExportOptions, target: Path | None, form: str, **options: Any) -> None:
     """Write it; to standard output where no file is named. What was written is told on standard error.
 
     Raises:
@@ -47,7 +47,7 @@ def export_recording(what: What, target: Path | None, form: str, **options: Any)
 
 
 @contextlib.contextmanager
-def chosen(what: What) -> Iterator[Chosen]:
+def chosen(what: ExportOptions) -> Iterator[ExportSelection]:
     """The exchanges that are meant, open for reading and as the policy wants them.
 
     What goes wrong with the recording within is a UserError as well.
@@ -62,4 +62,4 @@ def chosen(what: What) -> Iterator[Chosen]:
             raise UserError(f"nothing matches {visible(what.where)}", "see what there is with: a2a-inspect ls")
         with cleaned(recording, keys, what.wish) as (clean, kept):
             words = what.wish.told(f"what matches {what.where}") if what.where else ""
-            yield Chosen(clean, None if kept is None else frozenset(kept), words)
+            yield ExportSelection(clean, None if kept is None else frozenset(kept), words)

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from a2a_inspect.commands.table import columns
-from a2a_inspect.place import chosen, opened
+from a2a_inspect.data.recording_choice import chosen, opened
 from a2a_proxy.cli.errors import UserError, state_directory, tell
 from a2a_proxy.cli.hooks import check_hooks
-from a2a_proxy.follower.keeper import HookKeeper, Report
+from a2a_proxy.follower.keeper import HookKeeper, HookReport
 from a2a_proxy.hooks.find import installed
 from a2a_proxy.protocol.text import visible
 
@@ -86,7 +86,7 @@ def _interrupted() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
 
 
-def _summed_up(report: Report, *, stopped: bool) -> int:
+def _summed_up(report: HookReport, *, stopped: bool) -> int:
     calls = f"{report.calls:,} call{'' if report.calls == 1 else 's'}"
     if report.outcome == "failed":
         return UNUSABLE

@@ -9,25 +9,25 @@ from itertools import chain
 
 import msgspec
 
+from a2a_inspect.data.positions import PAGE
+from a2a_inspect.data.references import is_task, not_there, places
 from a2a_inspect.lanes.layout import MARGIN, NARROWEST, geometry, head, paint
 from a2a_inspect.lanes.mermaid import diagram
-from a2a_inspect.lanes.model import Row
+from a2a_inspect.lanes.model import LaneRow
 from a2a_inspect.lanes.objects import lanes_object, row_object
-from a2a_inspect.lanes.read import Conversation
-from a2a_inspect.point import is_task, not_there, places
-from a2a_inspect.positions import PAGE
-from a2a_proxy.cli import text
+from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import shell_line
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import key, split
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key, split
 
 _PIPED = 120
 """Cells where the output goes to no terminal."""
 _LEAST = MARGIN + NARROWEST + 1
 
 
-class Drawing(msgspec.Struct, frozen=True):
+class LaneOptions(msgspec.Struct, frozen=True):
     """What to draw, and how."""
 
     words: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Drawing(msgspec.Struct, frozen=True):
     """Cells; None: those of the terminal."""
 
 
-def show_lanes(recording: Recording, drawing: Drawing) -> None:
+def show_lanes(recording: Recording, drawing: LaneOptions) -> None:
     """Print one conversation.
 
     Raises:
@@ -46,7 +46,7 @@ def show_lanes(recording: Recording, drawing: Drawing) -> None:
     """
     if drawing.as_json and drawing.mermaid:
         raise UserError("--json and --mermaid exclude each other", "choose one")
-    conversation = Conversation(recording, _meant(recording, drawing.words))
+    conversation = LaneConversation(recording, _meant(recording, drawing.words))
     if drawing.as_json:
         print(json.dumps(lanes_object(conversation.session, conversation.title, conversation.lanes)))
         for row in rows_of(conversation):
@@ -60,7 +60,7 @@ def show_lanes(recording: Recording, drawing: Drawing) -> None:
         print(line)
 
 
-def _lines(conversation: Conversation, drawing: Drawing) -> Iterator[str]:
+def _lines(conversation: LaneConversation, drawing: LaneOptions) -> Iterator[str]:
     width = drawing.width or shutil.get_terminal_size((_PIPED, 0)).columns
     places = geometry(max(width, _LEAST), conversation.lanes)
     began = text.day(conversation.order.start) if conversation.order.frames else "nothing was recorded"
@@ -70,7 +70,7 @@ def _lines(conversation: Conversation, drawing: Drawing) -> Iterator[str]:
         yield "".join(said for said, _ in paint(row, places)).rstrip()
 
 
-def rows_of(conversation: Conversation) -> Iterator[Row]:
+def rows_of(conversation: LaneConversation) -> Iterator[LaneRow]:
     """All of its rows, read page by page."""
     pages = (conversation.rows(first, PAGE) for first in range(0, len(conversation.order), PAGE))
     return chain.from_iterable(pages)
@@ -96,7 +96,7 @@ def _are_one(recording: Recording, exchanges: list[int]) -> bool:
     """They belong to one conversation: agents have handed over from one to the next."""
     session = split(exchanges[0])[0]
     numbers = [number for of, number in map(split, exchanges) if of == session]
-    return len(numbers) == len(exchanges) and Conversation(recording, exchanges[0]).exchanges.issuperset(numbers)
+    return len(numbers) == len(exchanges) and LaneConversation(recording, exchanges[0]).exchanges.issuperset(numbers)
 
 
 def _of_word(recording: Recording, word: str) -> Iterator[int]:

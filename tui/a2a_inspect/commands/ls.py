@@ -6,16 +6,16 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator
 
-from a2a_inspect.commands.filtered import tasks_kept, tell_nothing
+from a2a_inspect.commands.filters import tasks_kept, tell_nothing
 from a2a_inspect.commands.session import connection_counts, session_line
 from a2a_inspect.commands.table import Room, columns, terminal_width
-from a2a_inspect.notes import noted
-from a2a_proxy.cli import generations, text
+from a2a_inspect.data.notes import noted
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.event import TaskState
+from a2a_proxy.present import generations, text
 from a2a_proxy.protocol.text import shell_line, visible
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow, SessionRow, TaskRow
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow
 
 EXCHANGE_COLUMNS = ("#", "TIME", "OUTCOME", "OPERATION", "BINDING", "TASK", "STATES", "EVENTS", "TOOK", "ERROR")
 EXCHANGE_GIVES = (

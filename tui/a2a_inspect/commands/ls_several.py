@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator
 
-from a2a_inspect.commands.filtered import tell_nothing
+from a2a_inspect.commands.filters import tell_nothing
 from a2a_inspect.commands.ls import (
     EXCHANGE_COLUMNS,
     EXCHANGE_GIVES,
@@ -19,18 +19,18 @@ from a2a_inspect.commands.ls import (
 )
 from a2a_inspect.commands.session import member_lines
 from a2a_inspect.commands.table import Room, columns, terminal_width
-from a2a_proxy.cli import text
 from a2a_proxy.cli.console import exchange_object
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.query.sql import Rows
-from a2a_proxy.recording.rows import ExchangeRow, key
-from a2a_proxy.recording.several import Member, Seen, Several
+from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile, TaskSighting
+from a2a_proxy.recording.read.rows import ExchangeRow, key
 
 _FILE = {"FILE": 20, "FILES": 24}
 """Cells that names of files take on a terminal."""
 
 
-def list_exchanges(several: Several, *, as_json: bool, where: str = "") -> None:
+def list_exchanges(several: MultiReader, *, as_json: bool, where: str = "") -> None:
     """Print the exchanges of all files by time, or those that match."""
     rows = several.exchanges(where)
     first = next(rows, None)
@@ -47,7 +47,7 @@ def list_exchanges(several: Several, *, as_json: bool, where: str = "") -> None:
         print(line)
 
 
-def _exchange_lines(several: Several, rows: Iterable[tuple[Member, ExchangeRow]]) -> Iterator[str]:
+def _exchange_lines(several: MultiReader, rows: Iterable[tuple[MultiReaderFile, ExchangeRow]]) -> Iterator[str]:
     yield from member_lines(several)
     width = terminal_width()
     room = Room(width, {"OPERATION": 28, **_FILE}, (("FILE", 10), *EXCHANGE_GIVES), ("STATES",)) if width else None
@@ -59,14 +59,14 @@ def _exchange_lines(several: Several, rows: Iterable[tuple[Member, ExchangeRow]]
     yield from columns(("FILE", *EXCHANGE_COLUMNS), cells, room)
 
 
-def _crowded(several: Several) -> set[int]:
+def _crowded(several: MultiReader) -> set[int]:
     """Files of which more than one session is shown: there a number alone does not name an exchange."""
     return {number for number, sessions in enumerate(several.own()) if len(sessions) > 1}
 
 
-def list_tasks(several: Several, *, as_json: bool, where: str = "") -> None:
+def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:
     """Print each task once, with the files that saw it, or those of exchanges that match."""
-    groups: Iterable[list[Seen]] = several.tasks()
+    groups: Iterable[list[TaskSighting]] = several.tasks()
     if where:
         groups = list(_matching(several, groups, where))
         if not groups:
@@ -84,7 +84,7 @@ def list_tasks(several: Several, *, as_json: bool, where: str = "") -> None:
         print(line)
 
 
-def _matching(several: Several, groups: Iterable[list[Seen]], where: str) -> Iterator[list[Seen]]:
+def _matching(several: MultiReader, groups: Iterable[list[TaskSighting]], where: str) -> Iterator[list[TaskSighting]]:
     keys = [set(member.recording.asked().ids(where, Rows.EXCHANGES)) for member in several.members]
     for group in groups:
         touched = ((seen, number) for seen in group for number in seen.row.task.exchanges)
@@ -92,11 +92,11 @@ def _matching(several: Several, groups: Iterable[list[Seen]], where: str) -> Ite
             yield group
 
 
-def _seen_object(seen: Seen) -> dict[str, object]:
+def _seen_object(seen: TaskSighting) -> dict[str, object]:
     return {"file": seen.member.recording.path, **task_object(seen.row)}
 
 
-def _cells(group: list[Seen], crowded: set[int]) -> tuple[str, ...]:
+def _cells(group: list[TaskSighting], crowded: set[int]) -> tuple[str, ...]:
     """A task as the session has it that heard of it last, with what the others add."""
     last = max((seen.row.task for seen in group), key=lambda task: task.last)
     changes = sorted({change for seen in group for change in seen.row.task.states})

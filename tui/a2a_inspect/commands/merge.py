@@ -9,20 +9,20 @@ from typing import Protocol
 
 import msgspec
 
-from a2a_inspect.place import reading
-from a2a_proxy.cli import text
+from a2a_inspect.data.recording_choice import reading
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recording.cassette import check_replaceable, write_cassette
+from a2a_proxy.recording.cassette.file import check_replaceable, write_cassette
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.merge import Left, Taken, check_not_source, check_target, merge, plan
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.several import Several
+from a2a_proxy.recording.read.multi_reader import MultiReader
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.tools.merge import MergedSession, SkippedSession, check_not_source, check_target, merge, plan
 
 OVERWRITE = "name another file, or let it be replaced with --overwrite"
 
 
-class Options(msgspec.Struct, frozen=True):
+class MergeOptions(msgspec.Struct, frozen=True):
     """What was asked for."""
 
     overwrite: bool = False
@@ -30,7 +30,7 @@ class Options(msgspec.Struct, frozen=True):
     as_json: bool = False
 
 
-def merge_recordings(target: Path, recordings: tuple[Path, ...], options: Options) -> None:
+def merge_recordings(target: Path, recordings: tuple[Path, ...], options: MergeOptions) -> None:
     """Make `target` of these, and say what is in it; with `dry_run` only say it.
 
     Raises:
@@ -42,7 +42,7 @@ def merge_recordings(target: Path, recordings: tuple[Path, ...], options: Option
     _merge(target, recordings, options, merge)
 
 
-def merge_cassettes(target: Path, recordings: tuple[Path, ...], options: Options) -> None:
+def merge_cassettes(target: Path, recordings: tuple[Path, ...], options: MergeOptions) -> None:
     """The same as text: `target` is a cassette. Raises as `merge_recordings`."""
     if target.name.endswith(".db"):
         raise UserError(
@@ -53,7 +53,7 @@ def merge_cassettes(target: Path, recordings: tuple[Path, ...], options: Options
     _merge(target, recordings, options, _as_cassette)
 
 
-def _as_cassette(several: Several, target: Path, *, overwrite: bool) -> list[Taken]:
+def _as_cassette(several: MultiReader, target: Path, *, overwrite: bool) -> list[MergedSession]:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "merged.a2a.db"
         taken = merge(several, made)
@@ -62,15 +62,15 @@ def _as_cassette(several: Several, target: Path, *, overwrite: bool) -> list[Tak
     return taken
 
 
-class _Merge(Protocol):
-    def __call__(self, several: Several, into: Path, /, *, overwrite: bool) -> list[Taken]: ...
+class _MergeCommand(Protocol):
+    def __call__(self, several: MultiReader, into: Path, /, *, overwrite: bool) -> list[MergedSession]: ...
 
 
-def _merge(target: Path, recordings: tuple[Path, ...], options: Options, make: _Merge) -> None:
+def _merge(target: Path, recordings: tuple[Path, ...], options: MergeOptions, make: _MergeCommand) -> None:
     if target.exists() and not options.overwrite:
         raise UserError(f"{target} exists", OVERWRITE)
     try:
-        with Several(recordings) as several:
+        with MultiReader(recordings) as several:
             if make is merge:
                 check_target(several, target, overwrite=options.overwrite)
             else:
@@ -88,7 +88,7 @@ def _merge(target: Path, recordings: tuple[Path, ...], options: Options, make: _
         raise UserError(f"cannot write {target}: {wrong.strerror}", "choose a folder that you may write to") from wrong
 
 
-def _tell_objects(taken: list[Taken], left: list[Left], *, done: bool) -> None:
+def _tell_objects(taken: list[MergedSession], left: list[SkippedSession], *, done: bool) -> None:
     """One session a line, with stable names; `as` is its number in the new file, null where it was left out."""
     for number, each in enumerate(taken, 1):
         more = {"as": number, "frames": each.frames, "ended": bool(each.row.how), "done": done}
@@ -97,7 +97,7 @@ def _tell_objects(taken: list[Taken], left: list[Left], *, done: bool) -> None:
         print(json.dumps(_facts(other) | {"as": None, "in": other.better.recording.path, "done": done}))
 
 
-def _facts(of: Taken | Left) -> dict[str, object]:
+def _facts(of: MergedSession | SkippedSession) -> dict[str, object]:
     facts = of.row.facts
     return {
         "recording": of.member.recording.path,
@@ -108,7 +108,7 @@ def _facts(of: Taken | Left) -> dict[str, object]:
     }
 
 
-def _tell(target: Path, taken: list[Taken], left: list[Left], done: str) -> None:
+def _tell(target: Path, taken: list[MergedSession], left: list[SkippedSession], done: str) -> None:
     for number, each in enumerate(taken, 1):
         facts = each.row.facts
         where = ", ".join(facts.upstreams)

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.notes import note_object, note_words
-from a2a_inspect.place import chosen, opened
-from a2a_inspect.point import named, point
+from a2a_inspect.data.notes import note_object, note_words
+from a2a_inspect.data.recording_choice import chosen, opened
+from a2a_inspect.data.references import named, point
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.note import Note
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.note_writer import Place, annotate
-from a2a_proxy.recording.rows import NoteRow
+from a2a_proxy.recording.read.rows import NoteRow
+from a2a_proxy.recording.write.note_writer import NotePlace, annotate
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class NoteOptions(msgspec.Struct, frozen=True):
     """What was asked for."""
 
     words: tuple[str, ...]
@@ -29,7 +29,7 @@ class Wanted(msgspec.Struct, frozen=True):
     as_json: bool
 
 
-def note(path: Path | None, wanted: Wanted, now: int) -> None:
+def note(path: Path | None, wanted: NoteOptions, now: int) -> None:
     """Write or delete where there is something to write or delete, else list; `now` in ns since the epoch.
 
     Raises:
@@ -55,25 +55,25 @@ def note(path: Path | None, wanted: Wanted, now: int) -> None:
     _tell([] if written is None else [(place.session, written)], place, as_json=wanted.as_json)
 
 
-def _list(path: Path | None, wanted: Wanted) -> None:
+def _list(path: Path | None, wanted: NoteOptions) -> None:
     with opened(path) as recording:
         place = point(recording, wanted.words[0]) if wanted.words else None
         rows = [(row.session, row.note) for row in recording.notes() if place is None or _within(row, place)]
     _tell(rows, place, as_json=wanted.as_json)
 
 
-def _tell(notes: list[tuple[int, Note]], place: Place | None, *, as_json: bool) -> None:
+def _tell(notes: list[tuple[int, Note]], place: NotePlace | None, *, as_json: bool) -> None:
     """Print notes, each with its session."""
     for session, each in notes:
         if as_json:
             print(json.dumps(note_object(session, each)))
         else:
-            print(f"{named(Place(session, each.exchange, each.seq)):10}  {note_words(each)}")
+            print(f"{named(NotePlace(session, each.exchange, each.seq)):10}  {note_words(each)}")
     if not notes:
         print("no notes" if place is None else f"no note at {named(place)}", file=sys.stderr)
 
 
-def _within(row: NoteRow, place: Place) -> bool:
+def _within(row: NoteRow, place: NotePlace) -> bool:
     """The note is about this place or a part of it."""
     if row.session != place.session or (place.exchange and row.note.exchange != place.exchange):
         return False

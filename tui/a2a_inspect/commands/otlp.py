@@ -10,31 +10,31 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.cleaned import Wish, cleaned
-from a2a_inspect.commands.export import What, chosen
-from a2a_inspect.ended import in_order
-from a2a_inspect.export import new_file
-from a2a_inspect.place import STDOUT, opened, reading
-from a2a_inspect.place import chosen as chosen_path
-from a2a_proxy.cli import text
+from a2a_inspect.commands.export import ExportOptions, chosen
+from a2a_inspect.data.recording_choice import STDOUT, opened, reading
+from a2a_inspect.data.recording_choice import chosen as chosen_path
+from a2a_inspect.data.redacted_view import RedactionOptions, cleaned
+from a2a_inspect.formats.export import new_file
+from a2a_inspect.signals import in_order
 from a2a_proxy.cli.errors import UserError, state_directory
-from a2a_proxy.cli.shape import shape_of
+from a2a_proxy.cli.span_options import shape_of
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.query.sql import Rows
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.errors import TelemetryError
-from a2a_proxy.telemetry.offline import Export, Exported, Lines, Sent, Sink
-from a2a_proxy.telemetry.reading import Beyond
-from a2a_proxy.telemetry.sdk import Backend
-from a2a_proxy.telemetry.settings import Settings
-from a2a_proxy.telemetry.shape import Compat, Shape, SpanKind
-from a2a_proxy.telemetry.target import Target, sdk_disabled, target
+from a2a_proxy.telemetry.offline import BackendSink, ExportTotals, JsonLinesSink, RecordingExport, SpanSink
+from a2a_proxy.telemetry.sdk import SdkBackend
+from a2a_proxy.telemetry.settings import OtlpSettings
+from a2a_proxy.telemetry.span_options import Compat, SpanKind, SpanOptions
+from a2a_proxy.telemetry.span_reader import Beyond
+from a2a_proxy.telemetry.target import OtlpTarget, sdk_disabled, target
 from a2a_proxy.telemetry.unsent import send_unsent
 
 _VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class OtlpExportOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What was typed."""
 
     recording: Path | None
@@ -54,12 +54,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     unsent: bool = False
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> SpanOptions:
         """What spans are to say. Raises UserError."""
         return shape_of(self.span_kind, content=self.content, compat=self.compat, segment=self.segment)
 
 
-def export_otlp(options: Options) -> None:
+def export_otlp(options: OtlpExportOptions) -> None:
     """Send it, or write it; what went out is told on standard error.
 
     Raises:
@@ -69,11 +69,13 @@ def export_otlp(options: Options) -> None:
         _send_unsent(options)
         return
     shape = options.shape
-    done = Exported()
+    done = ExportTotals()
     with in_order(), _wanted(options) as parts, _sink(options) as (sink, where):
         try:
             for part in parts:
-                export = Export(part.recording, sink, shape=shape, frames=options.frames, beyond=part.beyond, done=done)
+                export = RecordingExport(
+                    part.recording, sink, shape=shape, frames=options.frames, beyond=part.beyond, done=done
+                )
                 export.run(part.keys, part.sessions)
         except TelemetryError as wrong:
             sent = f" ({text.plural(done.spans, 'span')} went out before)" if done.spans else ""
@@ -81,7 +83,7 @@ def export_otlp(options: Options) -> None:
     print(_summed_up(done, where), file=sys.stderr)
 
 
-class _Part(msgspec.Struct, frozen=True):
+class _RecordingExport(msgspec.Struct, frozen=True):
     """What goes out of one recording."""
 
     recording: Recording
@@ -91,18 +93,21 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def _wanted(options: Options) -> Iterator[list[_Part]]:
+def _wanted(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]]:
     """The recordings as the policy wants them, with what matches; several ones with the links between them.
 
     Raises:
         UserError: one cannot be read, the filter or a policy is wrong, or nothing matches in any.
     """
-    wish = Wish(options.redact, options.redact_policy)
+    wish = RedactionOptions(options.redact, options.redact_policy)
     if not options.others:
-        with chosen(What(options.recording, options.where, wish)) as taken:
-            yield [_Part(taken.recording, None if taken.keys is None else set(taken.keys))]
+        with chosen(ExportOptions(options.recording, options.where, wish)) as taken:
+            yield [_RecordingExport(taken.recording, None if taken.keys is None else set(taken.keys))]
         return
-    from a2a_proxy.telemetry.across import across, own_sessions  # which can join recordings: one alone needs none of it
+    from a2a_proxy.telemetry.cross_recording import (  # which can join recordings: one alone needs none of it
+        across,
+        own_sessions,
+    )
 
     _ = wish.policy  # what is wrong with it is told before anything is read
     with reading(), ExitStack() as all_of_them:
@@ -116,17 +121,17 @@ def _wanted(options: Options) -> Iterator[list[_Part]]:
         recordings = [recording for recording, _ in found]
         linked = all_of_them.enter_context(across(recordings))
         yield [
-            _Part(recording, keys, sessions, linked.beyond(number))
+            _RecordingExport(recording, keys, sessions, linked.beyond(number))
             for number, ((recording, keys), sessions) in enumerate(zip(found, own_sessions(recordings), strict=True))
         ]
 
 
-def _send_unsent(options: Options) -> None:
+def _send_unsent(options: OtlpExportOptions) -> None:
     """Go on where a live export has stopped, session by session."""
     if options.output is not None or options.where or options.redact or options.redact_policy or options.others:
         raise UserError("--unsent goes with one recording, --endpoint and --protocol", "leave out the rest")
     where = _target(options)
-    settings = Settings(where, options.shape, options.frames, metrics=False)
+    settings = OtlpSettings(where, options.shape, options.frames, metrics=False)
     path = chosen_path(options.recording)
     sent = refused = 0
     with opened(path) as recording:
@@ -141,33 +146,33 @@ def _send_unsent(options: Options) -> None:
     print(f"{text.plural(sent, 'call')} sent to {visible(where.shown)}{told}", file=sys.stderr)
 
 
-def _summed_up(done: Exported, where: str) -> str:
+def _summed_up(done: ExportTotals, where: str) -> str:
     logs = f" and {text.plural(done.logs, 'log record')}" if done.logs else ""
     still = f"; {text.plural(done.open, 'call')} not over, left out" if done.open else ""
     return f"{text.plural(done.spans, 'span')}{logs} {where}{still}"
 
 
 @contextmanager
-def _sink(options: Options) -> Iterator[tuple[Sink, str]]:
+def _sink(options: OtlpExportOptions) -> Iterator[tuple[SpanSink, str]]:
     """Where it goes, and the same in words. Raises UserError, RecordingError."""
     if options.output is None:
         with _backend(options) as backend:
-            yield Sent(backend), f"sent to {visible(backend.target.shown)}"
+            yield BackendSink(backend), f"sent to {visible(backend.target.shown)}"
     elif options.endpoint:
         raise UserError("--endpoint and --to: one of them", "leave out --to to send, --endpoint to write a file")
     elif options.output == STDOUT:
         sys.stdout.flush()
-        yield Lines(sys.stdout.buffer), "written to standard output"
+        yield JsonLinesSink(sys.stdout.buffer), "written to standard output"
     else:
         with new_file(options.output) as stream:
-            yield Lines(stream), f"written to {visible(str(options.output))}"
+            yield JsonLinesSink(stream), f"written to {visible(str(options.output))}"
 
 
 @contextmanager
-def _backend(options: Options) -> Iterator[Backend]:
+def _backend(options: OtlpExportOptions) -> Iterator[SdkBackend]:
     where = _target(options)
     try:
-        backend = Backend(where)
+        backend = SdkBackend(where)
     except TelemetryError as wrong:
         raise UserError(visible(wrong.message), wrong.hint) from wrong
     try:
@@ -176,7 +181,7 @@ def _backend(options: Options) -> Iterator[Backend]:
         backend.close()
 
 
-def _target(options: Options) -> Target:
+def _target(options: OtlpExportOptions) -> OtlpTarget:
     """The backend that was named. Raises UserError."""
     if sdk_disabled(os.environ):
         raise UserError("OTEL_SDK_DISABLED is true: nothing would be sent", "unset it, or write a file: --to FILE")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.cli import text
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.frame import Frame
+from a2a_proxy.present import text
 from a2a_proxy.protocol.describe import describe
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import SessionRow, key
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import SessionRow, key
 
 _ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
 

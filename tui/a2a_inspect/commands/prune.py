@@ -9,19 +9,19 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.capture import places
-from a2a_proxy.cli import text
+from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import SUFFIX
-from a2a_proxy.recording.prune import remove_sessions
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import SessionRow
-from a2a_proxy.recording.sound import sound
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import SessionRow
+from a2a_proxy.recording.store.corruption_guard import sound
+from a2a_proxy.recording.tools.prune import remove_sessions
 
 
-class Limits(msgspec.Struct, frozen=True):
+class PruneLimits(msgspec.Struct, frozen=True):
     """What may stay. None: no limit of this kind."""
 
     older_than: int | None = None
@@ -32,7 +32,7 @@ class Limits(msgspec.Struct, frozen=True):
     """Octets: the oldest sessions go until the others take no more."""
 
 
-class _Stored(msgspec.Struct, frozen=True):
+class _StoredSession(msgspec.Struct, frozen=True):
     """A session and where it is."""
 
     path: Path
@@ -51,7 +51,7 @@ class _Stored(msgspec.Struct, frozen=True):
         return f"session {self.id} of {visible(str(self.path))}  {text.day(self.started)}  {visible(self.where)}"
 
 
-def prune(paths: tuple[Path, ...], limits: Limits, now: int, *, dry_run: bool, as_json: bool = False) -> None:
+def prune(paths: tuple[Path, ...], limits: PruneLimits, now: int, *, dry_run: bool, as_json: bool = False) -> None:
     """Delete what is beyond the limits of the recordings, or of all those in the state directory; say what goes.
 
     `now` is ns since the epoch. A file of which no session stays is deleted.
@@ -59,7 +59,7 @@ def prune(paths: tuple[Path, ...], limits: Limits, now: int, *, dry_run: bool, a
     Raises:
         UserError: no limit was given, or a recording cannot be read or written.
     """
-    if limits == Limits():
+    if limits == PruneLimits():
         raise UserError("nothing says what may stay", "for example: a2a-inspect prune --older-than 30d --dry-run")
     # A file that is named twice has its sessions once. A link to itself is no fault here: opening it tells.
     named = {os.path.realpath(path): path for path in reversed(paths)}
@@ -80,7 +80,7 @@ def _done(dry_run: bool) -> str:
     return "would delete" if dry_run else "deleted"
 
 
-def _object(gone: _Stored, dry_run: bool) -> str:
+def _object(gone: _StoredSession, dry_run: bool) -> str:
     """One session that goes, as a line of JSON with stable names."""
     facts = {"recording": str(gone.path), "session": gone.id, "started": text.utc(gone.started), "size": gone.size}
     return json.dumps({**facts, "deleted": not dry_run})
@@ -88,12 +88,12 @@ def _object(gone: _Stored, dry_run: bool) -> str:
 
 def _own_recordings() -> Iterator[Path]:
     with state_directory():
-        yield from sorted(places.recordings_dir().glob(f"*{SUFFIX}"))
+        yield from sorted(file_layout.recordings_dir().glob(f"*{SUFFIX}"))
 
 
-def _stored(paths: Iterable[Path]) -> list[_Stored]:
+def _stored(paths: Iterable[Path]) -> list[_StoredSession]:
     """Their sessions, oldest first. Raises UserError."""
-    found: list[_Stored] = []
+    found: list[_StoredSession] = []
     try:
         for path in paths:
             with Recording(path) as recording, sound(recording):
@@ -103,7 +103,7 @@ def _stored(paths: Iterable[Path]) -> list[_Stored]:
     return sorted(found, key=lambda each: (each.last, each.started))
 
 
-def _sessions(path: Path, recording: Recording) -> Iterator[_Stored]:
+def _sessions(path: Path, recording: Recording) -> Iterator[_StoredSession]:
     frames = dict(recording.db.execute("SELECT session, count(*) FROM frame GROUP BY session").fetchall())
     total = sum(frames.values())
     size = path.stat().st_size
@@ -111,7 +111,7 @@ def _sessions(path: Path, recording: Recording) -> Iterator[_Stored]:
         share = size * frames.get(session.id, 0) // total if total else 0
         last = session.ended or session.facts.started
         where = ", ".join(session.facts.upstreams)
-        yield _Stored(path, session.id, session.facts.started, last, share, _busy(session), where)
+        yield _StoredSession(path, session.id, session.facts.started, last, share, _busy(session), where)
 
 
 def _busy(session: SessionRow) -> bool:
@@ -119,13 +119,13 @@ def _busy(session: SessionRow) -> bool:
     if session.how:
         return False
     with state_directory():
-        return session.facts.uuid in places.sessions_with_journal()
+        return session.facts.uuid in file_layout.sessions_with_journal()
 
 
-def _chosen(stored: list[_Stored], limits: Limits, now: int) -> list[_Stored]:
+def _chosen(stored: list[_StoredSession], limits: PruneLimits, now: int) -> list[_StoredSession]:
     """Those that go, oldest first."""
     size = sum(each.size for each in stored)
-    chosen: list[_Stored] = []
+    chosen: list[_StoredSession] = []
     for place, each in enumerate(stored):
         old = limits.older_than is not None and now - each.last > limits.older_than
         many = limits.keep is not None and len(stored) - place > limits.keep

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from a2a_proxy.capture import places
-from a2a_proxy.capture.places import Leftover
-from a2a_proxy.cli import text
+from a2a_proxy.capture import file_layout
+from a2a_proxy.capture.file_layout import Leftover
 from a2a_proxy.cli.errors import state_directory, tell
-from a2a_proxy.recorder.keeper import Keeper
-from a2a_proxy.recorder.status import Done, Failed, Status
+from a2a_proxy.present import text
+from a2a_proxy.recorder.keeper import RecorderKeeper
+from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, Status
 
 
 def recover_all() -> int:
@@ -17,7 +17,7 @@ def recover_all() -> int:
         UserError: the state directory cannot be read.
     """
     with state_directory():
-        left = places.leftovers()
+        left = file_layout.leftovers()
     if not left:
         print("nothing to recover")
     return max((_recover(journal) for journal in left), default=0)
@@ -27,17 +27,17 @@ def _recover(journal: Leftover) -> int:
     def ignore(_: Status) -> None:
         """Only the outcome is printed."""
 
-    keeper = Keeper(journal.path, ignore)
+    keeper = RecorderKeeper(journal.path, ignore)
     answer = keeper.start(timeout=None)
     keeper.let_go()
-    if isinstance(answer, Failed):
+    if isinstance(answer, RecorderFailed):
         keeper.kill()
     keeper.drain()
     end = keeper.outcome or answer
-    if isinstance(end, Done):
+    if isinstance(end, RecorderDone):
         counts = f"{text.plural(end.exchanges, 'exchange')}, {text.plural(end.frames, 'frame')}"
         print(f"recovered {journal.session.recording}: {counts} from the journal")
         return 0
-    failed = end if isinstance(end, Failed) else Failed("no answer")
+    failed = end if isinstance(end, RecorderFailed) else RecorderFailed("no answer")
     tell("a2a-inspect", f"cannot recover {journal.session.recording}: {failed.message}", failed.hint)
     return 1

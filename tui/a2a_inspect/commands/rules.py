@@ -7,11 +7,11 @@ import json
 from collections.abc import Iterator
 
 from a2a_inspect.commands.check.report import OWN, full_id
-from a2a_proxy.cli import text
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.rules import page
-from a2a_proxy.rules.catalogue import left_out, rules, subjects
-from a2a_proxy.rules.rule import Rule
+from a2a_proxy.present import text
+from a2a_proxy.rules.define import manual_page
+from a2a_proxy.rules.define.catalogue import left_out, rules, subjects
+from a2a_proxy.rules.define.rule import Rule
 
 
 def show_rules(word: str, *, as_json: bool, as_markdown: bool) -> None:
@@ -26,15 +26,15 @@ def show_rules(word: str, *, as_json: bool, as_markdown: bool) -> None:
     found = [rule for rule in rules().values() if rule.id.startswith(ident)]
     if not found:
         raise _unknown(word.upper(), ident)
-    for line in page.markdown(found) if as_markdown else _lines(found, ident, as_json=as_json):
+    for line in manual_page.markdown(found) if as_markdown else _lines(found, ident, as_json=as_json):
         print(line)
 
 
 def _lines(found: list[Rule], ident: str, *, as_json: bool) -> Iterator[str]:
     if as_json:
-        yield from (json.dumps(page.facts(rule)) for rule in found)
+        yield from (json.dumps(manual_page.facts(rule)) for rule in found)
     elif found[0].id == ident:
-        yield from page.text(found[0])
+        yield from manual_page.text(found[0])
     else:
         yield from _list(found)
 

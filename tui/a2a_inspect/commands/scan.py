@@ -10,17 +10,17 @@ from typing import Any
 
 import msgspec
 
-from a2a_inspect.cleaned import Wish
-from a2a_inspect.commands.each_file import each_file
-from a2a_inspect.place import chosen, opened
-from a2a_proxy.cli import text
+from a2a_inspect.commands.file_loop import each_file
+from a2a_inspect.data.recording_choice import chosen, opened
+from a2a_inspect.data.redacted_view import RedactionOptions
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.scan import Scan, Secret, scan
-from a2a_proxy.redaction.looking import Clue
-from a2a_proxy.redaction.policy import DEFAULT, Policy
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.tools.scan import ScanResult, Secret, scan
+from a2a_proxy.redaction.policy import DEFAULT, RedactionPolicy
+from a2a_proxy.redaction.scanner import Clue
 
 _SAID = {
     Clue.NAME: "by its name",
@@ -33,14 +33,14 @@ _MOST = 200
 """Secrets of a file that are told one by one."""
 
 
-class Options(msgspec.Struct, frozen=True):
+class ScanOptions(msgspec.Struct, frozen=True):
     """What was typed."""
 
-    wish: Wish = Wish()
+    wish: RedactionOptions = RedactionOptions()
     as_json: bool = False
 
 
-def scan_files(paths: tuple[Path, ...], options: Options) -> int:
+def scan_files(paths: tuple[Path, ...], options: ScanOptions) -> int:
     """Look for secrets in recordings and cassettes, and tell where each is; the exit code, also of those that are bad.
 
     Raises:
@@ -59,7 +59,7 @@ def scan_files(paths: tuple[Path, ...], options: Options) -> int:
     return each_file(paths, look)
 
 
-def preview(path: Path | None, options: Options) -> None:
+def preview(path: Path | None, options: ScanOptions) -> None:
     """Tell what a policy would take out of a recording; nothing is written.
 
     Raises:
@@ -68,7 +68,7 @@ def preview(path: Path | None, options: Options) -> None:
     policy = options.wish.policy or DEFAULT
     name = chosen(path)
     with opened(name) as recording:
-        seen = _scanned(recording, policy, None, random=False) if not policy.none else Scan([], 0, 0)
+        seen = _scanned(recording, policy, None, random=False) if not policy.none else ScanResult([], 0, 0)
         counts = recording.counts()
         applied = {row.id: row.facts.redaction for row in recording.sessions()}
     rows = _grouped(seen.secrets)
@@ -88,14 +88,14 @@ def preview(path: Path | None, options: Options) -> None:
     print(f"policy: {visible(' '.join(policy.words)) or 'default'}; {_would(seen, policy)}")
 
 
-def _would(seen: Scan, policy: Policy) -> str:
+def _would(seen: ScanResult, policy: RedactionPolicy) -> str:
     if not seen.secrets:
         return "it would replace nothing else" if policy.metadata_only else "it would change nothing"
     different = len({each.secret for each in seen.secrets})
     return f"it would replace {text.plural(different, 'value')} in {text.plural(len(seen.secrets), 'place')}"
 
 
-def _scanned(recording: Recording, policy: Policy, path: Path | None, *, random: bool = True) -> Scan:
+def _scanned(recording: Recording, policy: RedactionPolicy, path: Path | None, *, random: bool = True) -> ScanResult:
     try:
         return scan(recording, policy, path, random=random)
     except RecordingError as wrong:
@@ -114,7 +114,7 @@ def _grouped(secrets: Iterable[Secret]) -> list[dict[str, Any]]:
     return sorted(rows.values(), key=lambda row: (-row["times"], row["where"]))
 
 
-def _tell(path: Path, seen: Scan) -> None:
+def _tell(path: Path, seen: ScanResult) -> None:
     name = visible(str(path))
     for each in seen.secrets[:_MOST]:
         line = f"{each.place:10}  {visible(each.where)}  {_SAID[each.clue]}  {visible(each.excerpt)}"
@@ -129,7 +129,7 @@ def _tell(path: Path, seen: Scan) -> None:
         print(f"{name}: no secrets; {labels}; {seen.values} values looked at")
 
 
-def _objects(path: Path, seen: Scan) -> None:
+def _objects(path: Path, seen: ScanResult) -> None:
     for each in seen.secrets:
         facts = {"place": each.place, "where": each.where, "found_by": each.clue.value, "excerpt": each.excerpt}
         print(json.dumps({"kind": "secret", "recording": str(path), **facts}))

@@ -5,17 +5,17 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from a2a_inspect.notes import noted
-from a2a_proxy.capture import places
-from a2a_proxy.cli import text
+from a2a_inspect.data.notes import noted
+from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.console import finding_object
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import FindingRow, SessionRow, key
-from a2a_proxy.recording.several import Several
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.recording.read.multi_reader import MultiReader
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import FindingRow, SessionRow, key
+from a2a_proxy.rules.define.catalogue import rules
 
 _UNREAD = {"tls": "not read: encrypted", "opaque": "not HTTP"}
 """By kind of connection, why it has no exchanges."""
@@ -28,7 +28,7 @@ def session_line(session: SessionRow) -> str:
     return f"session {session.id}  {text.day(facts.started)}  {visible(ways)}  {_completeness(session)}"
 
 
-def member_lines(several: Several) -> Iterator[str]:
+def member_lines(several: MultiReader) -> Iterator[str]:
     """A line for each session, by time; of several files, each begins with the name that the file has in the list."""
     many = len(several.members) > 1
     width = max(len(member.name) for member in several.members)
@@ -46,8 +46,8 @@ def _completeness(session: SessionRow) -> str:
 def _unended(uuid: str) -> str:
     """What becomes of a session without an end: its journal tells, as long as there is one here."""
     try:
-        left = {leftover.session.uuid for leftover in places.leftovers()}
-        known = places.sessions_with_journal()
+        left = {leftover.session.uuid for leftover in file_layout.leftovers()}
+        known = file_layout.sessions_with_journal()
     except OSError:
         left, known = set(), set()
     if uuid in left:

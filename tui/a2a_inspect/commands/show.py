@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from a2a_inspect.commands.filtered import tell_nothing
+from a2a_inspect.commands.filters import tell_nothing
 from a2a_inspect.commands.ls import state_name
 from a2a_inspect.commands.process import process_lines, process_objects
-from a2a_inspect.commands.segments.marks import Marks
+from a2a_inspect.commands.segments.marks import SegmentMarks
 from a2a_inspect.commands.session import (
     Meanings,
     connection_findings,
@@ -17,28 +17,28 @@ from a2a_inspect.commands.session import (
     finding_words,
     session_line,
 )
-from a2a_inspect.commands.wanted import Kept, Wanted
-from a2a_inspect.decoded import decoded_lines, part_text, raw_lines
-from a2a_inspect.gaps import operation
-from a2a_inspect.notes import Notes
-from a2a_proxy.cli import generations, text
+from a2a_inspect.commands.show_selection import Kept, ShowSelection
+from a2a_inspect.data.generation_gaps import operation
+from a2a_inspect.data.notes import Notes
+from a2a_inspect.data.payload_lines import decoded_lines, part_text, raw_lines
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
+from a2a_proxy.present import generations, text
 from a2a_proxy.protocol.decoded import decoded
 from a2a_proxy.protocol.describe import describe
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recording.artifacts import artifacts_of
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow, SessionRow
+from a2a_proxy.recording.read.artifacts import artifacts_of
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow
 
 ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
 
 
-def show_conversation(recording: Recording, wanted: Wanted, *, as_json: bool) -> None:
+def show_conversation(recording: Recording, wanted: ShowSelection, *, as_json: bool) -> None:
     """Print the tree, or with `as_json` one object an exchange, and one a finding that belongs to a connection.
 
     Raises:
@@ -64,7 +64,7 @@ def _session_lines(
     recording: Recording,
     session: SessionRow,
     rows: list[ExchangeRow],
-    wanted: Wanted,
+    wanted: ShowSelection,
     meanings: Meanings,
     kept: Kept,
 ) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _session_lines(
     if not rows and not connections:
         yield "  nothing was recorded"
     tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
-    marks, notes = Marks(recording, session.id), Notes(recording, session.id)
+    marks, notes = SegmentMarks(recording, session.id), Notes(recording, session.id)
     yield from (f"  {words}" for words in notes.at(0))
     for context, members in _by_context(rows, tasks):
         yield f"  context {visible(context)}" if context else "  outside any context"
@@ -149,10 +149,10 @@ def _artifact_lines(recording: Recording, session: int, task: Task) -> Iterator[
 def _exchange_lines(
     recording: Recording,
     row: ExchangeRow,
-    wanted: Wanted,
+    wanted: ShowSelection,
     meanings: Meanings,
     shown: set[int] | None,
-    marks: Marks,
+    marks: SegmentMarks,
     notes: Notes,
 ) -> Iterator[str]:
     exchange = row.exchange
@@ -232,10 +232,10 @@ def _head_lines(exchange: Exchange) -> Iterator[str]:
 
 
 def _objects(
-    recording: Recording, session: SessionRow, rows: list[ExchangeRow], wanted: Wanted, kept: Kept
+    recording: Recording, session: SessionRow, rows: list[ExchangeRow], wanted: ShowSelection, kept: Kept
 ) -> Iterator[dict[str, object]]:
     tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
-    marks, notes = Marks(recording, session.id), Notes(recording, session.id)
+    marks, notes = SegmentMarks(recording, session.id), Notes(recording, session.id)
     for row in rows:
         task, shown = tasks.get(row.exchange.task_id), kept.get(row.key)
         noted = {"notes": notes.objects(row.exchange.id)}

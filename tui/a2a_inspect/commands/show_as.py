@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from a2a_inspect.copying.call import NotOffered, load
-from a2a_inspect.copying.forms import FORMS
-from a2a_inspect.point import named, point
+from a2a_inspect.data.references import named, point
+from a2a_inspect.formats.copying.call import NotOffered, load
+from a2a_inspect.formats.copying.forms import FORMS
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import key
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key
 
 
 def show_as(recording: Recording, words: tuple[str, ...], form: str) -> None:

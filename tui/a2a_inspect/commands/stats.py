@@ -8,22 +8,22 @@ from collections.abc import Iterator
 
 import msgspec
 
-from a2a_inspect.commands.filtered import tell_nothing
+from a2a_inspect.commands.filters import tell_nothing
 from a2a_inspect.commands.session import member_lines
 from a2a_inspect.commands.table import columns
 from a2a_inspect.plots.measures import histogram
 from a2a_inspect.plots.sums import Sums, Tasks, parts_of, sums, task_states
 from a2a_inspect.plots.written import MOST, PLAIN, bins_object, histogram_lines, histogram_object
-from a2a_proxy.cli import text
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recording.several import Several
+from a2a_proxy.recording.read.multi_reader import MultiReader
 
 _OUTCOMES = ("ok", "error", "cut", "refused", "live")
 _SHOWN = 10
 """Different errors that are told one by one."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class StatsOptions(msgspec.Struct, frozen=True):
     """What to sum up, and how."""
 
     where: str = ""
@@ -33,7 +33,7 @@ class Wanted(msgspec.Struct, frozen=True):
     as_json: bool = False
 
 
-def show_statistics(several: Several, wanted: Wanted) -> None:
+def show_statistics(several: MultiReader, wanted: StatsOptions) -> None:
     """Print the sum of recordings; as JSON in one object."""
     parts = parts_of(several)
     known, tasks = sums(parts, wanted.where), task_states(several, wanted.where)
@@ -53,7 +53,7 @@ def show_statistics(several: Several, wanted: Wanted) -> None:
             print(line)
 
 
-def _lines(several: Several, known: Sums, tasks: Tasks) -> Iterator[str]:
+def _lines(several: MultiReader, known: Sums, tasks: Tasks) -> Iterator[str]:
     yield from member_lines(several)
     octets = [sum(getattr(each, way) for each in known.calls.values()) for way in ("bytes_to_agent", "bytes_to_client")]
     count = sum(each.count for each in known.calls.values())
@@ -98,7 +98,7 @@ def _counted(title: str, counted: list[tuple[str, int]], shown: int) -> Iterator
         yield f"{sum(number for _, number in rest):<5}  of {text.plural(len(rest), 'other kind')}"
 
 
-def _object(several: Several, known: Sums, tasks: Tasks) -> dict[str, object]:
+def _object(several: MultiReader, known: Sums, tasks: Tasks) -> dict[str, object]:
     return {
         "sessions": len(several.sessions()),
         "frames": known.frames,

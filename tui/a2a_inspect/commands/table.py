@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from a2a_inspect.screen.columns import GAP, fit
+from a2a_inspect.widgets.columns import GAP, fit
 
 _SAMPLE = 200
 """Rows looked at before the first is printed; later ones may be wider, and are cut where the width is bounded."""

@@ -13,21 +13,21 @@ import msgspec
 
 from a2a_inspect.commands.session import finding_words
 from a2a_inspect.commands.show import ARROWS, frame_object
-from a2a_inspect.ended import in_order
-from a2a_inspect.place import opened_several, reading
-from a2a_proxy.cli import text
+from a2a_inspect.data.recording_choice import opened_several, reading
+from a2a_inspect.signals import in_order
 from a2a_proxy.cli.console import finding_object
 from a2a_proxy.cli.errors import tell
 from a2a_proxy.cli.streams import reader_gone
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame
+from a2a_proxy.present import text
 from a2a_proxy.protocol.describe import describe
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recording.passed import Passed
 from a2a_proxy.recording.query.parser import parse
 from a2a_proxy.recording.query.sql import Rows
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import FindingRow, FrameRow, key
+from a2a_proxy.recording.read.cursor import RowCursor
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import FindingRow, FrameRow, key
 
 POLL = 0.1
 """Seconds between looks at a recording that may grow: the recorder commits as often."""
@@ -37,7 +37,7 @@ _WINDOW = 512
 """Frames that are asked for at a time."""
 
 
-class Tail(msgspec.Struct, frozen=True):
+class TailOptions(msgspec.Struct, frozen=True):
     """What was asked for."""
 
     count: int
@@ -48,7 +48,7 @@ class Tail(msgspec.Struct, frozen=True):
     """An expression of the filter language: only frames that match when they are stored."""
 
 
-def tail(paths: Sequence[Path], wanted: Tail, sleep: Callable[[float], None] = time.sleep) -> None:
+def tail(paths: Sequence[Path], wanted: TailOptions, sleep: Callable[[float], None] = time.sleep) -> None:
     """Print the last frames, and with `follow` each further one within `POLL` of its being stored, until interrupted
     by Ctrl-C, SIGTERM or SIGHUP.
 
@@ -63,7 +63,7 @@ def tail(paths: Sequence[Path], wanted: Tail, sleep: Callable[[float], None] = t
         _tail(paths, wanted, sleep)
 
 
-def _tail(paths: Sequence[Path], wanted: Tail, sleep: Callable[[float], None]) -> None:
+def _tail(paths: Sequence[Path], wanted: TailOptions, sleep: Callable[[float], None]) -> None:
     if wanted.follow:
         for path in paths:
             if not _there(path, sleep):
@@ -83,7 +83,7 @@ def _tail(paths: Sequence[Path], wanted: Tail, sleep: Callable[[float], None]) -
             _print(_by_time(each.more() for each in followers if each.changed()))
 
 
-class Said(NamedTuple):
+class TailEntry(NamedTuple):
     """What is printed together: a frame with what was found about it, or a finding alone."""
 
     at: int
@@ -92,18 +92,18 @@ class Said(NamedTuple):
     frame: bool
 
 
-def _by_time(groups: Iterable[Iterable[Said]]) -> Iterator[Said]:
+def _by_time(groups: Iterable[Iterable[TailEntry]]) -> Iterator[TailEntry]:
     return heapq.merge(*groups, key=lambda said: said.at)
 
 
-def _last(groups: Iterable[Said], count: int) -> list[Said]:
+def _last(groups: Iterable[TailEntry], count: int) -> list[TailEntry]:
     """From the `count`th frame before the end on."""
     kept = list(groups)
     frames = [place for place, said in enumerate(kept) if said.frame]
     return kept[frames[-count] :] if 0 < count < len(frames) else kept
 
 
-def _print(groups: Iterable[Said]) -> None:
+def _print(groups: Iterable[TailEntry]) -> None:
     for said in groups:
         for line in said.lines:
             print(line, flush=True)
@@ -123,14 +123,14 @@ def _there(path: Path, sleep: Callable[[float], None]) -> bool:
 class _Follower:
     """Cursors into the frames and the findings of a recording."""
 
-    def __init__(self, recording: Recording, wanted: Tail, name: str, own: set[int]) -> None:
+    def __init__(self, recording: Recording, wanted: TailOptions, name: str, own: set[int]) -> None:
         self._recording = recording
         self._wanted = wanted
         self._name = name
         """Of the file; empty where there is one alone."""
         self._elsewhere = {session.id for session in recording.sessions()} - own
         """Sessions of which another file has more."""
-        self._frame, self._finding = Passed(recording, "frame"), Passed(recording, "finding")
+        self._frame, self._finding = RowCursor(recording, "frame"), RowCursor(recording, "finding")
         self._version = recording.data_version()
         self._exchanges: dict[int, Exchange] = {}
 
@@ -139,7 +139,7 @@ class _Follower:
         before, self._version = self._version, self._recording.data_version()
         return before != self._version
 
-    def past(self) -> Iterator[Said]:
+    def past(self) -> Iterator[TailEntry]:
         """The last frames that match, with what was found since the first of them."""
         newest, found = (self._newest(table) for table in ("frame", "finding"))
         first = self._first(newest)
@@ -184,7 +184,7 @@ class _Follower:
         row = self._recording.session(session)
         return row.facts.started if row is not None else 0
 
-    def more(self) -> Iterator[Said]:
+    def more(self) -> Iterator[TailEntry]:
         """What has been stored since: each finding under its frame, the others after all frames.
 
         Findings are read first, so the frames that they are about are there when those are read.
@@ -201,11 +201,11 @@ class _Follower:
             if row.session in self._elsewhere or not matches:
                 continue
             at = row.frame.at
-            yield Said(at, [self._frame_said(row), *map(self._finding_said, about)], True)
+            yield TailEntry(at, [self._frame_said(row), *map(self._finding_said, about)], True)
         self._frame.rest()
         for rest in found.values():
             if self._concerns(rest[0]):
-                yield Said(max(at, rest[0].finding.at), list(map(self._finding_said, rest)), False)
+                yield TailEntry(max(at, rest[0].finding.at), list(map(self._finding_said, rest)), False)
 
     def _frames(self) -> Iterator[tuple[FrameRow, bool]]:
         """What has been stored since, and whether it matches; each row is looked at once, payloads of those that do."""

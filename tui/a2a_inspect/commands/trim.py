@@ -8,21 +8,21 @@ from typing import Any
 
 import msgspec
 
-from a2a_inspect.cleaned import Wish, cleaned
 from a2a_inspect.commands.merge import OVERWRITE
-from a2a_inspect.commands.wanted import Wanted
-from a2a_proxy.cli import text
+from a2a_inspect.commands.show_selection import ShowSelection
+from a2a_inspect.data.redacted_view import RedactionOptions, cleaned
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recording.cassette import check_replaceable, open_any, write_cassette
-from a2a_proxy.recording.cassette_out import Selection
+from a2a_proxy.recording.cassette.exporter import Selection
+from a2a_proxy.recording.cassette.file import check_replaceable, open_any, write_cassette
 from a2a_proxy.recording.query.sql import Rows
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import CHOSEN, Counts, split
-from a2a_proxy.recording.trim import needed
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import CHOSEN, Counts, split
+from a2a_proxy.recording.tools.trim import needed
 
 
-class Options(msgspec.Struct, frozen=True):
+class TrimOptions(msgspec.Struct, frozen=True):
     """What was asked for."""
 
     target: Path
@@ -32,11 +32,11 @@ class Options(msgspec.Struct, frozen=True):
     exact: bool = False
     """Nothing beside what was chosen, though it may be needed to replay it."""
     overwrite: bool = False
-    wish: Wish = Wish()
+    wish: RedactionOptions = RedactionOptions()
     as_json: bool = False
 
 
-def trim(recording: Recording, options: Options) -> None:
+def trim(recording: Recording, options: TrimOptions) -> None:
     """Write what was chosen, and what a replay of it needs besides, to `target`.
 
     Raises:
@@ -70,8 +70,8 @@ def trim(recording: Recording, options: Options) -> None:
     print(f"{text.plural(after.exchanges, 'exchange')} written to {visible(str(options.target))}")
 
 
-def _chosen(recording: Recording, options: Options) -> set[int]:
-    wanted = Wanted(options.words)
+def _chosen(recording: Recording, options: TrimOptions) -> set[int]:
+    wanted = ShowSelection(options.words)
     wanted.check(recording)
     keys = {row.key for row in recording.exchanges() if wanted.has(row)}
     if options.where:

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.place import chosen, opened, split_recordings
-from a2a_inspect.point import is_task, not_there, point, written
+from a2a_inspect.data.recording_choice import chosen, opened, split_recordings
+from a2a_inspect.data.references import is_task, not_there, point, written
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.difference.exchanges import compare_exchanges, compare_frames
-from a2a_proxy.recording.difference.runs import Match, RunDifference, Watch, compare_runs, run_of
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow, key
+from a2a_proxy.recording.difference.runs import CallPair, RunDifference, Watch, compare_runs, run_of
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, key
 
 
-class Side(msgspec.Struct, frozen=True):
+class DiffSide(msgspec.Struct, frozen=True):
     """One side: a recording, and what of it."""
 
     path: Path
@@ -26,7 +26,7 @@ class Side(msgspec.Struct, frozen=True):
     a task's id a task; empty: all of it."""
 
 
-def sides(words: tuple[str, ...]) -> tuple[Side, Side]:
+def sides(words: tuple[str, ...]) -> tuple[DiffSide, DiffSide]:
     """What the arguments of `diff` name.
 
     One recording with two places, or two recordings with a place behind each; a place behind only one of two is meant
@@ -41,13 +41,13 @@ def sides(words: tuple[str, ...]) -> tuple[Side, Side]:
         return _in_one(chosen(groups[0][0]), groups[0][1])
     if len(groups) == 2 and groups[0][0] is not None and all(len(places) < 2 for _, places in groups):
         (left, mine), (right, other) = groups
-        return Side(chosen(left), (mine or other or ("",))[0]), Side(chosen(right), (other or mine or ("",))[0])
+        return DiffSide(chosen(left), (mine or other or ("",))[0]), DiffSide(chosen(right), (other or mine or ("",))[0])
     raise UserError("what is to be compared is not clear", "a2a-inspect diff LEFT [#3] RIGHT [#3]")
 
 
-def _in_one(path: Path, places: tuple[str, ...]) -> tuple[Side, Side]:
+def _in_one(path: Path, places: tuple[str, ...]) -> tuple[DiffSide, DiffSide]:
     if len(places) == 2:
-        return Side(path, places[0]), Side(path, places[1])
+        return DiffSide(path, places[0]), DiffSide(path, places[1])
     if len(places) > 2:
         raise UserError("two things can be compared, not more", f"a2a-inspect diff {path} {places[0]} {places[1]}")
     with opened(path) as recording:
@@ -58,11 +58,11 @@ def _in_one(path: Path, places: tuple[str, ...]) -> tuple[Side, Side]:
             before = previous(recording, row)
             if before is None:
                 raise UserError(f"there is no {row.exchange.operation} before {places[0]}", "name both exchanges")
-            return Side(path, place_of(before)), Side(path, place_of(row))
+            return DiffSide(path, place_of(before)), DiffSide(path, place_of(row))
         numbers = [session.id for session in recording.sessions()]
     if len(numbers) < 2:
         raise UserError(f"{path} has one session", f"name another recording: a2a-inspect diff {path} OTHER")
-    return Side(path, f"{numbers[-2]}:"), Side(path, f"{numbers[-1]}:")
+    return DiffSide(path, f"{numbers[-2]}:"), DiffSide(path, f"{numbers[-1]}:")
 
 
 def place_of(row: ExchangeRow) -> str:
@@ -79,7 +79,7 @@ def previous(recording: Recording, row: ExchangeRow) -> ExchangeRow | None:
 
 
 @contextlib.contextmanager
-def both(left: Side, right: Side) -> Iterator[tuple[Recording, Recording]]:
+def both(left: DiffSide, right: DiffSide) -> Iterator[tuple[Recording, Recording]]:
     """The recordings of both sides, open; one recording is opened once.
 
     Raises:
@@ -93,7 +93,7 @@ def both(left: Side, right: Side) -> Iterator[tuple[Recording, Recording]]:
                 yield one, other
 
 
-def difference(left: Side, right: Side, where: str = "", watch: Watch | None = None) -> RunDifference:
+def difference(left: DiffSide, right: DiffSide, where: str = "", watch: Watch | None = None) -> RunDifference:
     """Compare them; two exchanges are a run of one call each, whatever they are.
 
     Raises:
@@ -111,7 +111,7 @@ def difference(left: Side, right: Side, where: str = "", watch: Watch | None = N
             found = compare_exchanges(*sides)
         else:
             found = compare_frames(*sides, frames)
-        match = Match(pair[0], pair[1], difference=found, inside=found.count, ignored=found.ignored)
+        match = CallPair(pair[0], pair[1], difference=found, inside=found.count, ignored=found.ignored)
         return RunDifference([match], [], found.cut)
 
 
@@ -136,7 +136,7 @@ def _exchange(recording: Recording, place: str) -> ExchangeRow | None:
     return recording.exchange(key(found.session, found.exchange))
 
 
-def _rows(recording: Recording, side: Side, where: str) -> Iterator[ExchangeRow]:
+def _rows(recording: Recording, side: DiffSide, where: str) -> Iterator[ExchangeRow]:
     """The exchanges of a side."""
     exchange = _exchange(recording, side.place)
     if exchange is not None:

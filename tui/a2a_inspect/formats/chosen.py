@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow, FindingRow, SessionRow, TaskRow, key, split
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, FindingRow, SessionRow, TaskRow, key, split
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class ExportSelection(msgspec.Struct, frozen=True):
     """See the module. What its writer may read of the recording."""
 
     recording: Recording

@@ -7,24 +7,24 @@ from pathlib import Path
 from typing import BinaryIO
 
 from a2a_inspect.commands.check import junit, sarif
-from a2a_inspect.commands.check.report import Report, check, chosen
-from a2a_inspect.formats.chosen import Chosen
+from a2a_inspect.commands.check.report import CheckReport, check, chosen
+from a2a_inspect.formats.chosen import ExportSelection
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.define.catalogue import rules
 
 
-def write_junit(taken: Chosen, stream: BinaryIO) -> None:
+def write_junit(taken: ExportSelection, stream: BinaryIO) -> None:
     """A suite a session, a case a rule, which fails with an error. Raises RecordingError."""
     _write(taken, stream, junit.lines)
 
 
-def write_sarif(taken: Chosen, stream: BinaryIO) -> None:
+def write_sarif(taken: ExportSelection, stream: BinaryIO) -> None:
     """SARIF 2.1.0. Raises RecordingError."""
     _write(taken, stream, sarif.lines)
 
 
-def _write(taken: Chosen, stream: BinaryIO, lines: Callable[[Report], Iterator[str]]) -> None:
-    report = Report(list(rules().values()), Severity.ERROR)
+def _write(taken: ExportSelection, stream: BinaryIO, lines: Callable[[CheckReport], Iterator[str]]) -> None:
+    report = CheckReport(list(rules().values()), Severity.ERROR)
     path = Path(taken.recording.path)
     report.checked += check(taken.recording, path, chosen((), ()), taken.keys)
     for line in lines(report):

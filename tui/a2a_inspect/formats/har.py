@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from a2a_inspect.formats.chosen import Chosen
+from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.har_entry import entry, moment
 from a2a_proxy import __version__
 from a2a_proxy.protocol.text import strict_json
-from a2a_proxy.recording.rows import SessionRow, key
+from a2a_proxy.recording.read.rows import SessionRow, key
 
 
-def write(chosen: Chosen, stream: BinaryIO) -> None:
+def write(chosen: ExportSelection, stream: BinaryIO) -> None:
     """Write it. Raises RecordingError."""
     sessions = chosen.sessions()
     log = {
@@ -49,7 +49,7 @@ def _page(row: SessionRow) -> dict[str, Any]:
     }
 
 
-def _entries(chosen: Chosen, sessions: list[SessionRow]) -> Iterator[dict[str, Any]]:
+def _entries(chosen: ExportSelection, sessions: list[SessionRow]) -> Iterator[dict[str, Any]]:
     recording = chosen.recording
     for session in sessions:
         for row in chosen.exchanges(session.id):

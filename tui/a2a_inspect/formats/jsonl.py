@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from a2a_inspect.formats.chosen import Chosen
-from a2a_proxy.recording.cassette_out import Exporter, Selection
-from a2a_proxy.recording.rows import CHOSEN
+from a2a_inspect.formats.chosen import ExportSelection
+from a2a_proxy.recording.cassette.exporter import Exporter, Selection
+from a2a_proxy.recording.read.rows import CHOSEN
 
 
-def write(chosen: Chosen, stream: BinaryIO) -> None:
+def write(chosen: ExportSelection, stream: BinaryIO) -> None:
     """Write it; where exchanges were chosen, the sessions say which. Raises RecordingError."""
     recording, keys = chosen.recording, chosen.keys
     selection = None if keys is None else Selection(recording, keys, f"{CHOSEN}{chosen.what}")

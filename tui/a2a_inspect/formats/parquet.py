@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from a2a_inspect.formats.chosen import Chosen
+from a2a_inspect.formats.chosen import ExportSelection
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.rows import FrameRow
+from a2a_proxy.recording.read.rows import FrameRow
 
 
-def write(chosen: Chosen, stream: BinaryIO) -> None:
+def write(chosen: ExportSelection, stream: BinaryIO) -> None:
     """Write it. Raises RecordingError, also where pyarrow is not installed."""
     try:
         from a2a_proxy.archive.rows import write_frames
@@ -21,7 +21,7 @@ def write(chosen: Chosen, stream: BinaryIO) -> None:
     write_frames(chosen.recording, _frames(chosen), stream)
 
 
-def _frames(chosen: Chosen) -> Iterator[FrameRow]:
+def _frames(chosen: ExportSelection) -> Iterator[FrameRow]:
     """In order of storing."""
     if chosen.keys is None:
         yield from chosen.recording.frames_after(0)

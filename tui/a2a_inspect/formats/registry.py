@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 if TYPE_CHECKING:
-    from a2a_inspect.formats.chosen import Chosen
+    from a2a_inspect.formats.chosen import ExportSelection
 
 
 class Format(NamedTuple):
@@ -21,7 +21,7 @@ class Format(NamedTuple):
     where: str
     """`module:function` of its writer, imported when it is used."""
 
-    def write(self, chosen: Chosen, stream: BinaryIO, **options: Any) -> None:
+    def write(self, chosen: ExportSelection, stream: BinaryIO, **options: Any) -> None:
         """Call the writer. Raises as it does."""
         module, _, function = self.where.partition(":")
         getattr(importlib.import_module(module), function)(chosen, stream, **options)
@@ -41,7 +41,7 @@ _ALL = (
         "html",
         ".html",
         "a page with diagrams, payloads and findings, for any browser",
-        "a2a_inspect.report.writer:write",
+        "a2a_inspect.formats.report.writer:write",
     ),
 )
 FORMATS = {each.name: each for each in _ALL}

@@ -13,7 +13,7 @@ Keymap = Mapping[str, str]
 """Action id -> keys as Textual names them, with commas between."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class KeyScope(msgspec.Struct, frozen=True):
     """Where keys are in force."""
 
     title: str
@@ -36,7 +36,7 @@ class Action(msgspec.Struct, frozen=True):
     place: str
 
 
-def actions(places: tuple[Place, ...], keymap: Keymap | None = None) -> list[Action]:
+def actions(places: tuple[KeyScope, ...], keymap: Keymap | None = None) -> list[Action]:
     """All of them in the order of the places, each id once; with a keymap the keys are its."""
     found: dict[str, Action] = {}
     for place in places:
@@ -58,7 +58,7 @@ def own_bindings(owner: type[DOMNode]) -> Iterator[Binding]:
         yield each
 
 
-def ids(place: Place) -> dict[str, tuple[str, ...]]:
+def ids(place: KeyScope) -> dict[str, tuple[str, ...]]:
     """Ids of the actions of one place, with the keys that they have by default."""
     return {each.id: _names(each.key) for each in own_bindings(place.owner) if each.id is not None}
 

@@ -17,7 +17,7 @@ from platformdirs import user_config_dir
 from textual.app import App
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys
 
-from a2a_inspect.keys.actions import Place, ids, normal, shown
+from a2a_inspect.keys.actions import KeyScope, ids, normal, shown
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.query.errors import meant
 
@@ -37,7 +37,7 @@ def keys_file() -> Path:
     return config_dir() / "keys.toml"
 
 
-def read_keymap(path: Path, places: tuple[Place, ...]) -> dict[str, str]:
+def read_keymap(path: Path, places: tuple[KeyScope, ...]) -> dict[str, str]:
     """What the file binds, for Textual; nothing where there is no file.
 
     Raises:
@@ -85,7 +85,7 @@ def _keys(path: Path, name: str, value: object) -> list[str]:
     return keys
 
 
-def _check_clashes(path: Path, places: tuple[Place, ...], keymap: dict[str, str]) -> None:
+def _check_clashes(path: Path, places: tuple[KeyScope, ...], keymap: dict[str, str]) -> None:
     """One key has one action, wherever two places are in force together; what clashes by default is meant so."""
     for place in places:
         pairs = combinations(ids(place), 2)
@@ -96,7 +96,7 @@ def _check_clashes(path: Path, places: tuple[Place, ...], keymap: dict[str, str]
 
 
 def _check_pairs(
-    path: Path, pairs: Iterator[tuple[str, str]], keymap: dict[str, str], where: tuple[Place, Place]
+    path: Path, pairs: Iterator[tuple[str, str]], keymap: dict[str, str], where: tuple[KeyScope, KeyScope]
 ) -> None:
     defaults = (ids(where[0]), ids(where[1]))
     for one, other in pairs:
@@ -112,10 +112,10 @@ def _check_pairs(
             raise UserError(f'{path}: "{key}" is both {one} and {other}', f"bind one of them to another key; {_ALL}")
 
 
-def _together(one: Place, other: Place) -> bool:
+def _together(one: KeyScope, other: KeyScope) -> bool:
     return _above(one, other) or _above(other, one)
 
 
-def _above(one: Place, other: Place) -> bool:
+def _above(one: KeyScope, other: KeyScope) -> bool:
     """The keys of `one` are in force in `other` too."""
     return issubclass(one.owner, App) or any(issubclass(each, one.owner) for each in (other.owner, *other.inside))

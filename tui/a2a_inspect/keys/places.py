@@ -3,62 +3,62 @@
 from __future__ import annotations
 
 from a2a_inspect.app import InspectApp
-from a2a_inspect.keys.actions import Place
-from a2a_inspect.screen.acting import Acting
-from a2a_inspect.screen.choose_recording import ChooseRecording
-from a2a_inspect.screen.command_line import CommandLine
-from a2a_inspect.screen.commanded import Commanded
-from a2a_inspect.screen.copy_menu import CopyMenu
-from a2a_inspect.screen.detail import Detail
-from a2a_inspect.screen.diff_screen import DiffScreen
-from a2a_inspect.screen.diff_view import DiffView
-from a2a_inspect.screen.export_menu import ExportMenu, FormatMenu
-from a2a_inspect.screen.filter_box import FilterBox
-from a2a_inspect.screen.help import Help
-from a2a_inspect.screen.hopping import Hopping
-from a2a_inspect.screen.lane_list import LaneList
-from a2a_inspect.screen.lane_screen import LaneScreen
-from a2a_inspect.screen.lazy_list import LazyList
-from a2a_inspect.screen.main import MainScreen
-from a2a_inspect.screen.narrowed import Narrowed
-from a2a_inspect.screen.note_box import NoteBox
-from a2a_inspect.screen.plot_screen import PlotScreen
-from a2a_inspect.screen.recording_tree import RecordingTree
-from a2a_inspect.screen.replay_screen import JumpTo, ReplayScreen
-from a2a_inspect.screen.seek_box import SeekBox
-from a2a_inspect.screen.text_page import TextPage
-from a2a_inspect.screen.text_view import TextView
-from a2a_inspect.screen.treed import Treed
-from a2a_inspect.screen.views_screen import ViewsScreen
+from a2a_inspect.dialogs.choose_recording import ChooseRecording
+from a2a_inspect.dialogs.command_line import CommandLine
+from a2a_inspect.dialogs.copy_menu import CopyMenu
+from a2a_inspect.dialogs.export_menu import ExportMenu, FormatMenu
+from a2a_inspect.dialogs.filter_box import FilterBox
+from a2a_inspect.dialogs.help import Help
+from a2a_inspect.dialogs.note_box import NoteBox
+from a2a_inspect.dialogs.seek_box import SeekBox
+from a2a_inspect.dialogs.text_page import TextPage
+from a2a_inspect.keys.actions import KeyScope
+from a2a_inspect.screens.actions import Acting
+from a2a_inspect.screens.commands import Commanded
+from a2a_inspect.screens.diff_screen import DiffScreen
+from a2a_inspect.screens.filter import Narrowed
+from a2a_inspect.screens.lane_screen import LaneScreen
+from a2a_inspect.screens.main import MainScreen
+from a2a_inspect.screens.navigation import Hopping
+from a2a_inspect.screens.plot_screen import PlotScreen
+from a2a_inspect.screens.replay_screen import JumpTo, ReplayScreen
+from a2a_inspect.screens.tree import Treed
+from a2a_inspect.screens.views_screen import ViewsScreen
+from a2a_inspect.widgets.detail import Detail
+from a2a_inspect.widgets.diff_view import DiffView
+from a2a_inspect.widgets.lane_list import LaneList
+from a2a_inspect.widgets.lazy_list import LazyList
+from a2a_inspect.widgets.recording_tree import RecordingTree
+from a2a_inspect.widgets.text_view import TextView
 
 PLACES = (
-    Place("Everywhere", InspectApp),
-    Place("The recording", MainScreen),
-    Place("Panes", Treed),
-    Place("The tree", RecordingTree, (MainScreen,)),
-    Place("Finding things", Narrowed),
-    Place("Finding things", Hopping),
-    Place("What is under the cursor", Acting),
-    Place("Finding things", Commanded),
-    Place("The filter's line", FilterBox, (MainScreen,)),
-    Place("A list", LazyList, (MainScreen,)),
-    Place("A frame", Detail, (MainScreen,)),
-    Place("A text", TextView, (Detail, MainScreen)),
-    Place("A word in a text", SeekBox),
-    Place("A difference", DiffScreen),
-    Place("Its lines", DiffView, (DiffScreen,)),
-    Place("A list of recordings", ChooseRecording),
-    Place("A swimlane", LaneScreen),
-    Place("Its rows", LaneList, (LaneScreen, LazyList)),
-    Place("Copying", CopyMenu),
-    Place("Exporting", ExportMenu),
-    Place("A format", FormatMenu),
-    Place("A note", NoteBox),
-    Place("Plots", PlotScreen),
-    Place("A replay", ReplayScreen),
-    Place("A time to jump to", JumpTo),
-    Place("Saved views", ViewsScreen),
-    Place("A command", CommandLine),
-    Place("A page of text", TextPage),
-    Place("This page", Help),
+    KeyScope("Everywhere", InspectApp),
+    KeyScope("The recording", MainScreen),
+    KeyScope("Panes", Treed),
+    KeyScope("The tree", RecordingTree, (MainScreen,)),
+    KeyScope("Finding things", Narrowed),
+    KeyScope("Finding things", Hopping),
+    KeyScope("What is under the cursor", Acting),
+    KeyScope("Finding things", Commanded),
+    KeyScope("The filter's line", FilterBox, (MainScreen,)),
+    KeyScope("A list", LazyList, (MainScreen,)),
+    KeyScope("A frame", Detail, (MainScreen,)),
+    KeyScope("A text", TextView, (Detail, MainScreen)),
+    KeyScope("A word in a text", SeekBox),
+    KeyScope("A difference", DiffScreen),
+    KeyScope("Its lines", DiffView, (DiffScreen,)),
+    KeyScope("A list of recordings", ChooseRecording),
+    KeyScope("A swimlane", LaneScreen),
+    KeyScope("Its rows", LaneList, (LaneScreen, LazyList)),
+    KeyScope("Copying", CopyMenu),
+    KeyScope("Exporting", ExportMenu),
+    KeyScope("A format", FormatMenu),
+    KeyScope("A note", NoteBox),
+    KeyScope("Plots", PlotScreen),
+    KeyScope("A replay", ReplayScreen),
+    KeyScope("A time to jump to", JumpTo),
+    KeyScope("Saved views", ViewsScreen),
+    KeyScope("A command", CommandLine),
+    KeyScope("A page of text", TextPage),
+    KeyScope("This page", Help),
 )

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import msgspec
 from rich.cells import cell_len
 
-from a2a_inspect.found import SEVERITIES
-from a2a_inspect.lanes.model import Lane, Row, What
-from a2a_inspect.screen.columns import fit
-from a2a_proxy.cli import text
+from a2a_inspect.data.finding_counts import SEVERITIES
+from a2a_inspect.lanes.model import LaneRow, PartyLane, RowKind
+from a2a_inspect.widgets.columns import fit
 from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import visible
 
 Painted = list[tuple[str, str]]
@@ -39,13 +39,13 @@ _KINDS = {
 }
 _FAINT = frozenset({FrameKind.END, FrameKind.COMMENT, FrameKind.CONTROL, FrameKind.LOG})
 _SIGNS = {
-    What.PAUSE: (_WAITING, "list--dim"),
-    What.TURN: ("┼", "list--dim"),
-    What.WAIT: ("?", "list--live"),
-    What.MISSED: ("≠", "list--warn"),
-    What.INTERRUPTION: ("×", "list--warn"),
-    What.HANDOFF: ("»", "list--strong"),
-    What.FINDING: ("!", "list--warn"),
+    RowKind.PAUSE: (_WAITING, "list--dim"),
+    RowKind.TURN: ("┼", "list--dim"),
+    RowKind.WAIT: ("?", "list--live"),
+    RowKind.MISSED: ("≠", "list--warn"),
+    RowKind.INTERRUPTION: ("×", "list--warn"),
+    RowKind.HANDOFF: ("»", "list--strong"),
+    RowKind.FINDING: ("!", "list--warn"),
 }
 
 
@@ -53,7 +53,7 @@ class Geometry(msgspec.Struct, frozen=True):
     """Where lanes stand."""
 
     width: int
-    lanes: tuple[Lane, ...]
+    lanes: tuple[PartyLane, ...]
     places: tuple[int, ...]
     """Cell of each lane that is drawn. Where not all fit, the last one stands for all that are folded."""
 
@@ -81,7 +81,7 @@ class Geometry(msgspec.Struct, frozen=True):
         return bool(self.folded) and lane >= len(self.places) - 1
 
 
-def geometry(width: int, lanes: Sequence[Lane]) -> Geometry:
+def geometry(width: int, lanes: Sequence[PartyLane]) -> Geometry:
     """Spread the lanes over so many cells; those that do not fit fold into the last column."""
     first = MARGIN + (_PLACE if width >= _WIDE else 0)
     last = max(width - 1, first + NARROWEST)
@@ -110,27 +110,27 @@ def _named(line: str, name: str, place: int, number: int, of: Geometry) -> str:
     return line + " " * max(begin - cell_len(line), 1) + name
 
 
-def paint(row: Row, of: Geometry) -> Painted:
+def paint(row: LaneRow, of: Geometry) -> Painted:
     """One row in all its cells."""
-    if row.what is What.FRAME:
+    if row.what is RowKind.FRAME:
         return [*_times(row, of), *(_message(row, of))]
     sign, style = _SIGNS[row.what]
     style = SEVERITIES[row.severity] if row.severity is not None else style
-    line = sign if row.what in (What.PAUSE, What.TURN) else _PLAIN
+    line = sign if row.what in (RowKind.PAUSE, RowKind.TURN) else _PLAIN
     lane = _lifelines(of, of.places[0], of.end, line)
     about = of.place(row.source) - of.places[0]
     lane = lane[:about] + sign + lane[about + 1 :]
     room = max(len(lane) - 4, 0)
     words = _words(row)
     said = fit(words, min(cell_len(visible(words)), room))
-    if row.what in (What.PAUSE, What.TURN):
+    if row.what in (RowKind.PAUSE, RowKind.TURN):
         left = (room - cell_len(said)) // 2
         return [(" " * of.margin, ""), *_laid(lane, said, 2 + left, style)]
     return [(f"{sign:>{_START}}{' ':{of.margin - _START}}", style), *_laid(lane, said, 2, style)]
 
 
-def _words(row: Row) -> str:
-    if row.what is What.PAUSE:
+def _words(row: LaneRow) -> str:
+    if row.what is RowKind.PAUSE:
         return f"{text.duration(row.since_before)} of silence"
     return row.text
 
@@ -142,7 +142,7 @@ def _laid(lane: str, said: str, at: int, style: str) -> Painted:
     return [(begun, "list--dim"), (said, style), (" " + after[1:] if len(after) > 1 else after, "list--dim")]
 
 
-def _times(row: Row, of: Geometry) -> Painted:
+def _times(row: LaneRow, of: Geometry) -> Painted:
     before = text.duration(row.since_before) if row.since_start else ""
     before = f"+{before}" if before else ""
     shown = before if len(before) <= _BEFORE else ""  # the pause above says it
@@ -159,7 +159,7 @@ def moment(ns: int) -> str:
     return f"+{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
-def _message(row: Row, of: Geometry) -> Painted:
+def _message(row: LaneRow, of: Geometry) -> Painted:
     a, b = of.place(row.source), of.place(row.target)
     first, last = of.places[0], of.end
     style = _KINDS.get(row.kind or FrameKind.EVENT, "")
@@ -176,13 +176,13 @@ def _message(row: Row, of: Geometry) -> Painted:
     return [each for each in painted if each[0]]
 
 
-def _tail(row: Row, rightwards: bool) -> str:
+def _tail(row: LaneRow, rightwards: bool) -> str:
     if row.kind in _FAINT:
         return "│"
     return "├" if rightwards else "┤"
 
 
-def _arrow(label: str, room: int, row: Row, *, rightwards: bool) -> list[tuple[str, bool]]:
+def _arrow(label: str, room: int, row: LaneRow, *, rightwards: bool) -> list[tuple[str, bool]]:
     """Shaft, label, shaft and head, in exactly this many cells; True for what is arrow."""
     shaft = "╌" if row.kind in _FAINT else "─"
     head = "✕" if row.kind is FrameKind.CUT else "▶" if rightwards else "◀"
@@ -196,7 +196,7 @@ def _arrow(label: str, room: int, row: Row, *, rightwards: bool) -> list[tuple[s
     return [(f"{head}{shaft} ", True), (said, False), (f" {rest}", True)]
 
 
-def _label(row: Row, of: Geometry) -> str:
+def _label(row: LaneRow, of: Geometry) -> str:
     """What it says, with the names of those that have no column."""
     if of.hidden(row.source):
         return f"[{of.lanes[row.source].name}] {row.text}"
@@ -205,7 +205,7 @@ def _label(row: Row, of: Geometry) -> str:
     return row.text
 
 
-def _at_one(row: Row, of: Geometry, style: str) -> Painted:
+def _at_one(row: LaneRow, of: Geometry, style: str) -> Painted:
     """Both ends are in one column: words beside it."""
     at = of.place(row.source) - of.places[0]
     lane = _lifelines(of, of.places[0], of.end)

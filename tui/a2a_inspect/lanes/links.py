@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from a2a_proxy.model.segment import Handoff
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import split
-from a2a_proxy.recording.schema import SESSION_SHIFT
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import split
+from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 _HANDOFFS = 10_000
 """Of a session; what comes after is not followed."""

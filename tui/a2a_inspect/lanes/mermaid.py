@@ -6,10 +6,10 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from a2a_inspect.described import flat
-from a2a_inspect.lanes.model import Lane, Part, Row, What
-from a2a_proxy.cli import text
+from a2a_inspect.data.frame_summary import flat
+from a2a_inspect.lanes.model import LaneRow, PartyLane, PartyRole, RowKind
 from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import visible
 
 _ESCAPED = str.maketrans({"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "%": "#37;", "$": "#36;"})
@@ -22,12 +22,12 @@ _WIDE, _LINES = 48, 3
 """Characters of a line, lines of a text."""
 
 
-def diagram(lanes: Sequence[Lane], rows: Iterable[Row], count: int) -> Iterator[str]:
+def diagram(lanes: Sequence[PartyLane], rows: Iterable[LaneRow], count: int) -> Iterator[str]:
     """Line by line; of `count` rows so many as are drawn, then how many are left out."""
     yield "sequenceDiagram"
     left = _MOST
     for number, lane in enumerate(lanes):
-        part = "actor" if lane.part is Part.CLIENT else "participant"
+        part = "actor" if lane.part is PartyRole.CLIENT else "participant"
         line = f"    {part} L{number} as {_plain(lane.name)}"
         left -= _units(line)
         yield line
@@ -49,12 +49,12 @@ def _across(lanes: int) -> str:
     return f"L0,L{lanes - 1}" if lanes > 1 else "L0"
 
 
-def _statement(row: Row, lanes: int) -> str:
-    if row.what is What.FRAME:
+def _statement(row: LaneRow, lanes: int) -> str:
+    if row.what is RowKind.FRAME:
         back = row.source > row.target
         arrow = "-x" if row.kind is FrameKind.CUT else "-->>" if back else "->>"
         return f"L{row.source}{arrow}L{row.target}: {_plain(row.text) or '(nothing)'}"
-    if row.what in (What.PAUSE, What.TURN):
+    if row.what in (RowKind.PAUSE, RowKind.TURN):
         words = row.text or f"{text.duration(row.since_before)} of silence"
         return f"Note over {_across(lanes)}: {_plain(words)}"
     return f"Note over L{row.source}: {_plain(row.text)}"

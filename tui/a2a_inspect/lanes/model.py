@@ -10,7 +10,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 
 
-class Part(StrEnum):
+class PartyRole(StrEnum):
     """What a party is."""
 
     CLIENT = "client"
@@ -20,14 +20,14 @@ class Part(StrEnum):
     """An agent behind an agent: one that took over within a task, without a call that the proxy saw."""
 
 
-class Lane(msgspec.Struct, frozen=True):
+class PartyLane(msgspec.Struct, frozen=True):
     """One party."""
 
     name: str
-    part: Part
+    part: PartyRole
 
 
-class What(StrEnum):
+class RowKind(StrEnum):
     """What a row is. The values are the `what` of the JSON lines."""
 
     FRAME = "frame"
@@ -44,10 +44,10 @@ class What(StrEnum):
     FINDING = "finding"
 
 
-class Mark(msgspec.Struct, frozen=True):
+class LaneMark(msgspec.Struct, frozen=True):
     """Something to be said between two messages."""
 
-    what: What
+    what: RowKind
     at: int
     exchange: int
     """Number of the exchange within the session; 0 where it is about none."""
@@ -58,10 +58,10 @@ class Mark(msgspec.Struct, frozen=True):
     """Of a FINDING."""
 
 
-class Row(msgspec.Struct, frozen=True):
+class LaneRow(msgspec.Struct, frozen=True):
     """One line of a swimlane."""
 
-    what: What
+    what: RowKind
     at: int
     since_start: int
     """ns since the first frame of all."""

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from a2a_inspect.lanes.model import Lane, Row, What
-from a2a_proxy.cli import text
+from a2a_inspect.lanes.model import LaneRow, PartyLane, RowKind
+from a2a_proxy.present import text
 
 
-def lanes_object(session: int, title: str, lanes: Sequence[Lane]) -> dict[str, object]:
+def lanes_object(session: int, title: str, lanes: Sequence[PartyLane]) -> dict[str, object]:
     """The first line: who takes part."""
     named = [{"name": lane.name, "part": str(lane.part)} for lane in lanes]
     return {"what": "lanes", "session": session, "title": title, "lanes": named}
 
 
-def row_object(row: Row, lanes: Sequence[Lane]) -> dict[str, object]:
+def row_object(row: LaneRow, lanes: Sequence[PartyLane]) -> dict[str, object]:
     """One row. `from` and `to` are names of lanes; `about` is the lane of what is no message."""
     facts: dict[str, object] = {"what": str(row.what), "session": row.session, "at": text.utc(row.at)}
     facts["since_start_ns"] = row.since_start
-    if row.what is What.PAUSE:
+    if row.what is RowKind.PAUSE:
         return {**facts, "length_ns": row.since_before}
     if row.exchange:
         facts["exchange"] = row.exchange
     if row.seq >= 0:
         facts["seq"] = row.seq
-    if row.what is What.FRAME:
+    if row.what is RowKind.FRAME:
         facts |= {
             "since_before_ns": row.since_before,
             "kind": row.kind.name.lower() if row.kind is not None else None,

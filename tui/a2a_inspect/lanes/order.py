@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from a2a_inspect.lanes.model import Mark, What
-from a2a_proxy.cli import text
+from a2a_inspect.lanes.model import LaneMark, RowKind
 from a2a_proxy.model.segment import IDLE
+from a2a_proxy.present import text
 
 PAUSE = 0
 """The entry of a pause."""
 
 
-class Turns(IntEnum):
+class TurnOrder(IntEnum):
     """What a frame means for who is to speak."""
 
     NEITHER = 0
@@ -35,10 +35,10 @@ class Turns(IntEnum):
     """The client says something to the agent."""
 
 
-_ASKS = (Turns.ASKS_INPUT, Turns.ASKS_AUTH)
+_ASKS = (TurnOrder.ASKS_INPUT, TurnOrder.ASKS_AUTH)
 
 
-class Seen(NamedTuple):
+class FrameKey(NamedTuple):
     """What is known of a frame before it is read."""
 
     id: int
@@ -47,22 +47,22 @@ class Seen(NamedTuple):
     seq: int
     task: int
     """A number that tells tasks apart; 0 where it names none."""
-    turns: Turns
+    turns: TurnOrder
 
 
-class Order:
+class RowOrder:
     """Add the frames in order of time, then `finish`."""
 
-    def __init__(self, marks: Iterable[Mark] = ()) -> None:
+    def __init__(self, marks: Iterable[LaneMark] = ()) -> None:
         self.entries = array("q")
         self.times = array("q")
         """Of each entry: of a frame its own, of anything else that of the frame before it."""
-        self.marks: list[Mark] = []
+        self.marks: list[LaneMark] = []
         self.frames = 0
         self._marked = array("q")
         """Where each mark stands."""
-        self._placed: dict[tuple[int, int], list[Mark]] = {}
-        floating: list[Mark] = []
+        self._placed: dict[tuple[int, int], list[LaneMark]] = {}
+        floating: list[LaneMark] = []
         for mark in marks:
             of = self._placed.setdefault((mark.exchange, mark.seq), []) if mark.seq >= 0 else floating
             of.append(mark)
@@ -79,25 +79,25 @@ class Order:
         """Time of the first frame, ns; 0 where there is none."""
         return self.times[0] if self.times else 0
 
-    def add(self, frame: Seen) -> None:
+    def add(self, frame: FrameKey) -> None:
         """The next frame."""
         while self._floating and self._floating[0].at < frame.at:
             self._mark(self._floating.popleft())
         here = self._placed.pop((frame.exchange, frame.seq), ()) if self._placed else ()
         if self.frames and frame.at - self._last >= IDLE:
             self._entry(PAUSE)
-        if frame.turns is Turns.SAYS and self._waits:
+        if frame.turns is TurnOrder.SAYS and self._waits:
             self._answered(frame)
         self._last = self._last if self.frames else frame.at
         for mark in here:
-            if mark.what is What.TURN:
+            if mark.what is RowKind.TURN:
                 self._mark(mark)
         self.entries.append(frame.id)
         self.times.append(frame.at)
         self._last = frame.at
         self.frames += 1
         for mark in here:
-            if mark.what is not What.TURN:
+            if mark.what is not RowKind.TURN:
                 self._mark(mark)
         if frame.turns in _ASKS:
             self._asked(frame)
@@ -119,7 +119,7 @@ class Order:
         after = next(at for at in range(index + 1, len(self.entries)) if self.entries[at] > 0)
         return self.times[after] - self.times[index]
 
-    def next_mark(self, index: int, by: int, whats: Sequence[What]) -> int | None:
+    def next_mark(self, index: int, by: int, whats: Sequence[RowKind]) -> int | None:
         """The nearest entry after (`by` 1) or before (-1) this one that is a mark of such a kind."""
         after = bisect_right(self._marked, index) if by > 0 else bisect_left(self._marked, index) - 1
         numbers = range(after, len(self._marked)) if by > 0 else range(after, -1, -1)
@@ -136,20 +136,20 @@ class Order:
         self.entries.append(value)
         self.times.append(self._last)
 
-    def _mark(self, mark: Mark) -> None:
+    def _mark(self, mark: LaneMark) -> None:
         self.marks.append(mark)
         self._marked.append(len(self.entries))
         self._last = self._last or mark.at
         self._entry(-len(self.marks))
 
-    def _asked(self, frame: Seen) -> None:
+    def _asked(self, frame: FrameKey) -> None:
         if any(frame.task == task for task, _ in self._waits):
             return  # told again, on another stream or to a poll
-        what = "authorisation" if frame.turns is Turns.ASKS_AUTH else "input"
+        what = "authorisation" if frame.turns is TurnOrder.ASKS_AUTH else "input"
         self._waits[frame.task, frame.exchange] = len(self.marks)
-        self._mark(Mark(What.WAIT, frame.at, frame.exchange, frame.seq, f"waits for {what}"))
+        self._mark(LaneMark(RowKind.WAIT, frame.at, frame.exchange, frame.seq, f"waits for {what}"))
 
-    def _answered(self, frame: Seen) -> None:
+    def _answered(self, frame: FrameKey) -> None:
         for task, exchange in list(self._waits):
             if frame.task == task or frame.exchange == exchange:
                 number = self._waits.pop((task, exchange))

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from a2a_inspect.lanes.model import Lane, Part
+from a2a_inspect.lanes.model import PartyLane, PartyRole
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.segment import Handoff, Segment
 
 
-class Call(msgspec.Struct, frozen=True):
+class ExchangeParties(msgspec.Struct, frozen=True):
     """What is known of an exchange."""
 
     exchange: int
@@ -29,22 +29,24 @@ class Call(msgspec.Struct, frozen=True):
 class Parties:
     """The lanes of a conversation, in order of first sight, and who speaks on them."""
 
-    def __init__(self, calls: Sequence[Call], handoffs: Sequence[Handoff], segments: Iterable[Segment] = ()) -> None:
-        self.lanes: list[Lane] = []
+    def __init__(
+        self, calls: Sequence[ExchangeParties], handoffs: Sequence[Handoff], segments: Iterable[Segment] = ()
+    ) -> None:
+        self.lanes: list[PartyLane] = []
         self._ways: dict[int, tuple[int, int]] = {}
         callers = _callers(calls, handoffs)
         hosts = {_host(call.client) for call in calls if call.exchange not in callers}
         for call in calls:
             host = _host(call.client)
-            own = Lane(f"client {host}" if len(hosts) > 1 and host else "client", Part.CLIENT)
-            agent = Lane(call.agent or "agent", Part.AGENT)
+            own = PartyLane(f"client {host}" if len(hosts) > 1 and host else "client", PartyRole.CLIENT)
+            agent = PartyLane(call.agent or "agent", PartyRole.AGENT)
             caller = callers.get(call.exchange)
-            client = Lane(caller, Part.AGENT) if caller else own
+            client = PartyLane(caller, PartyRole.AGENT) if caller else own
             if call.binding == Binding.WEBHOOK:  # the agent calls, its client listens
                 client, agent = self._webhook(call, calls), own
             self._ways[call.exchange] = (self._lane(client), self._lane(agent))
         self._authors = _authors(handoffs, segments)
-        self._author_lanes = {name: self._lane(Lane(name, Part.AUTHOR)) for name in _names(self._authors)}
+        self._author_lanes = {name: self._lane(PartyLane(name, PartyRole.AUTHOR)) for name in _names(self._authors)}
 
     def between(self, exchange: int, direction: Direction, at: int) -> tuple[int, int]:
         """The lanes from which and to which a frame of this time goes."""
@@ -62,15 +64,15 @@ class Parties:
         """The lane of who asks."""
         return self._ways.get(exchange, (0, 0))[0]
 
-    def _lane(self, lane: Lane) -> int:
+    def _lane(self, lane: PartyLane) -> int:
         if lane not in self.lanes:
             self.lanes.append(lane)
         return self.lanes.index(lane)
 
     @staticmethod
-    def _webhook(call: Call, calls: Sequence[Call]) -> Lane:
+    def _webhook(call: ExchangeParties, calls: Sequence[ExchangeParties]) -> PartyLane:
         of_task = (c.agent for c in calls if c.task_id == call.task_id and c.binding != Binding.WEBHOOK)
-        return Lane(next(of_task, "agent"), Part.AGENT)
+        return PartyLane(next(of_task, "agent"), PartyRole.AGENT)
 
     def _author(self, agent: str, at: int) -> str:
         said = self._authors.get(agent, [])
@@ -78,7 +80,7 @@ class Parties:
         return said[place][1] if place >= 0 else ""
 
 
-def _callers(calls: Sequence[Call], handoffs: Sequence[Handoff]) -> dict[int, str]:
+def _callers(calls: Sequence[ExchangeParties], handoffs: Sequence[Handoff]) -> dict[int, str]:
     """Exchange -> the agent that makes it, where another agent's work is what calls for it (a `delegation`)."""
     made = {each.to_exchange: each for each in handoffs if each.kind == "delegation"}
     connections = {call.connection: made[call.exchange].agent for call in calls if call.exchange in made}

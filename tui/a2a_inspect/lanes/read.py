@@ -11,23 +11,23 @@ from collections.abc import Iterator, Sequence, Set
 
 from a2a_inspect.commands.segments.lines import handoff_words, interruption_words
 from a2a_inspect.commands.session import finding_words
-from a2a_inspect.described import described
-from a2a_inspect.gaps import missed
+from a2a_inspect.data.frame_summary import described
+from a2a_inspect.data.generation_gaps import missed
 from a2a_inspect.lanes.links import Links
-from a2a_inspect.lanes.model import Lane, Mark, Row, What
-from a2a_inspect.lanes.order import PAUSE, Order, Seen, Turns
-from a2a_inspect.lanes.parties import Call, Parties
-from a2a_proxy.cli import text
+from a2a_inspect.lanes.model import LaneMark, LaneRow, PartyLane, RowKind
+from a2a_inspect.lanes.order import PAUSE, FrameKey, RowOrder, TurnOrder
+from a2a_inspect.lanes.parties import ExchangeParties, Parties
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.segment import CLIENT, Handoff, Segment
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recording.database import translated
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow, FrameRow, TaskRow, key, split
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, TaskRow, key, split
+from a2a_proxy.recording.store.database import translated
 
 _FINDINGS = 2000
 """Drawn, at most; of more, a last mark tells how many."""
@@ -43,7 +43,7 @@ _CALLS = """SELECT id, connection, (SELECT value FROM text WHERE id = e.binding)
 _END = 1 << 62
 
 
-class Conversation:
+class LaneConversation:
     """All that belongs to an exchange: its task, those that were handed over to or from, and their exchanges.
 
     `until` leaves out what came after this time, ns; `only` all exchanges but those of these keys. Who shows many
@@ -84,13 +84,13 @@ class Conversation:
             self.exchanges = {number for number in self.exchanges if key(self.session, number) in self._only}
         segments = list(self._segments())
         self._parties = Parties(list(self._calls()), self._handoffs, segments)
-        self.order = Order(self._seen(self._marks(segments)))
+        self.order = RowOrder(self._seen(self._marks(segments)))
         for frame in self._frames():
             self.order.add(frame)
         self.order.finish()
 
     @property
-    def lanes(self) -> list[Lane]:
+    def lanes(self) -> list[PartyLane]:
         """The parties, in order of first sight."""
         return self._parties.lanes
 
@@ -104,7 +104,7 @@ class Conversation:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         return ", ".join(names[:3]) + more
 
-    def rows(self, first: int, count: int) -> list[Row]:
+    def rows(self, first: int, count: int) -> list[LaneRow]:
         """Some of the rows."""
         last = min(first + count, len(self.order))
         return [self._row(index) for index in range(first, last)]
@@ -117,27 +117,27 @@ class Conversation:
             frame = found[0] if found else 0
         return self.order.index(frame) or 0
 
-    def _row(self, index: int) -> Row:
+    def _row(self, index: int) -> LaneRow:
         order = self.order
         entry, at = order.entries[index], order.times[index]
         since = at - order.start
         if entry == PAUSE:
             length = order.pause(index)
-            return Row(What.PAUSE, at, since, length, 0, 0, "", self.session, 0, -1)
+            return LaneRow(RowKind.PAUSE, at, since, length, 0, 0, "", self.session, 0, -1)
         if entry < 0:
             mark = order.marks[-1 - entry]
             lane = self._about(mark)
             where = (lane, lane, mark.text, self.session, mark.exchange, mark.seq)
-            return Row(mark.what, mark.at, mark.at - order.start, 0, *where, severity=mark.severity)
+            return LaneRow(mark.what, mark.at, mark.at - order.start, 0, *where, severity=mark.severity)
         if entry not in self._frames_read:
             self._read_ahead(index)
         row = self.frame(entry)
         if row is None:  # its session has been removed meanwhile
-            return Row(What.FRAME, at, since, 0, 0, 0, "", self.session, 0, -1, entry)
+            return LaneRow(RowKind.FRAME, at, since, 0, 0, 0, "", self.session, 0, -1, entry)
         frame = row.frame
         source, target = self._parties.between(frame.exchange, frame.direction, frame.at)
         where = (source, target, self._label(row), self.session, frame.exchange, frame.seq)
-        return Row(What.FRAME, at, since, at - order.frame_before(index), *where, row.id, frame.kind)
+        return LaneRow(RowKind.FRAME, at, since, at - order.frame_before(index), *where, row.id, frame.kind)
 
     def frame(self, number: int) -> FrameRow | None:
         """A frame by its id, without its payload; that of a row that was asked for last is not read again."""
@@ -150,8 +150,8 @@ class Conversation:
         with contextlib.suppress(RecordingError):
             self._frames_read = {row.id: row for row in self._recording.frames_of(numbers)}
 
-    def _about(self, mark: Mark) -> int:
-        asks = mark.what in (What.TURN, What.INTERRUPTION)
+    def _about(self, mark: LaneMark) -> int:
+        asks = mark.what in (RowKind.TURN, RowKind.INTERRUPTION)
         return self._parties.client(mark.exchange) if asks else self._parties.agent(mark.exchange)
 
     def _label(self, row: FrameRow) -> str:
@@ -174,7 +174,7 @@ class Conversation:
 
     # What it is made of.
 
-    def _calls(self) -> Iterator[Call]:
+    def _calls(self) -> Iterator[ExchangeParties]:
         owners = {number: row.task for row in self.tasks for number in row.task.exchanges}
         connections: dict[int, tuple[str, str]] = {}
         wanted = json.dumps([key(self.session, number) for number in sorted(self.exchanges)])
@@ -185,11 +185,11 @@ class Conversation:
                 connections[connection] = (found.connection.client, found.connection.upstream) if found else ("", "")
             client, upstream = connections[connection]
             task = owners.get(number)
-            yield Call(
+            yield ExchangeParties(
                 number, connection, client, task.agent if task else upstream, task.task_id if task else "", binding
             )
 
-    def _frames(self) -> Iterator[Seen]:
+    def _frames(self) -> Iterator[FrameKey]:
         """In order of time."""
         turns = self._turns()
         wanted = json.dumps(sorted(self.exchanges))
@@ -197,19 +197,22 @@ class Conversation:
         for number, at, exchange, seq, task, shape in self._recording.db.execute(
             _FRAMES, (self.session, wanted, until)
         ):
-            yield Seen(number, self._started + at, exchange, seq, task, turns.get(shape, Turns.NEITHER))
+            yield FrameKey(number, self._started + at, exchange, seq, task, turns.get(shape, TurnOrder.NEITHER))
 
-    def _turns(self) -> dict[int, Turns]:
+    def _turns(self) -> dict[int, TurnOrder]:
         """By shape, of those that matter."""
-        states = {int(TaskState.INPUT_REQUIRED): Turns.ASKS_INPUT, int(TaskState.AUTH_REQUIRED): Turns.ASKS_AUTH}
-        found: dict[int, Turns] = {}
+        states = {
+            int(TaskState.INPUT_REQUIRED): TurnOrder.ASKS_INPUT,
+            int(TaskState.AUTH_REQUIRED): TurnOrder.ASKS_AUTH,
+        }
+        found: dict[int, TurnOrder] = {}
         for number, direction, kind, event, state in self._recording.db.execute(
             "SELECT id, direction, kind, event, state FROM shape"
         ):
             if direction == Direction.TO_CLIENT and state in states:
                 found[number] = states[state]
             elif direction == Direction.TO_AGENT and (kind, event) == (FrameKind.REQUEST, EventKind.MESSAGE):
-                found[number] = Turns.SAYS
+                found[number] = TurnOrder.SAYS
         return found
 
     def _segments(self) -> Iterator[Segment]:
@@ -224,7 +227,7 @@ class Conversation:
         """Of the rows in a table of segments that name one of the tasks."""
         return self._links.keys(table, [row.id for row in self.tasks])
 
-    def _seen(self, marks: Iterator[Mark]) -> Iterator[Mark]:
+    def _seen(self, marks: Iterator[LaneMark]) -> Iterator[LaneMark]:
         """Not what came after `until`, nor what is about an exchange that is not wanted."""
         return (
             mark
@@ -233,26 +236,26 @@ class Conversation:
             and (self._only is None or not mark.exchange or mark.exchange in self.exchanges)
         )
 
-    def _marks(self, segments: Sequence[Segment]) -> Iterator[Mark]:
+    def _marks(self, segments: Sequence[Segment]) -> Iterator[LaneMark]:
         for each in segments:
             if each.speaker == CLIENT and each.turn > 1:
-                yield Mark(What.TURN, each.began, each.exchange, each.seq, f"turn {each.turn}")
+                yield LaneMark(RowKind.TURN, each.began, each.exchange, each.seq, f"turn {each.turn}")
         for number in self._keys("interruption"):
             for row in self._recording.interruptions(self.session, after=number - 1, limit=1):
                 broken = row.interruption
                 words = interruption_words(broken)
-                yield Mark(What.INTERRUPTION, broken.at, broken.exchange, broken.seq, words)
+                yield LaneMark(RowKind.INTERRUPTION, broken.at, broken.exchange, broken.seq, words)
         for handoff in self._handoffs:
-            yield Mark(What.HANDOFF, handoff.at, handoff.exchange, handoff.seq, handoff_words(handoff))
+            yield LaneMark(RowKind.HANDOFF, handoff.at, handoff.exchange, handoff.seq, handoff_words(handoff))
         yield from self._missed()
         yield from self._findings()
 
-    def _missed(self) -> Iterator[Mark]:
+    def _missed(self) -> Iterator[LaneMark]:
         for row in self.tasks:
             for gap in row.task.missed:
-                yield Mark(What.MISSED, gap.at, gap.exchange, -1, missed(self._recording, self.session, gap))
+                yield LaneMark(RowKind.MISSED, gap.at, gap.exchange, -1, missed(self._recording, self.session, gap))
 
-    def _findings(self) -> Iterator[Mark]:
+    def _findings(self) -> Iterator[LaneMark]:
         left = _FINDINGS
         for number in sorted(self.exchanges):
             of = key(self.session, number)
@@ -260,10 +263,10 @@ class Conversation:
                 found = row.finding
                 if not left:
                     words = f"more than {_FINDINGS} findings: those of #{number} and later are not all shown"
-                    yield Mark(What.FINDING, found.at, number, found.seq, words, found.severity)
+                    yield LaneMark(RowKind.FINDING, found.at, number, found.seq, words, found.severity)
                     return
                 left -= 1
-                yield Mark(What.FINDING, found.at, number, found.seq, finding_words(found), found.severity)
+                yield LaneMark(RowKind.FINDING, found.at, number, found.seq, finding_words(found), found.severity)
 
 
 def _closure(recording: Recording, exchange: int, links: Links) -> tuple[list[TaskRow], set[int]]:

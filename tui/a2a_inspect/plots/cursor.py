@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from a2a_inspect.plots.scale import Span
+from a2a_inspect.plots.scale import TimeScale
 
 
-class Cursor(msgspec.Struct, frozen=True):
+class PlotCursor(msgspec.Struct, frozen=True):
     """Over the steps of a span."""
 
     at: int = 0
@@ -27,21 +27,21 @@ class Cursor(msgspec.Struct, frozen=True):
         """The stretch that is shown; None: all."""
         return self.zooms[-1] if self.zooms else None
 
-    def move(self, by: int, over: Span, *, extend: bool = False) -> Cursor:
+    def move(self, by: int, over: TimeScale, *, extend: bool = False) -> PlotCursor:
         """To another step; with `extend` what lies between is chosen too."""
         at = max(0, min(self.at + by, over.count - 1))
         return replace(self, at=at, anchor=self.anchor if extend else at)
 
-    def zoom(self, over: Span) -> Cursor:
+    def zoom(self, over: TimeScale) -> PlotCursor:
         """Show what is chosen alone."""
         first, last = self.chosen
-        return Cursor(zooms=(*self.zooms, (over.at(first), over.at(last + 1) - 1)))
+        return PlotCursor(zooms=(*self.zooms, (over.at(first), over.at(last + 1) - 1)))
 
-    def widen(self) -> Cursor:
+    def widen(self) -> PlotCursor:
         """Show what was shown before."""
-        return Cursor(zooms=self.zooms[:-1])
+        return PlotCursor(zooms=self.zooms[:-1])
 
-    def clipped(self, over: Span) -> Cursor:
+    def clipped(self, over: TimeScale) -> PlotCursor:
         """Still within steps that may have become fewer."""
         last = over.count - 1
         return replace(self, at=min(self.at, last), anchor=min(self.anchor, last))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from a2a_inspect.plots.cursor import Cursor
+from a2a_inspect.plots.cursor import PlotCursor
 from a2a_inspect.plots.draw import columns, spark
 from a2a_inspect.plots.measures import Bucket, Histogram, Kind
-from a2a_inspect.plots.sums import Calls, Sums
+from a2a_inspect.plots.sums import CallStatistics, Sums
 from a2a_inspect.plots.written import findings_words, step_clock
-from a2a_inspect.screen.columns import GAP, Column, fit, fitting
-from a2a_proxy.cli import text
+from a2a_inspect.widgets.columns import GAP, ListColumn, fit, fitting
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.present import text
 
 Line = list[tuple[str, str]]
 """Text and the name of its style."""
@@ -22,10 +22,10 @@ _FOUND = {Severity.ERROR: ("!", "plot--bad"), Severity.WARNING: ("*", "plot--war
 _SCALE = ((4, "1ms"), (13, "1s"), (19, "100s"))
 """Bins of `scale.LIMITS` and what stands over their beginning."""
 
-Row = tuple[Kind, Calls]
+Row = tuple[Kind, CallStatistics]
 
 
-def plot_lines(of: Histogram, cursor: Cursor, size: tuple[int, int], *, plain: bool) -> Iterator[Line]:
+def plot_lines(of: Histogram, cursor: PlotCursor, size: tuple[int, int], *, plain: bool) -> Iterator[Line]:
     """Frames and octets over time, findings, what is chosen, times; in so many cells and lines."""
     width, lines = size
     low = max((lines - 5) * 3 // 7, 1)
@@ -84,7 +84,7 @@ def _times(of: Histogram, wide: int, width: int) -> str:
     return line.ljust(width)
 
 
-def step_words(of: Histogram, cursor: Cursor) -> str:
+def step_words(of: Histogram, cursor: PlotCursor) -> str:
     """What is chosen, in words."""
     first, last = cursor.chosen
     chosen = of.buckets[first : last + 1]
@@ -112,17 +112,17 @@ def table_lines(known: Sums, width: int, *, plain: bool) -> Iterator[Line]:
         yield [(GAP.join(cells), "")]
 
 
-def _columns(plain: bool) -> list[Column]:
+def _columns(plain: bool) -> list[ListColumn]:
     return [
-        Column("OPERATION", 14, lambda row: row[0][0] or "not A2A", grow=1),
-        Column("BINDING", 11, lambda row: " ".join(row[0][1:]).strip()),
-        Column("CALLS", 5, lambda row: str(row[1].count), right=True),
-        Column("FIRST P50", 9, _rank("first", "p50"), right=True, drop=2),
-        Column("FIRST P95", 9, _rank("first", "p95"), right=True, drop=4),
-        Column("P50", 7, _rank("took", "p50"), right=True),
-        Column("P95", 7, _rank("took", "p95"), right=True),
-        Column("MAX", 7, _rank("took", "max"), right=True, drop=1),
-        Column(_scale(), len(_scale()), lambda row: spark(row[1].bins, plain=plain)),
+        ListColumn("OPERATION", 14, lambda row: row[0][0] or "not A2A", grow=1),
+        ListColumn("BINDING", 11, lambda row: " ".join(row[0][1:]).strip()),
+        ListColumn("CALLS", 5, lambda row: str(row[1].count), right=True),
+        ListColumn("FIRST P50", 9, _rank("first", "p50"), right=True, drop=2),
+        ListColumn("FIRST P95", 9, _rank("first", "p95"), right=True, drop=4),
+        ListColumn("P50", 7, _rank("took", "p50"), right=True),
+        ListColumn("P95", 7, _rank("took", "p95"), right=True),
+        ListColumn("MAX", 7, _rank("took", "max"), right=True, drop=1),
+        ListColumn(_scale(), len(_scale()), lambda row: spark(row[1].bins, plain=plain)),
     ]
 
 

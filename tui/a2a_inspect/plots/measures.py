@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from a2a_inspect.plots.scale import LIMITS, Span, span
+from a2a_inspect.plots.scale import LIMITS, TimeScale, span
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.recording.codec import unpack_text
 from a2a_proxy.recording.query.columns import ZERO
 from a2a_proxy.recording.query.sql import Rows
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.schema import SESSION_SHIFT
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.store.codec import unpack_text
+from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 Part = tuple[Recording, Collection[int]]
 """A file, and the sessions of it that count."""
@@ -64,7 +64,7 @@ class Bucket(msgspec.Struct):
 class Histogram(msgspec.Struct, frozen=True):
     """A stretch of time and what passed in each of its steps."""
 
-    span: Span
+    span: TimeScale
     buckets: list[Bucket]
 
     @property
@@ -138,7 +138,7 @@ def _ends(parts: Sequence[Part], where: str) -> tuple[int, int] | None:
     return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
 
-def _over(query: str, over: Span) -> str:
+def _over(query: str, over: TimeScale) -> str:
     """A query about a stretch of time."""
     for name, value in (("start", over.start), ("step", over.step), ("end", over.end)):
         query = query.replace(f"{{{name}}}", str(value))

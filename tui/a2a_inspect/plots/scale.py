@@ -21,7 +21,7 @@ LIMITS = tuple(digit * 10**power for power in range(5, 12) for digit in (1, 2, 5
 """Where the bins of a distribution end, ns, from 100 us to 500 s; the last bin has no end."""
 
 
-class Span(msgspec.Struct, frozen=True):
+class TimeScale(msgspec.Struct, frozen=True):
     """A stretch of time in even steps."""
 
     start: int
@@ -44,13 +44,13 @@ class Span(msgspec.Struct, frozen=True):
         return f"t:>={_written(self.at(first))} t:<{_written(self.at(last + 1))}"
 
 
-def span(first: int, last: int, most: int) -> Span:
+def span(first: int, last: int, most: int) -> TimeScale:
     """At most so many steps from `first` to `last`, both ns and both within."""
     for step in (*STEPS, *(7 * _DAY * 10**n for n in range(1, 9))):
         start = first // step * step
         count = (last - start) // step + 1
         if count <= most:
-            return Span(start, step, count)
+            return TimeScale(start, step, count)
     raise ValueError("no step is that long")  # 64 bits of ns are 300 years
 
 

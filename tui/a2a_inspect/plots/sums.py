@@ -8,16 +8,16 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from a2a_inspect.commands.filtered import tasks_kept
+from a2a_inspect.commands.filters import tasks_kept
 from a2a_inspect.commands.ls import state_name
 from a2a_inspect.plots.measures import KIND, OF_FOUND, Kind, Part, asked, distributions, kind_of
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.recording.codec import unpack_text
-from a2a_proxy.recording.outcome import OUTCOME
 from a2a_proxy.recording.query.sql import Rows
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import TaskRow
-from a2a_proxy.recording.several import Several
+from a2a_proxy.recording.read.multi_reader import MultiReader
+from a2a_proxy.recording.read.outcome_sql import OUTCOME
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import TaskRow
+from a2a_proxy.recording.store.codec import unpack_text
 
 _CALLS = f"""SELECT {KIND}, {OUTCOME} AS outcome,
     count(*), sum(e.events), sum(e.bytes_to_agent), sum(e.bytes_to_client)
@@ -43,7 +43,7 @@ class Times(msgspec.Struct, frozen=True):
     max: int
 
 
-class Calls(msgspec.Struct):
+class CallStatistics(msgspec.Struct):
     """All exchanges of one kind."""
 
     outcomes: dict[str, int] = {}
@@ -67,7 +67,7 @@ class Sums(msgspec.Struct):
     """What is in recordings, all of it or what matches an expression."""
 
     frames: int
-    calls: dict[Kind, Calls]
+    calls: dict[Kind, CallStatistics]
     """The most frequent kind first."""
     errors: list[tuple[str, int]]
     """Each error in words and how often it came, the most frequent first."""
@@ -75,7 +75,7 @@ class Sums(msgspec.Struct):
     """Rule, severity and how often, the gravest first."""
 
 
-def parts_of(several: Several) -> list[Part]:
+def parts_of(several: MultiReader) -> list[Part]:
     """The files, each with those of its sessions of which no other has more."""
     return [(member.recording, own) for member, own in zip(several.members, several.own(), strict=True)]
 
@@ -92,7 +92,7 @@ def sums(parts: Sequence[Part], where: str = "") -> Sums:
         RecordingError: a file cannot be read.
         QueryError: the expression is wrong.
     """
-    calls: dict[Kind, Calls] = {}
+    calls: dict[Kind, CallStatistics] = {}
     frames = 0
     errors: Counter[str] = Counter()
     findings: Counter[tuple[str, Severity]] = Counter()
@@ -117,13 +117,13 @@ def sums(parts: Sequence[Part], where: str = "") -> Sums:
     )
 
 
-def task_states(several: Several, where: str = "") -> Tasks:
+def task_states(several: MultiReader, where: str = "") -> Tasks:
     """Each task once, as the session says that heard of it last; with an expression those that a match has touched."""
     states = several.task_states() if not where.strip() else _matching(several, where)
     return [(state_name(state) or "unknown", n) for state, n in sorted(states.items(), key=lambda i: (-i[1], i[0]))]
 
 
-def _matching(several: Several, where: str) -> Counter[int]:
+def _matching(several: MultiReader, where: str) -> Counter[int]:
     kept: set[tuple[int, int]] = set()
     for member in several.members:
         rows = tasks_kept(member.recording, member.recording.tasks(), where)
@@ -139,9 +139,9 @@ def _latest(rows: Iterable[TaskRow]) -> TaskRow:
     return max(rows, key=lambda row: row.task.last)
 
 
-def _count_calls(part: Part, where: str, calls: dict[Kind, Calls]) -> None:
+def _count_calls(part: Part, where: str, calls: dict[Kind, CallStatistics]) -> None:
     for *kind, outcome, count, events, to_agent, to_client in asked(part, _CALLS, where, Rows.EXCHANGES):
-        of = calls.setdefault(kind_of(kind), Calls())
+        of = calls.setdefault(kind_of(kind), CallStatistics())
         of.outcomes[outcome] = of.outcomes.get(outcome, 0) + count
         of.events += events
         of.bytes_to_agent += to_agent

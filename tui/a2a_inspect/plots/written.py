@@ -8,7 +8,7 @@ from a2a_inspect.commands.table import columns
 from a2a_inspect.plots.draw import bar
 from a2a_inspect.plots.measures import Bucket, Histogram
 from a2a_inspect.plots.scale import LIMITS
-from a2a_proxy.cli import text
+from a2a_proxy.present import text
 
 MOST = 40
 """Lines of a histogram."""

@@ -23,7 +23,7 @@ def new_token() -> str:
     return secrets.token_urlsafe(_TOKEN_OCTETS)
 
 
-class Gate:
+class RequestGate:
     """The rules for one server. `port` is the one that it listens on."""
 
     def __init__(self, token: str, port: int) -> None:

@@ -12,7 +12,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from a2a_inspect.app import opened
 from a2a_inspect.web import page
-from a2a_inspect.web.gate import Gate, new_token
+from a2a_inspect.web.gate import RequestGate, new_token
 from a2a_inspect.web.tab import Tab, cells, command
 from a2a_proxy.cli.end_signals import end_signals
 from a2a_proxy.cli.errors import UserError
@@ -30,7 +30,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Server:
     """Serves one recording to the tabs of one user."""
 
-    def __init__(self, title: str, run: list[str], gate: Gate, token: str) -> None:
+    def __init__(self, title: str, run: list[str], gate: RequestGate, token: str) -> None:
         self._title = title
         self._run = run
         self._gate = gate
@@ -151,7 +151,7 @@ def serve(recording: Path, port: int, *, write: bool) -> int:
 
 async def _serve(recording: Path, listener: socket.socket, *, write: bool) -> None:
     token = new_token()
-    gate = Gate(token, listener.getsockname()[1])
+    gate = RequestGate(token, listener.getsockname()[1])
     server = Server(recording.name, command(str(recording.absolute()), write=write), gate, token)
     stop = asyncio.Event()
     for number in end_signals():

@@ -13,10 +13,10 @@ from a2a_proxy.drive.plan import BINDINGS
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.bindings.card import read_card
 from a2a_proxy.protocol.dialect import of_version
-from a2a_proxy.protocol.shared import CardFacts, card_facts
+from a2a_proxy.protocol.session_facts import CardFacts, card_facts
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.relay.edits.card import CardUrl
-from a2a_proxy.relay.edits.leads import Place, is_local, place_of
+from a2a_proxy.relay.edits.card_urls import CardAddress, is_local, place_of
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import HTTP1, Tls, Trust
 
@@ -25,7 +25,7 @@ _SECONDS = 5.0
 """How long a connection, or a card, may take."""
 
 
-class Reached(msgspec.Struct):
+class AgentAddress(msgspec.Struct):
     """How the live agent is reached."""
 
     upstreams: list[Upstream]
@@ -38,7 +38,7 @@ class Reached(msgspec.Struct):
     notes: list[str] = []
 
 
-async def reach(upstream: str, grpc: str, trust: Trust) -> Reached:
+async def reach(upstream: str, grpc: str, trust: Trust) -> AgentAddress:
     """Knock, and read the card if there is one.
 
     Raises:
@@ -52,7 +52,7 @@ async def reach(upstream: str, grpc: str, trust: Trust) -> Reached:
         raise UserError(wrong.message, wrong.hint) from wrong
     for each in filter(None, (main, other)):
         await _knock(each)
-    found = Reached([main], other, {}, {}, [])
+    found = AgentAddress([main], other, {}, {}, [])
     connector = aiohttp.TCPConnector(ssl=context if context is not None else True)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=_SECONDS)) as http:
         for path in _CARDS:
@@ -87,7 +87,7 @@ async def _card(http: aiohttp.ClientSession, url: str) -> CardFacts | None:
     return card_facts(card) if card is not None else None
 
 
-def _take(found: Reached, main: Upstream, card: CardFacts) -> None:
+def _take(found: AgentAddress, main: Upstream, card: CardFacts) -> None:
     """Where the card's interfaces are, the first of each binding; other hosts are told, not followed."""
     elsewhere: list[str] = []
     for interface in card.interfaces:
@@ -109,7 +109,7 @@ def _take(found: Reached, main: Upstream, card: CardFacts) -> None:
         found.notes.append(f"the card of {main.text} leads elsewhere, which is not followed: {told}")
 
 
-def _number(found: Reached, place: Place, main: Upstream) -> int:
+def _number(found: AgentAddress, place: CardAddress, main: Upstream) -> int:
     """Of the upstream that an HTTP interface is at."""
     if place.port == main.port:
         return 0
@@ -119,16 +119,16 @@ def _number(found: Reached, place: Place, main: Upstream) -> int:
     return found.upstreams.index(there)
 
 
-def _at(place: Place, main: Upstream) -> Upstream:
+def _at(place: CardAddress, main: Upstream) -> Upstream:
     tls = main.tls if place.tls is None else place.tls
     address = f"[{main.host}]" if ":" in main.host else main.host
     return Upstream.parse(f"{'https' if tls else 'http'}://{address}:{place.port}")
 
 
-def _same_host(place: Place, main: Upstream) -> bool:
+def _same_host(place: CardAddress, main: Upstream) -> bool:
     return place.host == main.host.lower() or (is_local(place.host) and is_local(main.host.lower()))
 
 
-def offered(found: Reached, binding: Binding) -> list[str]:
+def offered(found: AgentAddress, binding: Binding) -> list[str]:
     """Dialects that the card offers on a binding, as words."""
     return sorted(str(dialect) for dialect in found.versions.get(binding, ()))

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import sys
 
-from a2a_proxy.cli.console import HookEnd, Start
+from a2a_proxy.cli.console import HookEnd, StartInfo
 from a2a_proxy.cli.errors import tell
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recorder.status import Failed, Status, Troubled
+from a2a_proxy.recorder.status import RecorderFailed, Status, TroubleStarted
 
 
-class Quiet:
+class WarningConsole:
     """A `Console` for warnings."""
 
-    def start(self, start: Start) -> None:
+    def start(self, start: StartInfo) -> None:
         """Nobody needs the address."""
 
     def status(self, said: Status) -> None:
         """Trouble is told."""
-        if isinstance(said, Troubled | Failed):
+        if isinstance(said, TroubleStarted | RecorderFailed):
             tell("a2a-proxy", said.message, said.hint)
 
     def stopping(self, open_connections: int) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.drive.compare_policy import BadPath, ComparePolicy, place
 from a2a_proxy.drive.request import Credentials
-from a2a_proxy.drive.speech import Wanted
-from a2a_proxy.drive.verdict import BadPath, Counting, place
+from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.redaction.labels import is_label
@@ -22,7 +22,7 @@ HEADERS = "A2A_PROXY_DRIVE_HEADERS"
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class DriveCommandOptions(msgspec.Struct, frozen=True, kw_only=True):
     """One drive."""
 
     recording: Path
@@ -30,12 +30,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     upstream_grpc: str = ""
     command: tuple[str, ...] = ()
     """Of a stdio agent."""
-    wanted: Wanted = Wanted()
+    wanted: RequestedTarget = RequestedTarget()
     speed: float = 0.0
     timeout: float = 30.0
     where: str = ""
     credentials: Credentials = Credentials()
-    counting: Counting = Counting()
+    counting: ComparePolicy = ComparePolicy()
     output_format: str = "text"
     output: Path | None = None
     record: Path | None = None
@@ -77,12 +77,12 @@ def credentials(words: tuple[str, ...]) -> Credentials:
     return Credentials(tuple(each for each in given if each[0] not in secrets), secrets=secrets)
 
 
-def counting(strict: bool, shape: bool, ignore: tuple[str, ...]) -> Counting:
+def counting(strict: bool, shape: bool, ignore: tuple[str, ...]) -> ComparePolicy:
     """Raises UserError."""
     if strict and shape:
         raise UserError("--strict and --shape contradict each other", "choose one of them")
     try:
-        return Counting(strict, shape, ignore=tuple(map(place, ignore)))
+        return ComparePolicy(strict, shape, ignore=tuple(map(place, ignore)))
     except BadPath as wrong:
         hint = "for example: --ignore '$.statusUpdate.status.message', --ignore text, --ignore headers"
         raise UserError(f"--ignore {str(wrong)!r} is no place in a message", hint) from wrong
@@ -99,17 +99,17 @@ def options_of(
     binding: str | None,
     dialect: str | None,
     **typed: Any,
-) -> Options:
+) -> DriveCommandOptions:
     """All of it. Raises UserError."""
     _check_agent(typed["upstream"], typed["command"], binding, typed["recording"])
     if not 0 < timeout < 86_400:
         raise UserError(f"--timeout: {timeout:g} is no time to wait", "seconds, for example: --timeout 30")
-    return Options(
+    return DriveCommandOptions(
         credentials=credentials(header),
         counting=counting(strict, shape, ignore),
         speed=pace(speed),
         timeout=timeout,
-        wanted=Wanted(_binding(binding, typed["command"]), Dialect(dialect) if dialect else None),
+        wanted=RequestedTarget(_binding(binding, typed["command"]), Dialect(dialect) if dialect else None),
         **typed,
     )
 

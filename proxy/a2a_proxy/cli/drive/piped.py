@@ -7,11 +7,11 @@ import shutil
 import sys
 from pathlib import Path
 
-from a2a_proxy.capture import places
+from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.drive.stdio import StdioWire
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 
 _SELF = "from a2a_proxy.cli.main import main; main()"
 _SECONDS = 60.0
@@ -40,6 +40,6 @@ def _is_whole(record: Path, pid: int) -> bool:
     try:
         with Recording(record) as recording:
             own = [session for session in recording.sessions() if session.facts.pid == pid and session.how]
-            return bool(own) and own[-1].facts.uuid not in places.sessions_with_journal()
+            return bool(own) and own[-1].facts.uuid not in file_layout.sessions_with_journal()
     except RecordingError:  # it is being made just now
         return False

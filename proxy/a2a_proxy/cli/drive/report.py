@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from a2a_proxy.cli import text
-from a2a_proxy.cli.difference.blocks import blocks
-from a2a_proxy.cli.difference.layout import lines
-from a2a_proxy.cli.difference.objects import objects
-from a2a_proxy.cli.junit import Suite, document
-from a2a_proxy.drive.plan import Left, place_of
-from a2a_proxy.drive.run import Remark
+from a2a_proxy.drive.plan import SkippedCall, place_of
+from a2a_proxy.drive.run import DriveRemark
+from a2a_proxy.present import text
+from a2a_proxy.present.difference.blocks import blocks
+from a2a_proxy.present.difference.layout import lines
+from a2a_proxy.present.difference.objects import objects
+from a2a_proxy.present.junit import Suite, document
 from a2a_proxy.protocol.text import shell_line, visible
-from a2a_proxy.recording.difference.runs import Match, RunDifference
+from a2a_proxy.recording.difference.runs import CallPair, RunDifference
 
 
-class Report(msgspec.Struct, frozen=True):
+class DriveReport(msgspec.Struct, frozen=True):
     """All of it."""
 
     recorded: str
@@ -27,8 +27,8 @@ class Report(msgspec.Struct, frozen=True):
     """The agent as it was named."""
     found: RunDifference
     """The recording on the left, the live agent on the right."""
-    remarks: tuple[Remark, ...] = ()
-    left: tuple[Left, ...] = ()
+    remarks: tuple[DriveRemark, ...] = ()
+    left: tuple[SkippedCall, ...] = ()
     notes: tuple[str, ...] = ()
     kept: str = ""
     """Where the recording of the drive is; empty where it was not wanted."""
@@ -36,7 +36,7 @@ class Report(msgspec.Struct, frozen=True):
     """What the recording of the drive lacks."""
 
 
-def text_lines(report: Report, width: int = 0) -> Iterator[str]:
+def text_lines(report: DriveReport, width: int = 0) -> Iterator[str]:
     """For people."""
     yield f"left   {visible(report.recorded)}, as recorded"
     yield f"right  {visible(report.live)}, now"
@@ -55,7 +55,7 @@ def text_lines(report: Report, width: int = 0) -> Iterator[str]:
         yield f"both side by side: {shell_line('a2a-inspect', 'diff', report.recorded, report.kept)}"
 
 
-def json_lines(report: Report, _width: int = 0) -> Iterator[str]:
+def json_lines(report: DriveReport, _width: int = 0) -> Iterator[str]:
     """For programs: as of `a2a-inspect diff --json`, then what was not driven, and what did not go as recorded."""
     sides = ({"recording": report.recorded, "place": ""}, {"recording": report.kept, "agent": report.live, "place": ""})
     for each in objects(*sides, report.found, everything=False):
@@ -70,7 +70,7 @@ def json_lines(report: Report, _width: int = 0) -> Iterator[str]:
         yield json.dumps({"kind": "incomplete", "message": report.incomplete})
 
 
-def junit_lines(report: Report, _width: int = 0) -> Iterator[str]:
+def junit_lines(report: DriveReport, _width: int = 0) -> Iterator[str]:
     """For CI: a case a call."""
     suite = Suite(f"a2a-proxy drive {report.recorded} at {report.live}")
     for match in report.found.matches:
@@ -86,20 +86,20 @@ def junit_lines(report: Report, _width: int = 0) -> Iterator[str]:
     return document("a2a-proxy drive", [suite])
 
 
-def _took(match: Match) -> int | None:
+def _took(match: CallPair) -> int | None:
     """How long the live agent took for a call, ns; None where it did not end it."""
     call = match.right.exchange if match.right is not None else None
     return call.closed - call.started if call is not None and call.closed else None
 
 
-def _name(match: Match) -> str:
+def _name(match: CallPair) -> str:
     row = match.left or match.right
     assert row is not None
     side = "" if match.left is not None else " (only the live agent had it)"
     return f"{place_of(row)} {text.title(row.exchange)} {text.manner(row.exchange)}{side}"
 
 
-def _told(match: Match, report: Report) -> Iterator[str]:
+def _told(match: CallPair, report: DriveReport) -> Iterator[str]:
     """What is wrong with a call; the verdict of the whole is not repeated."""
     place = place_of(match.left) if match.left is not None else ""
     yield from (remark.said for remark in report.remarks if remark.place == place)
@@ -109,7 +109,7 @@ def _told(match: Match, report: Report) -> Iterator[str]:
     yield from (line.text for line in lines(blocks(single), 0) if line.text)
 
 
-FORMATS: dict[str, Callable[[Report, int], Iterator[str]]] = {
+FORMATS: dict[str, Callable[[DriveReport, int], Iterator[str]]] = {
     "text": text_lines,
     "json": json_lines,
     "junit": junit_lines,

@@ -14,34 +14,34 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.capture import places
+from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.config import proxy_config
-from a2a_proxy.cli.drive.agent import Reached, offered, reach
-from a2a_proxy.cli.drive.console import Quiet
-from a2a_proxy.cli.drive.options import HEADERS, Options
+from a2a_proxy.cli.drive.agent import AgentAddress, offered, reach
+from a2a_proxy.cli.drive.console import WarningConsole
+from a2a_proxy.cli.drive.options import HEADERS, DriveCommandOptions
 from a2a_proxy.cli.drive.piped import finished, piped
-from a2a_proxy.cli.drive.report import FORMATS, Report, text_lines
+from a2a_proxy.cli.drive.report import FORMATS, DriveReport, text_lines
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.run import ProxyRun
+from a2a_proxy.drive.call import CallTransport
+from a2a_proxy.drive.compare_policy import counted, with_skipped
 from a2a_proxy.drive.grpc import GrpcWire
 from a2a_proxy.drive.http import HttpWire
-from a2a_proxy.drive.line import Wire
 from a2a_proxy.drive.load import load
-from a2a_proxy.drive.plan import Plan, Step
+from a2a_proxy.drive.plan import DrivePlan, PlannedCall
 from a2a_proxy.drive.request import Credentials, labels_of
-from a2a_proxy.drive.route import Route, Routes
-from a2a_proxy.drive.run import Drive, Manner
-from a2a_proxy.drive.speech import Wanted
-from a2a_proxy.drive.verdict import counted, with_skipped
+from a2a_proxy.drive.route import DriveRoute, DriveRoutes
+from a2a_proxy.drive.run import Drive, DriveOptions
+from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.recording.cassette import is_cassette, open_any
+from a2a_proxy.recording.cassette.file import is_cassette, open_any
 from a2a_proxy.recording.difference.runs import compare_runs, run_of
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.query.errors import QueryError
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import SessionRow
-from a2a_proxy.recording.sound import sound
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import SessionRow
+from a2a_proxy.recording.store.corruption_guard import sound
 from a2a_proxy.relay.run import run
 from a2a_proxy.relay.tls import Trust
 
@@ -49,7 +49,7 @@ DIFFERENT, INCOMPLETE = 1, 3
 """Exit codes."""
 
 
-def run_drive(options: Options) -> int:
+def run_drive(options: DriveCommandOptions) -> int:
     """Drive, and tell; the exit code.
 
     Raises:
@@ -69,7 +69,7 @@ def run_drive(options: Options) -> int:
     return DIFFERENT if report.found.count else 0
 
 
-def _check(plan: Plan, options: Options) -> None:
+def _check(plan: DrivePlan, options: DriveCommandOptions) -> None:
     """Raises UserError where there is nothing to be driven, or not all of what was."""
     if plan.missing and not options.allow_incomplete:
         more = f" (and {len(plan.missing) - 1} more)" if len(plan.missing) > 1 else ""
@@ -81,7 +81,7 @@ def _check(plan: Plan, options: Options) -> None:
         raise UserError(f"there is no call to be driven{why}", hint)
 
 
-class Driven(msgspec.Struct):
+class DriveResult(msgspec.Struct):
     """What a drive leaves behind."""
 
     drive: Drive
@@ -90,7 +90,7 @@ class Driven(msgspec.Struct):
     notes: list[str]
 
 
-async def _driven(plan: Plan, options: Options, file: Path) -> Driven:
+async def _driven(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
     """Raises UserError, also where a signal ends it."""
     work = asyncio.ensure_future((_piped if options.command else _proxied)(plan, options, file))
     for number in end_signals():
@@ -101,7 +101,7 @@ async def _driven(plan: Plan, options: Options, file: Path) -> Driven:
         raise _stopped() from None
 
 
-async def _proxied(plan: Plan, options: Options, file: Path) -> Driven:
+async def _proxied(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
     """Raises UserError."""
     trust = Trust(options.upstream_ca, options.upstream_insecure)
     reached = await reach(options.upstream, options.upstream_grpc, trust)
@@ -123,12 +123,12 @@ async def _proxied(plan: Plan, options: Options, file: Path) -> Driven:
     async def work(addresses: list[str]) -> None:
         drives.append(await _drive(plan, options, _wires(plan, reached, addresses)))
 
-    proxy = ProxyRun(config, work, Quiet())
+    proxy = ProxyRun(config, work, WarningConsole())
     proxy.command = _command(proxy.command, options.credentials)
     await proxy.run()
     if not drives:
         raise _stopped()
-    return Driven(drives[0], os.getpid(), reached.notes)
+    return DriveResult(drives[0], os.getpid(), reached.notes)
 
 
 def _command(words: tuple[str, ...], credentials: Credentials) -> tuple[str, ...]:
@@ -140,22 +140,22 @@ def _command(words: tuple[str, ...], credentials: Credentials) -> tuple[str, ...
     return tuple(hidden)
 
 
-async def _piped(plan: Plan, options: Options, file: Path) -> Driven:
+async def _piped(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
     wire = piped(options.command, file)
     drive = await _drive(plan, options, {Binding.STDIO: wire})
     if wire.pid:
         await finished(file, wire.pid)
-    return Driven(drive, wire.pid, [])
+    return DriveResult(drive, wire.pid, [])
 
 
 def _stopped() -> UserError:
     return UserError("stopped before all calls were made", "nothing was compared", INTERRUPTED)
 
 
-async def _drive(plan: Plan, options: Options, wires: dict[Binding, Wire]) -> Drive:
+async def _drive(plan: DrivePlan, options: DriveCommandOptions, wires: dict[Binding, CallTransport]) -> Drive:
     """Make all calls and let go of what they went over."""
     credentials = options.credentials.for_plan(plan.steps)
-    drive = Drive(plan, wires, Manner(options.speed, options.wanted, options.timeout, credentials))
+    drive = Drive(plan, wires, DriveOptions(options.speed, options.wanted, options.timeout, credentials))
     try:
         await drive.run()
     finally:
@@ -164,18 +164,18 @@ async def _drive(plan: Plan, options: Options, wires: dict[Binding, Wire]) -> Dr
     return drive
 
 
-def _wires(plan: Plan, reached: Reached, addresses: list[str]) -> dict[Binding, Wire]:
+def _wires(plan: DrivePlan, reached: AgentAddress, addresses: list[str]) -> dict[Binding, CallTransport]:
     named = [upstream.authority for upstream in reached.upstreams]
-    default = Route(addresses[0], named[0])
-    of = {binding: Route(addresses[at], named[at], path) for binding, (at, path) in reached.of.items()}
+    default = DriveRoute(addresses[0], named[0])
+    of = {binding: DriveRoute(addresses[at], named[at], path) for binding, (at, path) in reached.of.items()}
     if reached.grpc is not None:
-        of[Binding.GRPC] = Route(addresses[0], reached.grpc.authority)
-    routes = Routes(default, of, plan.paths)
+        of[Binding.GRPC] = DriveRoute(addresses[0], reached.grpc.authority)
+    routes = DriveRoutes(default, of, plan.paths)
     http, grpc = HttpWire(routes), GrpcWire(routes)
     return dict.fromkeys((Binding.JSONRPC, Binding.REST, Binding.CARD, Binding.OTHER), http) | {Binding.GRPC: grpc}
 
 
-def _remark_dialects(plan: Plan, wanted: Wanted, reached: Reached) -> None:
+def _remark_dialects(plan: DrivePlan, wanted: RequestedTarget, reached: AgentAddress) -> None:
     """What is spoken and the live agent's card does not offer."""
     spoken = {(speech.binding, speech.dialect) for speech in map(wanted.of, plan.steps) if speech.operation}
     for binding, dialect in sorted(spoken):
@@ -191,7 +191,9 @@ def _remark_dialects(plan: Plan, wanted: Wanted, reached: Reached) -> None:
             reached.notes.append(f"calls go over {binding}, the agent's card offers {offers}; {hint}")
 
 
-def _compared(recording: Recording, plan: Plan, driven: Driven, options: Options, file: Path) -> Report:
+def _compared(
+    recording: Recording, plan: DrivePlan, driven: DriveResult, options: DriveCommandOptions, file: Path
+) -> DriveReport:
     with _opened(file) as live:
         session = _session(live, driven.pid)
         left = run_of(recording, (step.row for step in plan.steps if step.number not in driven.drive.skipped))
@@ -200,7 +202,7 @@ def _compared(recording: Recording, plan: Plan, driven: Driven, options: Options
         bare = frozenset(step.row.key for step in plan.steps if _unsent(step, options))
         given = options.credentials.names(plan.steps)
         found = counted(found, msgspec.structs.replace(options.counting, bare=bare, given=given))
-    return Report(
+    return DriveReport(
         str(options.recording),
         shlex.join(options.command) or options.upstream,
         found,
@@ -220,7 +222,7 @@ def _session(live: Recording, pid: int) -> SessionRow:
     return own[-1]
 
 
-def _labels(plan: Plan, options: Options) -> Iterator[str]:
+def _labels(plan: DrivePlan, options: DriveCommandOptions) -> Iterator[str]:
     """What could not be sent, for nobody knows it: credentials that are labels in the recording."""
     names: dict[str, list[str]] = {}
     for step in plan.steps:
@@ -240,13 +242,13 @@ def _labels(plan: Plan, options: Options) -> Iterator[str]:
         yield f"{requests} labels in the place of credentials, and went out with them"
 
 
-def _unsent(step: Step, options: Options) -> tuple[str, ...]:
+def _unsent(step: PlannedCall, options: DriveCommandOptions) -> tuple[str, ...]:
     """Names of headers that a call goes without."""
     return options.credentials.apply(step.exchange.request_headers)[1]
 
 
 @contextlib.contextmanager
-def _place(options: Options) -> Iterator[Path]:
+def _place(options: DriveCommandOptions) -> Iterator[Path]:
     """Where the drive is recorded; gone afterwards unless the user named it."""
     if options.record is not None:
         yield options.record
@@ -263,9 +265,9 @@ def _place(options: Options) -> Iterator[Path]:
 def _forget(file: Path) -> None:
     """Of a drive that was broken off there may be a journal left: nobody can finish a recording that is gone."""
     with contextlib.suppress(OSError):
-        for left in places.leftovers():
+        for left in file_layout.leftovers():
             if left.session.recording == str(file.absolute()):
-                places.delete_journal(left.path)
+                file_layout.delete_journal(left.path)
 
 
 @contextlib.contextmanager
@@ -281,7 +283,7 @@ def _opened(path: Path) -> Iterator[Recording]:
         raise UserError(told, wrong.hint or "what can be written is in the manual, filters.md") from wrong
 
 
-def _refuse_overwriting(options: Options) -> None:
+def _refuse_overwriting(options: DriveCommandOptions) -> None:
     """Neither the recording of the drive nor the report may replace what is driven. Raises UserError."""
     for option, path in (("--record", options.record), ("--output", options.output)):
         with contextlib.suppress(OSError):  # one of the two is not there
@@ -293,7 +295,7 @@ def _refuse_overwriting(options: Options) -> None:
         )
 
 
-def _write(report: Report, options: Options) -> None:
+def _write(report: DriveReport, options: DriveCommandOptions) -> None:
     made = FORMATS[options.output_format]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     if options.output is None or str(options.output) == "-":

@@ -17,12 +17,12 @@ from prometheus_client import disable_created_metrics
 
 from a2a_proxy.follower.entry import end_with
 from a2a_proxy.follower.metrics.numbers import CONTENT_TYPE
-from a2a_proxy.follower.metrics.reading import Session
-from a2a_proxy.follower.metrics.ready import Progress
-from a2a_proxy.follower.metrics.serve import Pages, serve
+from a2a_proxy.follower.metrics.readiness import RecorderLag
+from a2a_proxy.follower.metrics.server import MetricsPages, serve
+from a2a_proxy.follower.metrics.session_reader import MetricsSession
 from a2a_proxy.recorder.priority import give_way
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 
 _LOOK_EVERY = 0.25
 """Seconds between two looks at the recording."""
@@ -42,7 +42,7 @@ def main() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     give_way()
     disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of the page, of no use in this format
-    pages = Pages()
+    pages = MetricsPages()
     serve([socket.socket(fileno=number) for number in typed.sockets], pages)
     while True:  # the recording may be deleted, and is made anew then
         try:
@@ -54,15 +54,15 @@ def main() -> int:
         time.sleep(_LOOK_EVERY)
 
 
-def _count(path: str, uuid: str, journal: Path, pages: Pages) -> None:
+def _count(path: str, uuid: str, journal: Path, pages: MetricsPages) -> None:
     """Until the recording is another one. Raises RecordingError, OSError."""
     file = _file(path)
     with Recording(path) as recording:
         row = next((row for row in recording.sessions() if row.facts.uuid == uuid), None)
         if row is None:
             return
-        session = Session(recording, row, journal)
-        progress = Progress(time.monotonic())
+        session = MetricsSession(recording, row, journal)
+        progress = RecorderLag(time.monotonic())
         while _file(path) == file:
             if session.look():
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from a2a_proxy.follower.buckets import CALLS, TASKS, WAITS, seconds
+from a2a_proxy.follower.histogram_buckets import CALLS, TASKS, WAITS, seconds
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
@@ -23,7 +23,7 @@ def status_of(exchange: Exchange) -> str:
     return "error" if exchange.error else "ok"
 
 
-class Numbers:
+class SessionMetrics:
     """All metrics of one session."""
 
     def __init__(self) -> None:

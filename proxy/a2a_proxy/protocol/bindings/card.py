@@ -9,7 +9,7 @@ import msgspec
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Out, Span
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out
 from a2a_proxy.protocol.dialect import of_version
 from a2a_proxy.protocol.json_shapes import UNREADABLE
 from a2a_proxy.protocol.schema import JSON
@@ -41,12 +41,12 @@ def opened(call: HttpCall) -> None:
         call.exchange.dialect = Dialect.V0_2
 
 
-def request(call: HttpCall, body: Span, out: Out) -> None:
+def request(call: HttpCall, body: ByteSpan, out: Out) -> None:
     """The fetch."""
     call.emit(out, TO_AGENT, FrameKind.REQUEST, body, JSON if body.size else "", NOTHING)
 
 
-def response(call: HttpCall, body: Span, out: Out) -> None:
+def response(call: HttpCall, body: ByteSpan, out: Out) -> None:
     """The card, 304, or an error."""
     card = read_card(body.data) if call.exchange.status < 400 else None
     if card is None:

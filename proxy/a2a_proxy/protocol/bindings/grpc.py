@@ -14,14 +14,14 @@ from a2a_proto import choose_a2a_v1, to_dict
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Call, Link, Out, Piece
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ConnectionLink, HttpStreamCall, Out, SpanPiece
 from a2a_proxy.protocol.dialect import of_version, with_generation
 from a2a_proxy.protocol.errors import GENERATION_MISMATCH, GrpcOutcome, header
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.live import LiveReading, live_schema, payload_of
 from a2a_proxy.protocol.operations import BY_NAME, GRPC_METHODS, Operation, messages
 from a2a_proxy.protocol.proto_summary import generations_asked
-from a2a_proxy.protocol.schema import BYTES, TEXT, TRAILERS, Decoder, decoder, line_of, schema_of
+from a2a_proxy.protocol.schema import BYTES, TEXT, TRAILERS, MessageDecoder, decoder, line_of, schema_of
 from a2a_proxy.protocol.summary import NOTHING, UNKNOWN
 from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.grpc import GrpcMessage, GrpcReassembler
@@ -36,7 +36,7 @@ def is_grpc(headers: Headers) -> bool:
     return kind.startswith(b"application/grpc") and not kind.startswith(b"application/grpc-web")
 
 
-def open_call(link: Link, exchange: ExchangeState) -> GrpcCall:
+def open_call(link: ConnectionLink, exchange: ExchangeState) -> GrpcCall:
     """The call of a gRPC request head."""
     row = GRPC_METHODS.get(exchange.target)
     exchange.method = exchange.target.rpartition("/")[2]
@@ -52,21 +52,21 @@ def open_call(link: Link, exchange: ExchangeState) -> GrpcCall:
     return GrpcCall(link, exchange)
 
 
-class GrpcCall(Call):
+class GrpcCall(HttpStreamCall):
     """One RPC."""
 
     kind = "grpc"
 
-    def __init__(self, link: Link, exchange: ExchangeState) -> None:
+    def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
         self._operation: Operation | None = BY_NAME.get(exchange.operation)
         self._line = ""
         self._readers: list[GrpcReassembler | None] = [_reader(exchange.request_headers), None]
-        self._decoders: list[Decoder | None] = [None, None]
+        self._decoders: list[MessageDecoder | None] = [None, None]
         self._answer = _answer_kind(self._operation)
         self._live = LiveReading(link.shared.live) if exchange.operation == "SendLiveMessage" else None
         """Of a live stream: which payload it carries."""
-        self._tail: Piece | None = None
+        self._tail: SpanPiece | None = None
         self._foreign: BodyCollector | None = None
         """The body of an answer that is no gRPC."""
 
@@ -118,7 +118,7 @@ class GrpcCall(Call):
         note = self._other_payload(direction, message.data) if summary is UNKNOWN else ""
         self.emit(out, direction, kind, message, how.schema, summary, framing=framing, note=note)
 
-    def _unread(self, message: GrpcMessage, direction: Any, kind: FrameKind, how: Decoder, out: Out) -> None:
+    def _unread(self, message: GrpcMessage, direction: Any, kind: FrameKind, how: MessageDecoder, out: Out) -> None:
         """A message that its class refuses: cut for storage, or wrong."""
         if message.truncated:
             self.emit(out, direction, kind, message, how.schema, NOTHING, note="too large to read")
@@ -135,7 +135,7 @@ class GrpcCall(Call):
         found = payload_of(direction, data) if forced else ""
         return f"looks like `{found}`, read as `--live {forced}`" if found not in ("", forced) else ""
 
-    def _decoder(self, direction: Any, data: bytes) -> Decoder | None:
+    def _decoder(self, direction: Any, data: bytes) -> MessageDecoder | None:
         """Settle how messages of this direction are read; the first message of each side helps to."""
         operation = self._operation
         if operation is None:
@@ -155,17 +155,17 @@ class GrpcCall(Call):
         self.exchange.dialect = Dialect.RC if line == "rc" else Dialect.V0_3
         shared.learn_dialect(agent, self.exchange.dialect)
 
-    def _live_decoder(self, live: LiveReading, direction: Any, data: bytes) -> Decoder:
+    def _live_decoder(self, live: LiveReading, direction: Any, data: bytes) -> MessageDecoder:
         """Three payloads go by the name SendLiveMessage; a message may change how the next are read."""
         if live.look(direction, data):
             self._decoders = [None, None]
-        how: Decoder | None = self._decoders[direction]
+        how: MessageDecoder | None = self._decoders[direction]
         if how is not None:
             return how
         self.exchange.live_payload = live.payload(TO_AGENT) or live.payload(TO_CLIENT) or "bidi"
         return self._settled(direction, live_schema(live.payload(direction), direction))
 
-    def _settled(self, direction: Any, schema: str) -> Decoder:
+    def _settled(self, direction: Any, schema: str) -> MessageDecoder:
         how = self._decoders[direction] = decoder(schema)
         return how
 
@@ -185,7 +185,7 @@ class GrpcCall(Call):
     def head(self, event: Head) -> None:
         """Response head or trailers; the block with `grpc-status` is the tail."""
         if event.role is HeadRole.TRAILERS or header(event.headers, b"grpc-status"):
-            self._tail = Piece(event.began, event.at, event.start, event.end)
+            self._tail = SpanPiece(event.began, event.at, event.start, event.end)
         super().head(event)
 
     def on_response(self, event: Head) -> None:
@@ -200,7 +200,7 @@ class GrpcCall(Call):
         """Half-close of the client, or the trailers."""
         self._finish(event, out)
         if event.direction == TO_AGENT:
-            place = Piece(event.at, event.at, event.start, event.start)
+            place = SpanPiece(event.at, event.at, event.start, event.start)
             self.emit(out, TO_AGENT, FrameKind.END, place, "", NOTHING)
         else:
             self._trailers(event, out)
@@ -217,8 +217,8 @@ class GrpcCall(Call):
             exchange.dialect = with_generation(exchange.dialect)
         pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
         payload = msgspec.json.encode(pairs) if pairs else b""
-        place = self._tail or Piece(event.at, event.at, event.start, event.start)
-        span = Piece(place.began, place.at, place.start, place.end, payload, len(payload))
+        place = self._tail or SpanPiece(event.at, event.at, event.start, event.start)
+        span = SpanPiece(place.began, place.at, place.start, place.end, payload, len(payload))
         note = "trailers-only" if only else "" if outcome.status >= 0 else "no grpc-status"
         schema = TRAILERS if pairs else ""
         self.emit(out, TO_CLIENT, FrameKind.END, span, schema, NOTHING, error_code=max(outcome.status, 0), note=note)
@@ -257,7 +257,7 @@ class GrpcCall(Call):
         self._readers = [saved and GrpcReassembler.restore(saved) for saved in state["readers"]]
         self._decoders = [schema and decoder(schema) for schema in state["schemas"]]
         self._live = state["live"] and LiveReading.restore(state["live"])
-        self._tail = state["tail"] and msgspec.convert(state["tail"], Piece, builtin_types=(bytes,))
+        self._tail = state["tail"] and msgspec.convert(state["tail"], SpanPiece, builtin_types=(bytes,))
         self._foreign = state["foreign"] and BodyCollector.restore(state["foreign"])
 
 

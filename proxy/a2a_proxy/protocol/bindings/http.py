@@ -15,7 +15,16 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, Undecodable
 from a2a_proxy.protocol.bindings import card, jsonrpc, other, rest, webhook
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Call, Link, Out, Piece, RpcExchange, Span
+from a2a_proxy.protocol.call import (
+    TO_AGENT,
+    TO_CLIENT,
+    ByteSpan,
+    ConnectionLink,
+    HttpStreamCall,
+    Out,
+    RpcExchange,
+    SpanPiece,
+)
 from a2a_proxy.protocol.errors import header
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.rest_path import RestMatch, match
@@ -29,41 +38,41 @@ _OTHER_LIMIT = 64 * 1024
 """Of a body that cannot be A2A only this much is kept."""
 
 
-class _Reader(NamedTuple):
+class _BindingReader(NamedTuple):
     """What a binding does with whole messages."""
 
-    request: Callable[[HttpCall, Span, Out], None]
-    response: Callable[[HttpCall, Span, Out], None]
+    request: Callable[[HttpCall, ByteSpan, Out], None]
+    response: Callable[[HttpCall, ByteSpan, Out], None]
     event: Callable[[HttpCall, SseEvent, Out], None]
 
 
-_READERS: dict[Binding, _Reader] = {
-    Binding.JSONRPC: _Reader(jsonrpc.request, jsonrpc.response, jsonrpc.event),
-    Binding.REST: _Reader(rest.request, rest.response, rest.event),
-    Binding.CARD: _Reader(card.request, card.response, other.event),
-    Binding.WEBHOOK: _Reader(webhook.request, webhook.response, other.event),
-    Binding.OTHER: _Reader(other.request, other.response, other.event),
+_READERS: dict[Binding, _BindingReader] = {
+    Binding.JSONRPC: _BindingReader(jsonrpc.request, jsonrpc.response, jsonrpc.event),
+    Binding.REST: _BindingReader(rest.request, rest.response, rest.event),
+    Binding.CARD: _BindingReader(card.request, card.response, other.event),
+    Binding.WEBHOOK: _BindingReader(webhook.request, webhook.response, other.event),
+    Binding.OTHER: _BindingReader(other.request, other.response, other.event),
 }
 
 
-def open_call(link: Link, exchange: ExchangeState, head: Head) -> HttpCall:
+def open_call(link: ConnectionLink, exchange: ExchangeState, head: Head) -> HttpCall:
     """The call of a request head that is no gRPC."""
     call = HttpCall(link, exchange)
-    call.heads[TO_AGENT] = Piece(head.began, head.at, head.start, head.end)
+    call.heads[TO_AGENT] = SpanPiece(head.began, head.at, head.start, head.end)
     call.settle_by_line()
     return call
 
 
-class HttpCall(Call, RpcExchange):
+class HttpCall(HttpStreamCall, RpcExchange):
     """One request with its response or event stream."""
 
     kind = "http"
 
-    def __init__(self, link: Link, exchange: ExchangeState) -> None:
+    def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
         self.path: RestMatch | None = None
         """What the request line says, where it is REST."""
-        self.heads: list[Piece | None] = [None, None]
+        self.heads: list[SpanPiece | None] = [None, None]
         """Spans of the two heads: the place of a message without a body."""
         self._bodies = [_Inlet(exchange.request_headers), _Inlet(())]
         self._events: SseSplitter | None = None
@@ -82,7 +91,7 @@ class HttpCall(Call, RpcExchange):
                 rest.opened(self, self.path)
         self._settled = exchange.binding is not Binding.OTHER
 
-    def settle_by_body(self, body: Span) -> None:
+    def settle_by_body(self, body: ByteSpan) -> None:
         """What the body decides, where the line did not."""
         if self._settled:
             return
@@ -124,7 +133,7 @@ class HttpCall(Call, RpcExchange):
             events.feed(data, event.at, event.start, event.end, found)
             self._deliver(found, out)
         if inlet.problem != before:
-            self._encoded(direction, Piece(event.at, event.at, event.start, event.end), out)
+            self._encoded(direction, SpanPiece(event.at, event.at, event.start, event.end), out)
 
     def _deliver(self, found: list[SseEvent], out: Out) -> None:
         for event in found:
@@ -137,7 +146,7 @@ class HttpCall(Call, RpcExchange):
     def head(self, event: Head) -> None:
         """Response head or trailers."""
         super().head(event)
-        self.heads[TO_CLIENT] = Piece(event.began, event.at, event.start, event.end)
+        self.heads[TO_CLIENT] = SpanPiece(event.began, event.at, event.start, event.end)
 
     def on_response(self, event: Head) -> None:
         """Decide how the response is read."""
@@ -166,7 +175,7 @@ class HttpCall(Call, RpcExchange):
             self.settle_by_response(span.data)
             _READERS[self.exchange.binding].response(self, span, out)
 
-    def _encoded(self, direction: Direction, span: Span, out: Out) -> None:
+    def _encoded(self, direction: Direction, span: ByteSpan, out: Out) -> None:
         """The content coding could not be taken off. That is a fault only where the octets are not what they claim."""
         inlet = self._bodies[direction]
         self.emit(out, direction, FrameKind.UNDECODABLE, span, "bytes", NOTHING, note=inlet.problem)
@@ -177,7 +186,7 @@ class HttpCall(Call, RpcExchange):
 
     def _end_of_stream(self, event: End, out: Out) -> None:
         self._rest_of_stream(event.at, out)
-        place = Piece(event.at, event.at, event.start, event.start)
+        place = SpanPiece(event.at, event.at, event.start, event.start)
         self.emit(out, TO_CLIENT, FrameKind.END, place, "", NOTHING, note="by eof" if event.by_eof else "")
 
     def _rest_of_stream(self, at: int, out: Out) -> None:
@@ -200,7 +209,7 @@ class HttpCall(Call, RpcExchange):
             if span is not None and not (direction == TO_AGENT and self.exchange.request_ended):
                 self._partial(direction, span, out)
 
-    def _partial(self, direction: Direction, span: Span, out: Out) -> None:
+    def _partial(self, direction: Direction, span: ByteSpan, out: Out) -> None:
         schema = "text" if other.is_text(self.headers(direction)) else "bytes"
         self.emit(out, direction, FrameKind.UNDECODABLE, span, schema, NOTHING, note="body broke off")
 
@@ -229,7 +238,7 @@ class HttpCall(Call, RpcExchange):
         self.guessed = state["guessed"]
         self._settled = state["settled"]
         self.calls = dict(state["calls"])
-        self.heads = msgspec.convert(state["heads"], list[Piece | None], builtin_types=(bytes,))
+        self.heads = msgspec.convert(state["heads"], list[SpanPiece | None], builtin_types=(bytes,))
         self._bodies = [_Inlet.restore(saved) for saved in state["bodies"]]
         self._events = state["events"] and SseSplitter.restore(state["events"])
 
@@ -268,7 +277,7 @@ class _Inlet:
         return self._decoder is not None and self._decoder.broken
 
     @property
-    def collected(self) -> Span | None:
+    def collected(self) -> ByteSpan | None:
         """The body so far; None where no octet came."""
         return self._collector if self._collector.began else None
 

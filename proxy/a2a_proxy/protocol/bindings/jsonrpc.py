@@ -10,7 +10,7 @@ import msgspec
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Out, Piece, RpcExchange, Span
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out, RpcExchange, SpanPiece
 from a2a_proxy.protocol.dialect import Evidence, classify, corrected, of_request, of_result, with_generation
 from a2a_proxy.protocol.errors import GENERATION_MISMATCH, error_line, mismatch, rpc_reason
 from a2a_proxy.protocol.json_shapes import UNREADABLE, Envelope, ErrorShape, ParamsShape, decode_envelope, decode_params
@@ -23,7 +23,7 @@ from a2a_proxy.protocol.json_summary import (
     summarise_params,
     webhook_of,
 )
-from a2a_proxy.protocol.operations import BY_NAME, JSONRPC_METHODS, Answer, Operation
+from a2a_proxy.protocol.operations import BY_NAME, JSONRPC_METHODS, Operation, ResponseKind
 from a2a_proxy.protocol.rest_path import query_parameter
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.summary import NOTHING, Summary, int64
@@ -52,7 +52,7 @@ _decode_batch = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _decode_error = msgspec.json.Decoder(ErrorShape).decode
 
 _RESPONSE, _EVENT, _NONE = FrameKind.RESPONSE, FrameKind.EVENT, EventKind.NONE
-_PLAIN_ANSWERS = frozenset({Answer.SEND, Answer.TASK, Answer.STREAM})
+_PLAIN_ANSWERS = frozenset({ResponseKind.SEND, ResponseKind.TASK, ResponseKind.STREAM})
 
 
 def is_request(data: bytes) -> bool:
@@ -81,7 +81,7 @@ def is_response(data: bytes) -> bool:
 # --- requests -----------------------------------------------------------------------------------------------------
 
 
-def request(call: RpcExchange, body: Span, out: Out) -> None:
+def request(call: RpcExchange, body: ByteSpan, out: Out) -> None:
     """One frame per call; the exchange is named after the first."""
     data = body.data
     if data[:64].lstrip()[:1] != b"[":
@@ -91,11 +91,11 @@ def request(call: RpcExchange, body: Span, out: Out) -> None:
         one_request(call, _part(body, bytes(item)), out, note="batch")
 
 
-def _part(body: Span, data: bytes) -> Piece:
-    return Piece(body.began, body.at, body.start, body.end, data, len(data))
+def _part(body: ByteSpan, data: bytes) -> SpanPiece:
+    return SpanPiece(body.began, body.at, body.start, body.end, data, len(data))
 
 
-def one_request(call: RpcExchange, body: Span, out: Out, note: str = "", framing: str = "") -> None:
+def one_request(call: RpcExchange, body: ByteSpan, out: Out, note: str = "", framing: str = "") -> None:
     """One call."""
     try:
         shape = _decode_call(body.data)
@@ -163,7 +163,7 @@ def id_text(raw: msgspec.Raw) -> str:
 # --- responses ----------------------------------------------------------------------------------------------------
 
 
-def response(call: RpcExchange, body: Span, out: Out) -> None:
+def response(call: RpcExchange, body: ByteSpan, out: Out) -> None:
     """The answer in one piece: one response, or a batch of them."""
     if not body.data:
         other.response(call, body, out)
@@ -200,7 +200,9 @@ def event(call: RpcExchange, event: SseEvent, out: Out) -> None:
     one_response(call, event, _EVENT, out, note, event.framing)
 
 
-def one_response(call: RpcExchange, body: Span, kind: FrameKind, out: Out, note: str = "", framing: str = "") -> None:
+def one_response(
+    call: RpcExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str = "", framing: str = ""
+) -> None:
     """One response, or one event of a stream of them."""
     try:
         envelope = decode_envelope(body.data)
@@ -241,7 +243,9 @@ def _correct(call: RpcExchange, envelope: Envelope) -> None:
     call.link.shared.learn_dialect(call.link.facts.upstream, exchange.dialect)
 
 
-def _error(call: RpcExchange, body: Span, error: ErrorShape, rpc_id: str, out: Out, note: str, framing: str) -> None:
+def _error(
+    call: RpcExchange, body: ByteSpan, error: ErrorShape, rpc_id: str, out: Out, note: str, framing: str
+) -> None:
     exchange = call.exchange
     data = _untyped(bytes(error.data)) if error.data else None
     reason = rpc_reason(error.code, data, exchange.dialect)
@@ -256,7 +260,7 @@ def _error(call: RpcExchange, body: Span, error: ErrorShape, rpc_id: str, out: O
     call.emit(out, TO_CLIENT, FrameKind.ERROR, body, JSON, summary, rpc_id, code, note, framing)
 
 
-def _odd_response(call: RpcExchange, body: Span, kind: FrameKind, out: Out, note: str, framing: str) -> None:
+def _odd_response(call: RpcExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str) -> None:
     """What the typed decode does not take: other results, surprising types, no JSON-RPC at all."""
     try:
         shape = _decode_response(body.data)
@@ -280,7 +284,7 @@ def _odd_summary(call: RpcExchange, rpc_id: str, kind: FrameKind, result: object
         return NOTHING
     if kind is _EVENT or operation.answer in _PLAIN_ANSWERS:
         return lenient_result(result, kind is _EVENT)
-    if operation.answer is Answer.CARD:
+    if operation.answer is ResponseKind.CARD:
         call.link.shared.learn_card(call.link.facts.upstream, result)
     return summarise_answer(operation.answer, result)
 
@@ -298,7 +302,7 @@ def _odd_error(data: bytes) -> ErrorShape:
         return ErrorShape(message=value if isinstance(value, str) else "an error that is no JSON-RPC error")
 
 
-def _no_envelope(call: RpcExchange, body: Span, kind: FrameKind, out: Out, framing: str) -> None:
+def _no_envelope(call: RpcExchange, body: ByteSpan, kind: FrameKind, out: Out, framing: str) -> None:
     if kind is _RESPONSE and call.exchange.binding is not Binding.STDIO:
         other.response(call, body, out)
     else:

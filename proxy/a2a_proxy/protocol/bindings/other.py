@@ -9,7 +9,7 @@ import msgspec
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Exchanging, Out, Piece, Span
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, ExchangeDecoder, Out, SpanPiece
 from a2a_proxy.protocol.errors import error_line, header, rest_error
 from a2a_proxy.protocol.json_shapes import UNREADABLE
 from a2a_proxy.protocol.schema import BYTES, JSON, TEXT
@@ -36,20 +36,20 @@ def may_be_a2a(headers: Headers) -> bool:
     return not kind or is_json(headers) or kind.startswith((b"text/event-stream", b"text/plain"))
 
 
-def schema_for(headers: Headers, span: Span) -> str:
+def schema_for(headers: Headers, span: ByteSpan) -> str:
     """How a body that is not A2A is shown."""
     if not span.size:
         return ""
     return JSON if is_json(headers) else TEXT if is_text(headers) else BYTES
 
 
-def request(call: Exchanging, body: Span, out: Out) -> None:
+def request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     """A request that is none of A2A's."""
     schema = schema_for(call.exchange.request_headers, body)
     call.emit(out, TO_AGENT, FrameKind.OTHER, body, schema, NOTHING)
 
 
-def response(call: Exchanging, body: Span, out: Out) -> None:
+def response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     """A response that is none of A2A's; to an A2A call an error status makes it an error."""
     exchange = call.exchange
     schema = schema_for(exchange.response_headers, body)
@@ -65,7 +65,7 @@ def response(call: Exchanging, body: Span, out: Out) -> None:
         call.emit(out, TO_CLIENT, kind, body, schema, NOTHING, note="" if body.size else f"status {exchange.status}")
 
 
-def _told(status: int, body: Span, schema: str) -> str:
+def _told(status: int, body: ByteSpan, schema: str) -> str:
     """An error status with what the body says of it (`rest_error`), or with the usual phrase."""
     if schema != JSON:
         return http_error(status)
@@ -87,13 +87,13 @@ def http_error(status: int) -> str:
     return error_line("HTTP", status, phrase)
 
 
-def event(call: Exchanging, event: SseEvent, out: Out) -> None:
+def event(call: ExchangeDecoder, event: SseEvent, out: Out) -> None:
     """An event of a stream that is not A2A's."""
     call.emit(out, TO_CLIENT, FrameKind.OTHER, event, TEXT, NOTHING, framing=event.framing)
 
 
-def comment(call: Exchanging, event: SseEvent, out: Out) -> None:
+def comment(call: ExchangeDecoder, event: SseEvent, out: Out) -> None:
     """A comment, or an event without data. Its text is the payload where it has no data lines (`framing` has all)."""
     text = b"" if event.lines else event.comment.encode("utf-8", "replace")
-    span = Piece(event.began, event.at, event.start, event.end, text, len(text))
+    span = SpanPiece(event.began, event.at, event.start, event.end, text, len(text))
     call.emit(out, TO_CLIENT, FrameKind.COMMENT, span, TEXT if text else "", NOTHING, framing=event.framing)

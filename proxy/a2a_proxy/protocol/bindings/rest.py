@@ -9,7 +9,7 @@ import msgspec
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import card, other
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Out, Span
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out
 from a2a_proxy.protocol.dialect import of_version, with_generation
 from a2a_proxy.protocol.errors import GENERATION_MISMATCH, error_line, header, mismatch, rest_error
 from a2a_proxy.protocol.json_shapes import UNREADABLE, ParamsShape, decode_params, decode_result
@@ -22,7 +22,7 @@ from a2a_proxy.protocol.json_summary import (
     summarise_params,
     webhook_of,
 )
-from a2a_proxy.protocol.operations import Answer
+from a2a_proxy.protocol.operations import ResponseKind
 from a2a_proxy.protocol.rest_path import RestMatch
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.summary import NOTHING, Summary, generation_or_none, int64
@@ -31,7 +31,7 @@ from a2a_proxy.wire.sse import SseEvent
 if TYPE_CHECKING:
     from a2a_proxy.protocol.bindings.http import HttpCall
 
-_PLAIN_ANSWERS = frozenset({Answer.SEND, Answer.TASK, Answer.STREAM})
+_PLAIN_ANSWERS = frozenset({ResponseKind.SEND, ResponseKind.TASK, ResponseKind.STREAM})
 
 
 def opened(call: HttpCall, path: RestMatch) -> None:
@@ -61,7 +61,7 @@ def _dialect(call: HttpCall, path: RestMatch) -> tuple[Dialect, bool]:
     return (said if new and not old else Dialect.V0_3), not new
 
 
-def request(call: HttpCall, body: Span, out: Out) -> None:
+def request(call: HttpCall, body: ByteSpan, out: Out) -> None:
     """The call: ids from the path first, then from query and body."""
     path = call.path
     assert path is not None
@@ -101,7 +101,7 @@ def _params(data: bytes) -> ParamsShape:
     return fit_params(_untyped(data)) if missed or params.message is None else params
 
 
-def response(call: HttpCall, body: Span, out: Out) -> None:
+def response(call: HttpCall, body: ByteSpan, out: Out) -> None:
     """The answer in one piece."""
     if call.exchange.status >= 400:
         _error(call, body, out, call.exchange.status)
@@ -120,7 +120,7 @@ def event(call: HttpCall, event: SseEvent, out: Out) -> None:
     _one(call, event, FrameKind.EVENT, out, note, event.framing)
 
 
-def _one(call: HttpCall, body: Span, kind: FrameKind, out: Out, note: str = "", framing: str = "") -> None:
+def _one(call: HttpCall, body: ByteSpan, kind: FrameKind, out: Out, note: str = "", framing: str = "") -> None:
     path, exchange = call.path, call.exchange
     assert path is not None
     if kind is FrameKind.EVENT or path.operation.answer in _PLAIN_ANSWERS:
@@ -139,7 +139,7 @@ def _one(call: HttpCall, body: Span, kind: FrameKind, out: Out, note: str = "", 
     _odd(call, body, kind, out, note, framing)
 
 
-def _odd(call: HttpCall, body: Span, kind: FrameKind, out: Out, note: str, framing: str) -> None:
+def _odd(call: HttpCall, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str) -> None:
     """Errors in mid-stream, other answers, surprising types."""
     value = _untyped(body.data)
     path = call.path
@@ -160,7 +160,7 @@ def _odd(call: HttpCall, body: Span, kind: FrameKind, out: Out, note: str, frami
         summary = lenient_result(value, kind is FrameKind.EVENT)
     else:
         summary = summarise_answer(answer, value)
-    if answer is Answer.CARD and isinstance(value, dict):
+    if answer is ResponseKind.CARD and isinstance(value, dict):
         card.learn(call, value)
     call.emit(out, TO_CLIENT, kind, body, JSON, summary, "", 0, note, framing)
 
@@ -174,7 +174,7 @@ def _correct(call: HttpCall, data: bytes) -> None:
         exchange.dialect = Dialect.V0_3
 
 
-def _error(call: HttpCall, body: Span, out: Out, code: int, note: str = "", framing: str = "") -> None:
+def _error(call: HttpCall, body: ByteSpan, out: Out, code: int, note: str = "", framing: str = "") -> None:
     exchange = call.exchange
     value = _untyped(body.data) if body.size else None
     reason, message = rest_error(value)

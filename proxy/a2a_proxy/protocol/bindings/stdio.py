@@ -18,7 +18,7 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.wire import Cut, End, Framed
 from a2a_proxy.protocol.bindings import jsonrpc
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Link, Out, Piece, RpcExchange, how_cut
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ConnectionLink, Out, RpcExchange, SpanPiece, how_cut
 from a2a_proxy.protocol.errors import error_line, header
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.json_shapes import UNREADABLE
@@ -85,7 +85,7 @@ _TERMINAL = frozenset(int(state) for state in TaskState if state.terminal)
 class StdioCall(RpcExchange):
     """One call."""
 
-    def __init__(self, link: Link, exchange: ExchangeState) -> None:
+    def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
         self.rests = False
         """Its task is interrupted: nobody waits for more on it."""
@@ -144,7 +144,7 @@ class StdioCall(RpcExchange):
         return {"exchange": exchange, "calls": dict(self.calls), **marks}
 
     @classmethod
-    def restore(cls, link: Link, state: dict[str, Any]) -> StdioCall:
+    def restore(cls, link: ConnectionLink, state: dict[str, Any]) -> StdioCall:
         """The call that gave `state`."""
         call = cls(link, msgspec.convert(state["exchange"], ExchangeState, builtin_types=(bytes,)))
         call.calls = dict(state["calls"])
@@ -156,7 +156,7 @@ class StdioCall(RpcExchange):
 class Pipe:
     """The calls of one pipe."""
 
-    def __init__(self, link: Link, loose: Loose) -> None:
+    def __init__(self, link: ConnectionLink, loose: Loose) -> None:
         self._link = link
         self._loose = loose
         self.calls: dict[str, StdioCall] = {}
@@ -307,12 +307,12 @@ class Pipe:
         how, note = how_cut(event), event.how
         if event.how not in ("reset", "lost") and (self._exit is not None or self._shut):
             how, note = self._why() if self._exit is not None else ("agent gone", "eof")
-        self._break_off(Piece(event.at, event.at, event.start, event.start), how, note, out)
+        self._break_off(SpanPiece(event.at, event.at, event.start, event.start), how, note, out)
 
     def _close_all(self, at: int, start: int, out: Out) -> None:
         """Nothing more comes where the output is closed and the process over."""
         if self._shut and self._exit is not None:
-            self._break_off(Piece(at, at, start, start), *self._why(), out)
+            self._break_off(SpanPiece(at, at, start, start), *self._why(), out)
 
     def _why(self) -> tuple[str, str]:
         """How the calls end that the agent's exit leaves open, and the note about it."""
@@ -320,7 +320,7 @@ class Pipe:
         wanted = self._signalled or (self._left and self._exit.code == 0)
         return "client gone" if wanted else EXITED, self._exit.words
 
-    def _break_off(self, place: Piece, how: str, note: str, out: Out) -> None:
+    def _break_off(self, place: SpanPiece, how: str, note: str, out: Out) -> None:
         side = TO_AGENT if how.startswith("client") else TO_CLIENT
         for rpc_id, call in list(self.calls.items()):
             if call.rests and how not in ("connection lost", "proxy stopped", "proxy killed"):

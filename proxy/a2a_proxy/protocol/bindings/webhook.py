@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, Out, Span
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out
 from a2a_proxy.protocol.dialect import of_result, with_generation
 from a2a_proxy.protocol.errors import header
 from a2a_proxy.protocol.json_shapes import UNREADABLE, ResultShape, decode_result
@@ -49,7 +49,7 @@ def _read(data: bytes) -> tuple[ResultShape | None, Summary]:
         return None, lenient_result(None, streaming=False)
 
 
-def request(call: HttpCall, body: Span, out: Out) -> None:
+def request(call: HttpCall, body: ByteSpan, out: Out) -> None:
     """The event."""
     result, summary = _read(body.data)
     exchange = call.exchange
@@ -61,7 +61,7 @@ def request(call: HttpCall, body: Span, out: Out) -> None:
     call.emit(out, TO_AGENT, FrameKind.EVENT, body, JSON, summary)
 
 
-def response(call: HttpCall, body: Span, out: Out) -> None:
+def response(call: HttpCall, body: ByteSpan, out: Out) -> None:
     """The receiver's answer: nothing of A2A, but an error where it refuses."""
     exchange = call.exchange
     if exchange.status >= 400:

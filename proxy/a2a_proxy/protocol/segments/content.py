@@ -50,7 +50,7 @@ class ToolEvent(msgspec.Struct, frozen=True):
     response: bool
 
 
-class Said(msgspec.Struct):
+class FrameContent(msgspec.Struct):
     """What one frame says."""
 
     texts: list[tuple[str, str]] = []
@@ -59,9 +59,9 @@ class Said(msgspec.Struct):
     tools: list[ToolEvent] = []
 
 
-def said_in(frame: Frame, dialect: Dialect, operation: str) -> Said:
+def said_in(frame: Frame, dialect: Dialect, operation: str) -> FrameContent:
     """Everything in a frame that a person, a tool or a device would take in; nothing where it cannot be read."""
-    said = Said()
+    said = FrameContent()
     encoding = "base64" if frame.schema == JSON else "octets"
     for path, artifact_id, part in _parts(frame, dialect, operation):
         if part.text is not None:

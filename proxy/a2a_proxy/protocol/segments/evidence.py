@@ -27,7 +27,7 @@ _CONTENT_MIN = 8
 _LIVE_1975 = "@live-1975"
 
 
-class Told(msgspec.Struct, frozen=True):
+class FrameEvidence(msgspec.Struct, frozen=True):
     """Evidence in one frame of an agent."""
 
     author: str = ""
@@ -40,10 +40,10 @@ class Told(msgspec.Struct, frozen=True):
     """The agent says that it was interrupted."""
 
 
-NOTHING = Told()
+NOTHING = FrameEvidence()
 
 
-def told_by(frame: Frame) -> Told:
+def told_by(frame: Frame) -> FrameEvidence:
     """What an agent's frame tells; most are not read."""
     payload = frame.payload
     if b"author" not in payload and b"transfer_to_agent" not in payload and b"interrupted" not in payload:
@@ -61,7 +61,7 @@ def told_by(frame: Frame) -> Told:
             arguments = holder.get("args")
             if isinstance(arguments, dict):
                 transfer = next((str(value) for value in arguments.values() if isinstance(value, str)), "?")
-    return Told(author, transfer, tool, interrupted)
+    return FrameEvidence(author, transfer, tool, interrupted)
 
 
 _INTERRUPTED = ("interrupted", "adk_interrupted")

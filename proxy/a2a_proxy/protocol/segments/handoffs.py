@@ -9,10 +9,10 @@ import msgspec
 
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.segment import Handoff
-from a2a_proxy.protocol.segments.book import Book
+from a2a_proxy.protocol.segments.call_chain import PendingRequest, caller, span_of
 from a2a_proxy.protocol.segments.evidence import content_marks, references
-from a2a_proxy.protocol.segments.state import HandoffState, Talk
-from a2a_proxy.protocol.segments.trail import Request, caller, span_of
+from a2a_proxy.protocol.segments.index import ConversationIndex
+from a2a_proxy.protocol.segments.state import ConversationState, HandoffState
 
 _RECENT = 32
 """Requests of which the content is remembered."""
@@ -28,26 +28,26 @@ _MAX_BEFORE = 32
 class Handoffs:
     """The hand-offs of a session."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: ConversationIndex) -> None:
         self._book = book
         self._last = 0
         self._changed: dict[int, HandoffState] = {}
         self._agents: dict[str, None] = {}
         """Who has been spoken to."""
-        self._recent: deque[tuple[Talk, bytes, str]] = deque(maxlen=_RECENT)
+        self._recent: deque[tuple[ConversationState, bytes, str]] = deque(maxlen=_RECENT)
         """The last requests: conversation, payload and schema."""
         self._unnamed: dict[int, list[HandoffState]] = {}
         """By the number of a conversation of which nobody has told the task yet: what its agent has handed over."""
 
     # --- between tasks ------------------------------------------------------------------------------------------
 
-    def asked(self, talk: Talk, frame: Frame, traceparent: str, client: str) -> None:
+    def asked(self, talk: ConversationState, frame: Frame, traceparent: str, client: str) -> None:
         """A client (at `client`, `host:port`) speaks in `talk`: an agent that delegates, a client that moves on?"""
         if talk.agent not in self._agents and len(self._agents) < _MAX_AGENTS:
             self._agents[talk.agent] = None
         delegator = None
         if len(self._agents) > 1:
-            request = Request(talk.agent, client, frame.connection, span_of(traceparent))
+            request = PendingRequest(talk.agent, client, frame.connection, span_of(traceparent))
             delegator = self._hand_over(talk, frame, traceparent, request)
         talk.connection = frame.connection
         self._book.learn_context(talk, delegator)
@@ -56,7 +56,9 @@ class Handoffs:
         if frame.size <= _SMALL:
             self._recent.append((talk, frame.payload, frame.schema))
 
-    def _hand_over(self, talk: Talk, frame: Frame, traceparent: str, request: Request) -> Talk | None:
+    def _hand_over(
+        self, talk: ConversationState, frame: Frame, traceparent: str, request: PendingRequest
+    ) -> ConversationState | None:
         """Tell of it, where another agent has to do with it; for a delegation the conversation of who delegates."""
         kind = "delegation"
         parent, evidence = self._caller(talk, frame, traceparent, request)
@@ -69,7 +71,9 @@ class Handoffs:
         self._await(talk, made)
         return parent if kind == "delegation" else None
 
-    def _caller(self, talk: Talk, frame: Frame, traceparent: str, request: Request) -> tuple[Talk | None, str]:
+    def _caller(
+        self, talk: ConversationState, frame: Frame, traceparent: str, request: PendingRequest
+    ) -> tuple[ConversationState | None, str]:
         """The conversation whose agent asks for this one, by the strongest evidence."""
         book = self._book
         if (traced := caller(book.trace_trail(traceparent), request)) is not None:
@@ -82,7 +86,7 @@ class Handoffs:
                 return referred, "reference"
         return self._alike(frame, request), "content"
 
-    def _alike(self, frame: Frame, request: Request) -> Talk | None:
+    def _alike(self, frame: Frame, request: PendingRequest) -> ConversationState | None:
         """The last conversation that was asked for something with the same content."""
         others = [each for each in self._recent if request.may_come_from(each[0])]
         if not others or frame.size > _SMALL:
@@ -96,7 +100,7 @@ class Handoffs:
 
     # --- within a task ------------------------------------------------------------------------------------------
 
-    def transferred(self, talk: Talk, frame: Frame, to: str, evidence: str) -> None:
+    def transferred(self, talk: ConversationState, frame: Frame, to: str, evidence: str) -> None:
         """An agent's frame shows that another agent, called `to`, takes over within the task."""
         waiting = talk.awaited
         if waiting is not None and waiting.kind == "transfer":  # announced by the tool call before
@@ -109,7 +113,9 @@ class Handoffs:
 
     # --- both ---------------------------------------------------------------------------------------------------
 
-    def _make(self, talk: Talk, frame: Frame, kind: str, evidence: str, to: str, task: str) -> HandoffState:
+    def _make(
+        self, talk: ConversationState, frame: Frame, kind: str, evidence: str, to: str, task: str
+    ) -> HandoffState:
         self._last += 1
         made = HandoffState(
             self._last,
@@ -134,20 +140,20 @@ class Handoffs:
                 del self._unnamed[next(iter(self._unnamed))]
         return made
 
-    def name(self, talk: Talk, known: Talk) -> None:
+    def name(self, talk: ConversationState, known: ConversationState) -> None:
         """What `talk` is about is known now, it is what `known` is about: so is what its agent has handed over before,
         for an agent may ask the next one before it answers."""
         for made in self._unnamed.pop(talk.number, ()):
             made.task_id, made.context_id = known.task_id, known.context_id
             self._changed[made.id] = made
 
-    def _await(self, talk: Talk, made: HandoffState) -> None:
+    def _await(self, talk: ConversationState, made: HandoffState) -> None:
         if talk.awaited is not None:
             self.end(talk, made.at, 0)
         talk.awaited, talk.busy = made, True
         self._changed[made.id] = made
 
-    def end(self, talk: Talk, at: int, output: int) -> None:
+    def end(self, talk: ConversationState, at: int, output: int) -> None:
         """The new agent has said something at `output`, or it is clear that it will not (0)."""
         waiting, talk.awaited = talk.awaited, None
         if waiting is not None:
@@ -168,7 +174,7 @@ class Handoffs:
         changed, self._changed = self._changed, {}
         return [changed[number].snapshot() for number in sorted(changed)]
 
-    def touch(self, talks: list[Talk]) -> None:
+    def touch(self, talks: list[ConversationState]) -> None:
         """What is open counts as changed."""
         self._changed.update((talk.awaited.id, talk.awaited) for talk in talks if talk.awaited)
 
@@ -185,7 +191,7 @@ class Handoffs:
             "unnamed": [[number, msgspec.to_builtins(some)] for number, some in self._unnamed.items()],
         }
 
-    def load(self, state: dict[str, Any], talks: dict[int, Talk]) -> None:
+    def load(self, state: dict[str, Any], talks: dict[int, ConversationState]) -> None:
         """What `save` gave; `talks` are the restored conversations."""
         self._last = state["last"]
         open_now = {talk.awaited.id: talk.awaited for talk in talks.values() if talk.awaited}

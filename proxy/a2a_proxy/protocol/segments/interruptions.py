@@ -10,10 +10,10 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.segment import GAP_AGENT, YIELD_WITHIN, Interruption
-from a2a_proxy.protocol.chunks import chunks
+from a2a_proxy.protocol.artifact_chunks import chunks
 from a2a_proxy.protocol.event import plain
 from a2a_proxy.protocol.segments.evidence import MEDIA_INTERRUPT, MEDIA_START, MEDIA_STOP, media_mark
-from a2a_proxy.protocol.segments.state import InterruptionState, Talk
+from a2a_proxy.protocol.segments.state import ConversationState, InterruptionState
 
 _WORKING = int(TaskState.WORKING)
 _FLOW_ENDS = (-1, MEDIA_START, MEDIA_STOP, MEDIA_INTERRUPT)
@@ -22,7 +22,7 @@ _MAX_ARTIFACTS = 64
 """Artifacts of the interrupted output that are known again."""
 
 
-def output_open(talk: Talk, at: int) -> bool:
+def output_open(talk: ConversationState, at: int) -> bool:
     """The agent is in the middle of its output: at work, or in no state at all, and not done with what it says."""
     if talk.state not in (0, _WORKING):
         return False
@@ -36,7 +36,7 @@ class Interruptions:
         self._last = 0
         self._changed: dict[int, InterruptionState] = {}
 
-    def begin(self, talk: Talk, frame: Frame, kind: str) -> None:
+    def begin(self, talk: ConversationState, frame: Frame, kind: str) -> None:
         """`frame` of the client came while the output of `talk` was open."""
         self.end(talk, frame.at)
         self._last += 1
@@ -57,7 +57,7 @@ class Interruptions:
         )
         self._changed[open_now.id] = open_now
 
-    def heard(self, talk: Talk, frame: Frame) -> None:
+    def heard(self, talk: ConversationState, frame: Frame) -> None:
         """The agent said something after the interruption of `talk`."""
         broken = talk.interruption
         assert broken is not None
@@ -70,14 +70,14 @@ class Interruptions:
         elif not broken.reaction:
             broken.reaction = frame.at
 
-    def canceled(self, talk: Talk, at: int) -> None:
+    def canceled(self, talk: ConversationState, at: int) -> None:
         """The client has the answer to its cancel; a stream that is open still may bring more of the output."""
         if talk.interruption is None or not talk.tellers:
             self.end(talk, at, "canceled")
         else:
             talk.interruption.outcome = "canceled"
 
-    def end(self, talk: Talk, at: int, outcome: str = "") -> None:
+    def end(self, talk: ConversationState, at: int, outcome: str = "") -> None:
         """The outcome of the open interruption, if there is one, is clear."""
         broken, talk.interruption = talk.interruption, None
         if broken is not None:
@@ -100,7 +100,7 @@ class Interruptions:
         changed, self._changed = self._changed, {}
         return [changed[number].snapshot() for number in sorted(changed)]
 
-    def touch(self, talks: list[Talk]) -> None:
+    def touch(self, talks: list[ConversationState]) -> None:
         """What is open counts as changed."""
         self._changed.update((talk.interruption.id, talk.interruption) for talk in talks if talk.interruption)
 
@@ -108,7 +108,7 @@ class Interruptions:
         """Plain values."""
         return {"last": self._last, "changed": [msgspec.to_builtins(each) for each in self._changed.values()]}
 
-    def load(self, state: dict[str, Any], talks: dict[int, Talk]) -> None:
+    def load(self, state: dict[str, Any], talks: dict[int, ConversationState]) -> None:
         """What `save` gave; `talks` are the restored conversations."""
         self._last = state["last"]
         open_now = {talk.interruption.id: talk.interruption for talk in talks.values() if talk.interruption}

@@ -108,7 +108,7 @@ class HandoffState(msgspec.Struct, gc=False):
         return Handoff(*_handoff(self))
 
 
-class Talk(msgspec.Struct, gc=False, omit_defaults=True):
+class ConversationState(msgspec.Struct, gc=False, omit_defaults=True):
     """A task's conversation; or that of one exchange, as long as no task is known."""
 
     number: int
@@ -152,18 +152,18 @@ class Talk(msgspec.Struct, gc=False, omit_defaults=True):
     """A hand-off whose new agent has not said anything yet."""
     busy: bool = False
     """The next frame needs a closer look: an interruption, a hand-off or another stream is open, or has just been."""
-    twin: Talk | None = None
+    twin: ConversationState | None = None
     """The task of this id of another agent."""
 
-    def __lt__(self, other: Talk) -> bool:
+    def __lt__(self, other: ConversationState) -> bool:
         """Of two that are due at the same time for the same segment, which moved, one comes first."""
         return self.number < other.number
 
 
-class Call(msgspec.Struct, gc=False):
+class OpenExchange(msgspec.Struct, gc=False):
     """An exchange that is open."""
 
-    talk: Talk
+    talk: ConversationState
     role: str
     """`send`, `live`, `watch` (a second look at a stream), `look` (a snapshot) or `cancel`."""
     answered: int = 0

@@ -16,9 +16,8 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import CLIENT, GAP_CLIENT, Handoff, Interruption, Segment
-from a2a_proxy.protocol.segments.answers import Answers
-from a2a_proxy.protocol.segments.book import Book
-from a2a_proxy.protocol.segments.cuts import Cuts, is_agents, silent_at
+from a2a_proxy.protocol.segments.agent_output import AgentOutput
+from a2a_proxy.protocol.segments.call_chain import trace_of
 from a2a_proxy.protocol.segments.evidence import (
     MEDIA_DELTA,
     MEDIA_INTERRUPT,
@@ -29,9 +28,10 @@ from a2a_proxy.protocol.segments.evidence import (
     media_mark,
 )
 from a2a_proxy.protocol.segments.handoffs import Handoffs
+from a2a_proxy.protocol.segments.index import ConversationIndex
 from a2a_proxy.protocol.segments.interruptions import Interruptions, output_open
-from a2a_proxy.protocol.segments.state import Call, SegmentState, Talk
-from a2a_proxy.protocol.segments.trail import trace_of
+from a2a_proxy.protocol.segments.segment_builder import SegmentBuilder, is_agents, silent_at
+from a2a_proxy.protocol.segments.state import ConversationState, OpenExchange, SegmentState
 
 _ROLES = {
     "SendMessage": "send",
@@ -79,15 +79,15 @@ class SegmentTracker:
         elsewhere their exchange says it all."""
         self._naming = naming
         self._whole = whole
-        self._book = Book()
-        self._cuts = Cuts()
+        self._book = ConversationIndex()
+        self._cuts = SegmentBuilder()
         self._interruptions = Interruptions()
         self._handoffs = Handoffs(self._book)
-        self._answers = Answers(self._cuts, self._interruptions, self._handoffs)
-        self._quiet: dict[int, Talk] = {}
+        self._answers = AgentOutput(self._cuts, self._interruptions, self._handoffs)
+        self._quiet: dict[int, ConversationState] = {}
         """Conversations of which nothing is open, until they are told of."""
 
-    def apply(self, frame: Frame, exchange: ExchangeView, client: str) -> Talk | None:
+    def apply(self, frame: Frame, exchange: ExchangeView, client: str) -> ConversationState | None:
         """Learn from one frame of a client at `client` (`host:port`), or of its agent.
 
         Gives the conversation where the frame has become part of its `said`, else None.
@@ -163,7 +163,7 @@ class SegmentTracker:
 
     # --- the client ---------------------------------------------------------------------------------------------
 
-    def _asked(self, frame: Frame, exchange: ExchangeView, client: str) -> Talk | None:
+    def _asked(self, frame: Frame, exchange: ExchangeView, client: str) -> ConversationState | None:
         role = _ROLES.get(exchange.operation)
         if role is None:
             return None
@@ -178,7 +178,9 @@ class SegmentTracker:
             self._interrupt(talk, frame, "cancel")
         return None
 
-    def _says(self, frame: Frame, exchange: ExchangeView, client: str, call: Call | None, role: str) -> Talk | None:
+    def _says(
+        self, frame: Frame, exchange: ExchangeView, client: str, call: OpenExchange | None, role: str
+    ) -> ConversationState | None:
         """A message of the client, or a request that only opens a stream again."""
         first = call is None
         if call is None:
@@ -202,11 +204,11 @@ class SegmentTracker:
             talk.said.activity_end = frame.at
         return talk
 
-    def _is_plain(self, talk: Talk, frame: Frame, exchange: ExchangeView) -> bool:
+    def _is_plain(self, talk: ConversationState, frame: Frame, exchange: ExchangeView) -> bool:
         """It may become a turn of one unary call."""
         return not self._whole and exchange.operation == "SendMessage" and list(talk.tellers) == [frame.exchange]
 
-    def _barge_in(self, talk: Talk, frame: Frame, mark: int) -> None:
+    def _barge_in(self, talk: ConversationState, frame: Frame, mark: int) -> None:
         """Does this message of the client come into the agent's output? Not where the client is in the middle of it."""
         said = talk.said
         if said is not None and not said.ended and said.speaker == CLIENT and mark != MEDIA_INTERRUPT:
@@ -222,14 +224,14 @@ class SegmentTracker:
             if other is not None and other.agent == talk.agent and output_open(other, frame.at):
                 self._interrupt(other, frame, "context")
 
-    def _interrupt(self, talk: Talk, frame: Frame, kind: str) -> None:
+    def _interrupt(self, talk: ConversationState, frame: Frame, kind: str) -> None:
         said = talk.said
         if said is not None and not said.ended and is_agents(said):
             said.plain = False
             self._cuts.end(said, frame.at, "interrupted")
         self._interruptions.begin(talk, frame, kind)
 
-    def _speak(self, talk: Talk, frame: Frame, *, plain: bool) -> None:
+    def _speak(self, talk: ConversationState, frame: Frame, *, plain: bool) -> None:
         """One more frame of the client's segment, or the first one of a new turn."""
         said = talk.said
         talk.spoke = frame.at
@@ -245,7 +247,7 @@ class SegmentTracker:
 
     # --- the agent ----------------------------------------------------------------------------------------------
 
-    def _told(self, frame: Frame, exchange: ExchangeView) -> Talk | None:
+    def _told(self, frame: Frame, exchange: ExchangeView) -> ConversationState | None:
         call = self._book.calls.get(frame.exchange)
         event = frame.event
         if call is None:
@@ -269,21 +271,21 @@ class SegmentTracker:
             self._over(frame, call, "closed")
         return talk if heard else None
 
-    def _pushed(self, frame: Frame) -> Talk | None:
+    def _pushed(self, frame: Frame) -> ConversationState | None:
         """An event at a webhook: of a task that nobody's stream shows."""
         talk = self._book.of_task("", frame.task_id)
         if talk is None or talk.tellers:
             return None
-        heard = self._answers.heard(talk, Call(talk, "look", answered=1), frame)
+        heard = self._answers.heard(talk, OpenExchange(talk, "look", answered=1), frame)
         self._quiet[talk.number] = talk
         return talk if heard else None
 
-    def _confirm(self, talk: Talk) -> None:
+    def _confirm(self, talk: ConversationState) -> None:
         """The agent answers about the task that the client named."""
         if self._book.of_task(talk.agent, talk.task_id) is None:
             self._book.keep(talk)
 
-    def _attach(self, call: Call, frame: Frame) -> Talk:
+    def _attach(self, call: OpenExchange, frame: Frame) -> ConversationState:
         """The agent tells which task the call is about."""
         talk, book = call.talk, self._book
         known = book.of_task(talk.agent, frame.task_id)
@@ -306,7 +308,7 @@ class SegmentTracker:
             self._join(known, frame.exchange)
         return known
 
-    def _name(self, talk: Talk) -> None:
+    def _name(self, talk: ConversationState) -> None:
         """What was said before the task had an id belongs to it."""
         said = talk.said
         if said is not None:
@@ -315,7 +317,7 @@ class SegmentTracker:
         if talk.context_id:
             self._book.name_context(talk)
 
-    def _move(self, talk: Talk, known: Talk) -> None:
+    def _move(self, talk: ConversationState, known: ConversationState) -> None:
         """The client's words were for a task that was known already."""
         said = talk.said
         if said is not None:
@@ -344,7 +346,7 @@ class SegmentTracker:
         failed = frame.kind is _ERROR or (frame.kind is _END and frame.error_code != 0)
         self._over(frame, call, "broken" if frame.kind is _CUT else "error" if failed else "closed")
 
-    def _over(self, frame: Frame, call: Call, reason: str) -> None:
+    def _over(self, frame: Frame, call: OpenExchange, reason: str) -> None:
         """An exchange answers no more."""
         talk, at = call.talk, frame.at
         del self._book.calls[frame.exchange]
@@ -373,13 +375,13 @@ class SegmentTracker:
             said.closed = frame.at
             self._cuts.tell(said)
 
-    def _open(self, number: int, talk: Talk, role: str) -> Call:
-        call = self._book.calls[number] = Call(talk, role)
+    def _open(self, number: int, talk: ConversationState, role: str) -> OpenExchange:
+        call = self._book.calls[number] = OpenExchange(talk, role)
         if role in _TELLING:
             self._join(talk, number)
         return call
 
-    def _join(self, talk: Talk, number: int) -> None:
+    def _join(self, talk: ConversationState, number: int) -> None:
         if talk.tellers and number not in talk.tellers:
             talk.shown, talk.busy = {} if talk.shown is None else talk.shown, True
             if talk.said is not None and talk.said.plain:  # its turn is more than one call now
@@ -388,12 +390,12 @@ class SegmentTracker:
         talk.tellers[number] = None
 
     @staticmethod
-    def _leave(talk: Talk, number: int) -> None:
+    def _leave(talk: ConversationState, number: int) -> None:
         talk.tellers.pop(number, None)
         if not talk.tellers:  # the last one may still be behind those that are over
             talk.shown = None
 
-    def _rest(self, talk: Talk) -> None:
+    def _rest(self, talk: ConversationState) -> None:
         """Nothing of it may be open: look when it has been told of."""
         if not talk.tellers:
             self._quiet[talk.number] = talk
@@ -416,13 +418,13 @@ class SegmentTracker:
     ) -> SegmentTracker:
         """The tracker that gave `state`."""
         tracker = cls(naming, whole=whole)
-        book = tracker._book = Book.restore(state["book"])
+        book = tracker._book = ConversationIndex.restore(state["book"])
         talks = book.all()
         tracker._cuts.load(state["cuts"], talks)
         tracker._interruptions.load(state["interruptions"], talks)
         tracker._handoffs = Handoffs(book)
         tracker._handoffs.load(state["handoffs"], talks)
-        tracker._answers = Answers(tracker._cuts, tracker._interruptions, tracker._handoffs)
+        tracker._answers = AgentOutput(tracker._cuts, tracker._interruptions, tracker._handoffs)
         tracker._quiet = {number: talks[number] for number in state["quiet"] if number in talks}
         return tracker
 

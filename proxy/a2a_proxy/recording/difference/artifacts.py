@@ -8,9 +8,9 @@ import msgspec
 
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.protocol.artifact import Assembled, assemble
-from a2a_proxy.recording.difference.ids import LEFT, RIGHT, Ids
-from a2a_proxy.recording.difference.values import Change, Ignored, Part, Path, Row
-from a2a_proxy.recording.difference.view import View
+from a2a_proxy.recording.difference.ids import LEFT, RIGHT, PairedIds
+from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, Ignored, Path, ValueChange
+from a2a_proxy.recording.difference.view import ComparedExchange
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -34,46 +34,50 @@ class Texts(msgspec.Struct, frozen=True):
     right: Text
 
 
-def compare_artifacts(left: View, right: View, ids: Ids) -> tuple[list[Row], tuple[Texts, ...]]:
+def compare_artifacts(
+    left: ComparedExchange, right: ComparedExchange, ids: PairedIds
+) -> tuple[list[DifferenceRow], tuple[Texts, ...]]:
     """Rows about artifacts, and the texts of those that both sides have. `ids` knows the exchanges' events already."""
     mine, other = _texts(left), _texts(right)
-    rows: list[Row] = []
+    rows: list[DifferenceRow] = []
     both: list[Texts] = []
     free = dict(other)
     for (artifact, name), text in mine.items():
         found = next((key for key in free if _same(ids, artifact, key[0])), None)
         if found is None:
-            rows.append(_row(Change.LEFT, (name,), text.text, None))
+            rows.append(_row(ValueChange.LEFT, (name,), text.text, None))
             continue
         pair = Texts(name, text, free.pop(found))
         both.append(pair)
         rows += _differences(pair)
-    rows += [_row(Change.RIGHT, (name,), None, text.text) for (_, name), text in free.items()]
+    rows += [_row(ValueChange.RIGHT, (name,), None, text.text) for (_, name), text in free.items()]
     return rows, tuple(both)
 
 
-def _same(ids: Ids, left: str, right: str) -> bool:
+def _same(ids: PairedIds, left: str, right: str) -> bool:
     known = ids.number(LEFT, "artifact", left)
     return known == ids.number(RIGHT, "artifact", right) if known else left == right
 
 
-def _differences(texts: Texts) -> Iterator[Row]:
+def _differences(texts: Texts) -> Iterator[DifferenceRow]:
     left, right = texts.left, texts.right
     if left.text != right.text:
-        yield _row(Change.CHANGED, (texts.name, "text"), left.text, right.text)
+        yield _row(ValueChange.CHANGED, (texts.name, "text"), left.text, right.text)
     if left.complete != right.complete:
-        yield _row(Change.CHANGED, (texts.name, "complete"), left.complete, right.complete)
+        yield _row(ValueChange.CHANGED, (texts.name, "complete"), left.complete, right.complete)
     if len(left.starts) != len(right.starts):
         path = (texts.name, "chunks")
-        yield _row(Change.CHANGED, path, len(left.starts), len(right.starts), Ignored.ARTIFACT)
+        yield _row(ValueChange.CHANGED, path, len(left.starts), len(right.starts), Ignored.ARTIFACT)
 
 
-def _row(change: Change, path: Path, before: object, after: object, ignored: Ignored = Ignored.NOT) -> Row:
-    places = (None if change is Change.RIGHT else path, None if change is Change.LEFT else path)
-    return Row(change, *places, before, after, ignored, Part.ARTIFACTS)
+def _row(
+    change: ValueChange, path: Path, before: object, after: object, ignored: Ignored = Ignored.NOT
+) -> DifferenceRow:
+    places = (None if change is ValueChange.RIGHT else path, None if change is ValueChange.LEFT else path)
+    return DifferenceRow(change, *places, before, after, ignored, ExchangePart.ARTIFACTS)
 
 
-def _texts(view: View) -> dict[tuple[str, str], Text]:
+def _texts(view: ComparedExchange) -> dict[tuple[str, str], Text]:
     """By id and name; those that have text."""
     brought = [entry for entry in view.events if entry.kind in (EventKind.ARTIFACT, EventKind.TASK)]
     found = assemble((entry.seq, entry.event) for entry in brought)

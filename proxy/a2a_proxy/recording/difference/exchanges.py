@@ -11,16 +11,16 @@ from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.protocol.errors import GENERATION_MISMATCH, REASONS, REASONS_0_1
 from a2a_proxy.recording.difference.artifacts import Texts, compare_artifacts
 from a2a_proxy.recording.difference.fields import Fields, members
-from a2a_proxy.recording.difference.ids import Ids
+from a2a_proxy.recording.difference.ids import PairedIds
 from a2a_proxy.recording.difference.structure import compare
-from a2a_proxy.recording.difference.values import Change, Compared, Ignored, Part, Path, Row
+from a2a_proxy.recording.difference.values import Compared, DifferenceRow, ExchangePart, Ignored, Path, ValueChange
 from a2a_proxy.recording.difference.view import Entry, message, view
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow
 
 _REASONS = {*REASONS.values(), *REASONS_0_1.values(), GENERATION_MISMATCH}
 _OF_BINDINGS = frozenset({"status", "grpc_status", "target", "method"})
-_PARTS = tuple(Part)
+_PARTS = tuple(ExchangePart)
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class Difference(msgspec.Struct, frozen=True):
 
     left: ExchangeRow
     right: ExchangeRow
-    rows: tuple[Row, ...]
+    rows: tuple[DifferenceRow, ...]
     """In the order of `Part`."""
     texts: tuple[Texts, ...] = ()
     """Of the artifacts that both sides have."""
@@ -46,13 +46,13 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def compare_exchanges(
-    left: tuple[Recording, ExchangeRow], right: tuple[Recording, ExchangeRow], ids: Ids | None = None
+    left: tuple[Recording, ExchangeRow], right: tuple[Recording, ExchangeRow], ids: PairedIds | None = None
 ) -> Difference:
     """Compare two exchanges, of one recording or of two, in whatever bindings and dialects they are.
 
     Times are not compared. Raises RecordingError.
     """
-    return _Pair(left, right, ids or Ids()).difference()
+    return _Pair(left, right, ids or PairedIds()).difference()
 
 
 def compare_frames(
@@ -60,8 +60,8 @@ def compare_frames(
 ) -> Difference:
     """Compare what two frames carry, by their numbers. Raises RecordingError, also where there is no such frame."""
     one, other = (message(*side, number) for side, number in zip((left, right), frames, strict=True))
-    found = compare(one.value, other.value, Ids(), _fields(left[1].exchange, right[1].exchange))
-    rows = [msgspec.structs.replace(row, part=Part.EVENTS, frames=frames) for row in found.rows]
+    found = compare(one.value, other.value, PairedIds(), _fields(left[1].exchange, right[1].exchange))
+    rows = [msgspec.structs.replace(row, part=ExchangePart.EVENTS, frames=frames) for row in found.rows]
     return Difference(left[1], right[1], tuple(rows), (), found.cut)
 
 
@@ -73,7 +73,9 @@ def _fields(left: Exchange, right: Exchange) -> Fields:
 class _Pair:
     """One comparison."""
 
-    def __init__(self, left: tuple[Recording, ExchangeRow], right: tuple[Recording, ExchangeRow], ids: Ids) -> None:
+    def __init__(
+        self, left: tuple[Recording, ExchangeRow], right: tuple[Recording, ExchangeRow], ids: PairedIds
+    ) -> None:
         self._sides = left, right
         self._left = view(*left)
         self._right = view(*right)
@@ -85,11 +87,11 @@ class _Pair:
 
     def difference(self) -> Difference:
         """All parts."""
-        requests = self._messages(self._left.requests, self._right.requests, Part.REQUEST)
+        requests = self._messages(self._left.requests, self._right.requests, ExchangePart.REQUEST)
         said = [
             [entry for entry in of.events if not (self._bindings and entry.failed)] for of in (self._left, self._right)
         ]
-        events = self._messages(said[0], said[1], Part.EVENTS)
+        events = self._messages(said[0], said[1], ExchangePart.EVENTS)
         artifacts, texts = compare_artifacts(self._left, self._right, self._ids)
         alone = {str(path[0]) for row in artifacts if len(path := row.left or row.right or ()) == 1}
         if artifacts or texts:
@@ -103,7 +105,7 @@ class _Pair:
         self._cut += found.cut
         return found
 
-    def _messages(self, left: list[Entry], right: list[Entry], part: Part) -> list[Row]:
+    def _messages(self, left: list[Entry], right: list[Entry], part: ExchangePart) -> list[DifferenceRow]:
         """One message each is compared with the other, however unlike they are; several are aligned."""
         if len(left) == len(right) == 1:
             frames = left[0].seq, right[0].seq
@@ -113,7 +115,7 @@ class _Pair:
         made = [_of_message(row, left, right, part) for row in found.rows]
         return sorted(made, key=lambda row: max(row.frames))
 
-    def _call(self) -> Iterator[Row]:
+    def _call(self) -> Iterator[DifferenceRow]:
         left, right = self._facts(self._left.exchange), self._facts(self._right.exchange)
         for name, before in left.items():
             after = right[name]
@@ -124,7 +126,7 @@ class _Pair:
             if not ignored and isinstance(before, str) and isinstance(after, str):
                 row = next(iter(compare({name: before}, {name: after}, self._ids, Fields(plain=True)).rows))
                 ignored = row.ignored
-            yield Row(Change.CHANGED, (name,), (name,), before, after, ignored, Part.CALL)
+            yield DifferenceRow(ValueChange.CHANGED, (name,), (name,), before, after, ignored, ExchangePart.CALL)
 
     def _facts(self, exchange: Exchange) -> dict[str, Any]:
         facts: dict[str, Any] = {
@@ -143,16 +145,16 @@ class _Pair:
             facts |= {"method": exchange.method, "target": exchange.target}
         return facts
 
-    def _findings(self) -> list[Row]:
+    def _findings(self) -> list[DifferenceRow]:
         sides = []
         for recording, row in self._sides:
             found = [each.finding for each in recording.findings(exchange=row.key)]
             sides.append([{each.rule: each.summary} for each in found])
         rows = self._compare(sides[0], sides[1], Fields(plain=True)).rows
-        return [msgspec.structs.replace(row, part=Part.FINDINGS) for row in rows]
+        return [msgspec.structs.replace(row, part=ExchangePart.FINDINGS) for row in rows]
 
-    def _headers(self) -> list[Row]:
-        rows: list[Row] = []
+    def _headers(self) -> list[DifferenceRow]:
+        rows: list[DifferenceRow] = []
         one, other = self._left.exchange, self._right.exchange
         for name in ("request_headers", "response_headers", "trailers"):
             fields = Fields(self._fields.dialects, headers=True)
@@ -160,7 +162,7 @@ class _Pair:
             for row in found.rows:
                 ignored = row.ignored or (Ignored.BINDING if self._bindings else Ignored.NOT)
                 places = _below(row.left, name), _below(row.right, name)
-                rows.append(Row(row.change, *places, row.before, row.after, ignored, Part.HEADERS))
+                rows.append(DifferenceRow(row.change, *places, row.before, row.after, ignored, ExchangePart.HEADERS))
         return rows
 
 
@@ -175,18 +177,18 @@ def _error(line: str) -> str:
     return f"{reason}: {message}".removeprefix(": ") if colon else line
 
 
-def _of_message(row: Row, left: list[Entry], right: list[Entry], part: Part) -> Row:
+def _of_message(row: DifferenceRow, left: list[Entry], right: list[Entry], part: ExchangePart) -> DifferenceRow:
     """A row about a list of messages as one about its message."""
     frames = _seq(row.left, left), _seq(row.right, right)
     places = row.left and row.left[1:], row.right and row.right[1:]
-    return Row(row.change, *places, row.before, row.after, row.ignored, part, frames)
+    return DifferenceRow(row.change, *places, row.before, row.after, row.ignored, part, frames)
 
 
 def _seq(path: Path | None, entries: list[Entry]) -> int:
     return entries[path[0]].seq if path and isinstance(path[0], int) else -1
 
 
-def _covered(row: Row, alone: set[str]) -> Row:
+def _covered(row: DifferenceRow, alone: set[str]) -> DifferenceRow:
     """What the artifact as a whole tells already: text of parts, and where it was cut. `alone` are the artifacts that
     only one side has."""
     path = row.left or row.right or ()
@@ -195,10 +197,10 @@ def _covered(row: Row, alone: set[str]) -> Row:
     return msgspec.structs.replace(row, ignored=Ignored.ARTIFACT)
 
 
-def _is_text(row: Row, path: Path, alone: set[str]) -> bool:
+def _is_text(row: DifferenceRow, path: Path, alone: set[str]) -> bool:
     if not path:
-        said = row.after if row.change is Change.RIGHT else row.before
-        return row.change is not Change.CHANGED and _only_text(said, alone)
+        said = row.after if row.change is ValueChange.RIGHT else row.before
+        return row.change is not ValueChange.CHANGED and _only_text(said, alone)
     if path[0] == "artifactUpdate" and path[1:] in (("append",), ("lastChunk",)):
         return True
     if "parts" not in path or ("artifact" not in path and "artifacts" not in path):

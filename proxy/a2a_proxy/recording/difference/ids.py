@@ -14,7 +14,7 @@ _SEARCHED = 65_536
 LEFT, RIGHT = 0, 1
 
 
-class Ids:
+class PairedIds:
     """Grows while things are compared in order; what is paired first stays paired. Each pair has a number, so that
     neither side is the measure of the other."""
 

@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from a2a_proxy.recording.difference.fields import OPAQUE, Fields, is_default, without_authority
-from a2a_proxy.recording.difference.ids import Ids, unlabelled
+from a2a_proxy.recording.difference.ids import PairedIds, unlabelled
 from a2a_proxy.recording.difference.values import Ignored
 
 DEPTH = 64
@@ -21,7 +21,7 @@ Leaves = tuple[str, frozenset[Any]]
 """What kind of value it is, and its first leaves, each with its name."""
 
 
-class Item:
+class ReducedItem:
     """A value without what is canonical."""
 
     __slots__ = ("_kind", "_leaves", "_reduced", "token")
@@ -47,15 +47,15 @@ class Item:
 class Reduced:
     """Values of one side. Identifiers that are known become the number of their pair, unknown ones are all alike."""
 
-    def __init__(self, ids: Ids, fields: Fields, side: int) -> None:
+    def __init__(self, ids: PairedIds, fields: Fields, side: int) -> None:
         self._ids = ids
         self._fields = fields
         self._side = side
         self._reasons: dict[str, Ignored] = {}
 
-    def item(self, value: Any, name: str = "", opaque: bool = False) -> Item:
+    def item(self, value: Any, name: str = "", opaque: bool = False) -> ReducedItem:
         """A value, to be aligned with others."""
-        return Item(label(value), self._of(value, name, None, opaque, 0))
+        return ReducedItem(label(value), self._of(value, name, None, opaque, 0))
 
     def _of(self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool, depth: int) -> Any:
         if depth > DEPTH:

@@ -15,13 +15,13 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.task import Task
 from a2a_proxy.recording.difference.exchanges import Difference, compare_exchanges
 from a2a_proxy.recording.difference.fields import Fields
-from a2a_proxy.recording.difference.ids import LEFT, RIGHT, Ids
+from a2a_proxy.recording.difference.ids import LEFT, RIGHT, PairedIds
 from a2a_proxy.recording.difference.reduced import Reduced, likeness
 from a2a_proxy.recording.difference.sequences import Aligned, Pair, align
-from a2a_proxy.recording.difference.values import Change, Ignored, Row
+from a2a_proxy.recording.difference.values import DifferenceRow, Ignored, ValueChange
 from a2a_proxy.recording.difference.view import request_of
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow
 
 CALLS = 20_000
 """Calls of a side that are compared."""
@@ -34,7 +34,7 @@ Watch = Callable[[int, int], bool]
 """Called with steps done and steps in all, as far as that is known; False ends the comparison."""
 
 
-class Stopped(Exception):
+class ComparisonStopped(Exception):
     """Whoever watched wanted no more."""
 
 
@@ -47,7 +47,7 @@ class Run(msgspec.Struct):
     """There are more, which are not compared."""
 
 
-class Match(msgspec.Struct):
+class CallPair(msgspec.Struct):
     """A call on the left and its like on the right, or a call that only one side has."""
 
     left: ExchangeRow | None
@@ -70,21 +70,21 @@ class Match(msgspec.Struct):
         return self.inside + (alone or (self.moved and not self.overlaps))
 
     @property
-    def change(self) -> Change | None:
+    def change(self) -> ValueChange | None:
         """What became of the call; None where it is as it was."""
         if self.left is None or self.right is None:
-            return Change.RIGHT if self.left is None else Change.LEFT
+            return ValueChange.RIGHT if self.left is None else ValueChange.LEFT
         if self.inside:
-            return Change.CHANGED
-        return Change.MOVED if self.count else None
+            return ValueChange.CHANGED
+        return ValueChange.MOVED if self.count else None
 
 
 class RunDifference(msgspec.Struct):
     """Two runs side by side."""
 
-    matches: list[Match]
+    matches: list[CallPair]
     """In the order of the left side; what is only on the right stands where it came."""
-    tasks: list[Row]
+    tasks: list[DifferenceRow]
     """What differs in the course of tasks: `(task id, "states")` and so on."""
     cut: tuple[str, ...] = ()
 
@@ -109,12 +109,12 @@ def run_of(recording: Recording, rows: Iterable[ExchangeRow]) -> Run:
     return Run(recording, kept)
 
 
-def compare_runs(left: Run, right: Run, ids: Ids | None = None, watch: Watch | None = None) -> RunDifference:
+def compare_runs(left: Run, right: Run, ids: PairedIds | None = None, watch: Watch | None = None) -> RunDifference:
     """Match the calls of two runs and compare each pair, in order, so that identifiers keep their partners.
 
     Raises RecordingError; Stopped where `watch` ended it.
     """
-    ids = ids or Ids()
+    ids = ids or PairedIds()
     cut = [f"only the first {CALLS} calls are compared"] if left.more or right.more else []
     step = _steps(watch, len(left.rows) + len(right.rows) + max(len(left.rows), len(right.rows)))
     found = _matched(left, right, ids, step)
@@ -161,18 +161,18 @@ def _steps(watch: Watch | None, of: int) -> Callable[[], None]:
     def step() -> None:
         nonlocal done
         if watch is not None and not watch(min(done, of), of):
-            raise Stopped
+            raise ComparisonStopped
         done += 1
 
     return step
 
 
-def _matched(left: Run, right: Run, ids: Ids, step: Callable[[], None]) -> Aligned:
-    sides: list[list[_Call]] = [[], []]
+def _matched(left: Run, right: Run, ids: PairedIds, step: Callable[[], None]) -> Aligned:
+    sides: list[list[_CallKey]] = [[], []]
     for side, run in ((LEFT, left), (RIGHT, right)):
         for row in run.rows:
             step()
-            sides[side].append(_Call(run.recording, row, ids, side))
+            sides[side].append(_CallKey(run.recording, row, ids, side))
 
     def alike(i: int, j: int) -> int:
         return likeness(sides[0][i].leaves, sides[1][j].leaves)
@@ -180,10 +180,10 @@ def _matched(left: Run, right: Run, ids: Ids, step: Callable[[], None]) -> Align
     return align([call.token for call in sides[0]], [call.token for call in sides[1]], alike)
 
 
-class _Call:
+class _CallKey:
     """What a call is matched by."""
 
-    def __init__(self, recording: Recording, row: ExchangeRow, ids: Ids, side: int) -> None:
+    def __init__(self, recording: Recording, row: ExchangeRow, ids: PairedIds, side: int) -> None:
         exchange = row.exchange
         reduced = Reduced(ids, Fields(plain=not exchange.operation), side)
         asked: Any = request_of(recording, row)
@@ -194,7 +194,7 @@ class _Call:
         self.leaves = (self._name, item.leaves[1] | frozenset(outcome))
 
 
-def _in_order(left: Run, right: Run, found: Aligned) -> Iterator[Match]:
+def _in_order(left: Run, right: Run, found: Aligned) -> Iterator[CallPair]:
     """By place on the left; what is only on the right comes behind what it followed there."""
     moved = dict(found.moved)
     partner: dict[int, Pair] = {j: (i, j) for i, j in (*found.pairs, *found.moved)}
@@ -207,14 +207,14 @@ def _in_order(left: Run, right: Run, found: Aligned) -> Iterator[Match]:
             at = steady[i] + 1
         j = steady.get(i, moved.get(i))
         if j is None:
-            yield Match(row, None)
+            yield CallPair(row, None)
         else:
-            yield Match(row, right.rows[j], i in moved, i in busy[0] or j in busy[1])
+            yield CallPair(row, right.rows[j], i in moved, i in busy[0] or j in busy[1])
     yield from _alone(right, partner, at, len(right.rows))
 
 
-def _alone(right: Run, partner: dict[int, Pair], first: int, last: int) -> Iterator[Match]:
-    return (Match(None, right.rows[j]) for j in range(first, last) if j not in partner)
+def _alone(right: Run, partner: dict[int, Pair], first: int, last: int) -> Iterator[CallPair]:
+    return (CallPair(None, right.rows[j]) for j in range(first, last) if j not in partner)
 
 
 def _overlapping(rows: list[ExchangeRow]) -> set[int]:
@@ -234,7 +234,7 @@ def _end(exchange: Exchange) -> int:
     return exchange.closed or max(exchange.last_event, exchange.started) + 1
 
 
-def _tasks(left: Run, right: Run, ids: Ids) -> Iterator[Row]:
+def _tasks(left: Run, right: Run, ids: PairedIds) -> Iterator[DifferenceRow]:
     """Tasks of which both sides know; those that only one side has are told by the calls."""
     mine, other = _known(left), _known(right)
     by_number = {ids.number(RIGHT, "task", name): task for name, task in other.items()}
@@ -246,11 +246,11 @@ def _tasks(left: Run, right: Run, ids: Ids) -> Iterator[Row]:
         before, after = _course(task), _course(twin)
         for fact, value in before.items():
             if value != after[fact]:
-                yield Row(Change.CHANGED, (name, fact), (twin.task_id, fact), value, after[fact])
+                yield DifferenceRow(ValueChange.CHANGED, (name, fact), (twin.task_id, fact), value, after[fact])
         if task.generation != twin.generation:
             paths = (name, "generation"), (twin.task_id, "generation")
             absent = Ignored.NOT if task.generation and twin.generation else Ignored.DIALECT
-            yield Row(Change.CHANGED, *paths, task.generation, twin.generation, absent)
+            yield DifferenceRow(ValueChange.CHANGED, *paths, task.generation, twin.generation, absent)
 
 
 def _course(task: Task) -> dict[str, Any]:

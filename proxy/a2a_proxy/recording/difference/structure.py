@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.recording.difference.fields import AMBIGUOUS, IDENTIFIERS, OPAQUE, Fields, is_default, without_authority
-from a2a_proxy.recording.difference.ids import LEFT, RIGHT, Ids, unlabelled
+from a2a_proxy.recording.difference.ids import LEFT, RIGHT, PairedIds, unlabelled
 from a2a_proxy.recording.difference.reduced import DEPTH, Reduced, likeness
 from a2a_proxy.recording.difference.sequences import align
-from a2a_proxy.recording.difference.values import Change, Compared, Ignored, Path, Row
+from a2a_proxy.recording.difference.values import Compared, DifferenceRow, Ignored, Path, ValueChange
 
 
-class Limits(msgspec.Struct, frozen=True):
+class CompareLimits(msgspec.Struct, frozen=True):
     """How much is compared, and how much is told."""
 
     rows: int = 2000
@@ -23,14 +23,18 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def compare(
-    left: Any, right: Any, ids: Ids | None = None, fields: Fields | None = None, limits: Limits | None = None
+    left: Any,
+    right: Any,
+    ids: PairedIds | None = None,
+    fields: Fields | None = None,
+    limits: CompareLimits | None = None,
 ) -> Compared:
     """What differs between two JSON values.
 
     `ids` is asked and taught which identifier stands for which. All differences are told, those of canonical fields
     with the reason why they do not count. Cost: linear in the values' size but for lists (see `sequences`).
     """
-    walk = _Walk(ids or Ids(), fields or Fields(), limits or Limits())
+    walk = _Comparison(ids or PairedIds(), fields or Fields(), limits or CompareLimits())
     walk.value(left, right, _At())
     return Compared(tuple(walk.rows), tuple(walk.cut))
 
@@ -61,17 +65,17 @@ class _At(msgspec.Struct, frozen=True):
         return self.opaque or self.name in OPAQUE
 
 
-class _Walk:
+class _Comparison:
     """One comparison."""
 
-    def __init__(self, ids: Ids, fields: Fields, limits: Limits) -> None:
+    def __init__(self, ids: PairedIds, fields: Fields, limits: CompareLimits) -> None:
         self._ids = ids
         self._fields = fields
         self._limits = limits
         self._reduced = Reduced(ids, fields, LEFT), Reduced(ids, fields, RIGHT)
         self._visited = 0
         self._told = [0, 0]
-        self.rows: list[Row] = []
+        self.rows: list[DifferenceRow] = []
         self.cut: list[str] = []
 
     def value(self, left: Any, right: Any, at: _At) -> None:
@@ -80,7 +84,7 @@ class _Walk:
         if self._visited > self._limits.values or len(at.left) > DEPTH:
             self._say("compared by value alone where there was too much, or it was too deep")
             if not _equal(left, right):
-                self._tell(Change.CHANGED, at, left, right)
+                self._tell(ValueChange.CHANGED, at, left, right)
         elif isinstance(left, dict) and isinstance(right, dict):
             self._object(left, right, at)
         elif isinstance(left, list) and isinstance(right, list):
@@ -88,7 +92,7 @@ class _Walk:
         elif isinstance(left, str) and isinstance(right, str):
             self._text(left, right, at)
         elif not _equal(left, right):
-            self._tell(Change.CHANGED, at, left, right, self._default(left, right, at))
+            self._tell(ValueChange.CHANGED, at, left, right, self._default(left, right, at))
 
     def _object(self, left: dict[str, Any], right: dict[str, Any], at: _At) -> None:
         for name in sorted(left.keys() | right.keys(), key=_identifiers_first):
@@ -99,7 +103,7 @@ class _Walk:
             if name in left and name in right:
                 self.value(left[name], right[name], inner)
             else:
-                change, said = (Change.LEFT, left[name]) if name in left else (Change.RIGHT, right[name])
+                change, said = (ValueChange.LEFT, left[name]) if name in left else (ValueChange.RIGHT, right[name])
                 opaque = at.inside or name in OPAQUE
                 alone = Ignored.NOT if opaque else self._fields.ignored_alone(name, said)
                 self._tell(change, inner, left.get(name), right.get(name), alone)
@@ -123,15 +127,15 @@ class _Walk:
         for i, j in found.pairs:
             self.value(left[i], right[j], at.item(i, j))
         for i, j in found.moved:
-            self._tell(Change.MOVED, at.item(i, j), left[i], right[j])
+            self._tell(ValueChange.MOVED, at.item(i, j), left[i], right[j])
             self.value(left[i], right[j], at.item(i, j))
         taken = {i for i, _ in (*found.pairs, *found.moved)}, {j for _, j in (*found.pairs, *found.moved)}
         for i, item in enumerate(left):
             if i not in taken[0]:
-                self._tell(Change.LEFT, at.item(i, 0), item, None)
+                self._tell(ValueChange.LEFT, at.item(i, 0), item, None)
         for j, item in enumerate(right):
             if j not in taken[1]:
-                self._tell(Change.RIGHT, at.item(0, j), None, item)
+                self._tell(ValueChange.RIGHT, at.item(0, j), None, item)
 
     def _learn(self, value: Any, name: str, opaque: bool, holder: dict[str, Any] | None = None, depth: int = 0) -> None:
         """Both sides have this very value: the identifiers in it stand for themselves."""
@@ -151,10 +155,14 @@ class _Walk:
         if kind and left and right:
             paired = self._ids.pair(kind, left, right)
             if left != right:
-                self._tell(Change.CHANGED, at, left, right, Ignored.ID if paired else Ignored.NOT)
+                self._tell(ValueChange.CHANGED, at, left, right, Ignored.ID if paired else Ignored.NOT)
         elif left != right:
             self._tell(
-                Change.CHANGED, at, left, right, self._default(left, right, at) or self._ignored_text(left, right, at)
+                ValueChange.CHANGED,
+                at,
+                left,
+                right,
+                self._default(left, right, at) or self._ignored_text(left, right, at),
             )
 
     def _ignored_text(self, left: str, right: str, at: _At) -> Ignored:
@@ -171,7 +179,7 @@ class _Walk:
         plain = at.inside or self._fields.plain or not at.left or isinstance(at.left[-1], int)
         return Ignored.DEFAULT if not plain and is_default(left) and is_default(right) else Ignored.NOT
 
-    def _tell(self, change: Change, at: _At, left: Any, right: Any, ignored: Ignored = Ignored.NOT) -> None:
+    def _tell(self, change: ValueChange, at: _At, left: Any, right: Any, ignored: Ignored = Ignored.NOT) -> None:
         ignored = at.ignored or ignored
         self._told[bool(ignored)] += 1
         if self._told[bool(ignored)] > self._limits.rows:
@@ -180,10 +188,10 @@ class _Walk:
             return
         alone = bool(at.left) and isinstance(at.left[-1], int)
         places = (
-            None if alone and change is Change.RIGHT else at.left,
-            None if alone and change is Change.LEFT else at.right,
+            None if alone and change is ValueChange.RIGHT else at.left,
+            None if alone and change is ValueChange.LEFT else at.right,
         )
-        self.rows.append(Row(change, *places, left, right, ignored))
+        self.rows.append(DifferenceRow(change, *places, left, right, ignored))
 
     def _say(self, what: str) -> None:
         if what not in self.cut:

@@ -15,7 +15,7 @@ Path = tuple[str | int, ...]
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
-class Change(StrEnum):
+class ValueChange(StrEnum):
     """What became of a value."""
 
     LEFT = "only left"
@@ -54,7 +54,7 @@ class Ignored(StrEnum):
     """Whoever compares has asked not to count it."""
 
 
-class Part(StrEnum):
+class ExchangePart(StrEnum):
     """Which part of an exchange a row is about, in the order in which they are told."""
 
     CALL = "call"
@@ -65,10 +65,10 @@ class Part(StrEnum):
     HEADERS = "headers"
 
 
-class Row(msgspec.Struct, frozen=True):
+class DifferenceRow(msgspec.Struct, frozen=True):
     """One difference."""
 
-    change: Change
+    change: ValueChange
     left: Path | None
     """Where it is on the left, or would be; None of an item that only a list on the right has."""
     right: Path | None
@@ -77,7 +77,7 @@ class Row(msgspec.Struct, frozen=True):
     after: Any = None
     """The value on the right."""
     ignored: Ignored = Ignored.NOT
-    part: Part = Part.REQUEST
+    part: ExchangePart = ExchangePart.REQUEST
     frames: tuple[int, int] = (-1, -1)
     """Number of the frame on either side; -1 where it has none, or there is none."""
 
@@ -90,7 +90,7 @@ class Row(msgspec.Struct, frozen=True):
 class Compared(msgspec.Struct, frozen=True):
     """What differs between two values."""
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[DifferenceRow, ...] = ()
     cut: tuple[str, ...] = ()
     """What was not compared, or only coarsely, and why; empty where all of it was."""
 

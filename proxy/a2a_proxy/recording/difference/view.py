@@ -11,11 +11,11 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Event
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.protocol.canonical_form import canonical
 from a2a_proxy.protocol.event import typed
-from a2a_proxy.protocol.form import canonical
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow, FrameRow
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow
 
 LARGE = 1 << 20
 """Octets: larger payloads are compared by their size and their hash."""
@@ -42,7 +42,7 @@ class Entry(msgspec.Struct, frozen=True):
         return typed(self.value) if isinstance(self.value, dict) else Event()
 
 
-class View(msgspec.Struct):
+class ComparedExchange(msgspec.Struct):
     """One exchange."""
 
     row: ExchangeRow
@@ -56,9 +56,9 @@ class View(msgspec.Struct):
         return self.row.exchange
 
 
-def view(recording: Recording, row: ExchangeRow) -> View:
+def view(recording: Recording, row: ExchangeRow) -> ComparedExchange:
     """Read an exchange, as far as its size allows. Raises RecordingError."""
-    made = View(row, [], [])
+    made = ComparedExchange(row, [], [])
     octets = 0
     for frame_row in recording.frames(row.key, payloads=False):
         frame = frame_row.frame

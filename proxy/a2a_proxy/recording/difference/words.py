@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_proxy.recording.difference.sequences import align
-from a2a_proxy.recording.difference.values import Change
+from a2a_proxy.recording.difference.values import ValueChange
 
 LONGEST = 262_144
 """Characters of each text that are looked at word by word."""
@@ -16,10 +16,10 @@ _WORDS = re.compile(r"\s+|\w+(?:[-.]\w+)*|[^\w\s]")
 """Identifiers with hyphens are one word, and so are versions and names of hosts."""
 
 
-class Piece(msgspec.Struct, frozen=True):
+class WordRun(msgspec.Struct, frozen=True):
     """A run of words that both texts have, or only one of them."""
 
-    change: Change | None
+    change: ValueChange | None
     """None: both have it."""
     text: str
     left: int
@@ -27,34 +27,34 @@ class Piece(msgspec.Struct, frozen=True):
     right: int
 
 
-def compare_texts(left: str, right: str) -> tuple[Piece, ...]:
+def compare_texts(left: str, right: str) -> tuple[WordRun, ...]:
     """Pieces in order: those of the left one and of both make the left text, and so on. What comes after LONGEST is the
     same on both sides, or one piece of each."""
     words = _WORDS.findall(left[:LONGEST]), _WORDS.findall(right[:LONGEST])
-    pieces: list[Piece] = []
+    pieces: list[WordRun] = []
     done = [0, 0]
     at = [0, 0]
 
-    def take(change: Change | None, ends: tuple[int, int]) -> None:
-        side = 1 if change is Change.RIGHT else 0
+    def take(change: ValueChange | None, ends: tuple[int, int]) -> None:
+        side = 1 if change is ValueChange.RIGHT else 0
         if text := "".join(words[side][done[side] : ends[side]]):
-            pieces.append(Piece(change, text, at[0], at[1]))
+            pieces.append(WordRun(change, text, at[0], at[1]))
             for number in (0, 1) if change is None else (side,):
                 at[number] += len(text)
                 done[number] = ends[number]
 
     for first, last in _runs(align(*words).pairs):
-        take(Change.LEFT, first)
-        take(Change.RIGHT, first)
+        take(ValueChange.LEFT, first)
+        take(ValueChange.RIGHT, first)
         take(None, last)
     ends = len(words[0]), len(words[1])
-    take(Change.LEFT, ends)
-    take(Change.RIGHT, ends)
+    take(ValueChange.LEFT, ends)
+    take(ValueChange.RIGHT, ends)
     rest, other = left[LONGEST:], right[LONGEST:]
-    for change, said in ((None, rest),) if rest == other else ((Change.LEFT, rest), (Change.RIGHT, other)):
+    for change, said in ((None, rest),) if rest == other else ((ValueChange.LEFT, rest), (ValueChange.RIGHT, other)):
         if said:
-            pieces.append(Piece(change, said, at[0], at[1]))
-            at[0] += len(said) if change is Change.LEFT else 0
+            pieces.append(WordRun(change, said, at[0], at[1]))
+            at[0] += len(said) if change is ValueChange.LEFT else 0
     return tuple(_joined(pieces))
 
 
@@ -72,9 +72,9 @@ def _runs(pairs: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], tuple
         yield first, last
 
 
-def _joined(pieces: list[Piece]) -> Iterator[Piece]:
+def _joined(pieces: list[WordRun]) -> Iterator[WordRun]:
     """Where only a space is left between two differences, one difference is easier to read."""
-    waiting: list[Piece] = []
+    waiting: list[WordRun] = []
     for number, piece in enumerate(pieces):
         between = 0 < number < len(pieces) - 1
         if piece.change is None and not (between and piece.text.isspace()):
@@ -86,12 +86,12 @@ def _joined(pieces: list[Piece]) -> Iterator[Piece]:
     yield from _merged(waiting)
 
 
-def _merged(pieces: list[Piece]) -> Iterator[Piece]:
+def _merged(pieces: list[WordRun]) -> Iterator[WordRun]:
     """At most one piece of either side."""
     if not pieces:
         return
     first = pieces[0]
-    for side, other in ((Change.LEFT, Change.RIGHT), (Change.RIGHT, Change.LEFT)):
+    for side, other in ((ValueChange.LEFT, ValueChange.RIGHT), (ValueChange.RIGHT, ValueChange.LEFT)):
         if text := "".join(piece.text for piece in pieces if piece.change is not other):
-            left = first.left if side is Change.LEFT else pieces[-1].left
-            yield Piece(side, text, left, first.right)
+            left = first.left if side is ValueChange.LEFT else pieces[-1].left
+            yield WordRun(side, text, left, first.right)

@@ -9,8 +9,8 @@ from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.protocol.event import plain
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
-from a2a_proxy.protocol.shared import Shared
-from a2a_proxy.recording.segments import View
+from a2a_proxy.protocol.session_facts import SessionFacts
+from a2a_proxy.recording.read.conversations import SegmentExchangeView
 
 _KEPT = 65_536
 """Exchanges of which frames may still come."""
@@ -21,14 +21,14 @@ class Cutter:
 
     def __init__(self) -> None:
         self._tracker = SegmentTracker()
-        self._shared = Shared()
-        self._views: OrderedDict[int, tuple[View, str]] = OrderedDict()
+        self._shared = SessionFacts()
+        self._views: OrderedDict[int, tuple[SegmentExchangeView, str]] = OrderedDict()
 
     def exchange(self, value: Exchange, line: Connection | None) -> None:
         """An exchange that begins, or as it is now, and its connection."""
         upstream, client = (line.upstream, line.client) if line is not None else ("", "")
         agent = self._shared.agent_of(upstream)
-        view = View(
+        view = SegmentExchangeView(
             value.id,
             value.binding,
             value.operation,

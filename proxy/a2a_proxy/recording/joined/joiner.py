@@ -19,21 +19,21 @@ from a2a_proxy.model.note import Note
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import Task
 from a2a_proxy.recording.joined.cutter import Cutter
-from a2a_proxy.recording.joined.member import Member
-from a2a_proxy.recording.joined.numbers import Numbers
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, key
-from a2a_proxy.recording.several import Member as Named
-from a2a_proxy.recording.several import best_sessions
-from a2a_proxy.recording.task_join import joined
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.joined.member import JoinedMember
+from a2a_proxy.recording.joined.numbers import NumberMap
+from a2a_proxy.recording.read.multi_reader import MultiReaderFile as Named
+from a2a_proxy.recording.read.multi_reader import best_sessions
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, key
+from a2a_proxy.recording.write.task_merge import joined
+from a2a_proxy.recording.write.writer import Writer
 
 _AT_ONCE = 500
 """Frames of a transaction: the screen shows them while the next ones are read."""
 _OCTETS = 4 << 20
 
-_Exchange = tuple[int, Member, ExchangeRow]
-_Frame = tuple[int, Member, FrameRow]
+_Exchange = tuple[int, JoinedMember, ExchangeRow]
+_Frame = tuple[int, JoinedMember, FrameRow]
 
 
 class Joiner:
@@ -41,9 +41,9 @@ class Joiner:
 
     def __init__(self, writer: Writer, files: int) -> None:
         self.writer = writer
-        self.numbers = Numbers(files)
+        self.numbers = NumberMap(files)
         """What is called how here."""
-        self._members: list[Member] = []
+        self._members: list[JoinedMember] = []
         self._homes: dict[str, int] = {}
         """By uuid of a session the file that it is taken from."""
         self._grown = False
@@ -51,13 +51,13 @@ class Joiner:
         self._own: dict[int, set[int]] = {}
         """By file the sessions that are taken from it."""
         self._cutter = Cutter()
-        self._batch = _Batch()
+        self._batch = _JoinBatch()
         self._tasks: set[str] = set()
         """Ids of tasks about which there is something new."""
 
     def add(self, number: int, recording: Recording) -> None:
         """One more file; `number` is its place among all."""
-        self._members.append(Member(number, recording, self._homes))
+        self._members.append(JoinedMember(number, recording, self._homes))
         self._grown = True
 
     def changed(self) -> bool:
@@ -104,7 +104,7 @@ class Joiner:
             self._homes.setdefault(row.facts.uuid, home.number)
         self._grown = False
 
-    def _conversation(self, members: list[Member]) -> None:
+    def _conversation(self, members: list[JoinedMember]) -> None:
         """Frames by time, each after the exchanges that began before it."""
         own = self._own
         lists = [_exchanges(member, session) for member in members for session in sorted(own[member.number])]
@@ -120,13 +120,13 @@ class Joiner:
             self._put_exchange(*waiting[1:])
             waiting = next(exchanges, None)
 
-    def _put_exchange(self, member: Member, row: ExchangeRow) -> None:
+    def _put_exchange(self, member: JoinedMember, row: ExchangeRow) -> None:
         value = self.numbers.of_exchange(member.origin(row.session), row.exchange)
         self._batch.exchanges[value.id] = value
         self._cutter.exchange(value, member.line(key(row.session, row.exchange.connection)))
         self._tasks.add(value.task_id)
 
-    def _put_frame(self, member: Member, row: FrameRow) -> None:
+    def _put_frame(self, member: JoinedMember, row: FrameRow) -> None:
         of, frame = member.origin(row.session), row.frame
         if frame.exchange and not self.numbers.knows(of, frame.exchange):
             exchange = member.recording.exchange(row.exchange_key)  # it began while the frames were read
@@ -140,7 +140,7 @@ class Joiner:
         if self._batch.full:
             self._flush()
 
-    def _put_connections(self, member: Member, session: int) -> None:
+    def _put_connections(self, member: JoinedMember, session: int) -> None:
         of = member.origin(session)
         found = [self.numbers.of_connection(of, value) for value in member.connections(session)]
         self._batch.connections += found
@@ -169,7 +169,7 @@ class Joiner:
         ]
 
     def _flush(self) -> None:
-        batch, self._batch = self._batch, _Batch()
+        batch, self._batch = self._batch, _JoinBatch()
         states = Changes(batch.connections, list(batch.exchanges.values()), batch.tasks, *self._cutter.changed())
         self.writer.write(batch.frames, batch.findings, states)
 
@@ -179,7 +179,7 @@ class Joiner:
         self._flush()
 
 
-class _Batch:
+class _JoinBatch:
     """What goes into one transaction."""
 
     def __init__(self) -> None:
@@ -201,13 +201,13 @@ class _Batch:
         return len(self.frames) >= _AT_ONCE or self._octets >= _OCTETS
 
 
-def _exchanges(member: Member, session: int) -> Iterator[_Exchange]:
+def _exchanges(member: JoinedMember, session: int) -> Iterator[_Exchange]:
     return ((row.exchange.started, member, row) for row in member.exchanges(session))
 
 
-def _frames(member: Member, sessions: set[int]) -> Iterator[_Frame]:
+def _frames(member: JoinedMember, sessions: set[int]) -> Iterator[_Frame]:
     return ((row.frame.at, member, row) for row in member.frames(sessions))
 
 
-def _by_time(each: tuple[int, Member, Any]) -> tuple[int, int]:
+def _by_time(each: tuple[int, JoinedMember, Any]) -> tuple[int, int]:
     return each[0], each[1].number

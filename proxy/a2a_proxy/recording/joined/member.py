@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.recording.joined.numbers import Origin
-from a2a_proxy.recording.passed import Passed
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import ExchangeRow, FrameRow, SessionRow, key, split
+from a2a_proxy.recording.read.cursor import RowCursor
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, key, split
 
 _AGAIN = 1 << 20
 """More sessions than a file has."""
 
 
-class Member:
+class JoinedMember:
     """Cursors into a recording. Rows that can still change are given again until they no longer can."""
 
     def __init__(self, number: int, recording: Recording, known: dict[str, int]) -> None:
@@ -25,7 +25,7 @@ class Member:
         self._known = known
         """By uuid of a session the file that it is taken from; of one that appears in two files later on, the first."""
         self._version = -1
-        self._frames, self._findings = Passed(recording, "frame"), Passed(recording, "finding")
+        self._frames, self._findings = RowCursor(recording, "frame"), RowCursor(recording, "finding")
         self._uuids: dict[int, str] = {}
         self._places: dict[int, int] = {}
         """Of numbers of sessions that were pruned and given out again: what they count as."""

@@ -16,8 +16,8 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.note import Note
 from a2a_proxy.model.task import Task
-from a2a_proxy.recording.rows import split
-from a2a_proxy.recording.schema import SESSION_SHIFT
+from a2a_proxy.recording.read.rows import split
+from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 Origin = tuple[int, int]
 """File, from 0, and session."""
@@ -28,7 +28,7 @@ def file_of(connection: int, files: int) -> int:
     return connection % files
 
 
-class Numbers:
+class NumberMap:
     """What became of the numbers of `files` recordings, and values with the new ones."""
 
     def __init__(self, files: int) -> None:

@@ -6,17 +6,17 @@ import contextlib
 import uuid
 from collections.abc import Iterator, Sequence
 
-from a2a_proxy.recording.database import private
 from a2a_proxy.recording.joined.joiner import Joiner
-from a2a_proxy.recording.joined.numbers import Numbers
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import SessionFacts
-from a2a_proxy.recording.several import Member, Several, best_sessions
-from a2a_proxy.recording.writer import Writer
+from a2a_proxy.recording.joined.numbers import NumberMap
+from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile, best_sessions
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import SessionFacts
+from a2a_proxy.recording.store.database import private
+from a2a_proxy.recording.write.writer import Writer
 
 
 @contextlib.contextmanager
-def joined_once(several: Several) -> Iterator[tuple[Recording, Numbers]]:
+def joined_once(several: MultiReader) -> Iterator[tuple[Recording, NumberMap]]:
     """One recording of all, and what its numbers mean; it is gone with the block. 30 us of processor time a frame.
 
     Raises RecordingError where one cannot be read.
@@ -26,7 +26,7 @@ def joined_once(several: Several) -> Iterator[tuple[Recording, Numbers]]:
 
 
 @contextlib.contextmanager
-def joined_now(members: Sequence[Member]) -> Iterator[tuple[Recording, Numbers]]:
+def joined_now(members: Sequence[MultiReaderFile]) -> Iterator[tuple[Recording, NumberMap]]:
     """The same of recordings that are open already."""
     sessions = [row for _, row in best_sessions(members)]
     started = min((row.facts.started for row in sessions), default=0)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.query import conditions as sql
 from a2a_proxy.recording.query.conditions import Sql
-from a2a_proxy.recording.query.tree import COMPARISONS, Anything, Choice, Match, Op
+from a2a_proxy.recording.query.tree import COMPARISONS, Anything, Match, Op, WordValue
 from a2a_proxy.recording.query.words import EVENT
-from a2a_proxy.recording.schema import SESSION_SHIFT
+from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 Condition = Callable[[Match], Sql]
 
@@ -56,7 +56,7 @@ def ordered(column: str, match: Match) -> Sql:
     """A small number by its words; 0 is none."""
     if isinstance(match.value, Anything):
         return Sql(f"{column} <> 0")
-    assert isinstance(match.value, Choice)
+    assert isinstance(match.value, WordValue)
     if match.op in COMPARISONS:
         return Sql(f"{column} {match.op} ?", match.value.keys)
     return sql.one_of(column, match.value.keys)
@@ -66,7 +66,7 @@ def kind(match: Match) -> Sql:
     """Kinds of frames, and of events (100 more)."""
     if isinstance(match.value, Anything):
         return Sql("1")
-    assert isinstance(match.value, Choice)
+    assert isinstance(match.value, WordValue)
     key = match.value.keys[0]
     assert isinstance(key, int)
     return shape(Sql("kind = ?", (key,)) if key < EVENT else Sql("event = ?", (key - EVENT,)))
@@ -76,7 +76,7 @@ def word(column: str) -> Condition:
     """An interned column of an exchange, by words of a closed list or a pattern."""
 
     def condition(match: Match) -> Sql:
-        if isinstance(match.value, Choice):
+        if isinstance(match.value, WordValue):
             return sql.interned(column, sql.one_of("value", match.value.keys))
         return sql.interned(column, sql.text("value", match))
 
@@ -196,7 +196,7 @@ def source(proxy: str) -> Condition:
     def condition(match: Match) -> Sql:
         if isinstance(match.value, Anything):
             return Sql("1")
-        assert isinstance(match.value, Choice)
+        assert isinstance(match.value, WordValue)
         return Sql(f"({proxy}) = 0" if match.value.keys == (0,) else f"({proxy}) <> 0")
 
     return condition

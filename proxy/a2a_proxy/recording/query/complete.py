@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.recording.codec import unpack_ident, unpack_text
 from a2a_proxy.recording.query import conditions, kinds
 from a2a_proxy.recording.query.fields import FIELDS
 from a2a_proxy.recording.query.lexer import head, last_piece
 from a2a_proxy.recording.query.parser import ALONE
-from a2a_proxy.recording.query.tree import Choice, Match, Op, quoted
-from a2a_proxy.recording.schema import SESSION_SHIFT
+from a2a_proxy.recording.query.tree import Match, Op, WordValue, quoted
+from a2a_proxy.recording.store.codec import unpack_ident, unpack_text
+from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 LIMIT = 50
 """Suggestions at most."""
@@ -161,7 +161,7 @@ def _words(name: str) -> Callable[[Any], str]:
         keys = {}
         for word in reversed(kind.words):
             choice = kind.read(word)
-            assert isinstance(choice, Choice)
+            assert isinstance(choice, WordValue)
             keys.update(dict.fromkeys(choice.keys, choice.text))
         return lambda value: str(keys.get(value, ""))
     if name in ("status", "code", "rec"):

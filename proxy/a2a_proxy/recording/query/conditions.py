@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.recording.codec import pack_decimal, pack_ident
-from a2a_proxy.recording.query.tree import COMPARISONS, Anything, Choice, Match, Moment, Number, Op, Range, Value
+from a2a_proxy.recording.query.tree import COMPARISONS, Anything, Match, Number, Op, Range, TimeValue, Value, WordValue
+from a2a_proxy.recording.store.codec import pack_decimal, pack_ident
 
 
 class Sql(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ def number(expression: str, match: Match, present: str = "") -> Sql:
     value = match.value
     if isinstance(value, Anything):
         return Sql(f"coalesce({present or f'{expression} IS NOT NULL'}, 0)")
-    if isinstance(value, Choice):
+    if isinstance(value, WordValue):
         found = one_of(expression, value.keys)
     elif isinstance(value, Range):
         found = Sql(f"{expression} BETWEEN ? AND ?", (_int(value.low), _int(value.high)))
@@ -98,16 +98,16 @@ def moment(at: str, started: str, match: Match) -> Sql:
     if isinstance(value, Anything):
         return Sql("1")
     if isinstance(value, Range):
-        assert isinstance(value.low, Moment)
-        assert isinstance(value.high, Moment)
+        assert isinstance(value.low, TimeValue)
+        assert isinstance(value.high, TimeValue)
         return joined("AND", _bound(at, started, ">=", value.low), _bound(at, started, "<", value.high, end=True))
-    assert isinstance(value, Moment)
+    assert isinstance(value, TimeValue)
     if match.op in COMPARISONS:
         return _bound(at, started, match.op, value)
     return joined("AND", _bound(at, started, ">=", value), _bound(at, started, "<", value, end=True))
 
 
-def _bound(at: str, started: str, sign: str, value: Moment, *, end: bool = False) -> Sql:
+def _bound(at: str, started: str, sign: str, value: TimeValue, *, end: bool = False) -> Sql:
     zero = {"session": "0", "epoch": f"-{started}", "day": f"a2a_midnight({started}) - {started}"}[value.base]
     return Sql(f"{at} {sign} {zero} + ?", (value.ns + (value.span if end else 0),))
 

@@ -27,7 +27,7 @@ class QueryError(Exception):
         return f"{shown}\n{' ' * (self.at - start)}^"
 
 
-class Stopped(Exception):
+class SearchStopped(Exception):
     """Whoever watched a search wanted no more of it."""
 
 

@@ -12,18 +12,18 @@ from a2a_proxy.recording.query import columns, kinds, words
 from a2a_proxy.recording.query import conditions as sql
 from a2a_proxy.recording.query.columns import Condition
 from a2a_proxy.recording.query.conditions import Sql
-from a2a_proxy.recording.query.kinds import Kind
-from a2a_proxy.recording.schema import SESSION_SHIFT
+from a2a_proxy.recording.query.kinds import ValueKind
+from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 READS, PARSES = 1, 2
 """Costs of a frame: its payload is read (2 us), or parsed (40 us and more)."""
 
 
-class Field(msgspec.Struct, frozen=True):
+class QueryField(msgspec.Struct, frozen=True):
     """One field."""
 
     name: str
-    kind: Kind
+    kind: ValueKind
     about: str
     """What it asks for, for people."""
     example: str
@@ -39,7 +39,7 @@ class Field(msgspec.Struct, frozen=True):
     """What holds for an exchange holds for each of its frames, though frames have it too."""
 
 
-def _table() -> dict[str, Field]:
+def _table() -> dict[str, QueryField]:
     agent, peer = columns.connection("upstream", "peer"), columns.connection("client", "peer")
     gap = columns.finding(lambda _: Sql("rule IN (SELECT id FROM text WHERE value = ?)", (columns.GAP,)))
     finding = columns.finding(lambda match: sql.text("summary", match))
@@ -49,25 +49,27 @@ def _table() -> dict[str, Field]:
     bookmark = columns.written(lambda _: Sql("bookmark"))
     source = columns.source("f.shape IN (SELECT id FROM shape WHERE flags & 16)"), columns.source("e.flags & 2")
     rows = (
-        Field(
+        QueryField(
             "op",
             words.OPERATION,
             "the operation, by its 1.0, JSON-RPC or gRPC name",
             "op:message/stream",
             exchange=columns.word("e.operation"),
         ),
-        Field("binding", words.BINDING, "how messages are carried", "binding:grpc", exchange=columns.word("e.binding")),
-        Field(
+        QueryField(
+            "binding", words.BINDING, "how messages are carried", "binding:grpc", exchange=columns.word("e.binding")
+        ),
+        QueryField(
             "dir",
             words.DIRECTION,
             "which way a frame went",
             "dir:to-agent",
             frame=columns.keyed("direction", always=True),
         ),
-        Field(
+        QueryField(
             "kind", words.KIND, "what a frame is, or which A2A object it carries", "kind:artifact", frame=columns.kind
         ),
-        Field(
+        QueryField(
             "task",
             kinds.IDENT,
             "the task's id",
@@ -76,7 +78,7 @@ def _table() -> dict[str, Field]:
             exchange=lambda m: sql.ident("e.task", m),
             sides=True,
         ),
-        Field(
+        QueryField(
             "ctx",
             kinds.IDENT,
             "the context's id",
@@ -85,7 +87,7 @@ def _table() -> dict[str, Field]:
             exchange=lambda m: sql.ident("e.context", m),
             sides=True,
         ),
-        Field(
+        QueryField(
             "msg",
             kinds.IDENT,
             "the message's id",
@@ -94,14 +96,14 @@ def _table() -> dict[str, Field]:
             cost=READS,
             sides=True,
         ),
-        Field(
+        QueryField(
             "state",
             words.STATE,
             "the state that a frame tells, in any spelling",
             "state:input-required",
             frame=columns.keyed("state"),
         ),
-        Field(
+        QueryField(
             "part",
             words.PART,
             "a part of a message or artifact of this kind",
@@ -110,7 +112,7 @@ def _table() -> dict[str, Field]:
             cost=PARSES,
             sides=True,
         ),
-        Field(
+        QueryField(
             "mime",
             kinds.IDENT,
             "the media type of a part",
@@ -119,7 +121,7 @@ def _table() -> dict[str, Field]:
             cost=PARSES,
             sides=True,
         ),
-        Field(
+        QueryField(
             "ext",
             kinds.TEXT,
             "the URI of an extension, in a header or a payload",
@@ -130,14 +132,14 @@ def _table() -> dict[str, Field]:
             covers=True,
             sides=True,
         ),
-        Field(
+        QueryField(
             "ver",
             kinds.LABEL,
             "the protocol line, or the version that the client asked for",
             "ver:0.3",
             exchange=columns.version,
         ),
-        Field(
+        QueryField(
             "code",
             words.CODE,
             "the error's code (JSON-RPC, REST, gRPC), or its name",
@@ -145,14 +147,14 @@ def _table() -> dict[str, Field]:
             frame=lambda m: columns.shape(sql.number(sql.big("error"), m, "error <> 0")),
             exchange=lambda m: sql.number(sql.big("e.error_code"), m, "e.error_code <> 0"),
         ),
-        Field(
+        QueryField(
             "status",
             kinds.NUMBER,
             "the HTTP status",
             "status:>=400",
             exchange=lambda m: sql.number(sql.big("e.status"), m, "e.status <> 0"),
         ),
-        Field(
+        QueryField(
             "gen",
             kinds.NUMBER,
             "the generation that a frame tells",
@@ -160,7 +162,7 @@ def _table() -> dict[str, Field]:
             frame=lambda m: sql.number(sql.big("f.generation"), m, "f.generation <> 0"),
             sides=True,
         ),
-        Field(
+        QueryField(
             "gap",
             words.FLAG,
             "a generation was missed here; `gap` alone will do",
@@ -169,7 +171,7 @@ def _table() -> dict[str, Field]:
             exchange=gap[1],
             alone=True,
         ),
-        Field(
+        QueryField(
             "err",
             words.FLAG,
             "it failed, was cut or cannot be read; `err` alone will do",
@@ -177,7 +179,7 @@ def _table() -> dict[str, Field]:
             frame=columns.error_frame,
             exchange=lambda _: Sql(columns.ENDED_BADLY),
         ),
-        Field(
+        QueryField(
             "finding",
             kinds.TEXT,
             "what a finding says",
@@ -186,7 +188,7 @@ def _table() -> dict[str, Field]:
             exchange=finding[1],
             alone=True,
         ),
-        Field(
+        QueryField(
             "sev",
             words.SEVERITY,
             "how bad a finding is",
@@ -195,9 +197,13 @@ def _table() -> dict[str, Field]:
             exchange=severity[1],
             alone=True,
         ),
-        Field("rule", kinds.RULE, "the rule of a finding", "rule:GEN-001", frame=rule[0], exchange=rule[1], alone=True),
-        Field("agent", kinds.TEXT, "the agent's address", "agent:8000", frame=agent[0], exchange=agent[1], alone=True),
-        Field(
+        QueryField(
+            "rule", kinds.RULE, "the rule of a finding", "rule:GEN-001", frame=rule[0], exchange=rule[1], alone=True
+        ),
+        QueryField(
+            "agent", kinds.TEXT, "the agent's address", "agent:8000", frame=agent[0], exchange=agent[1], alone=True
+        ),
+        QueryField(
             "peer",
             kinds.TEXT,
             "the client's address, or the one that was dialled",
@@ -206,7 +212,7 @@ def _table() -> dict[str, Field]:
             exchange=peer[1],
             alone=True,
         ),
-        Field(
+        QueryField(
             "header",
             kinds.TEXT,
             "a header or trailer, as `name: value`; `=` asks for the name alone",
@@ -215,7 +221,7 @@ def _table() -> dict[str, Field]:
             cost=PARSES,
             sides=True,
         ),
-        Field(
+        QueryField(
             "meta",
             kinds.TEXT,
             "a member of some metadata in the payload, as `key: value`",
@@ -224,7 +230,7 @@ def _table() -> dict[str, Field]:
             cost=PARSES,
             sides=True,
         ),
-        Field(
+        QueryField(
             "size",
             kinds.SIZE,
             "octets of a frame's payload",
@@ -232,21 +238,21 @@ def _table() -> dict[str, Field]:
             frame=lambda m: sql.number(columns.SIZE, m),
             sides=True,
         ),
-        Field(
+        QueryField(
             "dur",
             kinds.DURATION,
             "how long the exchange took, from the end of the request; `slow:2s` is `dur>=2s`",
             "dur<500ms",
             exchange=lambda m: sql.number(f"max({columns.LAST} - {columns.ZERO}, 0)", m),
         ),
-        Field(
+        QueryField(
             "ttfe",
             kinds.DURATION,
             "time from the end of the request to the first event",
             "ttfe:>1s",
             exchange=lambda m: sql.number(f"max(e.first_event - {columns.ZERO}, 0)", m),
         ),
-        Field(
+        QueryField(
             "t",
             kinds.TIME,
             "when: of a frame its last octet, of an exchange its first",
@@ -255,7 +261,7 @@ def _table() -> dict[str, Field]:
             exchange=lambda m: sql.moment("e.started", columns.STARTED.format(f"e.id >> {SESSION_SHIFT}"), m),
             alone=True,
         ),
-        Field(
+        QueryField(
             "rec",
             kinds.IDENT,
             "the session: its number, or its uuid",
@@ -264,15 +270,17 @@ def _table() -> dict[str, Field]:
             exchange=columns.session(f"e.id >> {SESSION_SHIFT}"),
             alone=True,
         ),
-        Field("src", words.SOURCE, "who made the octets", "src:proxy", frame=source[0], exchange=source[1], sides=True),
-        Field(
+        QueryField(
+            "src", words.SOURCE, "who made the octets", "src:proxy", frame=source[0], exchange=source[1], sides=True
+        ),
+        QueryField(
             "trace",
             kinds.TRACE,
             "the trace id that the agent got; `~~4bf9` is short for it",
             "~~4bf92f35",
             exchange=lambda m: sql.begun(columns.TRACE, m),
         ),
-        Field(
+        QueryField(
             "note",
             kinds.TEXT,
             "what you noted there, or the decoder remarked about a frame",
@@ -280,7 +288,7 @@ def _table() -> dict[str, Field]:
             frame=lambda m: sql.joined("OR", note[0](m), columns.remark(m)),
             exchange=note[1],
         ),
-        Field(
+        QueryField(
             "bookmark",
             words.FLAG,
             "you bookmarked it: `bookmark:yes`",
@@ -289,7 +297,7 @@ def _table() -> dict[str, Field]:
             exchange=bookmark[1],
             alone=True,
         ),
-        Field(
+        QueryField(
             "text",
             kinds.TEXT,
             "the payload's text; a word alone will do",

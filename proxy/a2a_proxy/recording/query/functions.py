@@ -9,11 +9,11 @@ from typing import Any
 
 from a2a_proxy.protocol.event import plain
 from a2a_proxy.protocol.schema import JSON
-from a2a_proxy.recording.codec import unpack_headers, unpack_ident, unpack_text
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.payloads import Payloads
 from a2a_proxy.recording.query import payload_tests as tests
 from a2a_proxy.recording.query.tree import Op
+from a2a_proxy.recording.store.codec import unpack_headers, unpack_ident, unpack_text
+from a2a_proxy.recording.store.payloads import Payloads
 
 _TEXTUAL = (Op.HAS, Op.IS)
 _PIECES = 32

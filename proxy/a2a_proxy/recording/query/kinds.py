@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from a2a_proxy.recording.query.errors import meant
-from a2a_proxy.recording.query.tree import COMPARISONS, Anything, Choice, Moment, Number, Op, Value
+from a2a_proxy.recording.query.tree import COMPARISONS, Anything, Number, Op, TimeValue, Value, WordValue
 
 MAX_PATTERN = 1000
 """Characters of a regular expression."""
@@ -27,7 +27,7 @@ _TIME = re.compile(r"[T ]\d\d(?::?\d\d(?::?(\d\d)(?:[.,](\d+))?)?)?")
 _MAX = 2**63 - 1
 
 
-class Wrong(Exception):
+class InvalidValue(Exception):
     """No value of the kind. `incomplete`: more characters may make it one."""
 
     def __init__(self, message: str, *, incomplete: bool = False) -> None:
@@ -35,7 +35,7 @@ class Wrong(Exception):
         self.incomplete = incomplete
 
 
-class Kind:
+class ValueKind:
     """A kind of value: the operators it knows, and its reader."""
 
     def __init__(self, name: str, ops: str, read: Callable[[str], Value], *, ranges: bool = False) -> None:
@@ -64,7 +64,7 @@ def length(text: str) -> int:
     """A duration as options have it, ns: without a sign, spaces around its number allowed, 292 years at most, which is
     as good as any longer one. Raises Wrong."""
     if not text.isascii() or text.strip()[:1] in ("+", "-"):
-        raise Wrong(f'"{text}" is not a span of time')
+        raise InvalidValue(f'"{text}" is not a span of time')
     return min(_exact("".join(text.split()), _DURATIONS, _DURATION), _MAX)
 
 
@@ -76,7 +76,7 @@ def size(text: str) -> Number:
 def _scaled(text: str, units: Mapping[str, int], what: str) -> int:
     value = _exact(text, units, what)
     if abs(value) > _MAX:
-        raise Wrong(f'"{text}" is too large')
+        raise InvalidValue(f'"{text}" is too large')
     return value
 
 
@@ -87,7 +87,7 @@ def _exact(text: str, units: Mapping[str, int], what: str) -> int:
     factor = units.get(unit, units.get(unit.lower() if "mib" in units else unit))
     if found is None or factor is None or (found[2] and factor == 1):
         near = not text or (found is not None and any(each.startswith(unit.lower()) for each in units))
-        raise Wrong(f'"{text}" is not {what}', incomplete=near)
+        raise InvalidValue(f'"{text}" is not {what}', incomplete=near)
     value = int(found[1]) * factor
     if found[2]:
         part = int(found[2].ljust(9, "0")) * factor // 10**9
@@ -95,29 +95,29 @@ def _exact(text: str, units: Mapping[str, int], what: str) -> int:
     return value
 
 
-def moment(text: str) -> Moment:
+def moment(text: str) -> TimeValue:
     """A point in time: `12:30`, an ISO date or time, or `+5s` from the beginning of the session."""
     if text.startswith("+"):
         shift = duration(text[1:])
         if abs(shift.value) > _MAX // 2:
-            raise Wrong(f'"{text}" is too far away')
+            raise InvalidValue(f'"{text}" is too far away')
         unit = _DURATIONS[re.sub(r"^[\d.]+", "", text[1:]).replace("µ", "u")]
-        return Moment(text, "session", shift.value, unit)
+        return TimeValue(text, "session", shift.value, unit)
     if found := _CLOCK.fullmatch(text):
         hours, minutes, seconds = int(found[1]), int(found[2]), int(found[3] or 0)
         if hours < 24 and minutes < 60 and seconds < 60:
             ns = ((hours * 60 + minutes) * 60 + seconds) * _S + int((found[4] or "").ljust(9, "0"))
-            return Moment(text, "day", ns, _span(found[3], found[4]))
+            return TimeValue(text, "day", ns, _span(found[3], found[4]))
     try:
         since = datetime.fromisoformat(text).astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     except (ValueError, OverflowError):
-        raise Wrong(f'"{text}" is not a time: 12:30, 2026-01-31T09:41:07Z, +5s', incomplete=True) from None
+        raise InvalidValue(f'"{text}" is not a time: 12:30, 2026-01-31T09:41:07Z, +5s', incomplete=True) from None
     clock = _TIME.search(text)
     span = _span(clock[1], clock[2]) if clock else 86400 * _S
     ns = since // timedelta(microseconds=1) * 1000
     if abs(ns) > _MAX // 2:
-        raise Wrong(f'"{text}" is too far away')
-    return Moment(text, "epoch", ns, span)
+        raise InvalidValue(f'"{text}" is too far away')
+    return TimeValue(text, "epoch", ns, span)
 
 
 def _span(seconds: object, fraction: str | None) -> int:
@@ -130,7 +130,7 @@ def _span(seconds: object, fraction: str | None) -> int:
 def text_value(text: str) -> str:
     """Any text but the empty one."""
     if not text:
-        raise Wrong("an empty text is in everything", incomplete=True)
+        raise InvalidValue("an empty text is in everything", incomplete=True)
     return text
 
 
@@ -143,26 +143,26 @@ def pattern(text: str) -> str:
     import regex
 
     if len(text) > MAX_PATTERN:
-        raise Wrong(f"a regular expression may have {MAX_PATTERN} characters")
+        raise InvalidValue(f"a regular expression may have {MAX_PATTERN} characters")
     try:
         regex.compile(text_value(text))
     except (regex.error, ValueError, OverflowError, RecursionError, MemoryError) as wrong:
-        raise Wrong(f"not a regular expression: {wrong}", incomplete=True) from None
+        raise InvalidValue(f"not a regular expression: {wrong}", incomplete=True) from None
     return text
 
 
-def choices(name: str, words: Mapping[str, tuple[int | str, ...]], ops: str, **labels: str) -> Kind:
+def choices(name: str, words: Mapping[str, tuple[int | str, ...]], ops: str, **labels: str) -> ValueKind:
     """A closed list: every spelling with what it stands for. `labels` names those that are aliases of another."""
     folded = {word.lower().replace("_", "-"): word for word in words}
 
-    def read(text: str) -> Choice:
+    def read(text: str) -> WordValue:
         word = folded.get(text.lower().replace("_", "-"))
         if word is None:
             begun = any(each.startswith(text.lower().replace("_", "-")) for each in folded)
-            raise Wrong(f'there is no {name} "{text}"{meant(text, words)}', incomplete=begun)
-        return Choice(labels.get(word, word), words[word])
+            raise InvalidValue(f'there is no {name} "{text}"{meant(text, words)}', incomplete=begun)
+        return WordValue(labels.get(word, word), words[word])
 
-    kind = Kind("one of a list", ops, read)
+    kind = ValueKind("one of a list", ops, read)
     kind.words = tuple(dict.fromkeys(labels.get(word, word) for word in words))
     return kind
 
@@ -172,18 +172,18 @@ def anything(text: str) -> Anything | None:
     return Anything() if text == "*" else None
 
 
-NUMBER = Kind("number", _COMPARED, number, ranges=True)
-DURATION = Kind("duration", _COMPARED, duration, ranges=True)
-SIZE = Kind("size", _COMPARED, size, ranges=True)
-TIME = Kind("time", _COMPARED, moment, ranges=True)
-TEXT = Kind("text", ": = ~", text_value)
+NUMBER = ValueKind("number", _COMPARED, number, ranges=True)
+DURATION = ValueKind("duration", _COMPARED, duration, ranges=True)
+SIZE = ValueKind("size", _COMPARED, size, ranges=True)
+TIME = ValueKind("time", _COMPARED, moment, ranges=True)
+TEXT = ValueKind("text", ": = ~", text_value)
 """`:` where it contains the value, whatever the case."""
-LABEL = Kind("label", ": = ~", text_value)
+LABEL = ValueKind("label", ": = ~", text_value)
 """`:` where it is the value, whatever the case."""
-IDENT = Kind("id", ": = ~", text_value)
+IDENT = ValueKind("id", ": = ~", text_value)
 """`:` where it begins with the value."""
-JSON = Kind("JSON value", _COMPARED + " ~", text_value)
-TRACE = Kind("id", ": = ~", lambda text: text_value(text).lower())
+JSON = ValueKind("JSON value", _COMPARED + " ~", text_value)
+TRACE = ValueKind("id", ": = ~", lambda text: text_value(text).lower())
 """Trace ids are lower case."""
 
 
@@ -194,24 +194,26 @@ def full_rule(text: str) -> str:
     return word if own or word.startswith("A2A") else f"A2A-{word}"
 
 
-RULE = Kind("rule", ": = ~", full_rule)
+RULE = ValueKind("rule", ": = ~", full_rule)
 
 
-def coded(names: Mapping[str, tuple[int | str, ...]]) -> Kind:
+def coded(names: Mapping[str, tuple[int | str, ...]]) -> ValueKind:
     """A number that also has names."""
     folded = {name.replace("_", "").lower(): name for name in names}
 
     def read(text: str) -> Value:
         name = folded.get(text.replace("_", "").replace("-", "").lower())
         if name is not None:
-            return Choice(name, names[name])
+            return WordValue(name, names[name])
         try:
             return number(text)
-        except Wrong as wrong:
+        except InvalidValue as wrong:
             begun = any(each.startswith(text.replace("_", "").lower()) for each in folded)
             near = meant(text.upper(), names)
-            raise Wrong(f'"{text}" is no error\'s code or name{near}', incomplete=begun or wrong.incomplete) from None
+            raise InvalidValue(
+                f'"{text}" is no error\'s code or name{near}', incomplete=begun or wrong.incomplete
+            ) from None
 
-    kind = Kind("code", _COMPARED, read, ranges=True)
+    kind = ValueKind("code", _COMPARED, read, ranges=True)
     kind.words = tuple(names)
     return kind

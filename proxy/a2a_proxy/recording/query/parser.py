@@ -11,29 +11,29 @@ from __future__ import annotations
 
 from a2a_proxy.recording.query import kinds
 from a2a_proxy.recording.query.errors import QueryError, meant
-from a2a_proxy.recording.query.fields import FIELDS, PARSES, Field
+from a2a_proxy.recording.query.fields import FIELDS, PARSES, QueryField
 from a2a_proxy.recording.query.lexer import Token, tokens
 from a2a_proxy.recording.query.payload_tests import DECIMAL
 from a2a_proxy.recording.query.tree import (
     COMPARISONS,
     And,
     Anything,
-    Choice,
     Match,
-    Moment,
     Node,
     Not,
     Number,
     Op,
     Or,
     Range,
+    TimeValue,
     Value,
+    WordValue,
 )
 from a2a_proxy.recording.query.words import FLAG
 
 MAX_MATCHES = 200
 MAX_DEPTH = 50
-ALONE = {"gap": Match("gap", Op.HAS, Choice("yes", (1,))), "err": Match("err", Op.HAS, Choice("yes", (1,)))}
+ALONE = {"gap": Match("gap", Op.HAS, WordValue("yes", (1,))), "err": Match("err", Op.HAS, WordValue("yes", (1,)))}
 """Words that ask by themselves; in quotes they are text."""
 
 
@@ -134,7 +134,7 @@ class _Parser:
         match = Match(name, op, value, token.side)
         return Not(match) if token.op == "!=" else match
 
-    def _field(self, token: Token) -> Field:
+    def _field(self, token: Token) -> QueryField:
         name = "dur" if token.field == "slow" else token.field
         if name.startswith("$"):
             return PATH
@@ -145,7 +145,7 @@ class _Parser:
             raise QueryError(f'unknown field "{name}"{near}', self._text, token.at, hint=hint)
         return found
 
-    def _value(self, token: Token, field: Field, op: Op, text: str, at: int) -> Value:
+    def _value(self, token: Token, field: QueryField, op: Op, text: str, at: int) -> Value:
         ends = token.end == len(self._text)
         try:
             text.encode()
@@ -159,7 +159,7 @@ class _Parser:
             value = field.kind.read(text)
         except UnicodeEncodeError:
             raise QueryError("this is no valid Unicode", self._text, at) from None
-        except kinds.Wrong as wrong:
+        except kinds.InvalidValue as wrong:
             raise QueryError(str(wrong), self._text, at, incomplete=ends and wrong.incomplete) from None
         if op in COMPARISONS and _unordered(field, value):
             raise QueryError("only a number can be compared so", self._text, at)
@@ -169,21 +169,21 @@ class _Parser:
         return QueryError(message, self._text, token.at)
 
 
-def _unordered(field: Field, value: Value) -> bool:
+def _unordered(field: QueryField, value: Value) -> bool:
     """There is no less and more of this."""
     if field.kind is kinds.JSON:
         return not (isinstance(value, str) and DECIMAL.fullmatch(value))
-    return isinstance(value, Choice) and field.kind.name == "code"
+    return isinstance(value, WordValue) and field.kind.name == "code"
 
 
-def _range(field: Field, low: str, high: str) -> Range:
+def _range(field: QueryField, low: str, high: str) -> Range:
     ends = [field.kind.read(each) for each in (low, high)]
     for each in ends:
-        if not isinstance(each, Number | Moment):
-            raise kinds.Wrong("a range goes from one number to another")
+        if not isinstance(each, Number | TimeValue):
+            raise kinds.InvalidValue("a range goes from one number to another")
     if isinstance(ends[0], Number) and isinstance(ends[1], Number) and ends[0].value > ends[1].value:
-        raise kinds.Wrong(f"nothing is between {low} and {high}: the lower one comes first", incomplete=True)
+        raise kinds.InvalidValue(f"nothing is between {low} and {high}: the lower one comes first", incomplete=True)
     return Range(*ends)  # type: ignore[arg-type]
 
 
-PATH = Field("$", kinds.JSON, "", "", cost=PARSES, sides=True)
+PATH = QueryField("$", kinds.JSON, "", "", cost=PARSES, sides=True)

@@ -12,17 +12,17 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.recording.codec import Column
-from a2a_proxy.recording.database import translated
 from a2a_proxy.recording.query.conditions import Sql, joined, one_of
-from a2a_proxy.recording.query.errors import QueryError, Stopped
+from a2a_proxy.recording.query.errors import QueryError, SearchStopped
 from a2a_proxy.recording.query.functions import Functions
 from a2a_proxy.recording.query.parser import parse
 from a2a_proxy.recording.query.payload_tests import LIMIT_SECONDS, TooSlow
 from a2a_proxy.recording.query.sql import Rows, cost, own, where
 from a2a_proxy.recording.query.tree import Node, to_text
-from a2a_proxy.recording.rows import key
-from a2a_proxy.recording.schema import SESSION_SHIFT
+from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.store.codec import Column
+from a2a_proxy.recording.store.database import translated
+from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 _TABLES = {Rows.FRAMES: "frame", Rows.EXCHANGES: "exchange"}
 _WINDOWS = {Rows.FRAMES: (1 << 17, 4096, 256), Rows.EXCHANGES: (1 << 17, 512, 32)}
@@ -51,7 +51,7 @@ class Explained(msgspec.Struct, frozen=True):
     plan: tuple[str, ...]
 
 
-class Asked:
+class QueryableRecording:
     """A recording that can be asked. One for each connection to it."""
 
     def __init__(self, db: sqlite3.Connection, name: str, functions: Functions) -> None:
@@ -162,7 +162,7 @@ class Asked:
             if watch is not None:
                 total = total or looked + self._one(place.rest, (after,))[0]
                 if not watch(looked, max(total, looked)):
-                    raise Stopped
+                    raise SearchStopped
 
     def _one(self, query: str, params: tuple[Column, ...]) -> tuple[Any, ...]:
         found: tuple[Any, ...] = self._all(query, params)[0]

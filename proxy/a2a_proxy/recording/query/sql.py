@@ -13,7 +13,7 @@ from a2a_proxy.recording.query.columns import EXCHANGE_OF_FRAME, path
 from a2a_proxy.recording.query.conditions import Sql, joined
 from a2a_proxy.recording.query.fields import FIELDS, PARSES
 from a2a_proxy.recording.query.tree import And, Match, Node, Not
-from a2a_proxy.recording.schema import SESSION_SHIFT
+from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 _NUMBER = (1 << SESSION_SHIFT) - 1
 

@@ -31,7 +31,7 @@ class Number(msgspec.Struct, frozen=True):
     value: int
 
 
-class Choice(msgspec.Struct, frozen=True):
+class WordValue(msgspec.Struct, frozen=True):
     """One word of those that a field knows, by its canonical name."""
 
     text: str
@@ -39,7 +39,7 @@ class Choice(msgspec.Struct, frozen=True):
     """What stands in the recording."""
 
 
-class Moment(msgspec.Struct, frozen=True):
+class TimeValue(msgspec.Struct, frozen=True):
     """A point in time as it was written."""
 
     text: str
@@ -53,15 +53,15 @@ class Moment(msgspec.Struct, frozen=True):
 class Range(msgspec.Struct, frozen=True):
     """`a..b`, both ends included; times up to the end of the second one."""
 
-    low: Number | Moment
-    high: Number | Moment
+    low: Number | TimeValue
+    high: Number | TimeValue
 
 
 class Anything(msgspec.Struct, frozen=True):
     """`*`: the field is there."""
 
 
-Value = str | Number | Choice | Moment | Range | Anything
+Value = str | Number | WordValue | TimeValue | Range | Anything
 
 
 class Match(msgspec.Struct, frozen=True):

@@ -27,7 +27,7 @@ class CardUrl(msgspec.Struct, frozen=True):
     """As the card names it: `JSONRPC`, `GRPC`, `HTTP+JSON`, `stdio` or any other; empty where it names none."""
 
 
-class Card(msgspec.Struct, frozen=True):
+class EditableCard(msgspec.Struct, frozen=True):
     """What matters here of one card."""
 
     urls: tuple[CardUrl, ...]
@@ -35,7 +35,7 @@ class Card(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-def read_card(payload: bytes, form: str) -> Card | None:
+def read_card(payload: bytes, form: str) -> EditableCard | None:
     """The card in `payload`, of a form as `CardRewriter` has it; None where there is none, or none with a URL."""
     try:
         if form in ("json", "jsonrpc"):
@@ -52,14 +52,14 @@ def write_card(payload: bytes, form: str, new: Mapping[str, str]) -> bytes:
     return _write_protobuf(payload, form, new)
 
 
-def _read_json(payload: bytes, form: str) -> Card | None:
+def _read_json(payload: bytes, form: str) -> EditableCard | None:
     found = msgspec.json.decode(payload)
     if form == "jsonrpc":
         found = found.get("result") if isinstance(found, dict) else None
     if not isinstance(found, dict):
         return None
     urls = tuple(_urls(found))
-    return Card(urls, bool(found.get("signatures")), _text(found.get("name"))) if urls else None
+    return EditableCard(urls, bool(found.get("signatures")), _text(found.get("name"))) if urls else None
 
 
 def _urls(card: dict[str, Any]) -> list[CardUrl]:
@@ -119,12 +119,12 @@ def _url_spans(payload: bytes, root: list[str]) -> list[tuple[int, int]]:
     return spans
 
 
-def _read_protobuf(payload: bytes, package: str) -> Card | None:
+def _read_protobuf(payload: bytes, package: str) -> EditableCard | None:
     card = _parse(payload, package)
     if card is None:
         return None
     urls = tuple(CardUrl(holder.url, transport) for holder, transport in _holders(card) if holder.url)
-    return Card(urls, bool(card.signatures), card.name) if urls else None
+    return EditableCard(urls, bool(card.signatures), card.name) if urls else None
 
 
 def _write_protobuf(payload: bytes, package: str, new: Mapping[str, str]) -> bytes:

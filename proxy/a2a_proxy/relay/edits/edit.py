@@ -11,14 +11,14 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.protocol.trace_context import STATE, Bits, Origin
 
 
-class Sent(msgspec.Struct, frozen=True, gc=False):
+class Output(msgspec.Struct, frozen=True, gc=False):
     """Octets to write to the receiver of that direction."""
 
     direction: Direction
     data: bytes
 
 
-class Note(msgspec.Struct, frozen=True):
+class ConsoleNote(msgspec.Struct, frozen=True):
     """A line for the person at the console."""
 
     text: str
@@ -28,7 +28,7 @@ class Note(msgspec.Struct, frozen=True):
     """A warning: something does not work as it would without the proxy."""
 
 
-class Interface(msgspec.Struct, frozen=True):
+class AgentInterface(msgspec.Struct, frozen=True):
     """A place where the agent of a card can be reached too: it leads to the upstream's host."""
 
     host: str
@@ -44,9 +44,9 @@ class CardOutcome(msgspec.Struct, frozen=True):
     """The new octets; None: the card stays as it is."""
     urls: tuple[tuple[str, str], ...] = ()
     """Before and after, of each URL that was changed."""
-    notes: tuple[Note, ...] = ()
+    notes: tuple[ConsoleNote, ...] = ()
     """For the caller of the rewriter to show, once. Editors need not look at them: the relay's rewriter shows them."""
-    learned: tuple[Interface, ...] = ()
+    learned: tuple[AgentInterface, ...] = ()
     """Interfaces of this agent on other ports. Nothing for editors either."""
 
 
@@ -122,17 +122,17 @@ class Editor(Protocol):
     position: int
     """The index in the data of the last `feed` up to which the data was handled."""
 
-    def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Sent]:
+    def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
         """Octets that the sender of `direction` sent; what is to be written now, in order. `now`: monotonic seconds.
 
         Where `position` is less than the length of `data` afterwards, the budget was spent: the caller feeds the same
         data, or more, again from `start=position`, before any other data of that direction.
         """
 
-    def eof(self, direction: Direction, now: float) -> list[Sent]:
+    def eof(self, direction: Direction, now: float) -> list[Output]:
         """The sender of `direction` sent FIN: what was held is released. The caller passes the FIN on after writing."""
 
-    def tick(self, now: float) -> list[Sent]:
+    def tick(self, now: float) -> list[Output]:
         """To be called when `deadline` has come: what was held too long is released."""
 
     @property

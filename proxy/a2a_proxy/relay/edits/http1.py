@@ -11,8 +11,7 @@ from collections import deque
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Sent, traced
-from a2a_proxy.relay.edits.http1_again import Again, again
+from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Output, traced
 from a2a_proxy.relay.edits.http1_message import (
     CARD_PATHS,
     CONDITIONS,
@@ -25,11 +24,12 @@ from a2a_proxy.relay.edits.http1_message import (
     with_fields,
     with_trace,
 )
+from a2a_proxy.relay.edits.http1_repeat import Again, again
 from a2a_proxy.relay.edits.http1_scan import (
     CHUNKED,
+    Http1Scanner,
+    MessagePart,
     NotUnderstood,
-    Part,
-    Scanner,
     field,
     request_head,
     response_head,
@@ -89,7 +89,7 @@ class Http1Editor:
         self._facts: list[EditFact] = []
         self._hosts: set[bytes] = set()
         self._asked: deque[_Asked] = deque()
-        self._requests, self._responses = Scanner(), Scanner()
+        self._requests, self._responses = Http1Scanner(), Http1Scanner()
         self._octets = [0, 0]
         self._held_head: list[bytes] | None = None
         """Of a request; None: the head that is coming in passes."""
@@ -131,18 +131,18 @@ class Http1Editor:
             self._facts = []
         return facts
 
-    def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Sent]:
+    def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
         """Octets of one peer in, octets to write out."""
         self.position = len(data)
         if not self._active:
-            return [Sent(direction, data[start:])]
+            return [Output(direction, data[start:])]
         if start:
             return self._scan(direction, data, now, start)
         passes = self.pass_to_agent if direction is _TO_AGENT else self.pass_to_client
         if passes(data):
-            return [Sent(direction, data)]
+            return [Output(direction, data)]
         if self._may_be_alike and direction is _TO_AGENT and (sent := self._sent_again(data)):
-            return [Sent(direction, sent)]
+            return [Output(direction, sent)]
         return self._scan(direction, data, now, 0)
 
     # The short way for what comes most, one whole message with a head as the one before: some 0.4 us.
@@ -186,7 +186,7 @@ class Http1Editor:
         self._octets[0] += len(data)
         return like.sent(data, after.encode())
 
-    def _scan(self, direction: Direction, data: bytes, now: float, at: int) -> list[Sent]:
+    def _scan(self, direction: Direction, data: bytes, now: float, at: int) -> list[Output]:
         outs: tuple[list[bytes], list[bytes]] = ([], [])
         scan = self._scan_request if direction is _TO_AGENT else self._scan_response
         self.budget = max(self.budget, 1)
@@ -204,7 +204,7 @@ class Http1Editor:
         if at == len(data):
             self._octets[direction] += at
         self._know()
-        return [Sent(way, b"".join(parts)) for way, parts in zip(Direction, outs, strict=True) if any(parts)]
+        return [Output(way, b"".join(parts)) for way, parts in zip(Direction, outs, strict=True) if any(parts)]
 
     def _know(self) -> None:
         """The short way may be tried where a message begins, and nowhere else."""
@@ -223,7 +223,7 @@ class Http1Editor:
         self._held_head = None
         self._facts.append(EditFact(direction, "ended", self._octets[direction], {"reason": self._why}))
 
-    def eof(self, direction: Direction, now: float) -> list[Sent]:  # noqa: ARG002 (the interface)
+    def eof(self, direction: Direction, now: float) -> list[Output]:  # noqa: ARG002 (the interface)
         """What is held of that direction goes on its way."""
         out: list[bytes] = []
         if direction is _TO_AGENT:
@@ -235,15 +235,15 @@ class Http1Editor:
             elif self._held is not None:
                 self._release("it ended too early", out)
             self._active = self._held_head is not None
-        return [Sent(direction, b"".join(out))] if out else []
+        return [Output(direction, b"".join(out))] if out else []
 
-    def tick(self, now: float) -> list[Sent]:
+    def tick(self, now: float) -> list[Output]:
         """Release what was held too long."""
         if self._deadline is None or now < self._deadline:
             return []
         out: list[bytes] = []
         self._release(f"it took more than {HOLD_SECONDS:g} s", out)
-        return [Sent(_TO_CLIENT, b"".join(out))]
+        return [Output(_TO_CLIENT, b"".join(out))]
 
     # Requests.
 
@@ -258,12 +258,12 @@ class Http1Editor:
             out.append(octets)
         else:
             self._held_head.append(octets)
-        if part is Part.HEAD:
+        if part is MessagePart.HEAD:
             self._on_head_part(out)
-        elif part is Part.HEAD_END:
+        elif part is MessagePart.HEAD_END:
             self._on_request(end + self._octets[_TO_AGENT] - len(scanner.head), out)
         elif self._call is not None:
-            self._on_call_part(octets, done=part is Part.BODY_END)
+            self._on_call_part(octets, done=part is MessagePart.BODY_END)
         return end
 
     def _on_head_part(self, out: list[bytes]) -> None:
@@ -370,11 +370,11 @@ class Http1Editor:
         else:
             self._held.append(octets)
             self._held_size += len(octets)
-        if part is Part.HEAD_END:
+        if part is MessagePart.HEAD_END:
             self._on_response(out)
         elif self._held is not None and self._held_size > MOST_RESPONSE:
             self._release(_TOO_LARGE, out)
-        elif self._held is not None and part is Part.BODY_END:
+        elif self._held is not None and part is MessagePart.BODY_END:
             self._finish(out)
         return end
 

@@ -31,7 +31,7 @@ _PARENT, _STATE = b"traceparent", b"tracestate"
 _TRACE, _STATE_LINE = b"\r\ntrace", b"\r\ntracestate:"
 
 
-class _Call(msgspec.Struct, frozen=True, omit_defaults=True):
+class _RpcCallShape(msgspec.Struct, frozen=True, omit_defaults=True):
     method: str = ""
 
 
@@ -52,7 +52,7 @@ def asks_for_card(head: bytes, body: bytes) -> bool:
     try:
         if request_head(head)[2] == CHUNKED:
             body = unchunked(body)
-        return msgspec.json.decode(body, type=_Call).method in _CARD_METHODS
+        return msgspec.json.decode(body, type=_RpcCallShape).method in _CARD_METHODS
     except (ValueError, RecursionError, NotUnderstood):
         return False
 

@@ -73,7 +73,7 @@ def response_head(head: bytes, to_head: bool) -> tuple[int, int]:
     return status, 0 if to_head or status < 200 or status in (204, 304) else framing
 
 
-class Part(IntEnum):
+class MessagePart(IntEnum):
     """What some octets are."""
 
     HEAD = 0
@@ -93,7 +93,7 @@ class _Chunk(IntEnum):
     TRAILERS = 3
 
 
-class Scanner:
+class Http1Scanner:
     """Cuts one direction. `next` until the octets are used up."""
 
     __slots__ = ("_buffer", "_chunk", "_framing", "_left", "_line", "head")
@@ -122,25 +122,25 @@ class Scanner:
         self._chunk, self._line = _Chunk.SIZE, b""
         return self._framing is None
 
-    def next(self, data: bytes, start: int) -> tuple[Part, int]:
+    def next(self, data: bytes, start: int) -> tuple[MessagePart, int]:
         """What begins at `start`, and where it ends. Raises NotUnderstood."""
         framing = self._framing
         if framing is None:
             return self._next_head(data, start)
         if framing == UNTIL_CLOSE:
-            return Part.BODY, len(data)
+            return MessagePart.BODY, len(data)
         if framing == CHUNKED:
             return self._next_chunked(data, start)
         end = min(len(data), start + self._left)
         self._left -= end - start
         return self._body(end, done=not self._left)
 
-    def _body(self, end: int, *, done: bool) -> tuple[Part, int]:
+    def _body(self, end: int, *, done: bool) -> tuple[MessagePart, int]:
         if done:
             self._framing = None
-        return (Part.BODY_END if done else Part.BODY), end
+        return (MessagePart.BODY_END if done else MessagePart.BODY), end
 
-    def _next_head(self, data: bytes, start: int) -> tuple[Part, int]:
+    def _next_head(self, data: bytes, start: int) -> tuple[MessagePart, int]:
         buffer = self._buffer
         if not buffer:
             end = data.find(b"\r\n\r\n", start) + 4
@@ -157,15 +157,15 @@ class Scanner:
             raise NotUnderstood("a bare LF in a head")
         if len(buffer) > MOST_HEAD:
             raise NotUnderstood("a head that is too long")
-        return Part.HEAD, len(data)
+        return MessagePart.HEAD, len(data)
 
-    def _whole_head(self, head: bytes, end: int) -> tuple[Part, int]:
+    def _whole_head(self, head: bytes, end: int) -> tuple[MessagePart, int]:
         if len(head) > MOST_HEAD:
             raise NotUnderstood("a head that is too long")
         self.head = head
-        return Part.HEAD_END, end
+        return MessagePart.HEAD_END, end
 
-    def _next_chunked(self, data: bytes, at: int) -> tuple[Part, int]:
+    def _next_chunked(self, data: bytes, at: int) -> tuple[MessagePart, int]:
         chunks, size = 0, len(data)
         while at < size and chunks < CHUNKS_AT_ONCE:
             if self._chunk is _Chunk.DATA:
@@ -184,7 +184,7 @@ class Scanner:
                 raise NotUnderstood("a line of the chunked coding that is too long")
             if self._line.endswith(b"\n") and self._end_line():
                 return self._body(at, done=True)
-        return Part.BODY, at
+        return MessagePart.BODY, at
 
     def _end_line(self) -> bool:
         """A line of the chunked coding is complete; True where it is the last one."""

@@ -13,9 +13,9 @@ maintain the field section compression context", RFC 9113 7) and closes; nothing
 from __future__ import annotations
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Sent, traced
-from a2a_proxy.relay.edits.http2_cards import Cards
-from a2a_proxy.relay.edits.http2_delivery import Delivery, Other
+from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Output, traced
+from a2a_proxy.relay.edits.http2_cards import CardCalls
+from a2a_proxy.relay.edits.http2_delivery import FlowController, Other
 from a2a_proxy.relay.edits.http2_frames import (
     ACK,
     END_STREAM,
@@ -26,21 +26,21 @@ from a2a_proxy.relay.edits.http2_frames import (
     SETTINGS,
     STREAM_MASK,
     WINDOW_UPDATE,
-    Block,
-    Frame,
+    HeaderBlockFrame,
+    Http2Frame,
     settings_of,
     uint32,
     undecodable,
 )
 from a2a_proxy.relay.edits.http2_headers import (
-    Change,
+    HeaderChange,
     LiteralWriter,
-    Request,
+    RequestHead,
     RequestHeaders,
     ResponseHeaders,
     parent_field,
 )
-from a2a_proxy.relay.edits.http2_scan import Scanner, Whole
+from a2a_proxy.relay.edits.http2_scan import Http2Scanner, Whole
 from a2a_proxy.wire.http2_frame import Violation, describe
 
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -55,14 +55,16 @@ class Http2Editor:
         self.position = 0
         self._plan = plan
         self._facts: list[EditFact] = []
-        self._told: set[Change] = set()
-        self._latest: tuple[Change, ...] = ()
+        self._told: set[HeaderChange] = set()
+        self._latest: tuple[HeaderChange, ...] = ()
         self._highest = 0
         self._requests = RequestHeaders(plan.authority, trace=plan.trace is not None)
         self._responses = ResponseHeaders()
         self._writer = LiteralWriter()
-        self._delivery = Delivery(self._responses)
-        self._cards = None if plan.cards is None else Cards(plan.cards, plan.listen, self._delivery, self._facts.append)
+        self._delivery = FlowController(self._responses)
+        self._cards = (
+            None if plan.cards is None else CardCalls(plan.cards, plan.listen, self._delivery, self._facts.append)
+        )
         agent, client = self._scanners(cards=plan.cards is not None)
         self._agent = self._delivery.agent = agent
         self._client = self._delivery.client = client
@@ -71,23 +73,23 @@ class Http2Editor:
             agent.pass_all()
             client.pass_all()
 
-    def _scanners(self, cards: bool) -> tuple[Scanner, Scanner]:
+    def _scanners(self, cards: bool) -> tuple[Http2Scanner, Http2Scanner]:
         to_agent: dict[int, Whole] = {}
         to_client: dict[int, Whole] = {SETTINGS: self._on_agent_settings}
         if not cards:
-            return Scanner(to_agent, self._on_request, preface=True), Scanner(to_client)
+            return Http2Scanner(to_agent, self._on_request, preface=True), Http2Scanner(to_client)
         to_agent[SETTINGS] = self._on_client_settings
         to_agent[WINDOW_UPDATE] = self._on_window_update
         to_agent[RST_STREAM] = self._on_client_reset
         to_client[RST_STREAM] = self._on_agent_reset
         return (
-            Scanner(to_agent, self._on_request, preface=True),
-            Scanner(to_client, self._on_response, self._delivery.begin),
+            Http2Scanner(to_agent, self._on_request, preface=True),
+            Http2Scanner(to_client, self._on_response, self._delivery.begin),
         )
 
     # Editor
 
-    def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Sent]:
+    def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
         """Octets that the sender of `direction` sent; what is to be written now."""
         scanner = self._sides[direction]
         if self._cards is not None:
@@ -103,9 +105,9 @@ class Http2Editor:
         out = scanner.out
         octets = out[0] if len(out) == 1 else b"".join(out)
         out.clear()
-        return [Sent(direction, octets)] if octets else []
+        return [Output(direction, octets)] if octets else []
 
-    def eof(self, direction: Direction, now: float) -> list[Sent]:
+    def eof(self, direction: Direction, now: float) -> list[Output]:
         """The sender of `direction` sent FIN: what was held is released, as far as the client's windows let it."""
         if self._cards is not None:
             self._cards.now = now
@@ -116,7 +118,7 @@ class Http2Editor:
             self._sides[direction].eof()
         return self._collect(direction)
 
-    def tick(self, now: float) -> list[Sent]:
+    def tick(self, now: float) -> list[Output]:
         """To be called when `deadline` has come: what was held too long is released."""
         if self._cards is None:
             return []
@@ -140,18 +142,18 @@ class Http2Editor:
         self._facts.clear()
         return facts
 
-    def _collect(self, direction: Direction) -> list[Sent]:
+    def _collect(self, direction: Direction) -> list[Output]:
         sent = []
         for side in (direction, direction.other):
             out = self._sides[side].out
             if out and (octets := b"".join(out)):
-                sent.append(Sent(side, octets))
+                sent.append(Output(side, octets))
             out.clear()
         return sent
 
     # The client's frames
 
-    def _on_request(self, block: Block) -> bytes | None:
+    def _on_request(self, block: HeaderBlockFrame) -> bytes | None:
         request = self._requests.read(bytes(block.fragment))
         stream = block.stream
         if stream > self._highest:
@@ -165,45 +167,45 @@ class Http2Editor:
             self._tell(request.changes, block.start)
         return self._writer.frames(block, request.encoded + self._traced(request, block))
 
-    def _traced(self, request: Request, block: Block) -> bytes:
+    def _traced(self, request: RequestHead, block: HeaderBlockFrame) -> bytes:
         if request.origin is None or self._plan.trace is None:
             return b""
         after = request.origin.next(self._plan.trace)
         self._facts.append(traced(block.stream, block.start, request.origin, after, state=request.stateless))
         return parent_field(after)
 
-    def _tell(self, changes: tuple[Change, ...], offset: int) -> None:
+    def _tell(self, changes: tuple[HeaderChange, ...], offset: int) -> None:
         for change in changes:
             if change not in self._told and len(self._told) < _CHANGES_TOLD:
                 self._told.add(change)
                 before, after = change.before.decode("latin-1"), change.after.decode("latin-1")
                 self._facts.append(EditFact(_TO_AGENT, change.kind, offset, {"before": before, "after": after}))
 
-    def _on_client_settings(self, frame: Frame) -> None:
+    def _on_client_settings(self, frame: Http2Frame) -> None:
         if not frame.flags & ACK:
             payload = _settings(frame)
             self._delivery.settings(payload)
             _allow(self._responses, payload)
 
-    def _on_window_update(self, frame: Frame) -> bytes | None:
+    def _on_window_update(self, frame: Http2Frame) -> bytes | None:
         if len(frame.raw) != HEAD + 4:
             got = describe(WINDOW_UPDATE, frame.stream, len(frame.raw) - HEAD)
             raise Violation(frame.start, "WINDOW_UPDATE of 4 octets", got)
         return self._delivery.update(frame.stream, uint32(frame.raw, HEAD)[0] & STREAM_MASK)
 
-    def _on_client_reset(self, frame: Frame) -> None:
+    def _on_client_reset(self, frame: Http2Frame) -> None:
         self._delivery.client_reset(frame.stream)
 
     # The agent's frames
 
-    def _on_agent_settings(self, frame: Frame) -> bytes | None:
+    def _on_agent_settings(self, frame: Http2Frame) -> bytes | None:
         if not frame.flags & ACK:
             _allow(self._requests, _settings(frame))
         elif self._cards is not None and (released := self._delivery.acknowledged()):
             return released + frame.raw
         return None
 
-    def _on_response(self, block: Block) -> bytes | None:
+    def _on_response(self, block: HeaderBlockFrame) -> bytes | None:
         assert self._cards is not None
         responses, ends = self._responses, bool(block.flags & END_STREAM)
         response = responses.read(bytes(block.fragment))
@@ -215,7 +217,7 @@ class Http2Editor:
             self._cards.answer(block.stream, response, ends, block.start)
         return responses.frames(block, response.encoded()) if responses.rewriting else None
 
-    def _on_agent_reset(self, frame: Frame) -> bytes | None:
+    def _on_agent_reset(self, frame: Http2Frame) -> bytes | None:
         return self._delivery.agent_reset(frame.stream, frame.raw)
 
     # The end of editing
@@ -244,7 +246,7 @@ class Http2Editor:
             self._agent.pass_all()
 
 
-def _settings(frame: Frame) -> bytes:
+def _settings(frame: Http2Frame) -> bytes:
     payload = frame.raw[HEAD:]
     if frame.stream or len(payload) % 6:
         got = describe(SETTINGS, frame.stream, len(payload))

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay.edits.edit import CardRewriter, EditFact
-from a2a_proxy.relay.edits.http2_delivery import Data, Delivery, Stream
-from a2a_proxy.relay.edits.http2_headers import Response
+from a2a_proxy.relay.edits.http2_delivery import Data, FlowController, HeldStream
+from a2a_proxy.relay.edits.http2_headers import ResponseHead
 
 CARD_OCTETS = 32 << 10
 """Octets of a message that is held."""
@@ -30,15 +30,15 @@ _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 Tell = Callable[[EditFact], None]
 
 
-class Cards:
+class CardCalls:
     """The card calls of one connection."""
 
-    def __init__(self, rewriter: CardRewriter, listen: str, delivery: Delivery, tell: Tell) -> None:
+    def __init__(self, rewriter: CardRewriter, listen: str, delivery: FlowController, tell: Tell) -> None:
         self.rewriter = rewriter
         self.delivery = delivery
         self.now = 0.0
         """Seconds, monotonic."""
-        self.held: dict[int, Card] = {}
+        self.held: dict[int, CardCall] = {}
         """The calls whose answers are held, oldest first."""
         self.ended = False
         """No call is edited from here."""
@@ -56,9 +56,9 @@ class Cards:
         if self.ended or number in streams or len(streams) >= CALLS:
             return
         stream = self.delivery.watch(number)
-        stream.hold = Card(self, stream, form, authority or self._listen)
+        stream.hold = CardCall(self, stream, form, authority or self._listen)
 
-    def answer(self, number: int, response: Response, ends: bool, offset: int) -> None:
+    def answer(self, number: int, response: ResponseHead, ends: bool, offset: int) -> None:
         """A header block of the agent passes on a stream where nothing waits."""
         stream = self.delivery.streams.get(number)
         if stream is None or response.status[:1] == b"1":
@@ -85,10 +85,10 @@ class Cards:
         self._tell(EditFact(Direction.TO_CLIENT, kind, offset, detail))
 
 
-class Card:
+class CardCall:
     """One card call, until its message is sent or let go: the reason why its DATA is held."""
 
-    def __init__(self, cards: Cards, stream: Stream, form: str, authority: str) -> None:
+    def __init__(self, cards: CardCalls, stream: HeldStream, form: str, authority: str) -> None:
         self.since = 0.0
         self._cards = cards
         self._stream = stream

@@ -21,13 +21,13 @@ from a2a_proxy.relay.edits.http2_frames import (
     MAX_FRAME_SIZE,
     PADDED,
     WINDOW,
-    Block,
+    HeaderBlockFrame,
     frame,
     settings_of,
     window_update,
 )
 from a2a_proxy.relay.edits.http2_headers import ResponseHeaders
-from a2a_proxy.relay.edits.http2_scan import Scanner
+from a2a_proxy.relay.edits.http2_scan import Http2Scanner
 from a2a_proxy.wire.http2_frame import Violation, describe
 
 QUEUE_LIMIT = 4096
@@ -42,8 +42,8 @@ _UNTRACKED = 1 << 62
 class Data(msgspec.Struct):
     """A DATA frame that waits."""
 
-    owner: Delivery
-    stream: Stream
+    owner: FlowController
+    stream: HeldStream
     flags: int
     length: int
     """Octets of its payload."""
@@ -81,7 +81,7 @@ class Other(msgspec.Struct, frozen=True):
     """RST_STREAM, or the block as literals."""
     ends: bool = True
     """The agent sends nothing more on the stream after it."""
-    block: Block | None = None
+    block: HeaderBlockFrame | None = None
 
 
 class Hold(Protocol):
@@ -100,7 +100,7 @@ class Hold(Protocol):
         """What is held goes out as it came, as far as the windows let it."""
 
 
-class Stream(msgspec.Struct, eq=False):
+class HeldStream(msgspec.Struct, eq=False):
     """A stream whose DATA is looked at."""
 
     number: int
@@ -113,21 +113,21 @@ class Stream(msgspec.Struct, eq=False):
     hold: Hold | None = None
 
 
-class Delivery:
+class FlowController:
     """The windows of the client, and the streams whose DATA is held or waits."""
 
     def __init__(self, headers: ResponseHeaders) -> None:
         self._headers = headers
-        self.agent: Scanner
+        self.agent: Http2Scanner
         """What is sent to the agent."""
-        self.client: Scanner
+        self.client: Http2Scanner
         """What is sent to the client."""
         self.connection = WINDOW
         """The client's window for the connection, by what it was sent."""
         self.owed = 0
         """Octets that the client was sent and the agent does not know of."""
-        self.streams: dict[int, Stream] = {}
-        self._waiting: dict[int, Stream] = {}
+        self.streams: dict[int, HeldStream] = {}
+        self._waiting: dict[int, HeldStream] = {}
         self._queued = 0
         self._initial = WINDOW
         self._frame_size = FRAME_SIZE
@@ -195,7 +195,7 @@ class Delivery:
             if left >= 0 or not (self.owed or self._queued):
                 self.connection = left
                 return None
-            stream = Stream(number)
+            stream = HeldStream(number)
         elif stream.hold is None and not stream.queue and length <= min(self.connection, stream.window):
             self._spend(stream, length)
             if flags & END_STREAM:
@@ -228,21 +228,21 @@ class Delivery:
 
     # Streams
 
-    def watch(self, number: int) -> Stream:
+    def watch(self, number: int) -> HeldStream:
         """Look at the DATA of this stream from now on."""
-        stream = self.streams[number] = Stream(number, self._initial)
+        stream = self.streams[number] = HeldStream(number, self._initial)
         return stream
 
-    def forget(self, stream: Stream) -> None:
+    def forget(self, stream: HeldStream) -> None:
         """Nothing more of this stream will be looked at."""
         self.streams.pop(stream.number, None)
         self._waiting.pop(stream.number, None)
 
-    def covers(self, stream: Stream, size: int) -> bool:
+    def covers(self, stream: HeldStream, size: int) -> bool:
         """The client's windows are that large, and not too much is owed."""
         return size <= self.connection and size <= stream.window and self.owed < OWED_LIMIT
 
-    def replace(self, stream: Stream, octets: bytes) -> bytes:
+    def replace(self, stream: HeldStream, octets: bytes) -> bytes:
         """Send this instead of the DATA that is held at the head of a stream, then what waits behind it.
 
         The windows must cover it.
@@ -264,7 +264,7 @@ class Delivery:
             self.forget(stream)
         return b"".join([*frames, rest])
 
-    def free(self, stream: Stream, reason: str) -> bytes:
+    def free(self, stream: HeldStream, reason: str) -> bytes:
         """Send what waits on a stream as it came, as far as the windows let it."""
         return stream.hold.release(reason) if stream.hold is not None else self.flush(stream)
 
@@ -279,11 +279,11 @@ class Delivery:
             stream.hold = None
         return released
 
-    def in_order(self) -> list[Stream]:
+    def in_order(self) -> list[HeldStream]:
         """The streams where something waits. The one whose frame is still coming is the last: nothing fits into it."""
         return sorted(self._waiting.values(), key=_incomplete)
 
-    def flush(self, stream: Stream) -> bytes:
+    def flush(self, stream: HeldStream) -> bytes:
         """Send what waits on a stream and is not held, as far as the windows let it."""
         out: list[bytes] = []
         queue = stream.queue
@@ -315,7 +315,7 @@ class Delivery:
         self.streams.clear()
         return sent
 
-    def _wait(self, stream: Stream, flags: int, length: int, offset: int) -> Data:
+    def _wait(self, stream: HeldStream, flags: int, length: int, offset: int) -> Data:
         queue = stream.queue
         room = min(self.connection - self._queued + self.owed, stream.window - stream.size + stream.owed)
         if length > room:
@@ -331,7 +331,7 @@ class Delivery:
             stream.hold.begins(offset)
         return waiting
 
-    def _send(self, stream: Stream, item: Data | Other) -> tuple[bytes, bool]:
+    def _send(self, stream: HeldStream, item: Data | Other) -> tuple[bytes, bool]:
         """As much of a frame as may be sent, and whether that is all of it."""
         if isinstance(item, Other):
             return (item.raw if item.block is None else self._headers.frames(item.block, item.raw)), True
@@ -351,7 +351,7 @@ class Delivery:
         self._take(stream, room)
         return frame(DATA, 0, stream.number, octets[:room]), False
 
-    def _unpad(self, stream: Stream, item: Data) -> None:
+    def _unpad(self, stream: HeldStream, item: Data) -> None:
         """Padding cannot be split: the client does without it."""
         octets = item.octets
         padding = item.length - len(octets)
@@ -361,17 +361,17 @@ class Delivery:
         stream.size -= padding
         self._settle(stream, -padding, item.ends)
 
-    def _take(self, stream: Stream, octets: int) -> None:
+    def _take(self, stream: HeldStream, octets: int) -> None:
         self._queued -= octets
         stream.size -= octets
         self._spend(stream, octets)
 
-    def _spend(self, stream: Stream, octets: int) -> None:
+    def _spend(self, stream: HeldStream, octets: int) -> None:
         self.connection -= octets
         if stream.window != _UNTRACKED:
             stream.window -= octets
 
-    def _settle(self, stream: Stream, growth: int, ended: bool) -> None:
+    def _settle(self, stream: HeldStream, growth: int, ended: bool) -> None:
         """The client was sent that many octets more than the agent sent; fewer where it is negative."""
         self.owed += growth
         stream.owed += growth
@@ -389,6 +389,6 @@ class Delivery:
             self.client.put(stream.hold.retry() if stream.hold is not None else self.flush(stream))
 
 
-def _incomplete(stream: Stream) -> bool:
+def _incomplete(stream: HeldStream) -> bool:
     last = stream.queue[-1]
     return isinstance(last, Data) and last.missing > 0

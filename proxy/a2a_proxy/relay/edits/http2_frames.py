@@ -29,7 +29,7 @@ _pack_head = Struct(">IBI").pack
 _pack_update = Struct(">IBII").pack
 
 
-class Frame(msgspec.Struct, frozen=True, gc=False):
+class Http2Frame(msgspec.Struct, frozen=True, gc=False):
     """A complete frame."""
 
     flags: int
@@ -40,7 +40,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     """All of it, its head included."""
 
 
-class Block(msgspec.Struct):
+class HeaderBlockFrame(msgspec.Struct):
     """A header block: of HEADERS, or of PUSH_PROMISE."""
 
     kind: int
@@ -67,10 +67,10 @@ def window_update(stream: int, octets: int) -> bytes:
     return _pack_update(4 << 8 | WINDOW_UPDATE, 0, stream, octets)
 
 
-def block_begins(kind: int, flags: int, stream: int, payload: bytes, start: int) -> Block:
+def block_begins(kind: int, flags: int, stream: int, payload: bytes, start: int) -> HeaderBlockFrame:
     """The HEADERS or PUSH_PROMISE frame of that payload, padding removed. Raises `Violation`."""
     if kind == HEADERS and stream and not flags & (PADDED | PRIORITISED) and len(payload) <= FRAME_SIZE:
-        return Block(kind, flags, stream, start, b"", payload)
+        return HeaderBlockFrame(kind, flags, stream, start, b"", payload)
     fixed = 4 if kind == PUSH_PROMISE else 5 if flags & PRIORITISED else 0
     first, last = 0, len(payload)
     if flags & PADDED:
@@ -79,13 +79,13 @@ def block_begins(kind: int, flags: int, stream: int, payload: bytes, start: int)
     if not stream or first + fixed > last:
         raise Violation(start, "a frame on a stream that holds its fields and padding", describe(kind, stream, last))
     fragment = payload[first + fixed : last]
-    block = Block(kind, flags & ~PADDED, stream, start, payload[first : first + fixed], fragment)
+    block = HeaderBlockFrame(kind, flags & ~PADDED, stream, start, payload[first : first + fixed], fragment)
     if len(payload) > FRAME_SIZE:
         block.largest = len(payload)
     return block
 
 
-def block_frames(block: Block, fragment: bytes) -> bytes:
+def block_frames(block: HeaderBlockFrame, fragment: bytes) -> bytes:
     """The frames of `block`, with another fragment, none larger than its sender found fit for the receiver."""
     payload = block.fixed + fragment
     if len(payload) <= block.largest:

@@ -9,9 +9,9 @@ from typing import Literal
 import msgspec
 
 from a2a_proxy.protocol.trace_context import Origin, origin
+from a2a_proxy.relay.edits.hpack_cache import HeaderMemo
 from a2a_proxy.relay.edits.hpack_literals import FORGET_TABLE, literal, literals, never_indexed
-from a2a_proxy.relay.edits.hpack_memo import HeaderMemo
-from a2a_proxy.relay.edits.http2_frames import Block, block_frames
+from a2a_proxy.relay.edits.http2_frames import HeaderBlockFrame, block_frames
 from a2a_proxy.wire.hpack_decoder import Field, HpackError
 
 ENCODED_LIMIT = 1 << 20
@@ -25,7 +25,7 @@ _AUTHORITY_NAMES = (b":authority", b"host")
 _PARENT, _STATE = b"traceparent", b"tracestate"
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
+class HeaderChange(msgspec.Struct, frozen=True, gc=False):
     """A value of a request that became another."""
 
     kind: _Kind
@@ -33,12 +33,12 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     after: bytes
 
 
-class Request(msgspec.Struct, frozen=True):
+class RequestHead(msgspec.Struct, frozen=True):
     """A header block of a client."""
 
     encoded: bytes
     """The block as literals, authority replaced and `traceparent` left out; empty where nothing is to be replaced."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[HeaderChange, ...] = ()
     form: str = ""
     """The protobuf package of a service that is asked for its card, else empty."""
     authority: str = ""
@@ -49,7 +49,7 @@ class Request(msgspec.Struct, frozen=True):
     """Its `tracestate` was left out."""
 
 
-class Response(msgspec.Struct):
+class ResponseHead(msgspec.Struct):
     """A header block of an agent."""
 
     fields: list[Field]
@@ -78,7 +78,7 @@ class LiteralWriter:
         self.began = False
         """A block was sent."""
 
-    def frames(self, block: Block, encoded: bytes) -> bytes:
+    def frames(self, block: HeaderBlockFrame, encoded: bytes) -> bytes:
         """The frames of a block with other octets."""
         if not self.began:
             self.began = True
@@ -98,28 +98,28 @@ class RequestHeaders:
         self.read = self._memo.read
         self.allow = self._memo.allow
 
-    def _make(self, fields: list[Field], block: bytes) -> Request:
+    def _make(self, fields: list[Field], block: bytes) -> RequestHead:
         named = dict(fields)
         form, called = _card_call(named)
         if not self.rewriting:
-            return Request(b"", (), form, called)
+            return RequestHead(b"", (), form, called)
         never = never_indexed(block)
         if not fields or fields[0][0][:1] != b":":  # trailers have no pseudo-fields, name no authority and no trace
-            return Request(encode(fields, never), (), form, called)
-        changes: tuple[Change, ...] = ()
+            return RequestHead(encode(fields, never), (), form, called)
+        changes: tuple[HeaderChange, ...] = ()
         if (authority := self._authority) is not None:
             changes = tuple(
-                Change(kind, before, authority)
+                HeaderChange(kind, before, authority)
                 for kind, name in _AUTHORITIES
                 if (before := named.get(name, authority)) != authority
             )
             fields = [field if field[0] not in _AUTHORITY_NAMES else (field[0], authority) for field in fields]
         if not self._trace or named.get(b":method") == b"CONNECT":
-            return Request(encode(fields, never), changes, form, called)
+            return RequestHead(encode(fields, never), changes, form, called)
         begins = origin([value for name, value in fields if name == _PARENT])
         left_out = (_PARENT,) if begins.trace else (_PARENT, _STATE)
         encoded = encode(*_without(fields, never, left_out))
-        return Request(encoded, changes, form, called, begins, _STATE in left_out and _STATE in named)
+        return RequestHead(encoded, changes, form, called, begins, _STATE in left_out and _STATE in named)
 
 
 def parent_field(value: str) -> bytes:
@@ -150,7 +150,7 @@ class ResponseHeaders:
         if self._writer is None:
             self._writer = LiteralWriter()
 
-    def frames(self, block: Block, encoded: bytes) -> bytes:
+    def frames(self, block: HeaderBlockFrame, encoded: bytes) -> bytes:
         """The frames of the next block to be sent."""
         assert self._writer is not None
         return self._writer.frames(block, encoded)
@@ -170,8 +170,8 @@ def _without(fields: list[Field], never: Set[int], names: tuple[bytes, ...]) -> 
     return [fields[place] for place in places], {new for new, place in enumerate(places) if place in never}
 
 
-def _response(fields: list[Field], block: bytes) -> Response:
-    return Response(fields, block, next((value for name, value in fields if name == b":status"), b""))
+def _response(fields: list[Field], block: bytes) -> ResponseHead:
+    return ResponseHead(fields, block, next((value for name, value in fields if name == b":status"), b""))
 
 
 def _card_call(fields: dict[bytes, bytes]) -> tuple[str, str]:

@@ -19,8 +19,8 @@ from a2a_proxy.relay.edits.http2_frames import (
     HEADERS,
     PUSH_PROMISE,
     STREAM_MASK,
-    Block,
-    Frame,
+    HeaderBlockFrame,
+    Http2Frame,
     block_begins,
     frame_head,
 )
@@ -40,13 +40,13 @@ byte."""
 
 _BLOCK_KINDS = (HEADERS, PUSH_PROMISE, CONTINUATION)
 
-Whole = Callable[[Frame], bytes | None]
+Whole = Callable[[Http2Frame], bytes | None]
 """What to send instead of a complete frame, None for the frame as it is. Raises `Violation`."""
-WholeBlock = Callable[[Block], bytes | None]
+WholeBlock = Callable[[HeaderBlockFrame], bytes | None]
 """What to send instead of a complete header block, None for its frames as they are. Raises `HpackError`."""
 
 
-class Waiting(Protocol):
+class HeldData(Protocol):
     """A DATA frame that somebody keeps."""
 
     raw: bytearray
@@ -58,11 +58,11 @@ class Waiting(Protocol):
         """More of it came: what to send now."""
 
 
-DataBegins = Callable[[int, int, int, int], Waiting | None]
+DataBegins = Callable[[int, int, int, int], HeldData | None]
 """`(flags, stream, length, offset)` of a DATA frame. None: it passes as it is. Raises `Violation`."""
 
 
-class Scanner:
+class Http2Scanner:
     """One direction. `out` collects what is to be sent; its owner empties it."""
 
     __slots__ = (
@@ -101,8 +101,8 @@ class Scanner:
         self._flow = 0
         self._scanning = False
         self._put: list[bytes] = []
-        self._block: Block | None = None
-        self._kept: Waiting | None = None
+        self._block: HeaderBlockFrame | None = None
+        self._kept: HeldData | None = None
         self._loose = False
         self.budget = UNLIMITED
         """See `Editor.budget`."""
@@ -218,7 +218,7 @@ class Scanner:
                         need = self._needed(kind, stream, pos, stop)
                         break
                     self.budget = left - HANDLER_WORK - (stop - pos >> HANDLER_SHIFT)
-                    instead = handler(Frame(flags, stream, self.offset + pos, data[pos:stop]))
+                    instead = handler(Http2Frame(flags, stream, self.offset + pos, data[pos:stop]))
                     left = self.budget
                 else:
                     instead = None
@@ -261,14 +261,14 @@ class Scanner:
         self._put.clear()
         return pos, pos
 
-    def _keep_frame(self, kept: Waiting, data: bytes, pos: int, stop: int) -> int:
+    def _keep_frame(self, kept: HeldData, data: bytes, pos: int, stop: int) -> int:
         here = min(stop, len(data))
         self._kept = kept
         self._flow = stop - here
         self.out.append(self._grow(kept, data[pos:here]))
         return here
 
-    def _grow(self, kept: Waiting, octets: bytes) -> bytes:
+    def _grow(self, kept: HeldData, octets: bytes) -> bytes:
         kept.raw += octets
         kept.missing -= len(octets)
         sent = kept.grown()
@@ -303,7 +303,7 @@ class Scanner:
         self._block = block
         return b""
 
-    def _whole_block(self, block: Block, data: bytes, pos: int, stop: int) -> bytes | None:
+    def _whole_block(self, block: HeaderBlockFrame, data: bytes, pos: int, stop: int) -> bytes | None:
         assert self._blocks is not None
         try:
             instead = self._blocks(block)

@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from a2a_proxy.protocol.command import URI
+from a2a_proxy.protocol.stdio_command import URI
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _SPACE = " \t\n"

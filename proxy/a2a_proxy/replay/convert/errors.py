@@ -17,8 +17,8 @@ from a2a_proto import RenderError, from_dict, read_status
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import GRPC_STATUS, GrpcOutcome, binary_value, header, rest_error, rpc_reason
-from a2a_proxy.replay.convert.answers import OLD
 from a2a_proxy.replay.convert.form import Json
+from a2a_proxy.replay.convert.responses import OLD
 from a2a_proxy.rules.families.err.table import DOMAIN, TABLE
 
 DETAILS = "grpc-status-details-bin"
@@ -69,7 +69,7 @@ _HTTP_OF = {GRPC_STATUS.index(name): status for status, name in _OF_HTTP.items()
 """For errors that are none of A2A's."""
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class ReplayError(msgspec.Struct, frozen=True):
     """One error, apart from how it was told."""
 
     reason: str
@@ -143,16 +143,16 @@ class Refusal(msgspec.Struct, frozen=True):
         return known or (-32603, _OF_HTTP.get(self.http, "INTERNAL"), _HTTP_OF.get(self.grpc, 500))
 
 
-def of_rpc(error: Any, dialect: Dialect) -> Refusal:
+def of_rpc(error: Any, dialect: Dialect) -> ReplayError:
     """What the `error` of a JSON-RPC answer tells."""
     told: Json = error if isinstance(error, dict) else {}
     number, data = told.get("code"), told.get("data")
     code = number if isinstance(number, int) else -32603
     details = [one for one in data if isinstance(one, dict) and "@type" in one] if isinstance(data, list) else []
-    return Refusal(rpc_reason(code, data, dialect), str(told.get("message", "")), details, code, error=told)
+    return ReplayError(rpc_reason(code, data, dialect), str(told.get("message", "")), details, code, error=told)
 
 
-def of_rest(body: Any, status: int) -> Refusal:
+def of_rest(body: Any, status: int) -> ReplayError:
     """What the body of a REST error tells; `status` is that of its response, 200 in mid-stream."""
     reason, message = rest_error(body)
     error = body.get("error") if isinstance(body, dict) else None
@@ -163,10 +163,10 @@ def of_rest(body: Any, status: int) -> Refusal:
         reason = _BY_HTTP.get(status, "")
     named = inner.get("status")
     grpc = GRPC_STATUS.index(named) if named in GRPC_STATUS else 0
-    return Refusal(reason, message, known, http=status if status >= 400 else 0, grpc=grpc, body=body)
+    return ReplayError(reason, message, known, http=status if status >= 400 else 0, grpc=grpc, body=body)
 
 
-def of_trailers(trailers: Headers) -> Refusal:
+def of_trailers(trailers: Headers) -> ReplayError:
     """What the trailers of a gRPC call tell that ended with another status than OK."""
     outcome = GrpcOutcome(trailers)
     coded, details = header(trailers, DETAILS.encode()), []
@@ -182,7 +182,7 @@ def of_trailers(trailers: Headers) -> Refusal:
         found = _CAMEL.sub("_", named[1]).upper()
         reason = found if found in _NEW else f"{found}_ERROR" if f"{found}_ERROR" in _NEW else ""
         message = message[named.end() :] if reason else message
-    return Refusal(reason, message, details, grpc=max(outcome.status, 0), grpc_text=text)
+    return ReplayError(reason, message, details, grpc=max(outcome.status, 0), grpc_text=text)
 
 
 def _plain(detail: Json) -> Json:

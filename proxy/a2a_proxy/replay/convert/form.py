@@ -13,7 +13,7 @@ FILE_MEMBERS = ("raw", "url", "filename", "mediaType")
 """Of a part that is a file, besides those that every part may have."""
 
 
-class Form(Protocol):
+class DialectForm(Protocol):
     """How one dialect writes the objects of 1.0."""
 
     def task(self, value: Json) -> Json:

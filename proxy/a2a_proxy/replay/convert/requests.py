@@ -9,9 +9,9 @@ import msgspec
 
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.operations import BY_NAME
-from a2a_proxy.replay.convert.answers import OLD, form_of
-from a2a_proxy.replay.convert.form import Form, Json, split_push, without
+from a2a_proxy.replay.convert.form import DialectForm, Json, split_push, without
 from a2a_proxy.replay.convert.old_proto import config_name
+from a2a_proxy.replay.convert.responses import OLD, form_of
 
 _BY_CONFIG = frozenset({"GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig"})
 _CREATE, _LIST = "CreateTaskPushNotificationConfig", "ListTaskPushNotificationConfigs"
@@ -112,7 +112,7 @@ def rest_call(value: Any, operation: str, dialect: Dialect) -> RestCall:
     return RestCall(method, f"{prefix}{path}?{query}" if query else prefix + path, None)
 
 
-def _send(form: Form, value: Json, dialect: Dialect, protobuf: bool) -> Json:
+def _send(form: DialectForm, value: Json, dialect: Dialect, protobuf: bool) -> Json:
     made = {**value, "message": form.message(value["message"])}
     given = value.get("configuration")
     if isinstance(given, dict):
@@ -128,7 +128,7 @@ def _send(form: Form, value: Json, dialect: Dialect, protobuf: bool) -> Json:
     return {**made, **configuration}
 
 
-def _configuration(form: Form, value: Json, short: bool) -> Json:
+def _configuration(form: DialectForm, value: Json, short: bool) -> Json:
     made = without(value, "returnImmediately", "taskPushNotificationConfig")
     if isinstance(value.get("returnImmediately"), bool):
         made["blocking"] = not value["returnImmediately"]
@@ -142,7 +142,7 @@ def _create(value: Json) -> Json:
     return {"metadata": value["metadata"]} if "metadata" in value else {}
 
 
-def _create_proto(form: Form, value: Json) -> Json:
+def _create_proto(form: DialectForm, value: Json) -> Json:
     task_id, inner = split_push(value)
     identifier = str(inner.get("id", ""))
     return {"parent": f"tasks/{task_id}", "configId": identifier, "config": form.push_config(value)}

@@ -15,25 +15,27 @@ from a2a_proxy.recording.difference.reduced import bounded
 from a2a_proxy.replay.core.gates import Gates, Steps
 from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.matching import differences, without
-from a2a_proxy.replay.core.script import Call, Line, What
+from a2a_proxy.replay.core.script import LineKind, RecordedCall, ScriptLine
 
 
-class Branch(msgspec.Struct, frozen=True):
+class StreamBranch(msgspec.Struct, frozen=True):
     """Another recorded stream that has gone the same way so far."""
 
-    call: Call
+    call: RecordedCall
     steps: Steps
     ids: IdMap
     """Left are its identifiers, right those of the stream that was taken for it."""
 
 
-def branch(taken: Call, sent: int, heard: int, value: Any, among: list[Call], gates: Gates) -> Branch | None:
+def branch(
+    taken: RecordedCall, sent: int, heard: int, value: Any, among: list[RecordedCall], gates: Gates
+) -> StreamBranch | None:
     """The first of some calls that says and hears what `taken` has (`sent` lines of the agent, `heard` of the
     client), and then hears `value`; None where none does."""
     mine = gates.of(taken)
     for call in among:
         other = gates.of(call)
-        if len(other.agent) <= sent or len(other.client) <= heard or other.client[heard].what is not What.MESSAGE:
+        if len(other.agent) <= sent or len(other.client) <= heard or other.client[heard].what is not LineKind.MESSAGE:
             continue
         ids = IdMap()
         said = zip(mine.agent[:sent], other.agent[:sent], strict=True)
@@ -41,11 +43,11 @@ def branch(taken: Call, sent: int, heard: int, value: Any, among: list[Call], ga
         pairs += [(one.value, two.value) for one, two in zip(mine.client[:heard], other.client[:heard], strict=True)]
         alike = all(not differences(two, one, ids, Fields()) for one, two in pairs)
         if alike and not _differs(other.client[heard], value, ids):
-            return Branch(call, other, ids)
+            return StreamBranch(call, other, ids)
     return None
 
 
-def same_way(taken: list[Call], other: list[Call]) -> IdMap | None:
+def same_way(taken: list[RecordedCall], other: list[RecordedCall]) -> IdMap | None:
     """Identifiers of two runs of calls, left those of `other`, where both were asked the same and answered the same;
     None where they were not."""
     ids = IdMap()
@@ -60,9 +62,9 @@ def same_way(taken: list[Call], other: list[Call]) -> IdMap | None:
     return ids
 
 
-def _lines(call: Call) -> list[Line]:
-    return [line for line in call.lines if line.what is not What.COMMENT]
+def _lines(call: RecordedCall) -> list[ScriptLine]:
+    return [line for line in call.lines if line.what is not LineKind.COMMENT]
 
 
-def _differs(line: Line, value: Any, ids: IdMap) -> bool:
+def _differs(line: ScriptLine, value: Any, ids: IdMap) -> bool:
     return bool(differences(without(bounded(line.value)), without(value), ids.trial(), Fields()))

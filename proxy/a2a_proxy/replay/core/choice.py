@@ -6,31 +6,31 @@ from collections import Counter, defaultdict
 
 import msgspec
 
-from a2a_proxy.replay.core import tell
-from a2a_proxy.replay.core.asked import Asked
+from a2a_proxy.replay.core import miss_messages
 from a2a_proxy.replay.core.branch import same_way
 from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.matching import Fit, Matcher, asked_task
 from a2a_proxy.replay.core.miss import Miss
-from a2a_proxy.replay.core.options import Options, Policy, Preset
-from a2a_proxy.replay.core.script import SPEAKING, Call, Script
+from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptions
+from a2a_proxy.replay.core.player_io import PlayerRequest
+from a2a_proxy.replay.core.script import SPEAKING, RecordedCall, ReplayScript
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class ChosenCall(msgspec.Struct, frozen=True):
     """The recorded call that answers."""
 
-    call: Call
+    call: RecordedCall
     fit: Fit
     loose: Miss | None = None
     """What differs from it all the same."""
-    turned: tuple[Call, ...] = ()
+    turned: tuple[RecordedCall, ...] = ()
     """Calls that count as played from now on, in the place of others that began a like conversation."""
 
 
-class Choice:
+class CallChooser:
     """Remembers what was played."""
 
-    def __init__(self, script: Script, options: Options) -> None:
+    def __init__(self, script: ReplayScript, options: ReplayOptions) -> None:
         self._script = script
         self._options = options
         self._matcher = Matcher(script.calls, options.match)
@@ -42,11 +42,11 @@ class Choice:
                 self._spoken[task].append(index)
         self._places = {call.place: index for index, call in enumerate(script.calls)}
 
-    def choose(self, asked: Asked, ids: IdMap) -> Chosen | Miss:
+    def choose(self, asked: PlayerRequest, ids: IdMap) -> ChosenCall | Miss:
         """The call that answers, which counts as played from now on; or why there is none."""
         every = self._matcher.of(asked.operation)
         if not every:
-            return tell.unknown(self._script, asked)
+            return miss_messages.unknown(self._script, asked)
         near = self._matcher.candidates(asked)
         fit = self._matcher.first(asked, ids, (index for index in near if not self._played[index]))
         if fit is not None:
@@ -55,33 +55,33 @@ class Choice:
         again = self._matcher.first(asked, ids, played)
         if again is None:
             return self._parted(asked, ids, near) or self._otherwise(asked, ids, every)
-        if self._options.policy(asked.operation) is not Policy.SEQUENCE:
+        if self._options.policy(asked.operation) is not RepeatPolicy.SEQUENCE:
             return self._chosen(again)
         times = self._matcher.count(asked, ids, played)
-        return tell.exhausted(self._script, asked, self._script.calls[again.index], times)
+        return miss_messages.exhausted(self._script, asked, self._script.calls[again.index], times)
 
-    def free(self, operation: str) -> list[Call]:
+    def free(self, operation: str) -> list[RecordedCall]:
         """Calls of an operation that have not been played, in recorded order."""
         return [self._script.calls[index] for index in self._matcher.of(operation) if not self._played[index]]
 
-    def turn(self, taken: Call, other: Call) -> None:
+    def turn(self, taken: RecordedCall, other: RecordedCall) -> None:
         """It was the other call that was played."""
         self._played[self._places[taken.place]] -= 1
         self._played[self._places[other.place]] += 1
 
-    def played(self, call: Call) -> bool:
+    def played(self, call: RecordedCall) -> bool:
         """A client has asked for it."""
         return self._played[self._places[call.place]] > 0
 
-    def unused(self) -> list[Call]:
+    def unused(self) -> list[RecordedCall]:
         """Calls that nobody has asked for."""
         return [call for index, call in enumerate(self._script.calls) if not self._played[index]]
 
-    def _chosen(self, fit: Fit, loose: Miss | None = None) -> Chosen:
+    def _chosen(self, fit: Fit, loose: Miss | None = None) -> ChosenCall:
         self._played[fit.index] += 1
-        return Chosen(self._script.calls[fit.index], fit, loose)
+        return ChosenCall(self._script.calls[fit.index], fit, loose)
 
-    def _parted(self, asked: Asked, ids: IdMap, near: list[int]) -> Chosen | None:
+    def _parted(self, asked: PlayerRequest, ids: IdMap, near: list[int]) -> ChosenCall | None:
         """What fits belongs to another conversation, which has gone the same way until here: that one is meant."""
         taken = ids.then("task", asked_task(asked.value))
         mine = [index for index in self._spoken.get(taken or "", ()) if self._played[index]]
@@ -103,14 +103,16 @@ class Choice:
                 return msgspec.structs.replace(self._chosen(fit), turned=tuple(self._calls(theirs)))
         return None
 
-    def _calls(self, indexes: list[int]) -> list[Call]:
+    def _calls(self, indexes: list[int]) -> list[RecordedCall]:
         return [self._script.calls[index] for index in indexes]
 
-    def _otherwise(self, asked: Asked, ids: IdMap, every: list[int]) -> Chosen | Miss:
+    def _otherwise(self, asked: PlayerRequest, ids: IdMap, every: list[int]) -> ChosenCall | Miss:
         """Nothing fits: the nearest, which answers if that is allowed."""
         free = [index for index in every if not self._played[index]]
         nearest = self._matcher.nearest(asked, ids, free or every)
         task = asked_task(asked.value)
         strange = bool(task) and ids.then("task", task) is None
-        miss = tell.differs(self._script, asked, self._script.calls[nearest.index], nearest.rows, strange=strange)
-        return self._chosen(nearest, miss) if free and self._options.match is Preset.LOOSE else miss
+        miss = miss_messages.differs(
+            self._script, asked, self._script.calls[nearest.index], nearest.rows, strange=strange
+        )
+        return self._chosen(nearest, miss) if free and self._options.match is MatchPreset.LOOSE else miss

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from a2a_proxy.replay.core.script import Call, Line, Script, Side, What
+from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptLine, ScriptSide
 
 PIN = re.compile(r"gate: after #?(?:\d+:)?(\d+)\.(\d+)", re.IGNORECASE)
 """A note on a line of the agent: which line of the client it waits for."""
@@ -29,7 +29,7 @@ class FaultError(ValueError):
     """A fault that cannot be made: it is written wrongly, or names no line of the agent. `str()` says which."""
 
 
-class Fault(msgspec.Struct, frozen=True):
+class InjectedFault(msgspec.Struct, frozen=True):
     """Something that goes wrong in this replay on purpose."""
 
     text: str
@@ -44,7 +44,7 @@ class Fault(msgspec.Struct, frozen=True):
     """Percent of a message that still goes out, ns of a stall, how much a generation grows."""
 
 
-def fault(text: str) -> Fault:
+def fault(text: str) -> InjectedFault:
     """Read a fault: `drop #3.4`. Raises FaultError."""
     said = " ".join(text.split())
     for kind, form in _FAULTS.items():
@@ -54,22 +54,22 @@ def fault(text: str) -> Fault:
     raise FaultError(f'"{text}" is no fault; the forms are: {FORMS}')
 
 
-def _fault(text: str, kind: str, found: re.Match[str]) -> Fault:
+def _fault(text: str, kind: str, found: re.Match[str]) -> InjectedFault:
     if kind == "swap":
         if found[1] != found[3]:
             raise FaultError(f'"{text}" names lines of two calls; lines change places within one call')
-        return Fault(text, kind, found[1], int(found[2]), int(found[4]))
+        return InjectedFault(text, kind, found[1], int(found[2]), int(found[4]))
     if kind == "cut":
-        return Fault(text, kind, found[1], int(found[2]), amount=min(float(found[3] or 0), 100.0))
+        return InjectedFault(text, kind, found[1], int(found[2]), amount=min(float(found[3] or 0), 100.0))
     if kind == "stall":
         unit = 1e9 if found[2] == "s" else 1e6
-        return Fault(text, kind, found[3], int(found[4]), amount=float(found[1]) * unit)
+        return InjectedFault(text, kind, found[3], int(found[4]), amount=float(found[1]) * unit)
     if kind == "gen":
-        return Fault(text, kind, found[2], int(found[3]), amount=float(found[1]))
-    return Fault(text, kind, found[1], int(found[2]))
+        return InjectedFault(text, kind, found[2], int(found[3]), amount=float(found[1]))
+    return InjectedFault(text, kind, found[1], int(found[2]))
 
 
-def with_faults(script: Script, faults: list[Fault]) -> Script:
+def with_faults(script: ReplayScript, faults: list[InjectedFault]) -> ReplayScript:
     """A script with faults in it, made before any gate is worked out. Raises FaultError."""
     for each in faults:
         if not any(call.place == each.call for call in script.calls):
@@ -79,7 +79,7 @@ def with_faults(script: Script, faults: list[Fault]) -> Script:
     return script
 
 
-def _made(call: Call, of: Fault) -> Call:
+def _made(call: RecordedCall, of: InjectedFault) -> RecordedCall:
     lines = list(call.lines)
     at = _index(call, of, of.line)
     if of.kind == "swap":
@@ -91,33 +91,33 @@ def _made(call: Call, of: Fault) -> Call:
     return replace(call, lines=tuple(lines))
 
 
-def _index(call: Call, of: Fault, number: int) -> int:
-    found = (i for i, line in enumerate(call.lines) if line.number == number and line.side is Side.AGENT)
+def _index(call: RecordedCall, of: InjectedFault, number: int) -> int:
+    found = (i for i, line in enumerate(call.lines) if line.number == number and line.side is ScriptSide.AGENT)
     index = next(found, None)
     if index is None:
         raise FaultError(f'"{of.text}": {call.place}.{number} is no line of the agent')
     return index
 
 
-def _drop(lines: list[Line], at: int, _: Fault) -> None:
+def _drop(lines: list[ScriptLine], at: int, _: InjectedFault) -> None:
     del lines[at]
 
 
-def _dup(lines: list[Line], at: int, _: Fault) -> None:
+def _dup(lines: list[ScriptLine], at: int, _: InjectedFault) -> None:
     lines.insert(at, lines[at])
 
 
-def _cut(lines: list[Line], at: int, of: Fault) -> None:
+def _cut(lines: list[ScriptLine], at: int, of: InjectedFault) -> None:
     line = lines[at]
     sent = round(len(line.raw) * of.amount / 100)
-    lines[at:] = [replace(line, what=What.CUT, sent=sent, note=of.text)]
+    lines[at:] = [replace(line, what=LineKind.CUT, sent=sent, note=of.text)]
 
 
-def _stall(lines: list[Line], at: int, of: Fault) -> None:
+def _stall(lines: list[ScriptLine], at: int, of: InjectedFault) -> None:
     lines[at] = replace(lines[at], stall=round(of.amount))
 
 
-def _gen(lines: list[Line], at: int, of: Fault) -> None:
+def _gen(lines: list[ScriptLine], at: int, of: InjectedFault) -> None:
     line = lines[at]
     if not line.generation or not isinstance(line.value, dict):
         raise FaultError(f'"{of.text}": {line.place} tells no generation')
@@ -129,7 +129,7 @@ def _gen(lines: list[Line], at: int, of: Fault) -> None:
     lines[at] = replace(line, value=value, generation=number)
 
 
-_MAKERS: dict[str, Callable[[list[Line], int, Fault], None]] = {
+_MAKERS: dict[str, Callable[[list[ScriptLine], int, InjectedFault], None]] = {
     "drop": _drop,
     "dup": _dup,
     "cut": _cut,

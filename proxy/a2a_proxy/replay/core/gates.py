@@ -18,16 +18,16 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.replay.core.matching import token
-from a2a_proxy.replay.core.script import Call, Line, Script, Side, What
+from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptLine, ScriptSide
 
-_SAID = (What.MESSAGE, What.END)
+_SAID = (LineKind.MESSAGE, LineKind.END)
 _WAITS = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
 
 
-class Step(msgspec.Struct, frozen=True):
+class GateStep(msgspec.Struct, frozen=True):
     """A line of the agent, and what must have been before it goes out."""
 
-    line: Line
+    line: ScriptLine
     needs: int = 0
     """Lines of the client that must have been heard, of `Steps.client`."""
     pause: int = 0
@@ -37,24 +37,24 @@ class Step(msgspec.Struct, frozen=True):
 class Steps(msgspec.Struct, frozen=True):
     """A call as it is played."""
 
-    agent: tuple[Step, ...]
-    client: tuple[Line, ...]
+    agent: tuple[GateStep, ...]
+    client: tuple[ScriptLine, ...]
     """What the client said after its request: messages, and that it has no more to say."""
-    leaves: Line | None = None
+    leaves: ScriptLine | None = None
     """The client broke the call off."""
 
 
 class Gates:
     """Of all calls of a script."""
 
-    def __init__(self, script: Script) -> None:
-        self._alike: dict[bytes, list[Call]] = defaultdict(list)
+    def __init__(self, script: ReplayScript) -> None:
+        self._alike: dict[bytes, list[RecordedCall]] = defaultdict(list)
         for call in script.calls:
             if call.live:
                 self._alike[token(call.request)].append(call)
         self._known: dict[str, Steps] = {}
 
-    def of(self, call: Call) -> Steps:
+    def of(self, call: RecordedCall) -> Steps:
         """Those of a call; what other live calls were asked the same is looked at as well."""
         if not call.live:
             return steps(call)
@@ -65,31 +65,31 @@ class Gates:
         return found
 
 
-def steps(call: Call, like: Sequence[Call] = ()) -> Steps:
+def steps(call: RecordedCall, like: Sequence[RecordedCall] = ()) -> Steps:
     """Work out the gates of a call; `like` are others that were asked the same."""
-    said_by_client = [line for line in call.lines if line.side is Side.CLIENT]
+    said_by_client = [line for line in call.lines if line.side is ScriptSide.CLIENT]
     client = tuple(line for line in said_by_client if line.what in _SAID)
     leaves = next((line for line in said_by_client if line.what not in _SAID), None)
     numbers = {line.number: index + 1 for index, line in enumerate(client)}
     usual = _usual(call)
     evidence = iter(_evidence(call, like))
-    made: list[Step] = []
+    made: list[GateStep] = []
     gate, said, passed, state, last = 0, 0, 0, 0, 0
     spoken = waited = False
     """The agent has said something; the client has spoken since the agent asked it to."""
     for line in call.lines:
-        if line.side is Side.CLIENT:
+        if line.side is ScriptSide.CLIENT:
             if line.what in _SAID:
                 said += 1
                 waited = waited or state in _WAITS
             continue
-        if line.what is What.COMMENT:
-            made.append(Step(line, gate, max(line.at - last, 0)))
+        if line.what is LineKind.COMMENT:
+            made.append(GateStep(line, gate, max(line.at - last, 0)))
             last = line.at
             continue
         before = gate
         least, always = next(evidence)
-        speaks = said > passed and client[said - 1].what is What.MESSAGE
+        speaks = said > passed and client[said - 1].what is LineKind.MESSAGE
         if said > passed and (waited or (speaks and not spoken)):
             gate = said
         elif speaks and line.at - last > usual:
@@ -99,15 +99,15 @@ def steps(call: Call, like: Sequence[Call] = ()) -> Steps:
         if line.after >= 0:
             gate = max(gate, numbers.get(line.after, 0))
         since = client[gate - 1].at if gate > before else last
-        made.append(Step(line, gate, max(line.at - since, 0)))
+        made.append(GateStep(line, gate, max(line.at - since, 0)))
         state, last, spoken, waited, passed = line.state or state, line.at, True, False, said
     return Steps(tuple(made), client, leaves)
 
 
-_Face = tuple[What, EventKind, int]
+_Face = tuple[LineKind, EventKind, int]
 
 
-def _evidence(call: Call, like: Sequence[Call]) -> Iterator[tuple[int, bool]]:
+def _evidence(call: RecordedCall, like: Sequence[RecordedCall]) -> Iterator[tuple[int, bool]]:
     """For each line of the agent: the fewest messages of the client that it ever came after, in those calls that have
     gone the same way until here, and whether there are such calls and it always came after as many."""
     others = [list(_told(each)) for each in like]
@@ -120,18 +120,18 @@ def _evidence(call: Call, like: Sequence[Call]) -> Iterator[tuple[int, bool]]:
             yield min(counts | {mine}), counts == {mine}
 
 
-def _told(call: Call) -> Iterator[tuple[_Face, int]]:
+def _told(call: RecordedCall) -> Iterator[tuple[_Face, int]]:
     """What kind of thing each line of the agent is, and how many messages of the client were before it."""
     said = 0
     for line in call.lines:
-        if line.side is Side.AGENT and line.what is not What.COMMENT:
+        if line.side is ScriptSide.AGENT and line.what is not LineKind.COMMENT:
             yield (line.what, line.event, line.state), said
-        elif line.what is What.MESSAGE:
+        elif line.what is LineKind.MESSAGE:
             said += 1
 
 
-def _usual(call: Call) -> float:
+def _usual(call: RecordedCall) -> float:
     """The median pause between two lines of the agent, ns."""
-    times = [line.at for line in call.answers if line.what is not What.COMMENT]
+    times = [line.at for line in call.answers if line.what is not LineKind.COMMENT]
     gaps = [after - before for before, after in pairwise(times)]
     return median(gaps) if gaps else 0.0

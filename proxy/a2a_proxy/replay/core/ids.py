@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from a2a_proxy.recording.difference.fields import AMBIGUOUS, OPAQUE, Fields
-from a2a_proxy.recording.difference.ids import LEFT, RIGHT, WORD, Ids
+from a2a_proxy.recording.difference.ids import LEFT, RIGHT, WORD, PairedIds
 from a2a_proxy.recording.difference.reduced import DEPTH
-from a2a_proxy.replay.core.script import Call, Side
+from a2a_proxy.replay.core.script import RecordedCall, ScriptSide
 
 _ANSWER = Fields()
 _SPECIAL = ("url", "token")
 """Of a push configuration; the client alone makes them."""
 
 
-class IdMap(Ids):
+class IdMap(PairedIds):
     """Left is the recording, right is now. A trial lies over the map of the player until its match is certain."""
 
     def __init__(self, under: IdMap | None = None, minted: frozenset[tuple[str, str]] = frozenset()) -> None:
@@ -121,15 +121,15 @@ class IdMap(Ids):
         return self.now(kind, value) or value
 
 
-def minted(calls: tuple[Call, ...]) -> frozenset[tuple[str, str]]:
+def minted(calls: tuple[RecordedCall, ...]) -> frozenset[tuple[str, str]]:
     """Identifiers of a recording that its agent said before any client did."""
-    spoken = [(call.began, Side.CLIENT, call.request) for call in calls]
+    spoken = [(call.began, ScriptSide.CLIENT, call.request) for call in calls]
     spoken += [(call.began + line.at, line.side, line.value) for call in calls for line in call.lines]
-    known: dict[Side, set[tuple[str, str]]] = {Side.CLIENT: set(), Side.AGENT: set()}
+    known: dict[ScriptSide, set[tuple[str, str]]] = {ScriptSide.CLIENT: set(), ScriptSide.AGENT: set()}
     for _, side, value in sorted(spoken, key=lambda each: each[0]):
-        other = known[Side.AGENT if side is Side.CLIENT else Side.CLIENT]
+        other = known[ScriptSide.AGENT if side is ScriptSide.CLIENT else ScriptSide.CLIENT]
         known[side].update(each for each in _named(value) if each not in other)
-    return frozenset(known[Side.AGENT])
+    return frozenset(known[ScriptSide.AGENT])
 
 
 def _named(

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.replay.core.script import Call, Side
+from a2a_proxy.replay.core.script import RecordedCall, ScriptSide
 
 LABEL = re.compile(r"redacted-[0-9a-f]{12}")
 _OCTETS = re.compile(LABEL.pattern.encode())
 
 
-def unfilled(calls: tuple[Call, ...]) -> Iterator[tuple[str, str]]:
+def unfilled(calls: tuple[RecordedCall, ...]) -> Iterator[tuple[str, str]]:
     """Place and label of what the agent said with a credential that no client has said before it: nobody can tell what
     belongs there."""
     known: set[str] = set()
@@ -23,7 +23,7 @@ def unfilled(calls: tuple[Call, ...]) -> Iterator[tuple[str, str]]:
         known |= found(call.request)
         for line in call.lines:
             labels = found(line.value)
-            if line.side is Side.CLIENT:
+            if line.side is ScriptSide.CLIENT:
                 known |= labels
             else:
                 yield from ((line.place, each) for each in sorted(labels - known))

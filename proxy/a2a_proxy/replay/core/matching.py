@@ -11,15 +11,15 @@ import msgspec
 
 from a2a_proxy.protocol.operations import BY_NAME
 from a2a_proxy.recording.difference.fields import Fields, members
-from a2a_proxy.recording.difference.ids import LEFT, WORD, Ids
+from a2a_proxy.recording.difference.ids import LEFT, WORD, PairedIds
 from a2a_proxy.recording.difference.reduced import Reduced, bounded
 from a2a_proxy.recording.difference.structure import compare
-from a2a_proxy.recording.difference.values import Change, Row
-from a2a_proxy.replay.core.asked import Asked
+from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange
 from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.labels import LABEL
-from a2a_proxy.replay.core.options import Preset
-from a2a_proxy.replay.core.script import Call
+from a2a_proxy.replay.core.options import MatchPreset
+from a2a_proxy.replay.core.player_io import PlayerRequest
+from a2a_proxy.replay.core.script import RecordedCall
 
 _LEFT_OUT = frozenset({"metadata", "extensions", "messageId"})
 """Members of a request and of its message that only `strict` looks at. That of the message is still mapped."""
@@ -32,7 +32,7 @@ class Fit(msgspec.Struct, frozen=True):
     """A recorded call against what is asked."""
 
     index: int
-    rows: tuple[Row, ...]
+    rows: tuple[DifferenceRow, ...]
     """What differs and counts."""
     ids: IdMap
     """What is known of identifiers if it is this call."""
@@ -43,10 +43,10 @@ class Fit(msgspec.Struct, frozen=True):
 class Matcher:
     """The calls of a script, by what they were asked."""
 
-    def __init__(self, calls: tuple[Call, ...], preset: Preset) -> None:
+    def __init__(self, calls: tuple[RecordedCall, ...], preset: MatchPreset) -> None:
         self._calls = calls
-        self._strict = preset is Preset.STRICT
-        self._any = preset is Preset.BY_OPERATION
+        self._strict = preset is MatchPreset.STRICT
+        self._any = preset is MatchPreset.BY_OPERATION
         self._tasks = [asked_task(call.request) for call in calls]
         self._requests = [bounded(call.request) for call in calls]
         self._by_operation: dict[str, list[int]] = defaultdict(list)
@@ -65,7 +65,7 @@ class Matcher:
         """All calls of an operation, in recorded order."""
         return self._by_operation.get(operation, [])
 
-    def candidates(self, asked: Asked) -> list[int]:
+    def candidates(self, asked: PlayerRequest) -> list[int]:
         """The calls that may have been asked the same, in recorded order: a sieve."""
         every = self.of(asked.operation)
         if self._any or asked.operation not in BY_NAME:
@@ -76,15 +76,15 @@ class Matcher:
             found.update(index for index in every if self._calls[index].dialect is not asked.dialect)
         return sorted(found)
 
-    def first(self, asked: Asked, ids: IdMap, among: Iterable[int]) -> Fit | None:
+    def first(self, asked: PlayerRequest, ids: IdMap, among: Iterable[int]) -> Fit | None:
         """The first of these candidates that was asked the same."""
         return next(self._fits(asked, ids, among), None)
 
-    def count(self, asked: Asked, ids: IdMap, among: Iterable[int]) -> int:
+    def count(self, asked: PlayerRequest, ids: IdMap, among: Iterable[int]) -> int:
         """How many of them were."""
         return sum(1 for _ in self._fits(asked, ids, among))
 
-    def _fits(self, asked: Asked, ids: IdMap, among: Iterable[int]) -> Iterator[Fit]:
+    def _fits(self, asked: PlayerRequest, ids: IdMap, among: Iterable[int]) -> Iterator[Fit]:
         free = self._any or asked.operation not in BY_NAME
         task = asked_task(asked.value)
         for index in among:
@@ -94,16 +94,16 @@ class Matcher:
             if not fit.rows:
                 yield fit
 
-    def nearest(self, asked: Asked, ids: IdMap, among: list[int]) -> Fit:
+    def nearest(self, asked: PlayerRequest, ids: IdMap, among: list[int]) -> Fit:
         """Of some calls the one that differs least, the first of several. The first `_NEAR` are looked at."""
         fits = [self._fit(index, asked, ids) for index in among[:_NEAR]]
         return min(fits, key=lambda fit: (fit.places, len(fit.rows)))
 
-    def _fit(self, index: int, asked: Asked, ids: IdMap, *, learn_only: bool = False) -> Fit:
+    def _fit(self, index: int, asked: PlayerRequest, ids: IdMap, *, learn_only: bool = False) -> Fit:
         call = self._calls[index]
         trial = ids.trial()
         fields = Fields(dialects=call.dialect is not asked.dialect)
-        rows: tuple[Row, ...] = ()
+        rows: tuple[DifferenceRow, ...] = ()
         if not learn_only:
             recorded, now = self._key(self._requests[index], call.tenant), self._key(asked.value, asked.tenant)
             rows = differences(recorded, now, trial, fields)
@@ -117,12 +117,12 @@ class Matcher:
         made = value if self._strict else without(value)
         return {**made, "tenant": tenant} if tenant and isinstance(made, dict) and "tenant" not in made else made
 
-    def _of_headers(self, call: Call, asked: Asked) -> tuple[Row, ...]:
+    def _of_headers(self, call: RecordedCall, asked: PlayerRequest) -> tuple[DifferenceRow, ...]:
         """Headers, in `strict` on one binding: on two they are never the same."""
         if call.binding is not asked.binding:
             return ()
         fields = Fields(headers=True)
-        found = compare(members(call.headers), members(asked.headers), Ids(), fields)
+        found = compare(members(call.headers), members(asked.headers), PairedIds(), fields)
         rows = (row for row in found.rows if row.counts)
         return tuple(
             msgspec.structs.replace(
@@ -132,7 +132,7 @@ class Matcher:
         )
 
 
-def differences(recorded: Any, now: Any, ids: IdMap, fields: Fields) -> tuple[Row, ...]:
+def differences(recorded: Any, now: Any, ids: IdMap, fields: Fields) -> tuple[DifferenceRow, ...]:
     """What differs and counts; `ids` learns who stands for whom. A label stands for whatever is there now."""
     rows = compare(recorded, now, ids, fields).rows
     return tuple(row for row in rows if not _filled(row, ids) and row.counts)
@@ -148,7 +148,7 @@ def without(value: Any) -> Any:
     return made
 
 
-class _Blank(Ids):
+class _Blank(PairedIds):
     """Of identifiers nobody knows any, and in texts they are all alike."""
 
     def neutral(self, side: int, text: str) -> str:  # noqa: ARG002  # both sides read alike
@@ -167,7 +167,7 @@ def asked_task(request: Any) -> str:
 
 def token(value: Any) -> bytes:
     """The same for requests that ask the same of another task."""
-    return Reduced(Ids(), Fields(), LEFT).item(value).token
+    return Reduced(PairedIds(), Fields(), LEFT).item(value).token
 
 
 def likeness_token(value: Any) -> bytes:
@@ -175,9 +175,9 @@ def likeness_token(value: Any) -> bytes:
     return Reduced(_Blank(), Fields(), LEFT).item(value).token
 
 
-def _filled(row: Row, ids: IdMap) -> bool:
+def _filled(row: DifferenceRow, ids: IdMap) -> bool:
     """A credential was recorded as a label, and all around it is the same: from now on the label stands for it."""
-    if row.change is not Change.CHANGED or not isinstance(row.before, str) or not isinstance(row.after, str):
+    if row.change is not ValueChange.CHANGED or not isinstance(row.before, str) or not isinstance(row.after, str):
         return False
     labels = LABEL.findall(row.before)
     pieces = map(re.escape, LABEL.split(row.before))
@@ -189,7 +189,7 @@ def _filled(row: Row, ids: IdMap) -> bool:
     return True
 
 
-def _weight(row: Row) -> int:
+def _weight(row: DifferenceRow) -> int:
     return sum(_leaves(value) for value in (row.before, row.after))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.protocol.text import visible
-from a2a_proxy.recording.difference.values import Change, Row, path_text
+from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange, path_text
 
 DETAIL = "a2a-replay-miss"
 _ROWS = 8
@@ -17,7 +17,7 @@ _SHOWN = 120
 """Characters of a value."""
 
 
-class Kind(StrEnum):
+class MissKind(StrEnum):
     """What is the matter."""
 
     UNKNOWN = "unknown-operation"
@@ -33,13 +33,13 @@ class Kind(StrEnum):
 class Miss(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked, what was nearest, what differs, what to do."""
 
-    kind: Kind
+    kind: MissKind
     operation: str
     asked: str
     """In words, one line."""
     nearest: str = ""
     """Place of the recorded call, or line, that comes nearest: `#3`, `#3.4`; empty where there is none."""
-    rows: tuple[Row, ...] = ()
+    rows: tuple[DifferenceRow, ...] = ()
     """What differs from it; left is recorded, right is asked."""
     why: str = ""
     """In words, where it is not the contents that differ."""
@@ -90,13 +90,13 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
         return [visible(line) for line in said]
 
 
-def _words(row: Row) -> str:
+def _words(row: DifferenceRow) -> str:
     place = path_text(row.right or row.left or ())
-    if row.change is Change.LEFT:
+    if row.change is ValueChange.LEFT:
         return f"{place}: recorded {_value(row.before)}, not asked"
-    if row.change is Change.RIGHT:
+    if row.change is ValueChange.RIGHT:
         return f"{place}: asked {_value(row.after)}, not recorded"
-    if row.change is Change.MOVED:
+    if row.change is ValueChange.MOVED:
         return f"{place}: {_value(row.after)} is at another position"
     return f"{place}: recorded {_value(row.before)}, asked {_value(row.after)}"
 
@@ -106,5 +106,5 @@ def _value(value: Any) -> str:
     return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}... ({len(said)} characters)"
 
 
-def _detail(row: Row) -> dict[str, Any]:
+def _detail(row: DifferenceRow) -> dict[str, Any]:
     return {"path": path_text(row.right or row.left or ()), "recorded": row.before, "asked": row.after}

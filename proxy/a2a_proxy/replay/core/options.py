@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 
-class Preset(StrEnum):
+class MatchPreset(StrEnum):
     """What of a request must be as recorded."""
 
     STRICT = "strict"
@@ -21,7 +21,7 @@ class Preset(StrEnum):
     """As default; where nothing fits, the nearest of the same operation, and `Player.loose` tells of it."""
 
 
-class Policy(StrEnum):
+class RepeatPolicy(StrEnum):
     """What a request gets that fits several calls, or comes again."""
 
     SEQUENCE = "sequence"
@@ -32,21 +32,21 @@ class Policy(StrEnum):
     """Answers about a task follow what has been replayed of it."""
 
 
-POLICIES: dict[str, Policy] = {
-    "GetTask": Policy.LAST_STICKY,
-    "ListTasks": Policy.LAST_STICKY,
-    "GetExtendedAgentCard": Policy.LAST_STICKY,
-    "GetTaskPushNotificationConfig": Policy.LAST_STICKY,
-    "ListTaskPushNotificationConfigs": Policy.LAST_STICKY,
+POLICIES: dict[str, RepeatPolicy] = {
+    "GetTask": RepeatPolicy.LAST_STICKY,
+    "ListTasks": RepeatPolicy.LAST_STICKY,
+    "GetExtendedAgentCard": RepeatPolicy.LAST_STICKY,
+    "GetTaskPushNotificationConfig": RepeatPolicy.LAST_STICKY,
+    "ListTaskPushNotificationConfigs": RepeatPolicy.LAST_STICKY,
 }
 """What each operation has where nobody says otherwise; those that are not here play once."""
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a script is played. Times in ns."""
 
-    match: Preset = Preset.DEFAULT
-    policies: dict[str, Policy] = {}
+    match: MatchPreset = MatchPreset.DEFAULT
+    policies: dict[str, RepeatPolicy] = {}
     """By operation, for those that shall have another one than `POLICIES` says."""
     speed: float = 0.0
     """0: nothing waits for the clock (`instant`); 1: as recorded; 2: twice as fast."""
@@ -62,6 +62,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How long a line waits for what the client said in the recording; then the call ends with a miss. None: for
     ever."""
 
-    def policy(self, operation: str) -> Policy:
+    def policy(self, operation: str) -> RepeatPolicy:
         """Of an operation."""
-        return self.policies.get(operation) or POLICIES.get(operation, Policy.SEQUENCE)
+        return self.policies.get(operation) or POLICIES.get(operation, RepeatPolicy.SEQUENCE)

@@ -22,14 +22,14 @@ FOLLOWING = frozenset({"SubscribeToTask"})
 POLLING = "GetTask"
 
 
-class Side(StrEnum):
+class ScriptSide(StrEnum):
     """Who says a line."""
 
     CLIENT = "client"
     AGENT = "agent"
 
 
-class What(StrEnum):
+class LineKind(StrEnum):
     """What a line is, or something that is to be sent."""
 
     MESSAGE = "message"
@@ -49,13 +49,13 @@ class What(StrEnum):
     """Only sent: a webhook's POST to the URL that the client registered."""
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class ScriptLine(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that one side said."""
 
     number: int
     """Of the frame in its exchange."""
-    side: Side
-    what: What
+    side: ScriptSide
+    what: LineKind
     at: int = 0
     """Ns since the call began."""
     value: Any = None
@@ -92,10 +92,10 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def over(self) -> bool:
         """Its side says nothing after it."""
-        return self.what in (What.END, What.RESET, What.CUT)
+        return self.what in (LineKind.END, LineKind.RESET, LineKind.CUT)
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     """One recorded call."""
 
     place: str
@@ -106,7 +106,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Dialect
     request: Any
     """What was asked, in canonical form."""
-    lines: tuple[Line, ...]
+    lines: tuple[ScriptLine, ...]
     """All that followed the request, of both sides. The last one of the agent ends the call, unless its client did."""
     tenant: str = ""
     agent: str = ""
@@ -138,9 +138,9 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return self.streaming or self.operation in STREAMS
 
     @property
-    def answers(self) -> tuple[Line, ...]:
+    def answers(self) -> tuple[ScriptLine, ...]:
         """What the agent said."""
-        return tuple(line for line in self.lines if line.side is Side.AGENT)
+        return tuple(line for line in self.lines if line.side is ScriptSide.AGENT)
 
     @property
     def task(self) -> str:
@@ -175,14 +175,14 @@ class Push(msgspec.Struct, frozen=True, kw_only=True):
     """The HTTP status that the receiver gave; 0 where it gave none."""
 
 
-class Script(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayScript(msgspec.Struct, frozen=True, kw_only=True):
     """A recording as it is replayed."""
 
     name: str
     """Of the file."""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[RecordedCall, ...] = ()
     """Calls of A2A's operations, in the order in which they began."""
-    cards: tuple[Call, ...] = ()
+    cards: tuple[RecordedCall, ...] = ()
     """Readings of the card by plain GET."""
     pushes: tuple[Push, ...] = ()
     unservable: tuple[Unservable, ...] = ()

@@ -12,19 +12,19 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.frame import EventKind
-from a2a_proxy.replay.core.script import Call, Line, Script, Side, What
+from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptLine, ScriptSide
 
 Key = tuple[str, bytes, int]
 """Task, what the event says, and which time on its stream it says so."""
 UPDATES = (EventKind.STATUS, EventKind.ARTIFACT)
 
 
-class Happening(msgspec.Struct):
+class TimelineEvent(msgspec.Struct):
     """An event of a task, or a look at the whole task."""
 
     at: int
     """Ns since the Unix epoch: when it was first told."""
-    line: Line
+    line: ScriptLine
     key: Key | None
     """None of a look at the whole task: each stream has its own."""
 
@@ -32,8 +32,8 @@ class Happening(msgspec.Struct):
 class Timeline:
     """All tasks of a script, by recorded id."""
 
-    def __init__(self, script: Script) -> None:
-        self._order: dict[str, list[Happening]] = defaultdict(list)
+    def __init__(self, script: ReplayScript) -> None:
+        self._order: dict[str, list[TimelineEvent]] = defaultdict(list)
         self._keys: dict[str, Key | None] = {}
         """By place of the line."""
         self._index: dict[str, int] = {}
@@ -43,13 +43,13 @@ class Timeline:
         self._told: set[Key] = set()
         self._gather(script)
 
-    def _gather(self, script: Script) -> None:
-        known: dict[Key, Happening] = {}
-        found: list[tuple[Happening, str]] = []
+    def _gather(self, script: ReplayScript) -> None:
+        known: dict[Key, TimelineEvent] = {}
+        found: list[tuple[TimelineEvent, str]] = []
         for call in script.calls:
             said: Counter[tuple[str, bytes]] = Counter()
             for line in call.lines:
-                if line.side is Side.CLIENT or line.what is not What.MESSAGE or not line.task:
+                if line.side is ScriptSide.CLIENT or line.what is not LineKind.MESSAGE or not line.task:
                     continue
                 key = None
                 if line.event in UPDATES:
@@ -62,7 +62,7 @@ class Timeline:
                 happening = known.get(key) if key is not None else None
                 at = call.began + line.at
                 if happening is None:
-                    happening = Happening(at, line, key)
+                    happening = TimelineEvent(at, line, key)
                 elif at < happening.at:
                     happening.at, happening.line = at, line
                 if key is not None:
@@ -70,7 +70,7 @@ class Timeline:
                 found.append((happening, line.place))
         self._sort(found)
 
-    def _sort(self, found: list[tuple[Happening, str]]) -> None:
+    def _sort(self, found: list[tuple[TimelineEvent, str]]) -> None:
         places: dict[int, int] = {}
         for happening, _ in sorted(found, key=lambda each: each[0].at):
             if id(happening) not in places:
@@ -80,18 +80,18 @@ class Timeline:
         for happening, place in found:
             self._index[place] = places[id(happening)]
 
-    def key(self, line: Line) -> Key | None:
+    def key(self, line: ScriptLine) -> Key | None:
         """Of an event of a task; None of anything else."""
         return self._keys.get(line.place)
 
-    def tell(self, line: Line) -> None:
+    def tell(self, line: ScriptLine) -> None:
         """A line goes out now."""
         if line.place in self._index:
             self._reach[line.task] = max(self._reach[line.task], self._index[line.place] + 1)
             if (key := self._keys[line.place]) is not None:
                 self._told.add(key)
 
-    def when(self, line: Line, call: Call) -> int:
+    def when(self, line: ScriptLine, call: RecordedCall) -> int:
         """When a line was said, ns since the Unix epoch: an event, when it was first told on any stream."""
         index = self._index.get(line.place)
         return call.began + line.at if index is None else self._order[line.task][index].at
@@ -117,7 +117,7 @@ class Timeline:
         reach = self._reach[task]
         return self._order[task][reach - 1].at if reach else 0
 
-    def rest(self, task: str) -> list[Happening]:
+    def rest(self, task: str) -> list[TimelineEvent]:
         """Events that have not been told, in order."""
         return [each for each in self._order.get(task, ())[self._reach[task] :] if each.key is not None]
 
@@ -131,13 +131,13 @@ class Timeline:
         found = [(index, each.at) for index, each in enumerate(self._order.get(task, ())) if each.at <= at]
         return found[-1] if found else None
 
-    def after(self, task: str, event_id: str) -> list[Happening] | None:
+    def after(self, task: str, event_id: str) -> list[TimelineEvent] | None:
         """Events after the one that an event stream gave this id; None where none had it."""
         order = self._order.get(task, [])
         place = next((index for index, each in enumerate(order) if each.line.event_id == event_id), None)
         return None if place is None else [each for each in order[place + 1 :] if each.key is not None]
 
-    def position(self, line: Line) -> int:
+    def position(self, line: ScriptLine) -> int:
         """Where in its task's order a line is; -1 where it tells of none."""
         return self._index.get(line.place, -1)
 

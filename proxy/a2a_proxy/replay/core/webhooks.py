@@ -6,15 +6,15 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.replay.core.asked import Asked, Send
 from a2a_proxy.replay.core.matching import asked_task
-from a2a_proxy.replay.core.script import Call, Line, Push, Script, What
+from a2a_proxy.replay.core.player_io import PlayerRequest, Send
+from a2a_proxy.replay.core.script import LineKind, Push, RecordedCall, ReplayScript, ScriptLine
 from a2a_proxy.replay.core.timeline import Timeline
 
 _INLINE = "taskPushNotificationConfig"
 
 
-class Registered(msgspec.Struct, frozen=True):
+class RegisteredWebhook(msgspec.Struct, frozen=True):
     """A client's configuration."""
 
     task: str
@@ -24,22 +24,22 @@ class Registered(msgspec.Struct, frozen=True):
     now: Any
 
 
-class Webhooks:
+class WebhookSchedule:
     """What was registered, and what has been posted."""
 
-    def __init__(self, script: Script, timeline: Timeline) -> None:
+    def __init__(self, script: ReplayScript, timeline: Timeline) -> None:
         self._rest = list(script.pushes)
         self._timeline = timeline
-        self._registered: list[Registered] = []
+        self._registered: list[RegisteredWebhook] = []
         self._told: dict[str, int] = {}
         """By task: when something was told of it last, ns."""
 
-    def asked(self, call: Call, asked: Asked) -> None:
+    def asked(self, call: RecordedCall, asked: PlayerRequest) -> None:
         """A client's request may register a webhook, or take one away."""
         if not isinstance(asked.value, dict):
             return
         if call.operation == "CreateTaskPushNotificationConfig":
-            self._registered.append(Registered(asked_task(call.request), call.request, asked.value))
+            self._registered.append(RegisteredWebhook(asked_task(call.request), call.request, asked.value))
         elif call.operation == "DeleteTaskPushNotificationConfig":
             task, identifier = asked_task(call.request), asked.value.get("id")
             self._registered = [
@@ -48,9 +48,11 @@ class Webhooks:
                 if not (each.task == task and identifier in (None, each.now.get("id")))
             ]
         elif isinstance(now := _inline(asked.value), dict):
-            self._registered.append(Registered(call.task or asked_task(call.request), _inline(call.request), now))
+            self._registered.append(
+                RegisteredWebhook(call.task or asked_task(call.request), _inline(call.request), now)
+            )
 
-    def told(self, line: Line, at: int) -> None:
+    def told(self, line: ScriptLine, at: int) -> None:
         """Something was told of a task."""
         if line.task:
             self._told[line.task] = at
@@ -84,7 +86,7 @@ class Webhooks:
     def _send(self, push: Push) -> Send:
         mine = [each for each in self._registered if each.task == push.task]
         found = next((each for each in mine if _path(_url(each.recorded)) == _path(push.url)), mine[0])
-        return Send(what=What.PUSH, value=push.value, url=_url(found.now), config=found.now, push=push)
+        return Send(what=LineKind.PUSH, value=push.value, url=_url(found.now), config=found.now, push=push)
 
 
 def _inline(request: Any) -> Any:

@@ -9,7 +9,7 @@ import msgspec
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.replay.core.script import Call, Script, Side, What
+from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptSide
 
 Json = dict[str, Any]
 
@@ -30,10 +30,10 @@ class CardPage(msgspec.Struct, frozen=True):
     """As recorded."""
 
 
-class Cards:
+class ReplayCards:
     """The cards of a script, and what is changed in them."""
 
-    def __init__(self, script: Script, *, keep: bool = False, add: tuple[Binding, ...] = ()) -> None:
+    def __init__(self, script: ReplayScript, *, keep: bool = False, add: tuple[Binding, ...] = ()) -> None:
         """`keep` leaves them as recorded; `add` lists bindings that the card shall offer though it did not."""
         self._keep = keep
         self._add = add
@@ -120,9 +120,9 @@ class Cards:
         return notes
 
 
-def _page(call: Call) -> CardPage | None:
+def _page(call: RecordedCall) -> CardPage | None:
     for line in call.lines:
-        if line.side is Side.AGENT and line.what in (What.MESSAGE, What.ERROR):
+        if line.side is ScriptSide.AGENT and line.what in (LineKind.MESSAGE, LineKind.ERROR):
             card = line.value if call.status < 400 and isinstance(line.value, dict) else None
             if card is not None and not ("name" in card and set(card) & {"url", "supportedInterfaces", "skills"}):
                 card = None

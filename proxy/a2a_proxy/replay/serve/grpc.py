@@ -13,14 +13,14 @@ from a2a_proto import RenderError
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import GRPC_STATUS, binary_value
-from a2a_proxy.replay.convert.errors import DETAILS, Refusal
+from a2a_proxy.replay.convert.errors import DETAILS, ReplayError
 from a2a_proxy.replay.convert.form import Json
-from a2a_proxy.replay.core.asked import Send
 from a2a_proxy.replay.core.miss import Miss
-from a2a_proxy.replay.core.script import What
+from a2a_proxy.replay.core.player_io import Send
+from a2a_proxy.replay.core.script import LineKind
 from a2a_proxy.replay.serve.incoming import Incoming, request_schema
 from a2a_proxy.replay.serve.outgoing import GrpcEnd, grpc_miss, grpc_refusal, octets, refusal_of, with_card
-from a2a_proxy.replay.serve.stage import Performance, Stage
+from a2a_proxy.replay.serve.performance import ClientCall, ReplayPlayer
 
 _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 _OF_TRANSPORT = frozenset({"content-type", "te", "date", "server", "trailer", "connection", "keep-alive"})
@@ -33,7 +33,7 @@ _EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # not in the stubs
 class GrpcServer:
     """A server on a free port of loopback."""
 
-    def __init__(self, stage: Stage, incoming: Incoming, local: Callable[[Json], Json]) -> None:
+    def __init__(self, stage: ReplayPlayer, incoming: Incoming, local: Callable[[Json], Json]) -> None:
         """`local` gives a card the URLs of the mock."""
         self._stage = stage
         self._incoming = incoming
@@ -57,7 +57,7 @@ class GrpcServer:
 class _Handler(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
     """Every method is served as a stream of both sides: on the wire a unary call is one with a message each."""
 
-    def __init__(self, stage: Stage, incoming: Incoming, local: Callable[[Json], Json]) -> None:
+    def __init__(self, stage: ReplayPlayer, incoming: Incoming, local: Callable[[Json], Json]) -> None:
         self._stage = stage
         self._incoming = incoming
         self._local = local
@@ -76,7 +76,7 @@ class _Served:
     """One call."""
 
     def __init__(
-        self, stage: Stage, incoming: Incoming, local: Callable[[Json], Json], method: str, context: Any
+        self, stage: ReplayPlayer, incoming: Incoming, local: Callable[[Json], Json], method: str, context: Any
     ) -> None:
         self._stage = stage
         self._incoming = incoming
@@ -104,7 +104,7 @@ class _Served:
             else:
                 self._end(grpc_miss(performance))
             return
-        if isinstance(performance, Refusal):
+        if isinstance(performance, ReplayError):
             self._end(grpc_refusal(performance, asked.dialect))
             return
         listening = asyncio.create_task(self._listen(performance)) if performance.play.call.live else None
@@ -114,14 +114,14 @@ class _Served:
             if listening is not None:
                 listening.cancel()
 
-    async def _play(self, performance: Performance) -> None:
+    async def _play(self, performance: ClientCall) -> None:
         call, context = performance.play.call, self._context
         same = call.binding is Binding.GRPC
         if same and not call.trailers_only and call.answer_headers:
             await context.send_initial_metadata(_metadata(call.answer_headers))
         async with contextlib.aclosing(performance.sends()) as sends:
             async for send in sends:
-                if send.what is not What.MESSAGE:
+                if send.what is not LineKind.MESSAGE:
                     self._end(self._ending(send, performance, same))
                     performance.answered()  # an error is the end here, whatever followed it there
                     break
@@ -132,9 +132,9 @@ class _Served:
                     return
                 await context.write(message)
 
-    def _ending(self, send: Send, performance: Performance, same: bool) -> GrpcEnd:
+    def _ending(self, send: Send, performance: ClientCall, same: bool) -> GrpcEnd:
         call = performance.play.call
-        if send.what is What.MISS and send.miss is not None:
+        if send.what is LineKind.MISS and send.miss is not None:
             return grpc_miss(send.miss)
         told = refusal_of(send, call, performance.mapped)
         if told is None:
@@ -155,7 +155,7 @@ class _Served:
         context.set_details(end.message)
         context.set_trailing_metadata(end.trailing)
 
-    async def _listen(self, performance: Performance) -> None:
+    async def _listen(self, performance: ClientCall) -> None:
         """What the client says after its first message."""
         asked = performance.play.asked
         while (found := await self._context.read()) is not _EOF:

@@ -14,20 +14,28 @@ from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.bindings import jsonrpc
 from a2a_proxy.protocol.bindings.card import is_card_path
 from a2a_proxy.relay import tcp
-from a2a_proxy.replay.convert.answers import OLD
-from a2a_proxy.replay.core.asked import Asked, Send
+from a2a_proxy.replay.convert.responses import OLD
 from a2a_proxy.replay.core.miss import Miss
-from a2a_proxy.replay.core.script import Call, What
-from a2a_proxy.replay.serve.cards import Cards
+from a2a_proxy.replay.core.player_io import PlayerRequest, Send
+from a2a_proxy.replay.core.script import LineKind, RecordedCall
+from a2a_proxy.replay.serve.cards import ReplayCards
 from a2a_proxy.replay.serve.half_closed import Connections
 from a2a_proxy.replay.serve.incoming import BadRpc, Incoming, rest_match
-from a2a_proxy.replay.serve.outgoing import RestVoice, RpcVoice, Voice, as_recorded, refusal_of, rpc_failure, with_card
-from a2a_proxy.replay.serve.stage import Performance, Stage
+from a2a_proxy.replay.serve.outgoing import (
+    ResponseWriter,
+    RestResponseWriter,
+    RpcResponseWriter,
+    as_recorded,
+    refusal_of,
+    rpc_failure,
+    with_card,
+)
+from a2a_proxy.replay.serve.performance import ClientCall, ReplayPlayer
 from a2a_proxy.wire.sse import rebuild
 
 _MOST_BODY = 256 * 1024 * 1024
 """Octets of a request."""
-_EVENTS = (What.MESSAGE, What.COMMENT)
+_EVENTS = (LineKind.MESSAGE, LineKind.COMMENT)
 _HTTP = (Binding.JSONRPC, Binding.REST)
 _OF_TRANSPORT = frozenset(
     {"content-length", "content-type", "content-encoding", "transfer-encoding", "connection", "keep-alive"}
@@ -39,7 +47,7 @@ _STREAM = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-
 class HttpServer:
     """A server on a free port of loopback."""
 
-    def __init__(self, stage: Stage, incoming: Incoming, cards: Cards) -> None:
+    def __init__(self, stage: ReplayPlayer, incoming: Incoming, cards: ReplayCards) -> None:
         self._stage = stage
         self._incoming = incoming
         self._cards = cards
@@ -89,11 +97,11 @@ class HttpServer:
         found = rest_match(method, target)
         if found is not None:
             asked = self._incoming.rest(found, method, target, body, request.raw_headers)
-            return await self._play(request, asked, RestVoice(asked.operation, asked.dialect))
+            return await self._play(request, asked, RestResponseWriter(asked.operation, asked.dialect))
         if method == "POST" and (not request.path.strip("/") or request.path in self._rpc_paths):
             return await self._rpc(request, body)  # no JSON-RPC either: that is what it is told
-        asked = Asked(operation=f"{method} {request.path}", binding=Binding.REST, headers=request.raw_headers)
-        return await self._play(request, asked, RestVoice(asked.operation, asked.dialect))
+        asked = PlayerRequest(operation=f"{method} {request.path}", binding=Binding.REST, headers=request.raw_headers)
+        return await self._play(request, asked, RestResponseWriter(asked.operation, asked.dialect))
 
     async def _card(self, request: web.Request) -> web.StreamResponse:
         page = self._cards.at(request.path, request.host)
@@ -111,11 +119,13 @@ class HttpServer:
         except BadRpc as wrong:
             self._stage.refused(f"POST {request.path}", Binding.JSONRPC, wrong.message)
             return web.Response(body=rpc_failure(wrong.code, wrong.message), content_type="application/json")
-        return await self._play(request, call.asked, RpcVoice(call.id, call.asked.operation, call.asked.dialect))
+        return await self._play(
+            request, call.asked, RpcResponseWriter(call.id, call.asked.operation, call.asked.dialect)
+        )
 
-    async def _play(self, request: web.Request, asked: Asked, voice: Voice) -> web.StreamResponse:
+    async def _play(self, request: web.Request, asked: PlayerRequest, voice: ResponseWriter) -> web.StreamResponse:
         found = self._stage.begin(asked)
-        if not isinstance(found, Performance):
+        if not isinstance(found, ClientCall):
             if self._stage.behind is not None:
                 return await self._stage.behind.http(request, await request.read())
             status, octets = voice.miss(found) if isinstance(found, Miss) else voice.refusal(found)
@@ -131,12 +141,14 @@ class HttpServer:
 class _Answer:
     """One response."""
 
-    def __init__(self, request: web.Request, performance: Performance, voice: Voice, cards: Cards) -> None:
+    def __init__(
+        self, request: web.Request, performance: ClientCall, voice: ResponseWriter, cards: ReplayCards
+    ) -> None:
         self._request = request
         self._performance = performance
         self._voice = voice
         self._cards = cards
-        self._call: Call = performance.play.call
+        self._call: RecordedCall = performance.play.call
         self._response: web.StreamResponse | None = None
 
     @property
@@ -180,9 +192,9 @@ class _Answer:
         if send.what in _EVENTS:
             await response.write(_event(self._said(send), self._framing(send)))
             return False
-        if send.what is What.MISS and send.miss is not None:
+        if send.what is LineKind.MISS and send.miss is not None:
             await response.write(_event(self._voice.miss(send.miss)[1], "", "error"))
-        elif send.what in (What.RESET, What.CUT):
+        elif send.what in (LineKind.RESET, LineKind.CUT):
             await self._break(send)
             return True
         elif (told := refusal_of(send, self._call, self._performance.mapped)) is not None:
@@ -199,12 +211,12 @@ class _Answer:
     async def _whole(self, send: Send) -> web.StreamResponse:
         """The answer to a unary call, or what came in the place of a stream."""
         call, voice = self._call, self._voice
-        if send.what is What.MESSAGE:
+        if send.what is LineKind.MESSAGE:
             octets = self._said(send)
             return self._one(call.status if call.binding in _HTTP and call.status else 200, octets)
-        if send.what is What.MISS and send.miss is not None:
+        if send.what is LineKind.MISS and send.miss is not None:
             return self._one(*voice.miss(send.miss))
-        if send.what in (What.RESET, What.CUT):
+        if send.what in (LineKind.RESET, LineKind.CUT):
             await self._break(send)
             return web.Response(status=500)
         told = refusal_of(send, call, self._performance.mapped)
@@ -229,7 +241,7 @@ class _Answer:
 
     def _said(self, send: Send) -> bytes:
         """A message, as it was recorded if it can be; nothing of a comment."""
-        if send.what is What.COMMENT:
+        if send.what is LineKind.COMMENT:
             return b""
         local = self._local(send)
         mine = self._performance
@@ -240,7 +252,7 @@ class _Answer:
         """How the recorded event was framed: its fields and comments. On another binding an error has a name of its
         own there."""
         same = self._call.binding is self._performance.play.asked.binding
-        return send.line.framing if send.line is not None and (same or send.what is not What.ERROR) else ""
+        return send.line.framing if send.line is not None and (same or send.what is not LineKind.ERROR) else ""
 
     def _local(self, send: Send) -> Send:
         """A card that comes by a call leads to the mock as well."""
@@ -251,7 +263,7 @@ class _Answer:
         transport = self._request.transport
         if transport is None:
             return
-        if send.what is What.RESET:
+        if send.what is LineKind.RESET:
             tcp.reset(transport)
             return
         if self._response is not None and send.after and send.value is not None:

@@ -14,17 +14,17 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.canonical_form import canonical_octets, from_target
 from a2a_proxy.protocol.dialect import Evidence, classify, of_request, of_version
 from a2a_proxy.protocol.errors import header
-from a2a_proxy.protocol.form import canonical_octets, from_target
 from a2a_proxy.protocol.json_shapes import UNREADABLE
 from a2a_proxy.protocol.live import live_schema, payload_of
 from a2a_proxy.protocol.operations import BY_NAME, GRPC_METHODS, JSONRPC_METHODS, messages
 from a2a_proxy.protocol.rest_path import RestMatch, match
 from a2a_proxy.protocol.schema import BYTES, JSON, line_of, schema_of
-from a2a_proxy.replay.convert.answers import OLD
-from a2a_proxy.replay.core.asked import Asked
-from a2a_proxy.replay.core.script import LIVE, Script
+from a2a_proxy.replay.convert.responses import OLD
+from a2a_proxy.replay.core.player_io import PlayerRequest
+from a2a_proxy.replay.core.script import LIVE, ReplayScript
 
 _VERSION = b"a2a-version"
 PAYLOADS: tuple[LivePayload, ...] = ("bidi", "1975", "2153")
@@ -36,7 +36,7 @@ class RpcRequest(msgspec.Struct, frozen=True):
 
     id: Any
     """As it came; None where it has none."""
-    asked: Asked
+    asked: PlayerRequest
 
 
 class BadRpc(Exception):
@@ -51,7 +51,7 @@ class BadRpc(Exception):
 class Incoming:
     """Reads requests. What a request leaves open, what was recorded decides."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: ReplayScript) -> None:
         calls = script.calls
         self._old = _usual(call.dialect for call in calls if call.dialect in OLD)
         """The line before 1.0 that most recorded calls speak; UNKNOWN where none does."""
@@ -83,7 +83,7 @@ class Incoming:
         value = canonical_octets(body, JSON, dialect, name if operation else "", FrameKind.REQUEST)
         return RpcRequest(call.get("id"), self._asked(name, value, binding, dialect, "", headers))
 
-    def rest(self, found: RestMatch, method: str, target: str, body: bytes, headers: Headers) -> Asked:
+    def rest(self, found: RestMatch, method: str, target: str, body: bytes, headers: Headers) -> PlayerRequest:
         """A REST request whose line `match` has recognised."""
         said = of_version(header(headers, _VERSION).decode("latin-1") or found.parameter("a2a-version"))
         dialect = self._rest_dialect(found.prefix, said)
@@ -94,7 +94,7 @@ class Incoming:
         tenant = found.parameter("tenant") or self._tenant(found.prefix)
         return self._asked(operation, value, Binding.REST, dialect, tenant, headers)
 
-    def grpc(self, path: str, body: bytes, headers: Headers) -> tuple[Asked, str]:
+    def grpc(self, path: str, body: bytes, headers: Headers) -> tuple[PlayerRequest, str]:
         """A gRPC call by its first message, and the schema of that."""
         operation, proof = GRPC_METHODS.get(path, (None, Dialect.UNKNOWN))
         if operation is None:
@@ -113,10 +113,12 @@ class Incoming:
 
     def _asked(
         self, operation: str, value: Any, binding: Binding, dialect: Dialect, tenant: str, headers: Headers
-    ) -> Asked:
+    ) -> PlayerRequest:
         given = value.get("tenant") if isinstance(value, dict) else None
         tenant = tenant or (given if isinstance(given, str) else "")
-        return Asked(operation=operation, value=value, binding=binding, dialect=dialect, tenant=tenant, headers=headers)
+        return PlayerRequest(
+            operation=operation, value=value, binding=binding, dialect=dialect, tenant=tenant, headers=headers
+        )
 
     def _rest_dialect(self, prefix: str, said: Dialect) -> Dialect:
         if said in (Dialect.V1_0, Dialect.V1_1):

@@ -7,20 +7,20 @@ from collections.abc import Callable
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.relay.clock import session_clock
+from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, Route, Upstream
 from a2a_proxy.relay.server import Relay
-from a2a_proxy.relay.way import Editing
-from a2a_proxy.replay.core.options import Options
+from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.player import Player
-from a2a_proxy.replay.core.script import Script
-from a2a_proxy.replay.serve.behind import Behind
-from a2a_proxy.replay.serve.cards import Cards
+from a2a_proxy.replay.core.script import ReplayScript
+from a2a_proxy.replay.serve.cards import ReplayCards
 from a2a_proxy.replay.serve.grpc import GrpcServer
 from a2a_proxy.replay.serve.http import HttpServer
 from a2a_proxy.replay.serve.incoming import Incoming
-from a2a_proxy.replay.serve.stage import Stage, Tell, Told
+from a2a_proxy.replay.serve.passthrough import Passthrough
+from a2a_proxy.replay.serve.performance import ReplayPlayer, Tell, Told
 from a2a_proxy.replay.serve.stdio import StdioServer
-from a2a_proxy.replay.serve.webhooks import Webhooks
+from a2a_proxy.replay.serve.webhooks import WebhookSender
 
 _SETTLE_SECONDS = 2.0
 """For webhooks that are on their way when the mock is stopped."""
@@ -37,28 +37,28 @@ def _silent(_told: Told) -> None:
     """For those who ask the player afterwards."""
 
 
-class Mock:
+class MockServer:
     """Serves a script, to any number of clients, until it is stopped."""
 
     def __init__(
         self,
-        script: Script,
-        options: Options | None = None,
+        script: ReplayScript,
+        options: ReplayOptions | None = None,
         *,
         listen: tuple[Listen, ...] = (Listen("127.0.0.1", 0),),
         tell: Tell = _silent,
         keep_card: bool = False,
         add_interfaces: tuple[Binding, ...] = (),
         clock: Callable[[], int] | None = None,
-        behind: Behind | None = None,
+        behind: Passthrough | None = None,
     ) -> None:
         """`tell` hears of every call that ends, every miss and every webhook; it must not block. `behind` answers calls
         that the script does not, and is closed with the mock."""
         self.script = script
         self.player = Player(script, options)
-        self.cards = Cards(script, keep=keep_card, add=add_interfaces)
-        self._webhooks = Webhooks(tell)
-        self._stage = stage = Stage(self.player, clock or session_clock(), tell, self._webhooks.post)
+        self.cards = ReplayCards(script, keep=keep_card, add=add_interfaces)
+        self._webhooks = WebhookSender(tell)
+        self._stage = stage = ReplayPlayer(self.player, clock or session_clock(), tell, self._webhooks.post)
         stage.behind = self.behind = behind
         incoming = Incoming(script)
         self._http = HttpServer(stage, incoming, self.cards)
@@ -84,7 +84,7 @@ class Mock:
         await self._grpc.start()
         http, grpc = (Upstream("127.0.0.1", port, False, "mock") for port in (self._http.port, self._grpc.port))
         routes = [Route(each, http, grpc) for each in self._listen]
-        relay = Relay(routes, session_clock(), Editing("never", keep_host=True))
+        relay = Relay(routes, session_clock(), EditPolicy("never", keep_host=True))
         try:
             await relay.listen()
         except BaseException:
@@ -112,8 +112,8 @@ class PipeMock:
 
     def __init__(
         self,
-        script: Script,
-        options: Options | None = None,
+        script: ReplayScript,
+        options: ReplayOptions | None = None,
         *,
         tell: Tell = _silent,
         read_from: int = 0,
@@ -121,9 +121,9 @@ class PipeMock:
     ) -> None:
         """`read_from` and `write_to` are descriptors."""
         self.player = Player(script, options)
-        self.cards = Cards(script, keep=True)
-        self._webhooks = Webhooks(tell)
-        self._stage = Stage(self.player, session_clock(), tell, self._webhooks.post)
+        self.cards = ReplayCards(script, keep=True)
+        self._webhooks = WebhookSender(tell)
+        self._stage = ReplayPlayer(self.player, session_clock(), tell, self._webhooks.post)
         self._server = StdioServer(self._stage, Incoming(script), read_from, write_to)
 
     async def run(self) -> None:

@@ -10,20 +10,20 @@ import msgspec
 from a2a_proto import RenderError
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.protocol.canonical_form import canonical_octets
 from a2a_proxy.protocol.errors import GRPC_STATUS
 from a2a_proxy.protocol.event import plain
-from a2a_proxy.protocol.form import canonical_octets
-from a2a_proxy.protocol.operations import BY_NAME, Answer
+from a2a_proxy.protocol.operations import BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import JSON, is_protobuf, line_of
-from a2a_proxy.replay.convert.answers import answer
-from a2a_proxy.replay.convert.errors import Refusal, of_rest, of_rpc, of_trailers
+from a2a_proxy.replay.convert.errors import ReplayError, of_rest, of_rpc, of_trailers
 from a2a_proxy.replay.convert.form import Json
-from a2a_proxy.replay.convert.octets import answer_octets
-from a2a_proxy.replay.convert.unknown import with_unknown
-from a2a_proxy.replay.core.asked import Send
-from a2a_proxy.replay.core.miss import Kind, Miss
-from a2a_proxy.replay.core.play import Play
-from a2a_proxy.replay.core.script import Call, What
+from a2a_proxy.replay.convert.protobuf_bytes import answer_octets
+from a2a_proxy.replay.convert.responses import answer
+from a2a_proxy.replay.convert.unknown_fields import with_unknown
+from a2a_proxy.replay.core.call_playback import CallPlayback
+from a2a_proxy.replay.core.miss import Miss, MissKind
+from a2a_proxy.replay.core.player_io import Send
+from a2a_proxy.replay.core.script import LineKind, RecordedCall
 
 _RPC = (Binding.JSONRPC, Binding.STDIO)
 MISS_METADATA = "a2a-replay-miss-bin"
@@ -36,7 +36,7 @@ _MOST_TEXT = 2000
 _MOST_DETAIL = 3000
 
 
-class Voice(Protocol):
+class ResponseWriter(Protocol):
     """How one HTTP or pipe binding says things. The octets are those of a body, or of one event of a stream."""
 
     content_type: str
@@ -44,14 +44,14 @@ class Voice(Protocol):
     def message(self, send: Send, recorded: Any = None) -> bytes:
         """A message; `recorded` is what `as_recorded` has found of it."""
 
-    def refusal(self, told: Refusal) -> tuple[int, bytes]:
+    def refusal(self, told: ReplayError) -> tuple[int, bytes]:
         """An error: HTTP status and octets."""
 
     def miss(self, miss: Miss) -> tuple[int, bytes]:
         """That the recording has no answer."""
 
 
-class RpcVoice:
+class RpcResponseWriter:
     """JSON-RPC, over HTTP or a pipe."""
 
     content_type = "application/json"
@@ -67,7 +67,7 @@ class RpcVoice:
             return msgspec.json.encode({**recorded, "id": self._id})
         return self._told(result=answer(send.value, self._operation, self._dialect, Binding.JSONRPC))
 
-    def refusal(self, told: Refusal) -> tuple[int, bytes]:
+    def refusal(self, told: ReplayError) -> tuple[int, bytes]:
         """An `error`; its HTTP status is 200, unless HTTP itself said no, and then with the body it had."""
         if told.bare:
             return told.http, msgspec.json.encode(told.body)
@@ -75,7 +75,7 @@ class RpcVoice:
 
     def miss(self, miss: Miss) -> tuple[int, bytes]:
         """An `error` with the detail as data."""
-        code = -32601 if miss.kind is Kind.UNKNOWN else _IMPLEMENTATION_DEFINED
+        code = -32601 if miss.kind is MissKind.UNKNOWN else _IMPLEMENTATION_DEFINED
         return 200, self._told(error={"code": code, "message": miss.text(), "data": [miss.detail()]})
 
     def _told(self, **members: Any) -> bytes:
@@ -87,7 +87,7 @@ def rpc_failure(code: int, message: str) -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})
 
 
-class RestVoice:
+class RestResponseWriter:
     """HTTP+JSON."""
 
     def __init__(self, operation: str, dialect: Dialect) -> None:
@@ -102,14 +102,14 @@ class RestVoice:
             return msgspec.json.encode(recorded)
         return msgspec.json.encode(answer(send.value, self._operation, self._dialect, Binding.REST))
 
-    def refusal(self, told: Refusal) -> tuple[int, bytes]:
+    def refusal(self, told: ReplayError) -> tuple[int, bytes]:
         """Status and body."""
         status, body = told.rest(self._dialect)
         return status, told.octets or msgspec.json.encode(body)
 
     def miss(self, miss: Miss) -> tuple[int, bytes]:
         """A problem with the detail."""
-        status, named = (501, "UNIMPLEMENTED") if miss.kind is Kind.UNKNOWN else (400, "FAILED_PRECONDITION")
+        status, named = (501, "UNIMPLEMENTED") if miss.kind is MissKind.UNKNOWN else (400, "FAILED_PRECONDITION")
         error = {"code": status, "status": named, "message": miss.text(), "details": [miss.detail()]}
         return status, msgspec.json.encode({"error": error})
 
@@ -117,12 +117,12 @@ class RestVoice:
 def with_card(send: Send, operation: str, local: Callable[[Json], Json]) -> Send:
     """A card that comes by a call leads to the mock, as one that was fetched does: `local` gives it its URLs."""
     row = BY_NAME.get(operation)
-    if row is None or row.answer is not Answer.CARD or not isinstance(send.value, dict):
+    if row is None or row.answer is not ResponseKind.CARD or not isinstance(send.value, dict):
         return send
     return msgspec.structs.replace(send, value=local(send.value))
 
 
-def as_recorded(send: Send, play: Play, mapped: Callable[[Any], Any]) -> Any:
+def as_recorded(send: Send, play: CallPlayback, mapped: Callable[[Any], Any]) -> Any:
     """A message as its own dialect had it, all members in their order, with the identifiers of now; None where it goes
     out in another form, or would not say the same."""
     call, line, asked = play.call, send.line, play.asked
@@ -135,7 +135,7 @@ def as_recorded(send: Send, play: Play, mapped: Callable[[Any], Any]) -> Any:
     return made if again == send.value else None
 
 
-def octets(send: Send, play: Play) -> bytes:
+def octets(send: Send, play: CallPlayback) -> bytes:
     """A message as gRPC carries it. Raises RenderError where its value is none of that type."""
     asked, line = play.asked, send.line
     recorded = line is not None and play.call.binding is Binding.GRPC and is_protobuf(line.schema)
@@ -156,7 +156,7 @@ class GrpcEnd(msgspec.Struct, frozen=True):
     trailing: tuple[tuple[str, str | bytes], ...] = ()
 
 
-def grpc_refusal(told: Refusal, dialect: Dialect) -> GrpcEnd:
+def grpc_refusal(told: ReplayError, dialect: Dialect) -> GrpcEnd:
     """A refusal as status, text and details."""
     details = told.status_details(dialect)
     trailing = (("grpc-status-details-bin", details),) if details else ()
@@ -165,16 +165,16 @@ def grpc_refusal(told: Refusal, dialect: Dialect) -> GrpcEnd:
 
 def grpc_miss(miss: Miss) -> GrpcEnd:
     """UNIMPLEMENTED for what was never recorded, else FAILED_PRECONDITION, with the detail as metadata."""
-    status = "UNIMPLEMENTED" if miss.kind is Kind.UNKNOWN else "FAILED_PRECONDITION"
+    status = "UNIMPLEMENTED" if miss.kind is MissKind.UNKNOWN else "FAILED_PRECONDITION"
     detail = msgspec.json.encode(miss.detail())
     if len(detail) > _MOST_DETAIL:
         detail = msgspec.json.encode({**miss.detail(), "differences": [], "asked": miss.asked[:200]})
     return GrpcEnd(GRPC_STATUS.index(status), miss.text()[:_MOST_TEXT], ((MISS_METADATA, detail),))
 
 
-def refusal_of(send: Send, call: Call, mapped: Callable[[Any], Any]) -> Refusal | None:
+def refusal_of(send: Send, call: RecordedCall, mapped: Callable[[Any], Any]) -> ReplayError | None:
     """The error that a send tells; None where it tells none. `mapped` puts the identifiers of now into a value."""
-    if send.what is What.END:
+    if send.what is LineKind.END:
         if send.status <= 0:
             return None
         told = of_trailers(send.trailers or call.answer_headers)
@@ -182,7 +182,7 @@ def refusal_of(send: Send, call: Call, mapped: Callable[[Any], Any]) -> Refusal 
         return msgspec.structs.replace(
             told, message=texts["message"], grpc_text=texts["text"], details=texts["details"]
         )
-    if send.what is not What.ERROR:
+    if send.what is not LineKind.ERROR:
         return None
     line = send.line
     # As it was on the wire: the canonical form is that of the operation's answers, which an error is none of.

@@ -9,17 +9,17 @@ import msgspec
 from a2a_proto import RenderError
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.operations import BY_NAME
-from a2a_proxy.replay.convert.octets import answer_octets
+from a2a_proxy.replay.convert.protobuf_bytes import answer_octets
 from a2a_proxy.replay.convert.requests import grpc_path, rpc_method
-from a2a_proxy.replay.core.script import LIVE, Call, Line, Script, Side, What
+from a2a_proxy.replay.core.script import LIVE, LineKind, RecordedCall, ReplayScript, ScriptLine, ScriptSide
 
 SERVED = (Binding.JSONRPC, Binding.REST, Binding.GRPC)
 """What one port carries."""
-BREAKS = (What.RESET, What.CUT)
+BREAKS = (LineKind.RESET, LineKind.CUT)
 _ONLY_RPC = frozenset({Dialect.V0_1, Dialect.VENDOR})
 
 
-class Gap(msgspec.Struct, frozen=True):
+class UnservableCalls(msgspec.Struct, frozen=True):
     """Calls that a binding does not have, and why."""
 
     binding: Binding | None
@@ -28,7 +28,7 @@ class Gap(msgspec.Struct, frozen=True):
     reason: str
 
 
-def gaps(script: Script, bindings: tuple[Binding, ...] = SERVED) -> list[Gap]:
+def gaps(script: ReplayScript, bindings: tuple[Binding, ...] = SERVED) -> list[UnservableCalls]:
     """All of them, those with one reason together."""
     found: dict[tuple[Binding | None, str], list[str]] = {}
     for one in script.unservable:
@@ -38,17 +38,17 @@ def gaps(script: Script, bindings: tuple[Binding, ...] = SERVED) -> list[Gap]:
             reason = why_not(call, binding)
             if reason:
                 found.setdefault((binding, reason), []).append(call.place)
-    return [Gap(binding, tuple(places), reason) for (binding, reason), places in found.items()]
+    return [UnservableCalls(binding, tuple(places), reason) for (binding, reason), places in found.items()]
 
 
-class Ways:
+class BindingSupport:
     """Which calls go out on which binding, found out once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, Binding], tuple[Call, str]] = {}
+        self._known: dict[tuple[int, Binding], tuple[RecordedCall, str]] = {}
         """By identity: a call holds all its payloads, which are not to be hashed for each client."""
 
-    def why_not(self, call: Call, binding: Binding) -> str:
+    def why_not(self, call: RecordedCall, binding: Binding) -> str:
         """Why a call cannot be served on a binding; empty where it can."""
         key = (id(call), binding)
         if key not in self._known:
@@ -56,7 +56,7 @@ class Ways:
         return self._known[key][1]
 
 
-def why_not(call: Call, binding: Binding) -> str:
+def why_not(call: RecordedCall, binding: Binding) -> str:
     """Why a call cannot be served on a binding; empty where it can."""
     if call.operation not in BY_NAME:
         return "" if binding is call.binding else "it is no operation of A2A, and is served where it was recorded only"
@@ -71,7 +71,7 @@ def why_not(call: Call, binding: Binding) -> str:
     return _no_grpc(call) if binding is Binding.GRPC else _no_frames(call, binding)
 
 
-def _named(call: Call) -> bool:
+def _named(call: RecordedCall) -> bool:
     try:
         rpc_method(call.operation, call.dialect)
     except LookupError:
@@ -79,19 +79,19 @@ def _named(call: Call) -> bool:
     return True
 
 
-def _no_grpc(call: Call) -> str:
+def _no_grpc(call: RecordedCall) -> str:
     try:
         grpc_path(call.operation, call.dialect)
     except LookupError:
         return f"{call.operation} is no method of gRPC {call.dialect}"
     for line in _answers(call):
-        if line.what is What.RESET:
+        if line.what is LineKind.RESET:
             return f"a gRPC server cannot send a reset of its own ({line.note or 'reset'})"
-        if line.what is What.CUT:
+        if line.what is LineKind.CUT:
             return f"a gRPC server cannot break off without a status ({line.note or 'cut'})"
-        if line.what is What.END and call.binding is Binding.GRPC and line.status < 0:
+        if line.what is LineKind.END and call.binding is Binding.GRPC and line.status < 0:
             return "a gRPC server cannot end a call without a status"
-        if line.what is not What.MESSAGE:
+        if line.what is not LineKind.MESSAGE:
             continue
         if not isinstance(line.value, dict):
             if call.binding is Binding.GRPC:
@@ -105,12 +105,12 @@ def _no_grpc(call: Call) -> str:
     return ""
 
 
-def _no_frames(call: Call, binding: Binding) -> str:
+def _no_frames(call: RecordedCall, binding: Binding) -> str:
     if binding is call.binding:
         return ""
-    broken = any(line.what is What.MESSAGE and not isinstance(line.value, (dict, list)) for line in _answers(call))
+    broken = any(line.what is LineKind.MESSAGE and not isinstance(line.value, (dict, list)) for line in _answers(call))
     return "an answer could not be read, and is served where it was recorded only" if broken else ""
 
 
-def _answers(call: Call) -> Iterator[Line]:
-    return (line for line in call.lines if line.side is Side.AGENT)
+def _answers(call: RecordedCall) -> Iterator[ScriptLine]:
+    return (line for line in call.lines if line.side is ScriptSide.AGENT)

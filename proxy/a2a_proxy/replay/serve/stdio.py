@@ -13,12 +13,12 @@ from typing import Any
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.wire import Framed, Line, WireEvent
-from a2a_proxy.replay.core.asked import Send
 from a2a_proxy.replay.core.miss import Miss
-from a2a_proxy.replay.core.script import What
+from a2a_proxy.replay.core.player_io import Send
+from a2a_proxy.replay.core.script import LineKind
 from a2a_proxy.replay.serve.incoming import BadRpc, Incoming
-from a2a_proxy.replay.serve.outgoing import RpcVoice, as_recorded, refusal_of, rpc_failure
-from a2a_proxy.replay.serve.stage import Performance, Stage
+from a2a_proxy.replay.serve.outgoing import RpcResponseWriter, as_recorded, refusal_of, rpc_failure
+from a2a_proxy.replay.serve.performance import ClientCall, ReplayPlayer
 from a2a_proxy.wire.stdio_reader import PipeReader
 
 _READ = 65536
@@ -29,7 +29,7 @@ _LINGER_SECONDS = 5.0
 class StdioServer:
     """Serves one client, until it closes the pipe."""
 
-    def __init__(self, stage: Stage, incoming: Incoming, read_from: int = 0, write_to: int = 1) -> None:
+    def __init__(self, stage: ReplayPlayer, incoming: Incoming, read_from: int = 0, write_to: int = 1) -> None:
         """`read_from` and `write_to` are descriptors."""
         self._stage = stage
         self._incoming = incoming
@@ -92,9 +92,9 @@ class StdioServer:
         except BadRpc as wrong:
             await self._refuse(wrong, lines=lines)
             return
-        voice = RpcVoice(call.id, call.asked.operation, call.asked.dialect)
+        voice = RpcResponseWriter(call.id, call.asked.operation, call.asked.dialect)
         found = self._stage.begin(call.asked)
-        if not isinstance(found, Performance):
+        if not isinstance(found, ClientCall):
             await self._put((voice.miss(found) if isinstance(found, Miss) else voice.refusal(found))[1], lines)
             return
         await self._play(found, voice, lines)
@@ -103,10 +103,10 @@ class StdioServer:
         self._stage.refused("a message", Binding.STDIO, wrong.message)
         await self._put(rpc_failure(wrong.code, wrong.message), lines)
 
-    async def _play(self, performance: Performance, voice: RpcVoice, lines: bool) -> None:
+    async def _play(self, performance: ClientCall, voice: RpcResponseWriter, lines: bool) -> None:
         async with contextlib.aclosing(performance.sends()) as sends:
             async for send in sends:
-                if send.what in (What.RESET, What.CUT):
+                if send.what in (LineKind.RESET, LineKind.CUT):
                     self._broken.set()
                 elif (octets := _said(send, performance, voice)) is not None:
                     await self._put(octets, lines)
@@ -163,11 +163,11 @@ class _Output(asyncio.streams.FlowControlMixin):
         self.lost.set()
 
 
-def _said(send: Send, performance: Performance, voice: RpcVoice) -> bytes | None:
+def _said(send: Send, performance: ClientCall, voice: RpcResponseWriter) -> bytes | None:
     """What goes out; None for an end, which a pipe does not tell."""
-    if send.what is What.MESSAGE:
+    if send.what is LineKind.MESSAGE:
         return voice.message(send, as_recorded(send, performance.play, performance.mapped))
-    if send.what is What.MISS and send.miss is not None:
+    if send.what is LineKind.MISS and send.miss is not None:
         return voice.miss(send.miss)[1]
     told = refusal_of(send, performance.play.call, performance.mapped)
     return voice.refusal(told)[1] if told is not None else None

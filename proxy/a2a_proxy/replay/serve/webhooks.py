@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.replay.convert.answers import notification
-from a2a_proxy.replay.core.asked import Send
-from a2a_proxy.replay.serve.stage import Posted, Tell
+from a2a_proxy.replay.convert.responses import notification
+from a2a_proxy.replay.core.player_io import Send
+from a2a_proxy.replay.serve.performance import Tell, WebhookPosted
 
 TRIES = 3
 _PAUSES = (0.2, 1.0)
@@ -20,7 +20,7 @@ _TIMEOUT = aiohttp.ClientTimeout(total=5)
 _TOKEN = "X-A2A-Notification-Token"
 
 
-class Webhooks:
+class WebhookSender:
     """Posts in order, one receiver not waiting for another."""
 
     def __init__(self, tell: Tell) -> None:
@@ -61,25 +61,25 @@ class Webhooks:
             finally:
                 queue.task_done()
 
-    async def _deliver(self, send: Send) -> Posted:
+    async def _deliver(self, send: Send) -> WebhookPosted:
         headers = _headers(send.config)
         dialect = send.push.dialect if send.push is not None else Dialect.UNKNOWN
         body = notification(send.value, dialect) if isinstance(send.value, dict) else send.value
         status, why = 0, "not an http URL"
         if not _is_http(send.url):
-            return Posted(url=send.url, status=0, tries=0, why=why)
+            return WebhookPosted(url=send.url, status=0, tries=0, why=why)
         for number in range(1, TRIES + 1):
             try:
                 session = self._session = self._session or aiohttp.ClientSession(timeout=_TIMEOUT)
                 async with session.post(send.url, json=body, headers=headers, allow_redirects=False) as answer:
                     status, why = answer.status, ""
                 if status < 500:
-                    return Posted(url=send.url, status=status, tries=number)
+                    return WebhookPosted(url=send.url, status=status, tries=number)
             except (aiohttp.ClientError, TimeoutError, ValueError) as error:
                 status, why = 0, str(error) or type(error).__name__
             if number < TRIES:
                 await asyncio.sleep(_PAUSES[number - 1])
-        return Posted(url=send.url, status=status, tries=TRIES, why=why)
+        return WebhookPosted(url=send.url, status=status, tries=TRIES, why=why)
 
 
 def _is_http(url: str) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 
 from a2a_proxy.model.chunk import ChunkKind, Direction, ExitFacts
 from a2a_proxy.rules.examples.objects import Json, card
-from a2a_proxy.rules.examples.script import MS, STEP, Script, Step, Talk
+from a2a_proxy.rules.examples.script import MS, STEP, PeerStep, Script, ScriptConnection
 
 COMMAND = "npx run my-agent@0.3.0"
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -23,7 +23,7 @@ PLAIN = f"{HEAD}\r\n"
 """That of an agent's."""
 
 
-class Act(msgspec.Struct, frozen=True):
+class PipeAction(msgspec.Struct, frozen=True):
     """What one side does, or `seconds` in which nothing happens."""
 
     direction: Direction = UP
@@ -33,30 +33,32 @@ class Act(msgspec.Struct, frozen=True):
     seconds: float = 0
 
 
-def ask(method: str, params: Any = None, *, id: Any = 1, head: str = VERSIONED, envelope: Json | None = None) -> Act:
+def ask(
+    method: str, params: Any = None, *, id: Any = 1, head: str = VERSIONED, envelope: Json | None = None
+) -> PipeAction:
     """A call; `envelope` changes members of it, None takes one away."""
     value = {"jsonrpc": "2.0", "id": id, "method": method, "params": params} | (envelope or {})
     return said(UP, {name: item for name, item in value.items() if item is not None}, head)
 
 
-def tell(result: Any = None, *, id: Any = 1, error: Json | None = None, head: str = PLAIN) -> Act:
+def tell(result: Any = None, *, id: Any = 1, error: Json | None = None, head: str = PLAIN) -> PipeAction:
     """A response."""
     outcome: Json = {"result": result} if error is None else {"error": error}
     return said(DOWN, {"jsonrpc": "2.0", "id": id} | outcome, head)
 
 
-def said(direction: Direction, value: Any, head: str = PLAIN) -> Act:
+def said(direction: Direction, value: Any, head: str = PLAIN) -> PipeAction:
     """A message with any content; it is shown with its header block where that is not the usual one."""
     content = msgspec.json.encode(value)
     block = head.format(size=len(content)).encode()
     text, usual = content.decode(), PLAIN if direction is DOWN else VERSIONED
-    return Act(direction, block + content, text if head == usual else f"{shown(block)}{text}")
+    return PipeAction(direction, block + content, text if head == usual else f"{shown(block)}{text}")
 
 
-def octets(direction: Direction, data: str | bytes) -> Act:
+def octets(direction: Direction, data: str | bytes) -> PipeAction:
     """Whatever else stands on the pipe."""
     raw = data.encode() if isinstance(data, str) else data
-    return Act(direction, raw, shown(raw))
+    return PipeAction(direction, raw, shown(raw))
 
 
 def shown(raw: bytes) -> str:
@@ -64,31 +66,31 @@ def shown(raw: bytes) -> str:
     return raw.decode("utf-8", "replace").replace("\r\n", "⏎").replace("\n", "␊")
 
 
-def pause(seconds: float) -> Act:
+def pause(seconds: float) -> PipeAction:
     """Nothing happens."""
-    return Act(seconds=seconds)
+    return PipeAction(seconds=seconds)
 
 
-def leave() -> Act:
+def leave() -> PipeAction:
     """The client closes the agent's stdin."""
-    return Act(UP, b"", "closes stdin", ChunkKind.EOF)
+    return PipeAction(UP, b"", "closes stdin", ChunkKind.EOF)
 
 
-def close_output() -> Act:
+def close_output() -> PipeAction:
     """The agent closes its stdout."""
-    return Act(DOWN, b"", "closes stdout", ChunkKind.EOF)
+    return PipeAction(DOWN, b"", "closes stdout", ChunkKind.EOF)
 
 
-def ends(code: int = 0) -> Act:
+def ends(code: int = 0) -> PipeAction:
     """The agent's process is over."""
     facts = ExitFacts(code)
-    return Act(DOWN, msgspec.json.encode(facts), f"the agent {facts.words}", ChunkKind.EXITED)
+    return PipeAction(DOWN, msgspec.json.encode(facts), f"the agent {facts.words}", ChunkKind.EXITED)
 
 
-def pipe(*acts: Act, fetches: bool = True) -> Script:
+def pipe(*acts: PipeAction, fetches: bool = True) -> Script:
     """A conversation; where it has no end of its own, the faultless one. `fetches`: the card is fetched first."""
 
-    def make() -> Talk:
+    def make() -> ScriptConnection:
         first = (ask("GetExtendedAgentCard", id="card"), tell(card(), id="card")) if fetches else ()
         last = () if any(act.kind is ChunkKind.EXITED for act in acts) else (leave(), close_output(), ends())
         steps, at = [], STEP
@@ -96,8 +98,8 @@ def pipe(*acts: Act, fetches: bool = True) -> Script:
             if act.seconds:
                 at += int(act.seconds * 1000) * MS
                 continue
-            steps.append(Step(at, act.direction, act.data, act.kind, act.text))
+            steps.append(PeerStep(at, act.direction, act.data, act.kind, act.text))
             at += STEP
-        return Talk(tuple(steps), at, COMMAND, transport="stdio")
+        return ScriptConnection(tuple(steps), at, COMMAND, transport="stdio")
 
     return Script.of(make)

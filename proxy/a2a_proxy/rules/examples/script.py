@@ -1,6 +1,6 @@
 """A conversation of two peers as octets with times: what an example of a rule is made of.
 
-Scripts are made of exchanges (`a2a_proxy.rules.examples.talk`), one after the other (`+`) or at once (`both`). They
+Scripts are made of exchanges (`a2a_proxy.rules.examples.conversation`), one after the other (`+`) or at once (`both`). They
 cost nothing until `chunks` or `lines` asks for them.
 """
 
@@ -25,7 +25,7 @@ _LINE = 2000
 """Characters of a line of an example that are shown."""
 
 
-class Step(msgspec.Struct, frozen=True):
+class PeerStep(msgspec.Struct, frozen=True):
     """What one peer does."""
 
     at: int
@@ -37,10 +37,10 @@ class Step(msgspec.Struct, frozen=True):
     """The same for people: a line or more; empty where there is nothing to say."""
 
 
-class Talk(msgspec.Struct, frozen=True):
+class ScriptConnection(msgspec.Struct, frozen=True):
     """One connection: its steps in order. `length` is the time it takes, ns."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PeerStep, ...]
     length: int
     upstream: str = UPSTREAM
     client: str = "127.0.0.1"
@@ -54,7 +54,7 @@ class _Placed(msgspec.Struct, frozen=True):
     """A connection and when it begins, ns after the script's beginning."""
 
     at: int
-    talk: Talk
+    talk: ScriptConnection
 
 
 Build = Callable[[], tuple[list[_Placed], int]]
@@ -67,7 +67,7 @@ class Script:
         self._build = build
 
     @classmethod
-    def of(cls, make: Callable[[], Talk]) -> Script:
+    def of(cls, make: Callable[[], ScriptConnection]) -> Script:
         """The script of one connection."""
 
         def build() -> tuple[list[_Placed], int]:
@@ -140,7 +140,7 @@ def both(first: Script, second: Script, *, after: int = STEP // 2) -> Script:
     return Script(build)
 
 
-def _connection(number: int, at: int, talk: Talk) -> list[Chunk]:
+def _connection(number: int, at: int, talk: ScriptConnection) -> list[Chunk]:
     if talk.transport == "stdio":
         facts = ConnectionFacts(f"pid {400 + number}", "stdio", talk.upstream, talk.transport)
         dialed = DialFacts(talk.upstream, peer=f"pid {500 + number}")

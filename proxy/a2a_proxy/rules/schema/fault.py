@@ -9,7 +9,7 @@ import msgspec
 from a2a_proxy.model.finding import Severity
 
 
-class Wrong(Enum):
+class FaultKind(Enum):
     """What is wrong; a rule each."""
 
     MISSING = auto()
@@ -35,10 +35,10 @@ class Wrong(Enum):
     """The whole answer belongs to another line: nothing else is said about it."""
 
 
-class Fault(msgspec.Struct, frozen=True):
+class SchemaFault(msgspec.Struct, frozen=True):
     """Where, and in which words."""
 
-    wrong: Wrong
+    wrong: FaultKind
     path: str
     """From the root of what the binding wraps."""
     told: str

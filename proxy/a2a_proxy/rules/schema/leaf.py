@@ -7,8 +7,8 @@ from base64 import b64decode
 from datetime import datetime
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.schema.fault import Fault, Wrong, shown
-from a2a_proxy.rules.schema.shape import Family, Grammar, Kind, Member, Shape
+from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault, shown
+from a2a_proxy.rules.schema.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
 
 LARGE = 1 << 20
 """Octets of inline content from which on a part should be a URL."""
@@ -25,55 +25,59 @@ _OLD_STATES = frozenset(
 _OLD_ROLES = frozenset(("user", "agent"))
 
 
-def check(grammar: Grammar, shape: Shape, name: str, member: Member, value: object, path: str) -> Fault | None:
+def check(
+    grammar: Grammar, shape: ObjectShape, name: str, member: ShapeMember, value: object, path: str
+) -> SchemaFault | None:
     """What is wrong with one value that is not null."""
     kind = member.kind
-    if kind is Kind.ENUM:
+    if kind is JsonKind.ENUM:
         return _enum(grammar, shape, member.of, value, path)
-    if kind is Kind.INT32:
+    if kind is JsonKind.INT32:
         return _number(grammar, shape, name, value, path)
     if grammar.binary:  # right by nature
-        return _content(shape, name, value, path) if kind in (Kind.TEXT, Kind.BYTES) else None
-    if kind is Kind.TEXT:
+        return _content(shape, name, value, path) if kind in (JsonKind.TEXT, JsonKind.BYTES) else None
+    if kind is JsonKind.TEXT:
         return _content(shape, name, value, path) if isinstance(value, str) else _type(path, value, "a text")
-    if kind is Kind.BOOL:
+    if kind is JsonKind.BOOL:
         return None if isinstance(value, bool) else _type(path, value, "true or false")
-    if kind is Kind.OBJECT:
+    if kind is JsonKind.OBJECT:
         return None if isinstance(value, dict) else _no_object(path, value)
-    if kind is Kind.STAMP:
+    if kind is JsonKind.STAMP:
         return _stamp(grammar, value, path)
-    if kind is Kind.BYTES:
+    if kind is JsonKind.BYTES:
         return _octets(shape, name, value, path)
     return None
 
 
-def _type(path: str, value: object, wanted: str) -> Fault:
-    return Fault(Wrong.RANGE, path, f"`{path}` is {shown(value)}, it must be {wanted}", shown(value))
+def _type(path: str, value: object, wanted: str) -> SchemaFault:
+    return SchemaFault(FaultKind.RANGE, path, f"`{path}` is {shown(value)}, it must be {wanted}", shown(value))
 
 
-def _no_object(path: str, value: object) -> Fault:
-    return Fault(Wrong.NOT_OBJECT, path, f"`{path}` is {shown(value)}, it must be an object", shown(value))
+def _no_object(path: str, value: object) -> SchemaFault:
+    return SchemaFault(FaultKind.NOT_OBJECT, path, f"`{path}` is {shown(value)}, it must be an object", shown(value))
 
 
-def _enum(grammar: Grammar, shape: Shape, enum: str, value: object, path: str) -> Fault | None:
+def _enum(grammar: Grammar, shape: ObjectShape, enum: str, value: object, path: str) -> SchemaFault | None:
     names = grammar.enums[enum]
     if isinstance(value, str) and value in names and value != names[0]:
         return None
     if shape.name == "ListTasksRequest" and value == names[0]:  # no filter
         return None
     if _elsewhere(grammar.family, value):
-        return Fault(
-            Wrong.OTHER_ENUM, path, f"`{path}` is {shown(value)}, which is not how {grammar.family.value} spells it",
+        return SchemaFault(
+            FaultKind.OTHER_ENUM, path, f"`{path}` is {shown(value)}, which is not how {grammar.family.value} spells it",
             shown(value),
         )  # fmt: skip
     if isinstance(value, int) and not isinstance(value, bool) and not grammar.binary and 0 < value < len(names):
         told = f"`{path}` is the number {value}, in JSON it should be {shown(names[value])}"
-        return Fault(Wrong.OTHER_ENUM, path, told, shown(value), Severity.WARNING)
+        return SchemaFault(FaultKind.OTHER_ENUM, path, told, shown(value), Severity.WARNING)
     if value == names[0]:
         # 0.x has the state, it only says nothing.
         severity = Severity.INFO if value == "unknown" else None
-        return Fault(Wrong.ENUM, path, f"`{path}` is {shown(value)}, which says nothing", shown(value), severity)
-    return Fault(Wrong.ENUM, path, f"`{path}` is {shown(value)}, which is not a {enum}", shown(value))
+        return SchemaFault(
+            FaultKind.ENUM, path, f"`{path}` is {shown(value)}, which says nothing", shown(value), severity
+        )
+    return SchemaFault(FaultKind.ENUM, path, f"`{path}` is {shown(value)}, which is not a {enum}", shown(value))
 
 
 def _elsewhere(family: Family, value: object) -> bool:
@@ -87,7 +91,7 @@ def _elsewhere(family: Family, value: object) -> bool:
     return value in _OLD_STATES or value in _OLD_ROLES
 
 
-def _number(grammar: Grammar, shape: Shape, name: str, value: object, path: str) -> Fault | None:
+def _number(grammar: Grammar, shape: ObjectShape, name: str, value: object, path: str) -> SchemaFault | None:
     number = _integer(value, lenient=grammar.family not in (Family.OLD, Family.OLDEST))
     if number is None:
         return _type(path, value, "an integer")
@@ -97,7 +101,11 @@ def _number(grammar: Grammar, shape: Shape, name: str, value: object, path: str)
         within, wanted = 0 <= number <= _MAX_INT32, "0 or more, within 32 bits"
     else:
         within, wanted = abs(number) <= _MAX_INT32 + 1, "within 32 bits"
-    return None if within else Fault(Wrong.RANGE, path, f"`{path}` is {number}, it must be {wanted}", str(number))
+    return (
+        None
+        if within
+        else SchemaFault(FaultKind.RANGE, path, f"`{path}` is {number}, it must be {wanted}", str(number))
+    )
 
 
 def _integer(value: object, lenient: bool) -> int | None:
@@ -113,22 +121,26 @@ def _integer(value: object, lenient: bool) -> int | None:
     return int(value[:40]) if isinstance(value, str) and _INTEGER.fullmatch(value) else None
 
 
-def _stamp(grammar: Grammar, value: object, path: str) -> Fault | None:
+def _stamp(grammar: Grammar, value: object, path: str) -> SchemaFault | None:
     old = grammar.family in (Family.OLD, Family.OLDEST)
     found = _STAMP.fullmatch(value) if isinstance(value, str) else None
     if not isinstance(value, str) or found is None or not _is_time(value):
-        return Fault(Wrong.TIMESTAMP, path, f"`{path}` is {shown(value)}, which is not an ISO 8601 time", shown(value))
+        return SchemaFault(
+            FaultKind.TIMESTAMP, path, f"`{path}` is {shown(value)}, which is not an ISO 8601 time", shown(value)
+        )
     fraction, zone = found.groups()
     if old:
         if zone:
             return None
-        return Fault(Wrong.TIMESTAMP, path, f"`{path}` is {shown(value)}, without a zone", shown(value), Severity.INFO)
+        return SchemaFault(
+            FaultKind.TIMESTAMP, path, f"`{path}` is {shown(value)}, without a zone", shown(value), Severity.INFO
+        )
     if zone != "Z":
         told = f"`{path}` is {shown(value)}, it must be UTC with `Z`"
-        return Fault(Wrong.TIMESTAMP, path, told, shown(value))
+        return SchemaFault(FaultKind.TIMESTAMP, path, told, shown(value))
     if fraction is None:
         told = f"`{path}` is {shown(value)}, without milliseconds"
-        return Fault(Wrong.TIMESTAMP, path, told, shown(value), Severity.INFO)
+        return SchemaFault(FaultKind.TIMESTAMP, path, told, shown(value), Severity.INFO)
     return None
 
 
@@ -140,9 +152,9 @@ def _is_time(value: str) -> bool:
     return True
 
 
-def _octets(shape: Shape, name: str, value: object, path: str) -> Fault | None:
+def _octets(shape: ObjectShape, name: str, value: object, path: str) -> SchemaFault | None:
     if not isinstance(value, str) or not _is_base64(value):
-        return Fault(Wrong.BASE64, path, f"`{path}` is {shown(value)}, which is not base64", shown(value))
+        return SchemaFault(FaultKind.BASE64, path, f"`{path}` is {shown(value)}, which is not base64", shown(value))
     return _content(shape, name, value, path)
 
 
@@ -156,20 +168,22 @@ def _is_base64(value: str) -> bool:
     return True
 
 
-def _content(shape: Shape, name: str, value: object, path: str) -> Fault | None:
+def _content(shape: ObjectShape, name: str, value: object, path: str) -> SchemaFault | None:
     """What parts and files hold."""
     assert isinstance(value, str)
     if shape.name not in CONTENT:
         return None
     if name in ("url", "uri", "fileWithUri") and not _URI.fullmatch(value):
-        return Fault(Wrong.MEDIA, path, f"`{path}` is {shown(value)}, it must be an absolute URI", shown(value))
+        return SchemaFault(
+            FaultKind.MEDIA, path, f"`{path}` is {shown(value)}, it must be an absolute URI", shown(value)
+        )
     if name in ("mediaType", "mimeType") and value and not _MEDIA_TYPE.fullmatch(value):
-        return Fault(Wrong.MEDIA, path, f"`{path}` is {shown(value)}, it must be type/subtype", shown(value))
+        return SchemaFault(FaultKind.MEDIA, path, f"`{path}` is {shown(value)}, it must be type/subtype", shown(value))
     if name in _INLINE and len(value) > LARGE:
         size = len(value) if name == "text" else len(value) * 3 // 4
         if size > LARGE:
             told = f"`{path}` holds {size} octets, a `url` would keep them out of every copy of the message"
-            return Fault(Wrong.LARGE, path, told, str(size))
+            return SchemaFault(FaultKind.LARGE, path, told, str(size))
     return None
 
 

@@ -7,7 +7,7 @@ from enum import Enum, auto
 import msgspec
 
 
-class Kind(Enum):
+class JsonKind(Enum):
     """The JSON form of a member."""
 
     TEXT = auto()
@@ -26,21 +26,21 @@ class Kind(Enum):
     """An object with names of the peer's choosing, all values of one shape (or of none, then they are texts)."""
 
 
-class Member(msgspec.Struct, frozen=True):
+class ShapeMember(msgspec.Struct, frozen=True):
     """One member of an object."""
 
-    kind: Kind
+    kind: JsonKind
     of: str = ""
     """Name of the shape or of the enum."""
     many: bool = False
     """A list of these."""
 
 
-class Shape(msgspec.Struct, frozen=True):
+class ObjectShape(msgspec.Struct, frozen=True):
     """One object."""
 
     name: str
-    members: dict[str, Member]
+    members: dict[str, ShapeMember]
     required: frozenset[str] = frozenset()
     filled: frozenset[str] = frozenset()
     """Lists that must have an element."""
@@ -68,7 +68,7 @@ class Grammar(msgspec.Struct, frozen=True):
     """All shapes of one form of one line."""
 
     family: Family
-    shapes: dict[str, Shape]
+    shapes: dict[str, ObjectShape]
     enums: dict[str, tuple[str, ...]]
     """Name of an enum -> its values in the order of their numbers."""
     binary: bool = False
@@ -76,34 +76,34 @@ class Grammar(msgspec.Struct, frozen=True):
 
 
 _KINDS = {
-    "text": Kind.TEXT,
-    "bool": Kind.BOOL,
-    "int": Kind.INT32,
-    "int64": Kind.INT64,
-    "bytes": Kind.BYTES,
-    "stamp": Kind.STAMP,
-    "object": Kind.OBJECT,
-    "any": Kind.ANY,
-    "map": Kind.MAP,
-    "TaskState": Kind.ENUM,
-    "Role": Kind.ENUM,
+    "text": JsonKind.TEXT,
+    "bool": JsonKind.BOOL,
+    "int": JsonKind.INT32,
+    "int64": JsonKind.INT64,
+    "bytes": JsonKind.BYTES,
+    "stamp": JsonKind.STAMP,
+    "object": JsonKind.OBJECT,
+    "any": JsonKind.ANY,
+    "map": JsonKind.MAP,
+    "TaskState": JsonKind.ENUM,
+    "Role": JsonKind.ENUM,
 }
 
 
-def written(name: str, text: str, mark: str = "") -> Shape:
+def written(name: str, text: str, mark: str = "") -> ObjectShape:
     """A shape from its short form: `id! parts!*:Part timestamp:stamp`.
 
     `!` is required, `*` a list, no type text, `map.Shape` an object with values of that shape.
     """
-    members: dict[str, Member] = {}
+    members: dict[str, ShapeMember] = {}
     required: set[str] = set()
     for word in text.split():
         head, _, of = word.partition(":")
         label = head.rstrip("!*")
         of, _, values = of.partition(".")
-        kind = _KINDS.get(of or "text", Kind.SHAPE)
-        inner = values or (of if kind in (Kind.SHAPE, Kind.ENUM) else "")
-        members[label] = Member(kind, inner, "*" in head)
+        kind = _KINDS.get(of or "text", JsonKind.SHAPE)
+        inner = values or (of if kind in (JsonKind.SHAPE, JsonKind.ENUM) else "")
+        members[label] = ShapeMember(kind, inner, "*" in head)
         if "!" in head:
             required.add(label)
-    return Shape(name, members, frozenset(required), mark=mark)
+    return ObjectShape(name, members, frozenset(required), mark=mark)

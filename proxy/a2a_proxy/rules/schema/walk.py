@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.schema.fault import Fault, Wrong, shown
+from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault, shown
 from a2a_proxy.rules.schema.leaf import CONTENT, check
-from a2a_proxy.rules.schema.shape import Family, Grammar, Kind, Member, Shape
+from a2a_proxy.rules.schema.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
 
 MAX_FAULTS = 50
 """Faults of one payload that are noted; nobody reads more."""
@@ -36,7 +36,7 @@ _MARKS = frozenset({"EVENT_MEDIA_START", "EVENT_MEDIA_STOP", "EVENT_MEDIA_PAUSE"
 (manual/protocol.md "Fields of the live proposals")."""
 
 
-class Walk:
+class SchemaWalk:
     """Over one payload."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Walk:
         live: bool = False,
         bound: frozenset[str] = frozenset(),
     ) -> None:
-        self.faults: list[Fault] = []
+        self.faults: list[SchemaFault] = []
         self._grammar = grammar
         self._speaker = speaker
         """Whose messages these are: `user`, `agent`."""
@@ -67,7 +67,7 @@ class Walk:
         if not isinstance(value, dict):
             where = path.rstrip(".")
             told = f"`{where}`" if where else "the payload"
-            self._add(Wrong.RANGE, where, f"{told} is {shown(value)}, it must be an object", value)
+            self._add(FaultKind.RANGE, where, f"{told} is {shown(value)}, it must be an object", value)
             return
         if shape.one_of and self._alternatives(shape, value, path):
             return
@@ -76,7 +76,7 @@ class Walk:
         if shape.name in _FILES and self._grammar.family in (Family.OLD, Family.OLD_PROTO):
             self._file(value, path)
 
-    def _shape(self, name: str, value: Any, path: str) -> Shape | None:
+    def _shape(self, name: str, value: Any, path: str) -> ObjectShape | None:
         """The shape; of a part of 0.x the one that its `kind` says, or its members show."""
         shapes = self._grammar.shapes
         if name != "Part" or self._grammar.family is not Family.OLD:
@@ -94,7 +94,7 @@ class Walk:
 
     # --- members that are there ---------------------------------------------------------------------------------
 
-    def _members(self, shape: Shape, value: dict[str, Any], path: str) -> None:
+    def _members(self, shape: ObjectShape, value: dict[str, Any], path: str) -> None:
         members, aliases = shape.members, shape.aliases
         plain = shape.name not in CONTENT
         for label, item in value.items():
@@ -103,76 +103,80 @@ class Walk:
                 member = self._stranger(shape, label, item, path)
                 if member is None:
                     continue
-            if plain and member.kind is Kind.TEXT and type(item) is str and not member.many:
+            if plain and member.kind is JsonKind.TEXT and type(item) is str and not member.many:
                 continue  # the most common case by far
             name = aliases.get(label, label)
-            if item is not None or member.kind is Kind.ANY:
+            if item is not None or member.kind is JsonKind.ANY:
                 self._value(shape, name, member, item, path + label)
             elif name not in shape.required:
-                self._add(Wrong.NULL, path + label, f"`{path}{label}` is null, it should be left out", item)
+                self._add(FaultKind.NULL, path + label, f"`{path}{label}` is null, it should be left out", item)
 
-    def _stranger(self, shape: Shape, label: str, item: Any, path: str) -> Member | None:
+    def _stranger(self, shape: ObjectShape, label: str, item: Any, path: str) -> ShapeMember | None:
         """A member that the shape does not have; it may have it in another spelling."""
         real = shape.aliases.get(label)
         family = self._grammar.family
         if real is not None:
             if family is not Family.OLD_PROTO:
-                self._add(Wrong.SNAKE_CASE, path + label, f"`{path}{label}` must be spelled `{real}`", item)
+                self._add(FaultKind.SNAKE_CASE, path + label, f"`{path}{label}` must be spelled `{real}`", item)
             return shape.members[real]
         if family is Family.OLDEST or (shape.mark and label == "kind"):
             return None
         if family is Family.NEW and label in REMOVED:
-            self._add(Wrong.REMOVED, path + label, f"`{path}{label}` is a member of 0.3 that 1.0 does not have", item)
+            self._add(
+                FaultKind.REMOVED, path + label, f"`{path}{label}` is a member of 0.3 that 1.0 does not have", item
+            )
         else:
             told = f"`{path}{label}` is no member of {shape.name} in {family.value}"
-            self._add(Wrong.UNKNOWN, path + label, told, item)
+            self._add(FaultKind.UNKNOWN, path + label, told, item)
         return None
 
-    def _value(self, shape: Shape, name: str, member: Member, value: Any, path: str) -> None:
+    def _value(self, shape: ObjectShape, name: str, member: ShapeMember, value: Any, path: str) -> None:
         if not member.many:
             self._one(shape, name, member, value, path)
             return
         if not isinstance(value, list):
-            self._add(Wrong.RANGE, path, f"`{path}` is {shown(value)}, it must be a list", value)
+            self._add(FaultKind.RANGE, path, f"`{path}` is {shown(value)}, it must be a list", value)
             return
         for index, item in enumerate(value):
             self._one(shape, name, member, item, f"{path}[{index}]")
 
-    def _one(self, shape: Shape, name: str, member: Member, value: Any, path: str) -> None:
-        if member.kind is Kind.SHAPE:
+    def _one(self, shape: ObjectShape, name: str, member: ShapeMember, value: Any, path: str) -> None:
+        if member.kind is JsonKind.SHAPE:
             speaker = self._speaker
             if name in _BOTH_SPEAK:
                 self._speaker = ""
             self.walk(member.of, value, f"{path}.")
             self._speaker = speaker
-        elif member.kind is Kind.MAP:
+        elif member.kind is JsonKind.MAP:
             self._map(member, value, path)
-        elif member.kind is not Kind.ANY:
+        elif member.kind is not JsonKind.ANY:
             fault = check(self._grammar, shape, name, member, value, path)
             if fault is not None:
                 self._note(fault)
             elif name == "role" and self._speaker and shape.name == "Message":
                 self._role(value, path)
 
-    def _map(self, member: Member, value: Any, path: str) -> None:
+    def _map(self, member: ShapeMember, value: Any, path: str) -> None:
         if not isinstance(value, dict):
-            self._add(Wrong.RANGE, path, f"`{path}` is {shown(value)}, it must be an object", value)
+            self._add(FaultKind.RANGE, path, f"`{path}` is {shown(value)}, it must be an object", value)
             return
         for label, item in value.items():
             if member.of:
                 self.walk(member.of, item, f"{path}.{label}.")
             elif not isinstance(item, str):
-                self._add(Wrong.RANGE, f"{path}.{label}", f"`{path}.{label}` is {shown(item)}, it must be a text", item)
+                self._add(
+                    FaultKind.RANGE, f"{path}.{label}", f"`{path}.{label}` is {shown(item)}, it must be a text", item
+                )
 
     def _role(self, value: object, path: str) -> None:
         """Who sends a message says so in it."""
         if isinstance(value, str) and not value.lower().endswith(self._speaker):
             side = "client" if self._speaker == "user" else "agent"
-            self._add(Wrong.ROLE, path, f"`{path}` is {shown(value)} in a message that the {side} sends", value)
+            self._add(FaultKind.ROLE, path, f"`{path}` is {shown(value)} in a message that the {side} sends", value)
 
     # --- members that are not there -----------------------------------------------------------------------------
 
-    def _absent(self, shape: Shape, value: dict[str, Any], path: str) -> None:
+    def _absent(self, shape: ObjectShape, value: dict[str, Any], path: str) -> None:
         family = self._grammar.family
         if shape.mark and "kind" not in value:
             # Examples of 0.3 leave it out of messages that are not the result itself.
@@ -190,14 +194,14 @@ class Walk:
                 continue
             if not _there(shape, name, value, strict=family is Family.NEW) and not self._excused(shape, name, value):
                 told = f"`{path}{name}` is required and is {_lack(shape, name, value)}"
-                self._add(Wrong.MISSING, path + name, told, value.get(name, ""))
+                self._add(FaultKind.MISSING, path + name, told, value.get(name, ""))
         self._empty_lists(shape, value, path)
 
-    def _is_list(self, shape: Shape, name: str, value: dict[str, Any]) -> bool:
+    def _is_list(self, shape: ObjectShape, name: str, value: dict[str, Any]) -> bool:
         """A list that is there, or that protobuf cannot tell from an empty one."""
         return self._grammar.binary or isinstance(_get(shape, name, value), list)
 
-    def _empty_lists(self, shape: Shape, value: dict[str, Any], path: str) -> None:
+    def _empty_lists(self, shape: ObjectShape, value: dict[str, Any], path: str) -> None:
         for name in sorted(shape.filled):
             if self._excused(shape, name, value):
                 continue
@@ -205,9 +209,9 @@ class Walk:
             if found == [] or (self._grammar.binary and found is None):
                 severity = Severity.INFO if name == "skills" else None
                 told = f"`{path}{name}` is empty, it must have an element"
-                self._note(Fault(Wrong.EMPTY_LIST, path + name, told, "[]", severity))
+                self._note(SchemaFault(FaultKind.EMPTY_LIST, path + name, told, "[]", severity))
 
-    def _excused(self, shape: Shape, name: str, value: dict[str, Any]) -> bool:
+    def _excused(self, shape: ObjectShape, name: str, value: dict[str, Any]) -> bool:
         """Where the default is a fine value."""
         if name == "parts":
             return self._live and shape.name == "Message" and bool(value.get("taskId"))
@@ -219,18 +223,18 @@ class Walk:
 
     def _unmarked(self, value: dict[str, Any], path: str, what: str, severity: Severity | None) -> None:
         told = f"`{path}kind` is {shown(value['kind'])}" if "kind" in value else f"`{path}kind` is missing"
-        self._note(Fault(Wrong.UNMARKED, f"{path}kind", f"{told}: {what} must say what it is", "", severity))
+        self._note(SchemaFault(FaultKind.UNMARKED, f"{path}kind", f"{told}: {what} must say what it is", "", severity))
 
     def _file(self, value: dict[str, Any], path: str) -> None:
         """A file of 0.3 is inline or elsewhere."""
         found = [name for name in _FILE_HOLDS if value.get(name) is not None]
         if len(found) != 1:
             where, has = path.rstrip("."), " and ".join(found) or "neither bytes nor uri"
-            self._add(Wrong.FILE, where, f"`{where}` has {has}, it must have one of them", "")
+            self._add(FaultKind.FILE, where, f"`{where}` has {has}, it must have one of them", "")
 
     # --- alternatives -------------------------------------------------------------------------------------------
 
-    def _alternatives(self, shape: Shape, value: dict[str, Any], path: str) -> bool:
+    def _alternatives(self, shape: ObjectShape, value: dict[str, Any], path: str) -> bool:
         """Exactly one of them must be there. True where nothing else need be said."""
         if self._grammar.family not in (Family.NEW, Family.CANDIDATE):
             return False
@@ -238,55 +242,57 @@ class Walk:
         where, names = path.rstrip("."), ", ".join(shape.one_of)
         told = f"`{where}`" if where else "the payload"
         if len(present) > 1:
-            self._add(Wrong.ALTERNATIVES, where, f"{told} has {' and '.join(present)}, it must have one of them", "")
+            self._add(
+                FaultKind.ALTERNATIVES, where, f"{told} has {' and '.join(present)}, it must have one of them", ""
+            )
             return False
         if present:
             return False
         if shape.name == "Part":
             if "file" not in value:  # that is another rule's
-                self._add(Wrong.ALTERNATIVES, where, f"{told} has none of {names}", "")
+                self._add(FaultKind.ALTERNATIVES, where, f"{told} has none of {names}", "")
             return False
         strange = [name for name, item in value.items() if name not in shape.members and isinstance(item, dict)]
         if len(value) == 1 and strange:  # a kind of event that is not known yet (Q-32)
             return False
-        self._add(Wrong.ALTERNATIVES, where, f"{told} has none of {names}{_hint(shape, value)}", "")
+        self._add(FaultKind.ALTERNATIVES, where, f"{told} has none of {names}{_hint(shape, value)}", "")
         return True
 
-    def _add(self, wrong: Wrong, path: str, told: str, value: object) -> None:
-        self._note(Fault(wrong, path, told, shown(value) if value != "" else ""))
+    def _add(self, wrong: FaultKind, path: str, told: str, value: object) -> None:
+        self._note(SchemaFault(wrong, path, told, shown(value) if value != "" else ""))
 
-    def _note(self, fault: Fault) -> None:
+    def _note(self, fault: SchemaFault) -> None:
         if len(self.faults) < MAX_FAULTS:
             self.faults.append(fault)
 
 
-def _get(shape: Shape, name: str, value: dict[str, Any]) -> Any:
+def _get(shape: ObjectShape, name: str, value: dict[str, Any]) -> Any:
     """The member, however it is spelled."""
     if name in value or not shape.aliases:
         return value.get(name)
     return next((value[other] for other, real in shape.aliases.items() if real == name and other in value), None)
 
 
-def _given(shape: Shape, name: str, value: dict[str, Any]) -> bool:
+def _given(shape: ObjectShape, name: str, value: dict[str, Any]) -> bool:
     """It is set; null is a value where any JSON is one."""
-    return _get(shape, name, value) is not None or (name in value and shape.members[name].kind is Kind.ANY)
+    return _get(shape, name, value) is not None or (name in value and shape.members[name].kind is JsonKind.ANY)
 
 
-def _there(shape: Shape, name: str, value: dict[str, Any], strict: bool) -> bool:
+def _there(shape: ObjectShape, name: str, value: dict[str, Any], strict: bool) -> bool:
     found = _get(shape, name, value)
     if found is None:
         return False
-    return not strict or (found != "" and not (found == 0 and shape.members[name].kind is Kind.INT32))
+    return not strict or (found != "" and not (found == 0 and shape.members[name].kind is JsonKind.INT32))
 
 
-def _lack(shape: Shape, name: str, value: dict[str, Any]) -> str:
+def _lack(shape: ObjectShape, name: str, value: dict[str, Any]) -> str:
     found = _get(shape, name, value)
     if found is None:
         return "null" if name in value else "missing"
     return "empty" if found == "" else shown(found)
 
 
-def _hint(shape: Shape, value: dict[str, Any]) -> str:
+def _hint(shape: ObjectShape, value: dict[str, Any]) -> str:
     """An object that was not wrapped."""
     if "task" in shape.one_of and "id" in value and "status" in value:
         return ": it looks like a task without its wrapper"

@@ -11,12 +11,12 @@ import sys
 from typing import IO
 
 from a2a_proxy.relay.run import run
-from a2a_proxy.testing.child.desk import Desk
-from a2a_proxy.testing.orders import decode_order, encode
+from a2a_proxy.testing.child.desk import CommandDispatcher
+from a2a_proxy.testing.child_messages import decode_order, encode
 
 
 async def _serve(answers: IO[bytes]) -> None:
-    desk = Desk()
+    desk = CommandDispatcher()
     orders = asyncio.StreamReader(limit=1 << 24)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
     try:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from a2a_proxy.capture.places import SessionFile
+from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
-from a2a_proxy.recorder.store import open_writer
+from a2a_proxy.recorder.recording_output import open_writer
 from a2a_proxy.redaction import redactor
 from a2a_proxy.redaction.policy import policy_of
 
 
-class Decoded:
+class DecodedSession:
     """The recording of one session, whose words of a policy have been checked."""
 
     def __init__(self, session: SessionFile, key: bytes) -> None:

@@ -7,20 +7,20 @@ import uuid
 
 import msgspec
 
-from a2a_proxy.capture.places import SessionFile
+from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.redaction.policy import policy_of
 from a2a_proxy.relay.clock import session_clock
-from a2a_proxy.relay.edits.edit import Note
+from a2a_proxy.relay.edits.edit import ConsoleNote
+from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, Route, Upstream
 from a2a_proxy.relay.server import Relay
-from a2a_proxy.relay.way import Editing
-from a2a_proxy.testing.child.tape import Tape
+from a2a_proxy.testing.child.tape import RelayRecorder
 
 _GRACE = 0.2
 """Seconds that open calls get: the test is over, so whoever still waits waits in vain."""
 
 
-class Lane:
+class AgentRelay:
     """From a port on loopback to one agent."""
 
     def __init__(
@@ -35,19 +35,19 @@ class Lane:
         """What the relay had to say, as of signed cards."""
         self._clock = session_clock()
         route = Route(Listen("127.0.0.1", 0), Upstream.parse(upstream), Upstream.parse(grpc) if grpc else None)
-        self._relay = Relay((route,), self._clock, Editing(), self._tell)
+        self._relay = Relay((route,), self._clock, EditPolicy(), self._tell)
         self._upstreams = (f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream,)
         started, session = self._clock(), str(uuid.uuid4())
         self._session = SessionFile(
             recording, os.getpid(), started, session, command, upstreams=self._upstreams, redact=redact
         )
-        self._tape: Tape | None = None
+        self._tape: RelayRecorder | None = None
 
     async def start(self) -> str:
         """Listen; the address, `127.0.0.1:PORT`. Raises RouteError."""
         await self._relay.listen()
         [(_, [address])] = self._relay.listening
-        self._tape = Tape(msgspec.structs.replace(self._session, listens=(address,)))
+        self._tape = RelayRecorder(msgspec.structs.replace(self._session, listens=(address,)))
         self._relay.accept(self._tape)
         return address
 
@@ -66,5 +66,5 @@ class Lane:
         else:
             self._tape.drop()
 
-    def _tell(self, note: Note) -> None:
+    def _tell(self, note: ConsoleNote) -> None:
         self.notes.append(note.text)

@@ -9,42 +9,42 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from a2a_proxy.recording.cassette import open_any
+from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.merge import merge
-from a2a_proxy.recording.several import Several
+from a2a_proxy.recording.read.multi_reader import MultiReader
+from a2a_proxy.recording.tools.merge import merge
 from a2a_proxy.replay.core.faults import FORMS, FaultError, fault, with_faults
 from a2a_proxy.replay.core.miss import Miss
-from a2a_proxy.replay.core.options import Options, Policy, Preset
-from a2a_proxy.replay.core.script import Script
-from a2a_proxy.replay.core.tell import AGAIN
+from a2a_proxy.replay.core.miss_messages import AGAIN
+from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptions
+from a2a_proxy.replay.core.script import ReplayScript
 from a2a_proxy.replay.load import load
-from a2a_proxy.replay.serve.behind import Behind, forwarded
-from a2a_proxy.replay.serve.mock import Mock
+from a2a_proxy.replay.serve.mock import MockServer
+from a2a_proxy.replay.serve.passthrough import Passthrough, forwarded
 from a2a_proxy.testing.child.words import as_settings
 
 _SPEEDS = {"instant": 0.0, "recorded": 1.0}
 
 
-def mock_of(cassettes: Sequence[str], replay: dict[str, Any], behind: str) -> Mock:
+def mock_of(cassettes: Sequence[str], replay: dict[str, Any], behind: str) -> MockServer:
     """A mock of them, not started. `replay` has all of `settings.REPLAY`; `behind` is the address of an agent that
     answers what they do not, or empty. Raises RecordingError."""
     speed = replay["speed"]
-    options = Options(
-        match=Preset(replay["match"]),
-        policies={operation: Policy(name) for operation, name in replay["policies"].items()},
+    options = ReplayOptions(
+        match=MatchPreset(replay["match"]),
+        policies={operation: RepeatPolicy(name) for operation, name in replay["policies"].items()},
         speed=_SPEEDS[speed] if isinstance(speed, str) else float(speed),
         keep_times=replay["keep_times"],
         lenient=replay["lenient"],
     )
-    script, live = _script(cassettes, replay), Behind(behind) if behind else None
+    script, live = _script(cassettes, replay), Passthrough(behind) if behind else None
     try:
-        return Mock(with_faults(script, [fault(text) for text in replay["faults"]]), options, behind=live)
+        return MockServer(with_faults(script, [fault(text) for text in replay["faults"]]), options, behind=live)
     except FaultError as wrong:
         raise RecordingError(f"a fault cannot be made: {wrong}", f"there are: {FORMS}") from wrong
 
 
-def misses_of(mock: Mock) -> tuple[str, ...]:
+def misses_of(mock: MockServer) -> tuple[str, ...]:
     """What was asked in vain, for a person; what went to the agent behind is none."""
     found = (miss for miss in mock.player.misses if mock.behind is None or not forwarded(miss))
     return tuple(_told(miss) for miss in found)
@@ -54,18 +54,18 @@ def _told(miss: Miss) -> str:
     return replace(miss, hints=tuple(as_settings(hint) for hint in miss.hints if hint != AGAIN)).text()
 
 
-def _script(cassettes: Sequence[str], replay: dict[str, Any]) -> Script:
+def _script(cassettes: Sequence[str], replay: dict[str, Any]) -> ReplayScript:
     """Several are read as one, with a session each."""
     if len(cassettes) == 1:
         return _loaded(cassettes[0], replay)
     with tempfile.TemporaryDirectory() as folder:
         together = str(Path(folder) / "together.a2a.db")
-        with Several(cassettes) as several:
+        with MultiReader(cassettes) as several:
             merge(several, together)
         return _loaded(together, replay)
 
 
-def _loaded(path: str, replay: dict[str, Any]) -> Script:
+def _loaded(path: str, replay: dict[str, Any]) -> ReplayScript:
     with open_any(path) as recording:
         try:
             return load(

@@ -8,18 +8,18 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-from a2a_proxy.capture import places
-from a2a_proxy.capture.places import KEY_BYTES, SessionFile
+from a2a_proxy.capture import file_layout
+from a2a_proxy.capture.file_layout import KEY_BYTES, SessionFile
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 
 if TYPE_CHECKING:
-    from a2a_proxy.testing.child.decoded import Decoded
+    from a2a_proxy.testing.child.decoded import DecodedSession
 
 _HELD = 8 << 20
 """Octets that wait in memory; with more of them they are stored without being asked for."""
 
 
-class Tape:
+class RelayRecorder:
     """A relay's journal and recorder in one. Not for two threads at once."""
 
     def __init__(self, session: SessionFile) -> None:
@@ -27,7 +27,7 @@ class Tape:
         self._session = session
         self._chunks: list[Chunk] = []
         self._held = 0
-        self._decoded: Decoded | None = None
+        self._decoded: DecodedSession | None = None
 
     def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
         """Take one record of the relay."""
@@ -53,18 +53,18 @@ class Tape:
         if self._decoded is not None:
             self._decoded.close()
 
-    def _opened(self) -> Decoded:
+    def _opened(self) -> DecodedSession:
         if self._decoded is None:
             # Decoders and rules: a replay of which nobody wants a recording does without them.
-            from a2a_proxy.testing.child.decoded import Decoded
+            from a2a_proxy.testing.child.decoded import DecodedSession
 
-            self._decoded = Decoded(self._session, _key())
+            self._decoded = DecodedSession(self._session, _key())
         return self._decoded
 
 
 def _key() -> bytes:
     """That of the state directory, so that a secret has one label in all cassettes of a person; else one of its own."""
     try:
-        return places.redaction_key()
+        return file_layout.redaction_key()
     except (OSError, ValueError):
         return secrets.token_bytes(KEY_BYTES)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from a2a_inspect.commands.check.report import Checked, Found, Report
+from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport
 from a2a_inspect.commands.session import finding_facts
 from a2a_proxy.model.finding import Severity
 
 
-def lines(report: Report) -> Iterator[str]:
+def lines(report: CheckReport) -> Iterator[str]:
     """`finding` for each, `session` after those of a session, `summary` at the end."""
     for one in report.checked:
         yield from (_finding(one, each) for each in one.found)
@@ -38,7 +38,7 @@ def lines(report: Report) -> Iterator[str]:
     )
 
 
-def _finding(one: Checked, found: Found) -> str:
+def _finding(one: CheckedSession, found: CheckFinding) -> str:
     told = finding_facts(found.finding)
     more = {"operation": found.operation, "suppressed": found.suppressed or None}
     return json.dumps({"event": "finding", "recording": one.path, "session": one.session, **told, **more})

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.commands.check.report import Checked, Found, Report, facts
-from a2a_proxy.cli import text
-from a2a_proxy.cli.junit import Case, Suite, document
-from a2a_proxy.rules.catalogue import rules
+from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport, facts
+from a2a_proxy.present import text
+from a2a_proxy.present.junit import Case, Suite, document
+from a2a_proxy.rules.define.catalogue import rules
 
 
-def lines(report: Report) -> Iterator[str]:
+def lines(report: CheckReport) -> Iterator[str]:
     """The document."""
     return document("a2a-inspect check", (_suite(one, report) for one in report.checked))
 
 
-def _suite(one: Checked, report: Report) -> Suite:
+def _suite(one: CheckedSession, report: CheckReport) -> Suite:
     """A case fails with findings of its rule that are grave enough; what the decoders said is a case too."""
-    by_rule: dict[str, list[Found]] = {rule.id: [] for rule in report.ran}
+    by_rule: dict[str, list[CheckFinding]] = {rule.id: [] for rule in report.ran}
     for each in one.found:
         by_rule.setdefault(each.finding.rule, []).append(each)
     titles = {rule.id: rule.title for rule in report.ran}
@@ -34,7 +34,7 @@ def _suite(one: Checked, report: Report) -> Suite:
     return suite
 
 
-def _judge(case: Case, found: list[Found], report: Report, *, quiet: bool) -> None:
+def _judge(case: Case, found: list[CheckFinding], report: CheckReport, *, quiet: bool) -> None:
     """Give a case what was found of its rule, gravest first."""
     counting = sorted(
         (each for each in found if not each.suppressed), key=lambda each: each.finding.severity, reverse=True
@@ -54,7 +54,7 @@ def _family(ident: str) -> str:
     return f"a2a.{ident.split('-')[1].lower()}" if ident.startswith("A2A-") else "a2a.capture"
 
 
-def _line(found: Found) -> str:
+def _line(found: CheckFinding) -> str:
     """`error #1.3 SendMessage: there is no member ... (A required member is missing; 5.5; at params)`."""
     finding = found.finding
     rule = rules().get(finding.rule)

@@ -11,11 +11,11 @@ from a2a_inspect.commands.check.suppressions import Suppression
 from a2a_inspect.commands.session import evidence_words
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.recheck import recheck
-from a2a_proxy.recording.rows import SessionRow, key
-from a2a_proxy.rules.catalogue import rules
-from a2a_proxy.rules.rule import Rule
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import SessionRow, key
+from a2a_proxy.recording.tools.recheck import recheck
+from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.rule import Rule
 
 OWN = {
     "UNDECODABLE": "Octets that cannot be read",
@@ -24,7 +24,7 @@ OWN = {
 """What is found without a rule, and can be chosen as rules can."""
 
 
-class Found(msgspec.Struct):
+class CheckFinding(msgspec.Struct):
     """One finding with what is needed to tell of it."""
 
     finding: Finding
@@ -34,7 +34,7 @@ class Found(msgspec.Struct):
     """The reason why it does not count; empty where it does."""
 
 
-class Checked(msgspec.Struct):
+class CheckedSession(msgspec.Struct):
     """One session of one recording."""
 
     path: str
@@ -43,26 +43,26 @@ class Checked(msgspec.Struct):
     frames: int
     missing: str
     """What the capture lacks, in words; empty where it is whole."""
-    found: list[Found]
+    found: list[CheckFinding]
     quiet: list[str] = []
     """Ids of the rules that said nothing, for payloads were not recorded on purpose."""
     started: int = 0
     """When the session began, ns since the epoch."""
 
 
-class Report(msgspec.Struct):
+class CheckReport(msgspec.Struct):
     """All that was checked."""
 
     ran: list[Rule]
     fail_on: Severity | None = None
     """From here on a finding makes the check fail; None: never."""
-    checked: list[Checked] = []
+    checked: list[CheckedSession] = []
     unused: list[Suppression] = []
     """Suppressions that nothing was found for."""
     expired: list[Suppression] = []
     """Suppressions that are out of date."""
 
-    def all(self) -> Iterator[tuple[Checked, Found]]:
+    def all(self) -> Iterator[tuple[CheckedSession, CheckFinding]]:
         """Every finding that counts, in order."""
         return ((one, each) for one in self.checked for each in one.found if not each.suppressed)
 
@@ -123,7 +123,9 @@ def facts(finding: Finding) -> list[str]:
     return ([rule.section] if rule is not None else []) + evidence_words(finding)
 
 
-def check(recording: Recording, path: Path, wanted: set[str], keys: Collection[int] | None = None) -> Iterator[Checked]:
+def check(
+    recording: Recording, path: Path, wanted: set[str], keys: Collection[int] | None = None
+) -> Iterator[CheckedSession]:
     """Run the rules over every session of a recording; `wanted` as from `chosen`.
 
     With keys of exchanges the rules see everything, and what they find in others is left out.
@@ -136,10 +138,10 @@ def check(recording: Recording, path: Path, wanted: set[str], keys: Collection[i
         told = (each for each in recheck(recording, session, asked, quiet) if each.rule not in unwanted)
         if keys is not None:
             told = (each for each in told if key(session.id, each.exchange) in keys)
-        found = [Found(each, _operation(recording, session, each)) for each in told]
+        found = [CheckFinding(each, _operation(recording, session, each)) for each in told]
         size = counts.exchanges, counts.frames
         began = session.facts.started
-        yield Checked(str(path), session.id, *size, _missing(session), found, sorted(quiet), began)
+        yield CheckedSession(str(path), session.id, *size, _missing(session), found, sorted(quiet), began)
 
 
 def _operation(recording: Recording, session: SessionRow, finding: Finding) -> str:

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_inspect import place
 from a2a_inspect.commands.check import json_format, junit, sarif, text_format
-from a2a_inspect.commands.check.report import Report, check, chosen
+from a2a_inspect.commands.check.report import CheckReport, check, chosen
 from a2a_inspect.commands.check.suppressions import Suppression, read
-from a2a_inspect.commands.filtered import tell_nothing
+from a2a_inspect.commands.filters import tell_nothing
+from a2a_inspect.data import recording_choice
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.recording.query.sql import Rows
-from a2a_proxy.rules.catalogue import rules
+from a2a_proxy.rules.define.catalogue import rules
 
 FOUND, INCOMPLETE = 1, 3
 """Exit codes: findings that are grave enough; a capture that is not whole."""
-FORMATS: dict[str, Callable[[Report], Iterator[str]]] = {
+FORMATS: dict[str, Callable[[CheckReport], Iterator[str]]] = {
     "text": text_format.lines,
     "json": json_format.lines,
     "junit": junit.lines,
@@ -29,7 +29,7 @@ FORMATS: dict[str, Callable[[Report], Iterator[str]]] = {
 }
 
 
-class Options(msgspec.Struct, kw_only=True):
+class CheckOptions(msgspec.Struct, kw_only=True):
     """What was typed."""
 
     select: tuple[str, ...] = ()
@@ -44,24 +44,24 @@ class Options(msgspec.Struct, kw_only=True):
     allow_incomplete: bool = False
 
 
-def run(paths: tuple[Path | None, ...], options: Options, today: datetime.date) -> int:
+def run(paths: tuple[Path | None, ...], options: CheckOptions, today: datetime.date) -> int:
     """Check the recordings, print what was found; the exit code.
 
     Raises:
         UserError: a recording, or the file of suppressions, cannot be read; no rule is chosen, or one that
             is not there; the report would overwrite what is read.
     """
-    recordings = [place.chosen(path) for path in paths]
+    recordings = [recording_choice.chosen(path) for path in paths]
     _refuse_overwriting(recordings, options)
     wanted = chosen(options.select, options.ignore)
     if not wanted:
         raise UserError("no rule is chosen", "see which there are: a2a-inspect rules")
     entries, expired = read(options.suppressions, today) if options.suppressions else ([], [])
     ran = [rule for ident, rule in rules().items() if ident in wanted]
-    report = Report(ran, None if options.fail_on == "never" else Severity[options.fail_on.upper()])
+    report = CheckReport(ran, None if options.fail_on == "never" else Severity[options.fail_on.upper()])
     matching = not options.where
     for path in recordings:
-        with place.opened(path) as recording:
+        with recording_choice.opened(path) as recording:
             keys = set(recording.asked().ids(options.where, Rows.EXCHANGES)) if options.where else None
             report.checked += check(recording, path, wanted, keys)
             matching = matching or bool(keys)
@@ -72,7 +72,7 @@ def run(paths: tuple[Path | None, ...], options: Options, today: datetime.date) 
     return _code(report, options)
 
 
-def _refuse_overwriting(recordings: list[Path], options: Options) -> None:
+def _refuse_overwriting(recordings: list[Path], options: CheckOptions) -> None:
     """The report must not replace what it is about. Raises UserError."""
     if options.output is None:
         return
@@ -83,7 +83,7 @@ def _refuse_overwriting(recordings: list[Path], options: Options) -> None:
                 raise UserError(f"{options.output} is read by this check", "choose another file: --output FILE")
 
 
-def _suppress(report: Report, entries: list[Suppression]) -> list[Suppression]:
+def _suppress(report: CheckReport, entries: list[Suppression]) -> list[Suppression]:
     """Mark what is suppressed; the entries that meant nothing."""
     used: set[int] = set()
     for one in report.checked:
@@ -95,9 +95,9 @@ def _suppress(report: Report, entries: list[Suppression]) -> list[Suppression]:
     return [each for number, each in enumerate(entries) if number not in used]
 
 
-def _write(report: Report, options: Options) -> None:
+def _write(report: CheckReport, options: CheckOptions) -> None:
     lines = FORMATS[options.output_format]
-    if options.output is None or options.output == place.STDOUT:
+    if options.output is None or options.output == recording_choice.STDOUT:
         for line in lines(report):
             print(line)
         return
@@ -111,7 +111,7 @@ def _write(report: Report, options: Options) -> None:
         print(line)
 
 
-def _code(report: Report, options: Options) -> int:
+def _code(report: CheckReport, options: CheckOptions) -> int:
     worst = report.worst
     if report.fail_on is not None and worst is not None and worst >= report.fail_on:
         return FOUND

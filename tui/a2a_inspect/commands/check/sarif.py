@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from a2a_inspect.commands.check.report import OWN, Checked, Found, Report, facts
+from a2a_inspect.commands.check.report import OWN, CheckedSession, CheckFinding, CheckReport, facts
 from a2a_proxy import __version__
 from a2a_proxy.cli.console import finding_object
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.text import strict_json
-from a2a_proxy.rules.engine import BROKEN
-from a2a_proxy.rules.rule import Rule
+from a2a_proxy.rules.define.rule import Rule
+from a2a_proxy.rules.run.engine import BROKEN
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -28,7 +28,7 @@ _REGION = {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 1}
 """A recording has no lines to speak of, and code-scanning services show nothing without a place in the file."""
 
 
-def lines(report: Report) -> Iterator[str]:
+def lines(report: CheckReport) -> Iterator[str]:
     """The document."""
     rules = [_rule(each) for each in report.ran]
     rules += [_beside(ident, text) for ident, text in _BESIDE.items()]
@@ -45,7 +45,7 @@ def lines(report: Report) -> Iterator[str]:
     yield strict_json(document, indent=2)
 
 
-def _gravest(found: list[tuple[Checked, Found]]) -> tuple[list[tuple[Checked, Found]], int]:
+def _gravest(found: list[tuple[CheckedSession, CheckFinding]]) -> tuple[list[tuple[CheckedSession, CheckFinding]], int]:
     """As many findings as a document may have, in their order, and how many were left out: those that do not count
     before those that do, then the least grave, then the latest."""
     if len(found) <= MOST:
@@ -81,7 +81,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(one: Checked, found: Found, positions: dict[str, int]) -> dict[str, Any]:
+def _result(one: CheckedSession, found: CheckFinding, positions: dict[str, int]) -> dict[str, Any]:
     finding = found.finding
     place = f"session {one.session}, exchange {finding.exchange}" + (f".{finding.seq}" if finding.seq >= 0 else "")
     file = {"uri": quote(os.fsencode(Path(one.path).as_posix()))}
@@ -113,14 +113,14 @@ def _result(one: Checked, found: Found, positions: dict[str, int]) -> dict[str, 
     return made
 
 
-def fingerprint(found: Found) -> str:
+def fingerprint(found: CheckFinding) -> str:
     """The same for the same fault of another run: rule, operation and path in the payload."""
     finding = found.finding
     words = (finding.rule, found.operation, finding.evidence.get("path", ""))
     return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def _notifications(report: Report, left: int) -> list[dict[str, Any]]:
+def _notifications(report: CheckReport, left: int) -> list[dict[str, Any]]:
     told = [f"{one.path}: the capture is incomplete: {one.missing}" for one in report.checked if one.missing]
     if left:
         told.append(f"{left:,} findings, the least grave ones, are not in here: a run has at most {MOST:,} results")

@@ -42,7 +42,7 @@ class Suppression(msgspec.Struct, forbid_unknown_fields=True):
         )
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
+class _SuppressionFile(msgspec.Struct, forbid_unknown_fields=True):
     suppress: list[Suppression] = []
 
 
@@ -54,7 +54,7 @@ def read(path: Path, today: datetime.date) -> tuple[list[Suppression], list[Supp
     """
     hint = 'an entry is: [[suppress]], rule = "A2A-...", reason = "..." and maybe operation, task, summary, until'
     try:
-        entries = msgspec.convert(tomllib.loads(path.read_text("utf-8")), _File).suppress
+        entries = msgspec.convert(tomllib.loads(path.read_text("utf-8")), _SuppressionFile).suppress
     except OSError as wrong:
         raise UserError(f"cannot read {path}: {(wrong.strerror or str(wrong)).lower()}", hint) from wrong
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as wrong:

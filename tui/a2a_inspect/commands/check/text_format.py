@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.commands.check.report import Checked, Found, Report, facts
-from a2a_proxy.cli import text
+from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport, facts
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import visible
 
 _NOTES = 20
 """Suppressions without effect that are told one by one."""
 
 
-def lines(report: Report) -> Iterator[str]:
+def lines(report: CheckReport) -> Iterator[str]:
     """Sessions with their findings, the rules that ran, the counts."""
     for one in report.checked:
         yield from _session(one)
@@ -25,7 +25,7 @@ def lines(report: Report) -> Iterator[str]:
         yield f"what a rule means: a2a-inspect rules {report.gravest}"
 
 
-def _idle(report: Report) -> Iterator[str]:
+def _idle(report: CheckReport) -> Iterator[str]:
     """The suppressions that did nothing, each with the reason; not more than one reads."""
     idle = [(each, f"is out of date, it ended on {each.until}") for each in report.expired]
     idle += [(each, "covers nothing") for each in report.unused]
@@ -35,7 +35,7 @@ def _idle(report: Report) -> Iterator[str]:
         yield f"note: {text.plural(len(idle) - _NOTES, 'more suppression')} out of date or without anything to cover"
 
 
-def _session(one: Checked) -> Iterator[str]:
+def _session(one: CheckedSession) -> Iterator[str]:
     name = visible(one.path) + (f" session {one.session}" if one.session > 1 else "")
     yield f"{name}: {text.plural(one.exchanges, 'exchange')}, {text.plural(one.frames, 'frame')}"
     if one.missing:
@@ -47,7 +47,7 @@ def _session(one: Checked) -> Iterator[str]:
             yield from _finding(each)
 
 
-def _finding(found: Found) -> Iterator[str]:
+def _finding(found: CheckFinding) -> Iterator[str]:
     finding = found.finding
     sure = "" if finding.confidence == "high" else f" ({visible(finding.confidence)} confidence)"
     rule = visible(finding.rule)
@@ -56,7 +56,7 @@ def _finding(found: Found) -> Iterator[str]:
         yield f"  {'':33}{visible('; '.join(told))}"
 
 
-def _ranges(report: Report) -> str:
+def _ranges(report: CheckReport) -> str:
     """`ART 001-008, CARD 001-012 014-019`."""
     families: dict[str, list[int]] = {}
     for rule in report.ran:

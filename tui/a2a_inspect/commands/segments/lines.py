@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.commands.segments.gathered import Gathered, Talk, Tool
-from a2a_inspect.commands.segments.summary import Spans
+from a2a_inspect.commands.segments.conversation_tree import ConversationTree, SessionConversations, Tool
+from a2a_inspect.commands.segments.summary import MeasureValues
 from a2a_inspect.commands.table import columns
-from a2a_proxy.cli import text
 from a2a_proxy.model.segment import AGENT, Handoff, Interruption, Segment
+from a2a_proxy.present import text
 from a2a_proxy.protocol.segments.content import Media, ToolEvent
 from a2a_proxy.protocol.segments.measures import Turn
 from a2a_proxy.protocol.text import one_line, visible
-from a2a_proxy.recording.segments import Content
+from a2a_proxy.recording.read.conversations import SegmentContent
 
 _EXCERPT = 60
 """Characters of what is said."""
-_NONE = Content()
+_NONE = SegmentContent()
 
 
-def talk_lines(talk: Talk, gathered: Gathered, depth: int) -> Iterator[str]:
+def talk_lines(talk: ConversationTree, gathered: SessionConversations, depth: int) -> Iterator[str]:
     """A conversation, and beneath it those that it has handed over to."""
     indent = "  " * depth
     name = f"task {visible(talk.task_id)}" if talk.task_id else "without a task"
@@ -67,7 +67,7 @@ def _moment(at: int, zero: int) -> str:
     return f"{('+' if at >= zero else '') + span(at - zero):>10}"
 
 
-def _segment(segment: Segment, content: Content, zero: int) -> str:
+def _segment(segment: Segment, content: SegmentContent, zero: int) -> str:
     arrow = "<--" if segment.speaker == AGENT else "-->"
     parts = [
         f"{_moment(segment.start, zero)} {arrow}",
@@ -145,7 +145,7 @@ def handoff_words(handoff: Handoff) -> str:
     return "  ".join(each for each in parts if each)
 
 
-def _handoff(handoff: Handoff, gathered: Gathered) -> str:
+def _handoff(handoff: Handoff, gathered: SessionConversations) -> str:
     carried = gathered.carried.get(handoff.id)
     return handoff_words(handoff) + (f"  {carried:.0%} of the context carried over" if carried is not None else "")
 
@@ -161,7 +161,7 @@ def _tool(tool: Tool) -> str:
     return "  ".join(each for each in parts if each)
 
 
-def summary_lines(spans: Spans) -> Iterator[str]:
+def summary_lines(spans: MeasureValues) -> Iterator[str]:
     """The table of measures; nothing where there is no value."""
     rows = [
         (name.replace("_", " "), str(each.count), span(each.p50), span(each.p95), span(each.most))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from a2a_inspect.commands.segments.lines import handoff_words, interruption_words
 from a2a_inspect.commands.segments.objects import handoff_object, interruption_object
 from a2a_proxy.model.segment import CLIENT
-from a2a_proxy.recording.reader import Recording
+from a2a_proxy.recording.read.reader import Recording
 
 
-class Marks:
+class SegmentMarks:
     """Those of one session."""
 
     def __init__(self, recording: Recording, session: int) -> None:

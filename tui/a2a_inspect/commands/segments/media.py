@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.commands.segments.gathered import Gathered, Talk
-from a2a_proxy.cli import text
+from a2a_inspect.commands.segments.conversation_tree import ConversationTree, SessionConversations
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.present import text
 from a2a_proxy.protocol.segments.content import Media
 
 _EXTENSIONS = {"audio/wav": ".wav", "audio/wave": ".wav", "audio/webm": ".webm", "audio/pcm": ".pcm"}
@@ -36,7 +36,7 @@ class Object(msgspec.Struct):
         return hashlib.sha256(self.data).hexdigest() + known
 
 
-def media_of(talk: Talk, gathered: Gathered) -> list[Object]:
+def media_of(talk: ConversationTree, gathered: SessionConversations) -> list[Object]:
     """The objects of a conversation in order; chunks of one artifact with one media type follow each other."""
     found: list[Object] = []
     open_now: dict[str, Object] = {}

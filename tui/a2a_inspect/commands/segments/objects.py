@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.commands.segments.gathered import Gathered, Talk, Tool
-from a2a_inspect.commands.segments.summary import Spans
-from a2a_proxy.cli import text
+from a2a_inspect.commands.segments.conversation_tree import ConversationTree, SessionConversations, Tool
+from a2a_inspect.commands.segments.summary import MeasureValues
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
+from a2a_proxy.present import text
 from a2a_proxy.protocol.segments.content import Media, ToolEvent
 from a2a_proxy.protocol.segments.measures import Turn
-from a2a_proxy.recording.segments import Content, Heard
+from a2a_proxy.recording.read.conversations import SegmentContent, SegmentEvent
 
 Object = dict[str, object]
 
 
-def talk_objects(session: int, talk: Talk, gathered: Gathered) -> Iterator[Object]:
+def talk_objects(session: int, talk: ConversationTree, gathered: SessionConversations) -> Iterator[Object]:
     """Everything about one conversation, each turn after its segments."""
     about = {"session": session, "agent": talk.agent, "task_id": talk.task_id, "context_id": talk.context_id}
     for turn in talk.turns:
         for segment in turn.segments:
-            yield {"what": "segment", **about, **segment_object(segment, gathered.contents.get(segment.id, Content()))}
+            yield {
+                "what": "segment",
+                **about,
+                **segment_object(segment, gathered.contents.get(segment.id, SegmentContent())),
+            }
         yield {"what": "turn", **about, **turn_object(turn, gathered.contents)}
     for broken in talk.interruptions:
         yield {"what": "interruption", **about, **interruption_object(broken)}
@@ -30,7 +34,7 @@ def talk_objects(session: int, talk: Talk, gathered: Gathered) -> Iterator[Objec
         yield {"what": "tool", **about, **tool_object(tool)}
 
 
-def segment_object(segment: Segment, content: Content) -> Object:
+def segment_object(segment: Segment, content: SegmentContent) -> Object:
     """What one side says."""
     return {
         "number": segment.id,
@@ -57,7 +61,7 @@ def segment_object(segment: Segment, content: Content) -> Object:
     }
 
 
-def media_object(heard: Heard, media: Media) -> Object:
+def media_object(heard: SegmentEvent, media: Media) -> Object:
     """A part with octets, or an address."""
     return {
         "at": text.utc(heard.at),
@@ -74,12 +78,12 @@ def media_object(heard: Heard, media: Media) -> Object:
     }
 
 
-def _tool_event(heard: Heard, tool: ToolEvent) -> Object:
+def _tool_event(heard: SegmentEvent, tool: ToolEvent) -> Object:
     kind = "response" if tool.response else "call"
     return {"at": text.utc(heard.at), "kind": kind, "name": tool.name, "id": tool.id}
 
 
-def turn_object(turn: Turn, contents: dict[int, Content]) -> Object:
+def turn_object(turn: Turn, contents: dict[int, SegmentContent]) -> Object:
     """The measures of 8.3; null where a thing did not happen."""
     characters = sum(contents[each.id].output_characters for each in turn.agents if each.id in contents)
     return {
@@ -150,6 +154,6 @@ def tool_object(tool: Tool) -> Object:
     }
 
 
-def summary_object(session: int, spans: Spans) -> Object:
+def summary_object(session: int, spans: MeasureValues) -> Object:
     """p50, p95 and the greatest of each measure, ns."""
     return {"what": "summary", "session": session, **{name: figures.as_object() for name, figures in spans.figures()}}

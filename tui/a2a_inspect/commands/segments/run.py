@@ -7,22 +7,22 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.commands.segments.gathered import Gathered, Talk, gather
+from a2a_inspect.commands.segments.conversation_tree import ConversationTree, SessionConversations, gather
 from a2a_inspect.commands.segments.lines import summary_lines, talk_lines
 from a2a_inspect.commands.segments.media import media_of, write_media
 from a2a_inspect.commands.segments.objects import summary_object, talk_objects
-from a2a_inspect.commands.segments.summary import Spans
+from a2a_inspect.commands.segments.summary import MeasureValues
 from a2a_inspect.commands.session import session_line
-from a2a_inspect.point import is_task, written
-from a2a_proxy.cli import text
+from a2a_inspect.data.references import is_task, written
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import shell_line, visible
-from a2a_proxy.recording.reader import Recording
-from a2a_proxy.recording.rows import SessionRow
-from a2a_proxy.recording.segments import conversations
+from a2a_proxy.recording.read.conversations import conversations
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import SessionRow
 
 
-class Options(msgspec.Struct, frozen=True):
+class SegmentsOptions(msgspec.Struct, frozen=True):
     """What to show, and how."""
 
     words: tuple[str, ...] = ()
@@ -31,12 +31,12 @@ class Options(msgspec.Struct, frozen=True):
     media: Path | None = None
     """The folder that media are written to."""
 
-    def has(self, session: int, talk: Talk) -> bool:
+    def has(self, session: int, talk: ConversationTree) -> bool:
         """The conversation was asked for."""
         return not self.words or any(_is_meant(word, session, talk) for word in self.words)
 
 
-def _is_meant(word: str, session: int, talk: Talk) -> bool:
+def _is_meant(word: str, session: int, talk: ConversationTree) -> bool:
     """The word names this conversation."""
     named = written(word)
     if named is not None and named.seq < 0 and any(named.has(session, number) for number in talk.exchanges):
@@ -44,7 +44,7 @@ def _is_meant(word: str, session: int, talk: Talk) -> bool:
     return is_task(word, talk.task_id)
 
 
-def show_segments(recording: Recording, options: Options) -> None:
+def show_segments(recording: Recording, options: SegmentsOptions) -> None:
     """Print the turns of all conversations that were asked for, then a summary for each session.
 
     Raises:
@@ -69,14 +69,14 @@ def show_segments(recording: Recording, options: Options) -> None:
         raise UserError(f"no conversation in it is called {named}", f"see what there is with: {listing}")
 
 
-def _print_objects(session: SessionRow, gathered: Gathered, wanted: list[Talk]) -> None:
+def _print_objects(session: SessionRow, gathered: SessionConversations, wanted: list[ConversationTree]) -> None:
     for talk in wanted:
         for each in talk_objects(session.id, talk, gathered):
             print(json.dumps(each))
-    print(json.dumps(summary_object(session.id, Spans(wanted, gathered.contents))))
+    print(json.dumps(summary_object(session.id, MeasureValues(wanted, gathered.contents))))
 
 
-def _print_lines(session: SessionRow, gathered: Gathered, wanted: list[Talk]) -> None:
+def _print_lines(session: SessionRow, gathered: SessionConversations, wanted: list[ConversationTree]) -> None:
     print(session_line(session))
     if not wanted:
         print("  nobody talked")
@@ -89,16 +89,18 @@ def _print_lines(session: SessionRow, gathered: Gathered, wanted: list[Talk]) ->
         for talk in shown:
             for line in talk_lines(talk, gathered, 2):
                 print(line)
-    for line in summary_lines(Spans(wanted, gathered.contents)):
+    for line in summary_lines(MeasureValues(wanted, gathered.contents)):
         print("  " + line)
 
 
-def _beneath(talk: Talk, chosen: set[int]) -> bool:
+def _beneath(talk: ConversationTree, chosen: set[int]) -> bool:
     """It was chosen, or one was that it has handed over to."""
     return id(talk) in chosen or any(_beneath(child, chosen) for child in talk.children)
 
 
-def _write(folder: Path, session: int, gathered: Gathered, wanted: list[Talk], *, as_json: bool) -> None:
+def _write(
+    folder: Path, session: int, gathered: SessionConversations, wanted: list[ConversationTree], *, as_json: bool
+) -> None:
     objects = [each for talk in wanted for each in media_of(talk, gathered)]
     for told in write_media(folder, objects):
         if as_json:

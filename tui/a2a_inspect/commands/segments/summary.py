@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from a2a_inspect.commands.segments.gathered import Talk
+from a2a_inspect.commands.segments.conversation_tree import ConversationTree
 from a2a_proxy.protocol.segments.measures import percentile
-from a2a_proxy.recording.segments import Content
+from a2a_proxy.recording.read.conversations import SegmentContent
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -24,10 +24,10 @@ class Figures(msgspec.Struct, frozen=True):
         return {"count": self.count, "p50_ns": self.p50, "p95_ns": self.p95, "max_ns": self.most}
 
 
-class Spans:
+class MeasureValues:
     """The values of each measure."""
 
-    def __init__(self, talks: Iterable[Talk], contents: dict[int, Content]) -> None:
+    def __init__(self, talks: Iterable[ConversationTree], contents: dict[int, SegmentContent]) -> None:
         self._values: dict[str, list[int]] = {}
         for talk in talks:
             for turn in talk.turns:

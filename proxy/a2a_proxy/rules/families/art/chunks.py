@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.course import KnownArtifact
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import Event, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import Event, rpc_stream
-from a2a_proxy.rules.glance import artifacts_of
-from a2a_proxy.rules.naming import holder
-from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.facts.naming import holder
+from a2a_proxy.rules.facts.partial_decode import artifacts_of
+from a2a_proxy.rules.state.state_sequence import KnownArtifact
 
 
 def _stream(*events: Event) -> Script:
@@ -22,11 +22,11 @@ def _stream(*events: Event) -> Script:
 _WHOLE = _stream(chunk("a"), chunk("b", append=True, lastChunk=True))
 
 
-def _place(see: See, member: str) -> str:
+def _place(see: RuleContext, member: str) -> str:
     return f"{see.root}{holder(see.frame, see.v1, see.operation)}{member}"
 
 
-def _known(see: See) -> KnownArtifact | None:
+def _known(see: RuleContext) -> KnownArtifact | None:
     return see.task.artifacts.get(see.frame.artifact_id) if see.task is not None else None
 
 
@@ -35,13 +35,13 @@ def _known(see: See) -> KnownArtifact | None:
     "Append to an unknown artifact",
     Severity.ERROR,
     section="1.0 4.2.2",
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
-    when=When.ODD_CHUNK,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.ODD_CHUNK,
     flagged=_stream(chunk("a", append=True, lastChunk=True)),
     clean=_WHOLE,
 )
-def unknown(see: See) -> Iterator[Hit]:
+def unknown(see: RuleContext) -> Iterator[RuleFinding]:
     """An artifact update has `append: true`, and no update or snapshot of its task had this artifact before.
     Information where the stream is not the one that created the task: then the beginning may not have been seen. Not
     judged where something came before on the stream that cannot be read, or does not say of which artifact it is.
@@ -50,12 +50,12 @@ def unknown(see: See) -> Iterator[Hit]:
     """
     see.needs_payload()
     frame, task = see.frame, see.task
-    if not frame.append or see.is_(When.KNOWN_ARTIFACT) or task is None or see.track.unread:
+    if not frame.append or see.is_(FrameFlag.KNOWN_ARTIFACT) or task is None or see.track.unread:
         return
     seen = task.born == see.track.id
     told = f"`append` is true, and artifact {frame.artifact_id} of task {frame.task_id} was not seen before"
     severity = None if seen else Severity.INFO
-    yield Hit(summary=told, path=_place(see, "append"), value="true", severity=severity, sure=seen)
+    yield RuleFinding(summary=told, path=_place(see, "append"), value="true", severity=severity, sure=seen)
 
 
 def _updates(count: int) -> str:
@@ -67,13 +67,13 @@ def _updates(count: int) -> str:
     "Append after the last chunk",
     Severity.WARNING,
     section="1.0 4.2.2",
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
-    when=When.ODD_CHUNK,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.ODD_CHUNK,
     flagged=_stream(chunk("a", lastChunk=True), chunk("b", append=True)),
     clean=_WHOLE,
 )
-def after_last(see: See) -> Iterator[Hit]:
+def after_last(see: RuleContext) -> Iterator[RuleFinding]:
     """An artifact update has `append: true` after one of the same artifact had `lastChunk: true`, and none has replaced
     the artifact since.
 
@@ -82,7 +82,7 @@ def after_last(see: See) -> Iterator[Hit]:
     found = _known(see)
     if see.frame.append and found is not None and found.done:
         told = f"artifact {see.frame.artifact_id} grows after its `lastChunk`"
-        yield Hit(summary=f"{told}, after {_updates(found.chunks)}", path=_place(see, "append"), value="true")
+        yield RuleFinding(summary=f"{told}, after {_updates(found.chunks)}", path=_place(see, "append"), value="true")
 
 
 @rule(
@@ -90,13 +90,13 @@ def after_last(see: See) -> Iterator[Hit]:
     "A chunked artifact was never finished",
     Severity.INFO,
     section="1.0 4.2.2",
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
-    when=When.TERMINAL,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.TERMINAL,
     flagged=_stream(chunk("a"), chunk("b", append=True)),
     clean=_WHOLE,
 )
-def unfinished(see: See) -> Iterator[Hit]:
+def unfinished(see: RuleContext) -> Iterator[RuleFinding]:
     """A stream tells that its task is over, and an artifact that it has shown in several chunks had no
     `lastChunk: true`. Told once for each artifact, at most ten.
 
@@ -112,7 +112,7 @@ def unfinished(see: See) -> Iterator[Hit]:
     ]
     for name, each in open_ones[:10]:
         told = f"task {task.task_id} is over, and artifact {name} had no `lastChunk` in {_updates(each.chunks)}"
-        yield Hit(summary=told, value=name)
+        yield RuleFinding(summary=told, value=name)
 
 
 @rule(
@@ -120,23 +120,23 @@ def unfinished(see: See) -> Iterator[Hit]:
     "An artifact was replaced",
     Severity.INFO,
     section="1.0 4.2.2",
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
-    when=When.ODD_CHUNK,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.ODD_CHUNK,
     flagged=_stream(chunk("a"), chunk("b")),
     clean=_WHOLE,
 )
-def replaced(see: See) -> Iterator[Hit]:
+def replaced(see: RuleContext) -> Iterator[RuleFinding]:
     """An artifact update without `append` has the id of an artifact that the same stream has shown before. It replaces
     it, which is allowed. The same octets again are A2A-STREAM-020.
 
     Often `append: true` was forgotten: then the client keeps the last chunk only.
     """
     found = _known(see)
-    if not see.frame.append and found is not None and not see.is_(When.REPEAT):
+    if not see.frame.append and found is not None and not see.is_(FrameFlag.REPEAT):
         before = _updates(found.chunks)
         told = f"artifact {see.frame.artifact_id} replaces what came in {before} before (no `append`)"
-        yield Hit(summary=told, path=_place(see, "artifact.artifactId"), value=see.frame.artifact_id)
+        yield RuleFinding(summary=told, path=_place(see, "artifact.artifactId"), value=see.frame.artifact_id)
 
 
 @rule(
@@ -144,9 +144,9 @@ def replaced(see: See) -> Iterator[Hit]:
     "An artifact is described otherwise than before",
     Severity.INFO,
     section="1.0 4.1.7",
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
-    when=When.DRIFT,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.DRIFT,
     flagged=_stream(
         chunk("a"),
         {
@@ -156,7 +156,7 @@ def replaced(see: See) -> Iterator[Hit]:
     ),
     clean=_WHOLE,
 )
-def drifts(see: See) -> Iterator[Hit]:
+def drifts(see: RuleContext) -> Iterator[RuleFinding]:
     """An artifact update has another name, another description or another media type of its first part than the updates
     of this artifact before. What is left out counts as unchanged.
 
@@ -178,4 +178,4 @@ def drifts(see: See) -> Iterator[Hit]:
         changes.append("the description is another one")
     if changes:
         path = _place(see, "artifact.name" if look.name != found.name else "artifact")
-        yield Hit(summary=f"artifact {look.artifact_id}: {', '.join(changes)}", path=path, value=look.name)
+        yield RuleFinding(summary=f"artifact {look.artifact_id}: {', '.join(changes)}", path=path, value=look.name)

@@ -7,12 +7,12 @@ from typing import Any
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import EVERY, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status, task
-from a2a_proxy.rules.examples.talk import rpc, rpc_stream
-from a2a_proxy.rules.glance import NOTHING, Content, add, artifacts_of
-from a2a_proxy.rules.naming import holder, named
-from a2a_proxy.rules.rule import EVERY, Hit, Line, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.facts.naming import holder, named
+from a2a_proxy.rules.facts.partial_decode import NOTHING, PartsSummary, add, artifacts_of
 
 _TWO = 3
 """Times that the name of the member `artifacts` and of two `artifactId` stand in a payload."""
@@ -32,13 +32,13 @@ _STREAMED = rpc_stream(
     "Two artifacts of one id in a task",
     Severity.ERROR,
     section="1.0 4.1.7",
-    lines=Line.SINCE_0_2,
+    lines=Dialects.SINCE_0_2,
     bindings=EVERY,
-    when=When.TASK | When.LIST,
+    when=FrameFlag.TASK | FrameFlag.LIST,
     flagged=rpc("GetTask", _GET, task(artifacts=[artifact("x"), artifact("y")])),
     clean=rpc("GetTask", _GET, task(artifacts=[artifact("x"), artifact("y", id="a2")])),
 )
-def twice(see: See) -> Iterator[Hit]:
+def twice(see: RuleContext) -> Iterator[RuleFinding]:
     """`artifacts` of a Task has the same `artifactId` twice.
 
     The id is how updates find their artifact: clients keep one of the two, and which one is left to chance.
@@ -59,7 +59,7 @@ def twice(see: See) -> Iterator[Hit]:
                 yield from _twice(each.get("artifacts"), f"{see.root}tasks[{index}].")
 
 
-def _twice(artifacts: Any, place: str) -> Iterator[Hit]:
+def _twice(artifacts: Any, place: str) -> Iterator[RuleFinding]:
     seen: dict[str, int] = {}
     for index, each in enumerate(artifacts if isinstance(artifacts, list) else ()):
         name = each.get("artifactId") if isinstance(each, dict) else None
@@ -67,7 +67,7 @@ def _twice(artifacts: Any, place: str) -> Iterator[Hit]:
             first = seen.setdefault(name, index)
             if first != index:
                 told = f"artifacts {first} and {index} both have the id {name}"
-                yield Hit(summary=told, path=f"{place}artifacts[{index}].artifactId", value=name)
+                yield RuleFinding(summary=told, path=f"{place}artifacts[{index}].artifactId", value=name)
 
 
 @rule(
@@ -75,14 +75,14 @@ def _twice(artifacts: Any, place: str) -> Iterator[Hit]:
     "The task's artifact is not what was streamed",
     Severity.WARNING,
     section="1.0 4.2.2",
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
-    when=When.TASK,
-    needs=When.TERMINAL | When.AFTER_TERMINAL | When.FOREIGN,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.TASK,
+    needs=FrameFlag.TERMINAL | FrameFlag.AFTER_TERMINAL | FrameFlag.FOREIGN,
     flagged=_STREAMED + rpc("GetTask", _GET, task(artifacts=[artifact("a")])),
     clean=_STREAMED + rpc("GetTask", _GET, task(artifacts=[artifact("a", parts=[{"text": "a"}, {"text": "b"}])])),
 )
-def not_streamed(see: See) -> Iterator[Hit]:
+def not_streamed(see: RuleContext) -> Iterator[RuleFinding]:
     """A Task that is over, at the end of its stream or asked for after it, has an artifact with other content than the
     updates of one stream made, from the artifact's first update to the end of the task. Compared are all text joined,
     the size of raw content, and the number of other parts; or it lacks the artifact.
@@ -93,7 +93,7 @@ def not_streamed(see: See) -> Iterator[Hit]:
     frame, known = see.frame, see.task
     if known is None or not known.artifacts or not known.terminal or frame.redacted or frame.truncated:
         return
-    if not see.track.terminal or (see.track.streams and not see.is_(When.LATER)):
+    if not see.track.terminal or (see.track.streams and not see.is_(FrameFlag.LATER)):
         return
     asked = see.track.asked
     if not see.track.streams and (see.operation != "GetTask" or asked is None or not asked.terminal):
@@ -106,13 +106,13 @@ def not_streamed(see: See) -> Iterator[Hit]:
         now = shown.get(name)
         if now is None:
             told = f"artifact {name} of task {known.task_id} was streamed ({_words(each.content)}), and is missing"
-            yield Hit(summary=f"{told} in {named(frame)}", path=place, value=name)
+            yield RuleFinding(summary=f"{told} in {named(frame)}", path=place, value=name)
         elif now != each.content:
             told = f"artifact {name} was streamed as {_words(each.content)}, {named(frame)} has {_words(now)}"
-            yield Hit(summary=told, path=place, value=name)
+            yield RuleFinding(summary=told, path=place, value=name)
 
 
-def _words(content: Content) -> str:
+def _words(content: PartsSummary) -> str:
     told = f"{content.length} octets of text (CRC {content.digest:08x})"
     if content.others:
         told += f" and {content.others} other parts with {content.octets} octets of raw content"
@@ -128,14 +128,14 @@ def _numbered(start: str, end: str) -> dict[str, Any]:
     "The generations of an artifact contradict themselves",
     Severity.WARNING,
     section="1.1 draft, PR #2129",
-    scope=Scope.LIVE,
-    lines=Line.DRAFT_1_1,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.DRAFT_1_1,
     draft=True,
-    when=When.NUMBERED,
+    when=FrameFlag.NUMBERED,
     flagged=rpc("GetTask", _GET, _numbered("9", "4"), version="1.1"),
     clean=rpc("GetTask", _GET, _numbered("4", "9"), version="1.1"),
 )
-def contradicts(see: See) -> Iterator[Hit]:
+def contradicts(see: RuleContext) -> Iterator[RuleFinding]:
     """An artifact has a `startGeneration` after its `endGeneration`, or a range that leaves out the generation of an
     update by which a stream has brought it.
 
@@ -143,7 +143,7 @@ def contradicts(see: See) -> Iterator[Hit]:
     place.
     """
     frame = see.frame
-    if not see.is_(When.TASK | When.ARTIFACT) or not _ranged(frame):
+    if not see.is_(FrameFlag.TASK | FrameFlag.ARTIFACT) or not _ranged(frame):
         return
     value = see.object
     held = value.get("artifacts") if frame.event is EventKind.TASK else [value.get("artifact")]
@@ -162,14 +162,14 @@ def _ranged(frame: Frame) -> bool:
     return frame.schema.endswith("@live-2153")
 
 
-def _range(see: See, value: dict[str, Any], path: str) -> Iterator[Hit]:
+def _range(see: RuleContext, value: dict[str, Any], path: str) -> Iterator[RuleFinding]:
     start, end = _number(value.get("startGeneration")), _number(value.get("endGeneration"))
     if not start or not end:
         return
     name = str(value.get("artifactId"))[:60]
     if start > end:
         told = f"artifact {name} has startGeneration {start} after endGeneration {end}"
-        yield Hit(summary=told, path=f"{path}.startGeneration", value=str(start))
+        yield RuleFinding(summary=told, path=f"{path}.startGeneration", value=str(start))
         return
     found = see.task.artifacts.get(name) if see.task is not None else None
     if found is None or not found.ended or not found.whole or not found.first_generation:
@@ -177,7 +177,7 @@ def _range(see: See, value: dict[str, Any], path: str) -> Iterator[Hit]:
     if start > found.first_generation or end < found.last_generation:
         updates = f"{found.first_generation} to {found.last_generation}"
         told = f"artifact {name} says generations {start} to {end}, its updates had {updates}"
-        yield Hit(summary=told, path=f"{path}.startGeneration", value=str(start))
+        yield RuleFinding(summary=told, path=f"{path}.startGeneration", value=str(start))
 
 
 def _number(value: Any) -> int:

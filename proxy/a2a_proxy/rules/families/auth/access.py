@@ -6,12 +6,22 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.credentials import credentials, principal
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import (
+    CARD,
+    HTTP,
+    NETWORK,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+    RuleFinding,
+    rule,
+)
+from a2a_proxy.rules.examples.conversation import Fields, fetch_card, http, rest, rest_error, rpc
 from a2a_proxy.rules.examples.objects import card, send, snapshot, task
-from a2a_proxy.rules.examples.talk import Fields, fetch_card, http, rest, rest_error, rpc
-from a2a_proxy.rules.owners import note_owner, owner_of
-from a2a_proxy.rules.rule import CARD, HTTP, NETWORK, Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.facts.credentials import credentials, principal
+from a2a_proxy.rules.state.task_owners import note_owner, owner_of
 
 _EXTENDED = "GetExtendedAgentCard"
 _FORBIDDEN = 403
@@ -33,14 +43,14 @@ _GET = {"id": "t1"}
     "A call without credentials is served though the card requires them",
     Severity.WARNING,
     section="1.0 7.3, 7.4; 0.3 4.4",
-    scope=Scope.LIVE,
+    scope=EvidenceScope.LIVE,
     bindings=NETWORK,
-    when=When.FIRST,
-    needs=When.CARD_SEEN,
+    when=FrameFlag.FIRST,
+    needs=FrameFlag.CARD_SEEN,
     flagged=_SECURED + rpc("GetTask", _GET, task()),
     clean=_SECURED + rpc("GetTask", _GET, task(), headers=_BEARER),
 )
-def unauthenticated(see: See) -> Iterator[Hit]:
+def unauthenticated(see: RuleContext) -> Iterator[RuleFinding]:
     """The card has security requirements none of which is empty or done by a client certificate, the request carries no
     credentials of any kind, and the call succeeds. The extended card has a rule of its own.
 
@@ -54,10 +64,10 @@ def unauthenticated(see: See) -> Iterator[Hit]:
     unseen = [name for names in declared.required for name in names if name not in schemes or _unseen(see, name)]
     if not unseen and not credentials(see.exchange, declared):
         needed = " or ".join("+".join(names) for names in declared.required)
-        yield Hit(summary=f"`{see.operation}` succeeds without credentials, the card requires {needed}", seq=-1)
+        yield RuleFinding(summary=f"`{see.operation}` succeeds without credentials, the card requires {needed}", seq=-1)
 
 
-def _unseen(see: See, name: str) -> bool:
+def _unseen(see: RuleContext, name: str) -> bool:
     declared = see.declared
     return declared is not None and declared.schemes[name].kind in ("mutualTLS", "")
 
@@ -67,20 +77,20 @@ def _unseen(see: See, name: str) -> bool:
     "401 does not say how to authenticate",
     Severity.WARNING,
     section="1.0 3.3.2; 0.3 4.4; RFC 9110 11.6.1",
-    moment=Moment.HEADS,
-    scope=Scope.EXCHANGE,
+    moment=HookPoint.HEADS,
+    scope=EvidenceScope.EXCHANGE,
     bindings=HTTP | CARD,
-    needs=When.ODD_HEAD,
+    needs=FrameFlag.ODD_HEAD,
     flagged=http("GET", "/tasks/t1", status=401),
     clean=http("GET", "/tasks/t1", status=401, reply_headers={"WWW-Authenticate": "Bearer"}),
 )
-def challenge(see: See) -> Iterator[Hit]:
+def challenge(see: RuleContext) -> Iterator[RuleFinding]:
     """An answer has the status 401 and no `WWW-Authenticate`.
 
     A client that could get credentials does not learn which, and gives up.
     """
     if see.exchange.status == 401 and not see.field("www-authenticate"):
-        yield Hit(summary="the answer 401 has no `WWW-Authenticate`", seq=-1)
+        yield RuleFinding(summary="the answer 401 has no `WWW-Authenticate`", seq=-1)
 
 
 @rule(
@@ -88,15 +98,15 @@ def challenge(see: See) -> Iterator[Hit]:
     "The extended card is served without authentication",
     Severity.ERROR,
     section="1.0 13.3, 3.1.11; 0.3 9.1",
-    scope=Scope.EXCHANGE,
-    lines=Line.SINCE_0_2,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.SINCE_0_2,
     bindings=NETWORK | CARD,
-    when=When.CARD,
+    when=FrameFlag.CARD,
     operations=(_EXTENDED,),
     flagged=rpc(_EXTENDED, None, card()),
     clean=rpc(_EXTENDED, None, card(), headers=_BEARER),
 )
-def extended_card(see: See) -> Iterator[Hit]:
+def extended_card(see: RuleContext) -> Iterator[RuleFinding]:
     """The extended agent card is given to a request without credentials of any kind, by an agent whose card does not
     authenticate by client certificates. Not judged in gRPC before 1.0, where `GetAgentCard` may give the public card.
 
@@ -108,7 +118,7 @@ def extended_card(see: See) -> Iterator[Hit]:
     if declared is not None and any(each.kind == "mutualTLS" for each in declared.schemes.values()):
         return
     if not credentials(see.exchange, declared):
-        yield Hit(summary="the extended card is given to a request without credentials")
+        yield RuleFinding(summary="the extended card is given to a request without credentials")
 
 
 @rule(
@@ -117,9 +127,9 @@ def extended_card(see: See) -> Iterator[Hit]:
     Severity.WARNING,
     section="1.0 3.3.2, 13.1",
     bindings=NETWORK,
-    scope=Scope.LIVE,
-    lines=Line.V1,
-    when=When.NEW_TASK | When.ERROR,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.V1,
+    when=FrameFlag.NEW_TASK | FrameFlag.ERROR,
     flagged=rest("POST", "/message:send", send(), snapshot("COMPLETED"), headers=_BEARER)
     + rest(
         "GET",
@@ -139,13 +149,13 @@ def extended_card(see: See) -> Iterator[Hit]:
         headers=_BEN,
     ),
 )
-def existence(see: See) -> Iterator[Hit]:
+def existence(see: RuleContext) -> Iterator[RuleFinding]:
     """A call about a task is refused with 403 or PERMISSION_DENIED, and the task was created with other credentials:
     it should be refused as if there were no such task.
 
     By trying ids anybody can find out which tasks exist.
     """
-    if see.is_(When.NEW_TASK):
+    if see.is_(FrameFlag.NEW_TASK):
         note_owner(see)
         return
     if see.exchange.status != _FORBIDDEN and not _denied(see):
@@ -156,10 +166,10 @@ def existence(see: See) -> Iterator[Hit]:
     asker = principal(see.exchange)
     if owner and asker and asker != owner:
         said = _FORBIDDEN if see.binding is not Binding.GRPC else "PERMISSION_DENIED"
-        yield Hit(summary=f"a task of another principal is refused with {said}, not as one that does not exist")
+        yield RuleFinding(summary=f"a task of another principal is refused with {said}, not as one that does not exist")
 
 
-def _denied(see: See) -> bool:
+def _denied(see: RuleContext) -> bool:
     return see.binding is Binding.GRPC and see.failure.code == _PERMISSION_DENIED
 
 
@@ -168,14 +178,14 @@ def _denied(see: See) -> bool:
     "Credentials of a kind that the card does not declare",
     Severity.WARNING,
     section="1.0 7.3; 0.3 4.3",
-    moment=Moment.HEADS,
-    scope=Scope.LIVE,
+    moment=HookPoint.HEADS,
+    scope=EvidenceScope.LIVE,
     bindings=NETWORK,
-    needs=When.CARD_SEEN,
+    needs=FrameFlag.CARD_SEEN,
     flagged=_SECURED + rpc("GetTask", _GET, task(), headers={"x-api-key": "k-1234567890"}),
     clean=_SECURED + rpc("GetTask", _GET, task(), headers=_BEARER),
 )
-def undeclared(see: See) -> Iterator[Hit]:
+def undeclared(see: RuleContext) -> Iterator[RuleFinding]:
     """The card declares security schemes, and the request carries credentials (cookies apart) of which none is of one
     of them: `x-api-key` where only OAuth 2 is declared.
 
@@ -189,4 +199,4 @@ def undeclared(see: See) -> Iterator[Hit]:
     if found and not any(each.fits(scheme) for each in found for scheme in schemes):
         used = ", ".join(dict.fromkeys(map(str, found)))
         has = ", ".join(f"{name} ({scheme.kind or 'unknown'})" for name, scheme in declared.schemes.items())
-        yield Hit(summary=f"the request authenticates by {used}, the card declares {has[:150]}", seq=-1)
+        yield RuleFinding(summary=f"the request authenticates by {used}, the card declares {has[:150]}", seq=-1)

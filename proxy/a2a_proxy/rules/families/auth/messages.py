@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.course import SENDS
-from a2a_proxy.rules.declared import member
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, state
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import rpc
-from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.secrets import secrets
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.facts.secret_places import secrets
+from a2a_proxy.rules.state.card_declarations import member
+from a2a_proxy.rules.state.state_sequence import SENDS
 
 
 def _login(text: str) -> Script:
@@ -27,15 +27,15 @@ def _login(text: str) -> Script:
     "Credentials in a message",
     Severity.WARNING,
     section="1.0 7.6.3, 7.6",
-    moment=Moment.REQUEST,
-    scope=Scope.LIVE,
-    lines=Line.V1,
+    moment=HookPoint.REQUEST,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.V1,
     operations=SENDS,
-    needs=When.NAMES,
+    needs=FrameFlag.NAMES,
     flagged=_login("here it is: Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.c2ln"),
     clean=_login("I have logged in"),
 )
-def in_message(see: See) -> Iterator[Hit]:
+def in_message(see: RuleContext) -> Iterator[RuleFinding]:
     """A client's message to a task in AUTH_REQUIRED holds what looks like a token, key or password, and the request
     names no extension that may have settled that. The recording has a label in its place.
 
@@ -47,4 +47,4 @@ def in_message(see: See) -> Iterator[Hit]:
     body = see.body if isinstance(see.body, dict) else {}
     for path in secrets(member(body, "message").get("parts")):
         told = f"`message.parts{path}` to a task in AUTH_REQUIRED holds what looks like a credential"
-        yield Hit(summary=told, sure=False)
+        yield RuleFinding(summary=told, sure=False)

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.course import SENDS
-from a2a_proxy.rules.credentials import credentials, in_url
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import (
+    CARD,
+    HTTP,
+    NETWORK,
+    WEBHOOK,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+    RuleFinding,
+    rule,
+)
+from a2a_proxy.rules.examples.conversation import Fields, rest, rpc
 from a2a_proxy.rules.examples.objects import task
-from a2a_proxy.rules.examples.talk import Fields, rest, rpc
-from a2a_proxy.rules.hosts import Reach, host_of, in_clear
-from a2a_proxy.rules.push_configs import pushed, secrets_of
-from a2a_proxy.rules.rule import CARD, HTTP, NETWORK, WEBHOOK, Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.facts.credentials import credentials, in_url
+from a2a_proxy.rules.facts.hosts import HostReach, host_of, in_clear
+from a2a_proxy.rules.state.push_configs import pushed, secrets_of
+from a2a_proxy.rules.state.state_sequence import SENDS
 
 _GET = {"id": "t1"}
 _BEARER: Fields = {"Authorization": "Bearer t0ken-of-ann"}
@@ -25,27 +36,27 @@ _AFAR_TLS = "https://agent.example.com"
     "Credentials in plain text",
     Severity.ERROR,
     section="1.0 7.1, 13.4; 0.3 4.1",
-    moment=Moment.HEADS,
+    moment=HookPoint.HEADS,
     bindings=NETWORK | WEBHOOK | CARD,
     flagged=rpc("GetTask", _GET, task(), headers=_BEARER, upstream=_AFAR, host="agent.example.com"),
     clean=rpc("GetTask", _GET, task(), headers=_BEARER, upstream=_AFAR_TLS, host="agent.example.com"),
 )
-def plain_text(see: See) -> Iterator[Hit]:
+def plain_text(see: RuleContext) -> Iterator[RuleFinding]:
     """A request carries `Authorization`, a cookie, an API key or a token, in a header field or the URL, to an upstream
     with http that is not on this machine; a private network is a warning.
 
     Whoever is on the way can use them from then on.
     """
     far = in_clear(see.track.upstream)
-    if far is Reach.LOOPBACK:
+    if far is HostReach.LOOPBACK:
         return
     found = credentials(see.exchange, see.declared)
     if found:
         told = ", ".join(dict.fromkeys(map(str, found)))
-        yield Hit(
+        yield RuleFinding(
             summary=f"credentials ({told}) go to {see.track.upstream} in plain text",
             seq=-1,
-            severity=None if far is Reach.PUBLIC else Severity.WARNING,
+            severity=None if far is HostReach.PUBLIC else Severity.WARNING,
         )
 
 
@@ -54,13 +65,13 @@ def plain_text(see: See) -> Iterator[Hit]:
     "A key or token in the URL",
     Severity.WARNING,
     section="1.0 13.4; 0.3 4.1; RFC 6750 2.3",
-    moment=Moment.HEADS,
+    moment=HookPoint.HEADS,
     bindings=HTTP | CARD,
-    needs=When.ODD_HEAD,
+    needs=FrameFlag.ODD_HEAD,
     flagged=rest("GET", "/tasks/t1?api_key=k-1234567890", None, task()),
     clean=rest("GET", "/tasks/t1", None, task(), headers={"x-api-key": "k-1234567890"}),
 )
-def in_the_url(see: See) -> Iterator[Hit]:
+def in_the_url(see: RuleContext) -> Iterator[RuleFinding]:
     """The query of the request has a parameter that holds a key or token, or user info stands before the host. Where
     the card wants its API key there it is an information.
 
@@ -73,7 +84,9 @@ def in_the_url(see: See) -> Iterator[Hit]:
     schemes = declared.schemes.values() if declared is not None else ()
     for each in in_url(exchange, declared):
         wanted = any(each.fits(scheme) for scheme in schemes)
-        yield Hit(summary=f"a credential in the URL: {each}", seq=-1, severity=Severity.INFO if wanted else None)
+        yield RuleFinding(
+            summary=f"a credential in the URL: {each}", seq=-1, severity=Severity.INFO if wanted else None
+        )
 
 
 _HOOK = {"taskId": "t1", "url": "https://client.example.com/hook", "token": "t0ken-of-hook"}
@@ -86,11 +99,11 @@ _SET = "CreateTaskPushNotificationConfig"
     Severity.WARNING,
     section="1.0 13.4, 13.2; 0.3 9.5",
     bindings=NETWORK,
-    moment=Moment.REQUEST,
-    scope=Scope.FRAME,
-    lines=Line.ALL,
+    moment=HookPoint.REQUEST,
+    scope=EvidenceScope.FRAME,
+    lines=Dialects.ALL,
     operations=SENDS | {_SET},
-    needs=When.PUSHES,
+    needs=FrameFlag.PUSHES,
     flagged=rpc(
         _SET,
         _HOOK,
@@ -106,7 +119,7 @@ _SET = "CreateTaskPushNotificationConfig"
         host="agent.example.com",
     ),
 )
-def push_in_clear(see: See) -> Iterator[Hit]:
+def push_in_clear(see: RuleContext) -> Iterator[RuleFinding]:
     """A push configuration with a token or credentials goes to an upstream with http that is not on this machine, or
     its URL is such one, so that they will be sent there in plain text.
 
@@ -116,8 +129,10 @@ def push_in_clear(see: See) -> Iterator[Hit]:
     if found is None or not secrets_of(found):
         return
     told = " and ".join(secrets_of(found))
-    if in_clear(see.track.upstream) is not Reach.LOOPBACK:
-        yield Hit(summary=f"{told} of a push configuration go to {see.track.upstream} in plain text")
+    if in_clear(see.track.upstream) is not HostReach.LOOPBACK:
+        yield RuleFinding(summary=f"{told} of a push configuration go to {see.track.upstream} in plain text")
     url = found.get("url")
-    if isinstance(url, str) and url.lower().startswith("http://") and in_clear(url) is not Reach.LOOPBACK:
-        yield Hit(summary=f"{told} of a push configuration are to be sent to http://{host_of(url)} in plain text")
+    if isinstance(url, str) and url.lower().startswith("http://") and in_clear(url) is not HostReach.LOOPBACK:
+        yield RuleFinding(
+            summary=f"{told} of a push configuration are to be sent to http://{host_of(url)} in plain text"
+        )

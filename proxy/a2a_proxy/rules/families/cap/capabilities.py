@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.course import TERMINAL
-from a2a_proxy.rules.credentials import principal
-from a2a_proxy.rules.declared import Declared, offers_extended
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import Fields, fetch_card, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import card, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import Fields, fetch_card, rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.facts.credentials import principal
+from a2a_proxy.rules.state.card_declarations import CardDeclarations, offers_extended
+from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 STREAMING = frozenset({"SendStreamingMessage", "SubscribeToTask"})
 PUSH = frozenset(
@@ -41,14 +41,14 @@ _KEPT = 256
 """Refused operations of one client that are counted."""
 
 
-def refusal(see: See) -> str:
+def refusal(see: RuleContext) -> str:
     """The error's name; gRPC's UNIMPLEMENTED without a reason is one that the method is not there."""
     failure = see.failure
     bare = see.binding is Binding.GRPC and failure.code == _UNIMPLEMENTED and not failure.reason
     return NO_METHOD if bare else failure.name
 
 
-def declares(declared: Declared, operation: str) -> bool:
+def declares(declared: CardDeclarations, operation: str) -> bool:
     """The card says that the agent has this operation, or there is no flag for it."""
     if operation in STREAMING:
         return declared.streaming
@@ -70,16 +70,16 @@ _PLAYED = (snapshot("WORKING"), status("COMPLETED", second=1))
     "Streaming without the capability",
     Severity.ERROR,
     section="1.0 3.3.4, 3.1.2, 3.1.6; 0.3 7.2",
-    moment=(Moment.HEADS, Moment.ANSWER),
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
-    when=When.FIRST | When.UNCLEAN,
+    moment=(HookPoint.HEADS, HookPoint.ANSWER),
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.FIRST | FrameFlag.UNCLEAN,
     operations=STREAMING,
-    needs=When.CARD_SEEN,
+    needs=FrameFlag.CARD_SEEN,
     flagged=_NO_STREAMING + rpc_stream("SendStreamingMessage", send(), *_PLAYED),
     clean=_NO_STREAMING + rpc("SendMessage", send(), snapshot("COMPLETED")),
 )
-def streaming(see: See) -> Iterator[Hit]:
+def streaming(see: RuleContext) -> Iterator[RuleFinding]:
     """The card does not declare `streaming`, and a call that streams is answered with events; from 1.0 on it is a
     warning where it is refused as an unknown method and not with UnsupportedOperationError, and where a client calls it
     at all.
@@ -91,13 +91,13 @@ def streaming(see: See) -> Iterator[Hit]:
         return
     if see.shown is None:
         told = f"the client calls `{see.operation}`, the card does not declare `streaming`"
-        yield Hit(summary=told, seq=-1, severity=Severity.WARNING)
-    elif see.is_(When.FIRST):
+        yield RuleFinding(summary=told, seq=-1, severity=Severity.WARNING)
+    elif see.is_(FrameFlag.FIRST):
         if see.succeeded:
-            yield Hit(summary=f"`{see.operation}` is answered, the card does not declare `streaming`")
-        elif see.v1 and see.is_(When.ERROR) and refusal(see) == NO_METHOD:
+            yield RuleFinding(summary=f"`{see.operation}` is answered, the card does not declare `streaming`")
+        elif see.v1 and see.is_(FrameFlag.ERROR) and refusal(see) == NO_METHOD:
             told = f"`{see.operation}` is refused as an unknown method, it must be UnsupportedOperationError"
-            yield Hit(summary=told, severity=Severity.WARNING)
+            yield RuleFinding(summary=told, severity=Severity.WARNING)
 
 
 @rule(
@@ -105,14 +105,14 @@ def streaming(see: See) -> Iterator[Hit]:
     "A declared capability does not work",
     Severity.ERROR,
     section="1.0 3.3.4, 4.4.3; 0.3 5.5.2",
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
-    when=When.ERROR,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.ERROR,
     operations=STREAMING | PUSH,
     flagged=fetch_card() + _REFUSED,
     clean=fetch_card() + rpc_stream("SendStreamingMessage", send(), *_PLAYED),
 )
-def broken_promise(see: See) -> Iterator[Hit]:
+def broken_promise(see: RuleContext) -> Iterator[RuleFinding]:
     """The card declares `streaming` or `pushNotifications`, and a call of it is refused as not supported or not
     implemented, in a binding and version that the card declares. Not judged where the task may be over, which is
     another reason to refuse.
@@ -128,10 +128,12 @@ def broken_promise(see: See) -> Iterator[Hit]:
         return
     if declared.serves(see.binding, see.exchange.dialect):
         flag = "streaming" if operation in STREAMING else "pushNotifications"
-        yield Hit(summary=f"the card declares `{flag}`, `{operation}` is refused: {name} {see.failure.text[:100]}")
+        yield RuleFinding(
+            summary=f"the card declares `{flag}`, `{operation}` is refused: {name} {see.failure.text[:100]}"
+        )
 
 
-def _maybe_over(see: See) -> bool:
+def _maybe_over(see: RuleContext) -> bool:
     """It is about a task that is over, or not known to go on."""
     named = see.track.asked.task_id if see.track.asked else ""
     if see.operation == "SubscribeToTask" and not named:
@@ -148,14 +150,14 @@ _NO_EXTENDED = fetch_card(card(capabilities={"streaming": True}))
     "The extended card is refused with the wrong error, or served undeclared",
     Severity.ERROR,
     section="1.0 3.3.4, 3.1.11",
-    scope=Scope.LIVE,
-    lines=Line.V1,
-    when=When.FIRST,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.V1,
+    when=FrameFlag.FIRST,
     operations=(EXTENDED,),
     flagged=_NO_EXTENDED + rpc(EXTENDED, error=rpc_error(-32007, NO_EXTENDED, "there is no extended card")),
     clean=_NO_EXTENDED + rpc(EXTENDED, error=rpc_error(-32004, UNSUPPORTED, "there is no extended card")),
 )
-def extended(see: See) -> Iterator[Hit]:
+def extended(see: RuleContext) -> Iterator[RuleFinding]:
     """Without the capability `extendedAgentCard` the call must fail with UnsupportedOperationError, but it is served
     or fails with ExtendedAgentCardNotConfiguredError or as an unknown method. With it a missing card must be told by
     ExtendedAgentCardNotConfiguredError, but UnsupportedOperationError came.
@@ -165,16 +167,16 @@ def extended(see: See) -> Iterator[Hit]:
     if see.succeeded:
         public = see.agent.card
         if public is not None and see.agent.card_at < see.track.started and not offers_extended(public):
-            yield Hit(summary="the extended card is served, the card does not declare `extendedAgentCard`")
+            yield RuleFinding(summary="the extended card is served, the card does not declare `extendedAgentCard`")
         return
     declared = see.declared
     if declared is None:
         return
-    name = refusal(see) if see.is_(When.ERROR) else ""
+    name = refusal(see) if see.is_(FrameFlag.ERROR) else ""
     if declared.extended and name == UNSUPPORTED:
-        yield Hit(summary=f"the card declares `extendedAgentCard`, the call is refused with {name}")
+        yield RuleFinding(summary=f"the card declares `extendedAgentCard`, the call is refused with {name}")
     elif not declared.extended and name in (NO_EXTENDED, NO_METHOD):
-        yield Hit(
+        yield RuleFinding(
             summary=f"the card does not declare `extendedAgentCard`, the call must fail with {UNSUPPORTED}: {name}"
         )
 
@@ -191,14 +193,14 @@ def _times(count: int, script: Script) -> Script:
     "A client repeats what the agent cannot do",
     Severity.INFO,
     section="1.0 3.3.4",
-    scope=Scope.LIVE,
-    when=When.ERROR,
+    scope=EvidenceScope.LIVE,
+    when=FrameFlag.ERROR,
     operations=STREAMING | PUSH | {EXTENDED},
     flagged=_NO_STREAMING + _times(4, _REFUSED),
     clean=fetch_card() + rpc("SendMessage", send(), snapshot("COMPLETED")) + rpc("GetTask", {"id": "t1"}, task()),
     also=("A2A-CAP-001",),
 )
-def stubborn(see: See) -> Iterator[Hit]:
+def stubborn(see: RuleContext) -> Iterator[RuleFinding]:
     """A client calls an operation for the fourth time that this agent refused three times because it does not have the
     capability: as not supported while the card does not declare it, as push notifications that are not supported, or
     as an unknown method. Clients of one host are told apart by `User-Agent` and credentials.
@@ -219,4 +221,4 @@ def stubborn(see: See) -> Iterator[Hit]:
         del counts[next(iter(counts))]
     counts[key] = count
     if count == _PATIENCE + 1:
-        yield Hit(summary=f"`{see.operation}` was refused {count} times to this client: {name}")
+        yield RuleFinding(summary=f"`{see.operation}` was refused {count} times to this client: {name}")

@@ -8,13 +8,13 @@ from typing import Any
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.course import SENDS
-from a2a_proxy.rules.declared import Json, member, objects, word, words
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import fetch_card, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import message, snapshot, task
-from a2a_proxy.rules.examples.talk import fetch_card, rpc, rpc_error
-from a2a_proxy.rules.failure import Failure
-from a2a_proxy.rules.rule import Hit, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.facts.failure import Failure
+from a2a_proxy.rules.state.card_declarations import Json, member, objects, word, words
+from a2a_proxy.rules.state.state_sequence import SENDS
 
 _WRONG_TYPE = "CONTENT_TYPE_NOT_SUPPORTED"
 _OTHER_REFUSALS = frozenset({"INVALID_PARAMS", "INVALID_REQUEST", "UNSUPPORTED_OPERATION", "INTERNAL_ERROR"})
@@ -50,14 +50,14 @@ _IMAGE: Json = {"message": message(parts=[{"url": "https://example.com/cat.png",
     "A part of an undeclared media type is taken, or refused with another error",
     Severity.WARNING,
     section="1.0 3.1.1, 4.4.1; 0.3 7.1",
-    scope=Scope.LIVE,
-    when=When.FIRST,
+    scope=EvidenceScope.LIVE,
+    when=FrameFlag.FIRST,
     operations=SENDS,
-    needs=When.CARD_SEEN,
+    needs=FrameFlag.CARD_SEEN,
     flagged=fetch_card() + rpc("SendMessage", _IMAGE, snapshot("COMPLETED")),
     clean=fetch_card() + rpc("SendMessage", _IMAGE, error=rpc_error(-32005, _WRONG_TYPE, "image/png is not supported")),
 )
-def input_modes(see: See) -> Iterator[Hit]:
+def input_modes(see: RuleContext) -> Iterator[RuleFinding]:
     """A part of a message names a media type that is in none of the card's input modes, and the agent works on it (the
     task is not rejected or failed); or it refuses for the media type, with an error other than
     ContentTypeNotSupportedError.
@@ -74,9 +74,11 @@ def input_modes(see: See) -> Iterator[Hit]:
         return
     if see.succeeded and see.frame.event and see.frame.state not in _REFUSED:
         has = ", ".join(modes)[:100]
-        yield Hit(summary=f"a part of type {media} is accepted, the card's input modes are {has}", seq=-1)
-    elif see.is_(When.ERROR) and _for_its_type(see.failure):
-        yield Hit(summary=f"a part of type {media} is refused with {see.failure.name}, it must be {_WRONG_TYPE}")
+        yield RuleFinding(summary=f"a part of type {media} is accepted, the card's input modes are {has}", seq=-1)
+    elif see.is_(FrameFlag.ERROR) and _for_its_type(see.failure):
+        yield RuleFinding(
+            summary=f"a part of type {media} is refused with {see.failure.name}, it must be {_WRONG_TYPE}"
+        )
 
 
 def _for_its_type(failure: Failure) -> bool:
@@ -96,13 +98,13 @@ def _drawn(media: str) -> Json:
     "An artifact has a media type that the client did not accept",
     Severity.WARNING,
     section="1.0 3.2.2; 0.3 7.1.2",
-    scope=Scope.EXCHANGE,
-    when=When.TASK | When.ARTIFACT | When.MESSAGE,
+    scope=EvidenceScope.EXCHANGE,
+    when=FrameFlag.TASK | FrameFlag.ARTIFACT | FrameFlag.MESSAGE,
     operations=SENDS,
     flagged=rpc("SendMessage", _TEXT_ONLY, _drawn("image/png")),
     clean=rpc("SendMessage", _TEXT_ONLY, _drawn("text/plain")),
 )
-def output_modes(see: See) -> Iterator[Hit]:
+def output_modes(see: RuleContext) -> Iterator[RuleFinding]:
     """A part of an artifact, or of the agent's message, names a media type that is none of the `acceptedOutputModes`
     of the request.
 
@@ -117,10 +119,10 @@ def output_modes(see: See) -> Iterator[Hit]:
         for index, media in _media_types(holder.get("parts")):
             if not _takes(accepted, media):
                 told = f"a part of type {media}, the client accepts {', '.join(accepted)[:100]}"
-                yield Hit(summary=told, path=f"{see.root}{path}parts[{index}].mediaType", value=media)
+                yield RuleFinding(summary=told, path=f"{see.root}{path}parts[{index}].mediaType", value=media)
 
 
-def _accepted(see: See) -> list[str]:
+def _accepted(see: RuleContext) -> list[str]:
     """What the request accepts, read once; empty: everything."""
     notes = see.track.remember()
     found: list[str] | None = notes.get("accepted")

@@ -11,14 +11,14 @@ import msgspec
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.rules.credentials import principal
-from a2a_proxy.rules.declared import is_v1, word
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import CARD, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import fetch_card, http
 from a2a_proxy.rules.examples.objects import card
 from a2a_proxy.rules.examples.script import MS
-from a2a_proxy.rules.examples.talk import fetch_card, http
+from a2a_proxy.rules.facts.credentials import principal
 from a2a_proxy.rules.families.card.reading import card_of
-from a2a_proxy.rules.rule import CARD, Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.card_declarations import is_v1, word
 
 WELL_KNOWN = "/.well-known/agent-card.json"
 _NOT_HERE = frozenset({404, 405, 410})
@@ -30,18 +30,18 @@ _KEPT = 16
 """Cards of one agent that are remembered: by address, path and credentials."""
 
 
-def _nowhere(see: See) -> Iterator[Hit]:
+def _nowhere(see: RuleContext) -> Iterator[RuleFinding]:
     found = see.agent.card
     spoken = see.world.shared.dialect(see.agent.name)
     if found is None:
         if spoken not in _OLDER:
-            yield Hit(
+            yield RuleFinding(
                 summary=f"there is no agent card at {WELL_KNOWN}: {see.due_note}",
                 seq=-1,
                 sure=spoken is not Dialect.UNKNOWN,
             )
     elif is_v1(found) or word(found, "protocolVersion").startswith("0.3"):
-        yield Hit(summary=f"the agent card is not at {WELL_KNOWN}: {see.due_note}, but elsewhere", seq=-1)
+        yield RuleFinding(summary=f"the agent card is not at {WELL_KNOWN}: {see.due_note}, but elsewhere", seq=-1)
 
 
 _LOST = http("GET", WELL_KNOWN, version="", status=404, answer="{}")
@@ -52,8 +52,8 @@ _LOST = http("GET", WELL_KNOWN, version="", status=404, answer="{}")
     "The agent card is not at the well-known path",
     Severity.WARNING,
     section="1.0 8.2; 0.3 5.3",
-    moment=Moment.HEADS,
-    scope=Scope.EXCHANGE,
+    moment=HookPoint.HEADS,
+    scope=EvidenceScope.EXCHANGE,
     bindings=CARD,
     operations=("GetAgentCard",),
     due=_nowhere,
@@ -62,7 +62,7 @@ _LOST = http("GET", WELL_KNOWN, version="", status=404, answer="{}")
     ),
     clean=fetch_card(),
 )
-def well_known(see: See) -> Iterator[Hit]:
+def well_known(see: RuleContext) -> Iterator[RuleFinding]:
     """`GET /.well-known/agent-card.json` is answered 404, 405 or 410, and within three seconds no card shows that the
     agent is one of 0.1 or 0.2, which have it at another path. Less sure where nothing of the agent is known.
 
@@ -79,13 +79,13 @@ def well_known(see: See) -> Iterator[Hit]:
     "The agent card is not JSON",
     Severity.WARNING,
     section="1.0 8.2, 14.3; 0.3 5.3",
-    scope=Scope.EXCHANGE,
+    scope=EvidenceScope.EXCHANGE,
     bindings=CARD,
-    when=When.CARD | When.OTHER,
+    when=FrameFlag.CARD | FrameFlag.OTHER,
     flagged=fetch_card(media="text/html"),
     clean=fetch_card(),
 )
-def not_json(see: See) -> Iterator[Hit]:
+def not_json(see: RuleContext) -> Iterator[RuleFinding]:
     """The answer 200 to the fetch of a card has a `Content-Type` that is not JSON, or its body is no JSON.
 
     Clients that look at the type refuse the card; none can read a page of HTML.
@@ -94,9 +94,9 @@ def not_json(see: See) -> Iterator[Hit]:
     if exchange.status != 200 or exchange.method != "GET" or see.frame.kind is FrameKind.COMMENT:
         return
     if media != "application/json" and not media.endswith("+json"):
-        yield Hit(summary=f'the card has the Content-Type "{media}"', value=media)
+        yield RuleFinding(summary=f'the card has the Content-Type "{media}"', value=media)
     elif see.value is None and not see.frame.truncated:
-        yield Hit(summary="the body of the answer to the fetch of a card is no JSON")
+        yield RuleFinding(summary="the body of the answer to the fetch of a card is no JSON")
 
 
 @rule(
@@ -104,15 +104,15 @@ def not_json(see: See) -> Iterator[Hit]:
     "The agent card has no caching headers",
     Severity.INFO,
     section="1.0 8.6.1",
-    moment=Moment.HEADS,
-    scope=Scope.EXCHANGE,
-    lines=Line.V1,
+    moment=HookPoint.HEADS,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.V1,
     bindings=CARD,
     operations=("GetAgentCard",),
     flagged=fetch_card(reply_headers={"Cache-Control": None, "ETag": None}),
     clean=fetch_card(),
 )
-def caching(see: See) -> Iterator[Hit]:
+def caching(see: RuleContext) -> Iterator[RuleFinding]:
     """A card is served without `Cache-Control` with `max-age`, or without `ETag`.
 
     Clients fetch the whole card again for every call, or keep an old one for as long as they like.
@@ -122,7 +122,7 @@ def caching(see: See) -> Iterator[Hit]:
     lacking = [] if any(map(_MAX_AGE.search, see.fields("cache-control"))) else ["`Cache-Control: max-age`"]
     lacking += [] if see.field("etag") else ["`ETag`"]
     if lacking:
-        yield Hit(summary=f"the card comes without {' and without '.join(lacking)}")
+        yield RuleFinding(summary=f"the card comes without {' and without '.join(lacking)}")
 
 
 @rule(
@@ -130,15 +130,15 @@ def caching(see: See) -> Iterator[Hit]:
     "The card changed, its version did not",
     Severity.WARNING,
     section="1.0 8.6.1",
-    scope=Scope.LIVE,
-    lines=Line.V1,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.V1,
     bindings=CARD,
-    when=When.CARD,
+    when=FrameFlag.CARD,
     operations=("GetAgentCard",),
     flagged=fetch_card() + fetch_card(card(description="Another text"), reply_headers={"ETag": '"2"'}),
     clean=fetch_card() + fetch_card(card(description="Another text", version="1.0.1"), reply_headers={"ETag": '"2"'}),
 )
-def same_version(see: See) -> Iterator[Hit]:
+def same_version(see: RuleContext) -> Iterator[RuleFinding]:
     """Two fetches of one URL with the same credentials gave different cards (signatures apart) with the same
     `version`, or with the same `ETag`.
 
@@ -162,5 +162,5 @@ def same_version(see: See) -> Iterator[Hit]:
         return
     for name, label in (("version", "version"), ("etag", "ETag")):
         if now[name] and now[name] == before[name]:
-            yield Hit(summary=f"the card changed, its {label} is {now[name]} as before", value=now[name])
+            yield RuleFinding(summary=f"the card changed, its {label} is {now[name]} as before", value=now[name])
             return

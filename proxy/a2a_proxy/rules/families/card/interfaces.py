@@ -8,14 +8,24 @@ from functools import lru_cache
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.protocol.shared import address_of
-from a2a_proxy.rules.declared import Json, Offer, capability, is_v1, member, objects, offers, old_offers, word
+from a2a_proxy.protocol.session_facts import address_of
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import CARD, NETWORK, RPC, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rpc
 from a2a_proxy.rules.examples.objects import card, task
-from a2a_proxy.rules.examples.talk import fetch_card, grpc, rpc
+from a2a_proxy.rules.facts.hosts import HostReach, host_of, in_clear, scheme_of
 from a2a_proxy.rules.families.card.reading import card_of
-from a2a_proxy.rules.hosts import Reach, host_of, in_clear, scheme_of
-from a2a_proxy.rules.rule import CARD, NETWORK, RPC, Hit, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.card_declarations import (
+    Json,
+    OfferedInterface,
+    capability,
+    is_v1,
+    member,
+    objects,
+    offers,
+    old_offers,
+    word,
+)
 
 _CORE = frozenset({"JSONRPC", "GRPC", "HTTP+JSON"})
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
@@ -33,7 +43,7 @@ def _offering(*entries: Json) -> Json:
     Severity.WARNING,
     section="1.0 5.8, 4.4.6",
     bindings=CARD | RPC,
-    when=When.CARD,
+    when=FrameFlag.CARD,
     flagged=fetch_card(
         _offering(_JSONRPC, {"url": "wss://localhost:8000", "protocolBinding": "WEBSOCKET", "protocolVersion": "1.0"})
     ),
@@ -48,7 +58,7 @@ def _offering(*entries: Json) -> Json:
         )
     ),
 )
-def binding_name(see: See) -> Iterator[Hit]:
+def binding_name(see: RuleContext) -> Iterator[RuleFinding]:
     """`protocolBinding` is none of JSONRPC, GRPC and HTTP+JSON (spelled so), and no absolute URI; `stdio`, which a
     draft proposes, is an information.
 
@@ -57,7 +67,7 @@ def binding_name(see: See) -> Iterator[Hit]:
     for index, entry in objects(card_of(see).get("supportedInterfaces")):
         name = word(entry, "protocolBinding")
         if name and name not in _CORE and not _URI.fullmatch(name):
-            yield Hit(
+            yield RuleFinding(
                 summary=f'the binding "{name[:60]}" is none of the protocol\'s and no URI',
                 path=f"{see.root}supportedInterfaces[{index}].protocolBinding",
                 value=name,
@@ -71,7 +81,7 @@ def binding_name(see: See) -> Iterator[Hit]:
     Severity.WARNING,
     section="1.0 4.4.6; 0.3 5.6",
     bindings=CARD | RPC,
-    when=When.CARD,
+    when=FrameFlag.CARD,
     flagged=fetch_card(
         _offering(_JSONRPC, {"url": "/a2a", "protocolBinding": "GRPC", "protocolVersion": "1.0"}),
     ),
@@ -79,7 +89,7 @@ def binding_name(see: See) -> Iterator[Hit]:
         _offering(_JSONRPC, {"url": "localhost:8000", "protocolBinding": "GRPC", "protocolVersion": "1.0"}),
     ),
 )
-def url_form(see: See) -> Iterator[Hit]:
+def url_form(see: RuleContext) -> Iterator[RuleFinding]:
     """The URL of a JSON-RPC or REST interface is not an absolute http or https URL, or that of a gRPC interface is
     neither host:port nor a URL.
 
@@ -89,14 +99,14 @@ def url_form(see: See) -> Iterator[Hit]:
         if offer.binding not in _CORE or _fits(offer):
             continue
         wanted = "host:port or a URL" if offer.binding == "GRPC" else "an absolute http or https URL"
-        yield Hit(
+        yield RuleFinding(
             summary=f'the {offer.binding} interface has the URL "{offer.url[:120]}", it must be {wanted}',
             path=see.root + offer.path,
             value=offer.url,
         )
 
 
-def _fits(offer: Offer) -> bool:
+def _fits(offer: OfferedInterface) -> bool:
     if offer.binding == "GRPC":
         return bool(_HOST_AND_PORT.fullmatch(offer.url) or ("://" in offer.url and scheme_of(offer.url)))
     return scheme_of(offer.url) in ("http", "https") and bool(host_of(offer.url))
@@ -108,7 +118,7 @@ def _fits(offer: Offer) -> bool:
     Severity.WARNING,
     section="1.0 7.1, 4.4.6, 13.4; 0.3 4.1",
     bindings=CARD | RPC,
-    when=When.CARD,
+    when=FrameFlag.CARD,
     flagged=fetch_card(
         _offering({"url": "http://agent.example.com", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
     ),
@@ -116,20 +126,20 @@ def _fits(offer: Offer) -> bool:
         _offering({"url": "https://agent.example.com", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
     ),
 )
-def plain_text(see: See) -> Iterator[Hit]:
+def plain_text(see: RuleContext) -> Iterator[RuleFinding]:
     """The URL of an interface has the scheme http and a host that is not this machine; a host of a private network is
     an information.
 
     Whoever is on the way reads tasks and credentials, and can change them.
     """
     for offer in offers(card_of(see)):
-        far = in_clear(offer.url) if scheme_of(offer.url) == "http" else Reach.LOOPBACK
-        if far is not Reach.LOOPBACK:
-            yield Hit(
+        far = in_clear(offer.url) if scheme_of(offer.url) == "http" else HostReach.LOOPBACK
+        if far is not HostReach.LOOPBACK:
+            yield RuleFinding(
                 summary=f'the {offer.binding} interface "{offer.url[:120]}" is not encrypted',
                 path=see.root + offer.path,
                 value=offer.url,
-                severity=None if far is Reach.PUBLIC else Severity.INFO,
+                severity=None if far is HostReach.PUBLIC else Severity.INFO,
             )
 
 
@@ -144,11 +154,11 @@ def _old(**members: object) -> Json:
     Severity.ERROR,
     section="0.3 5.6.1, 5.6.4",
     bindings=CARD | RPC,
-    when=When.CARD,
+    when=FrameFlag.CARD,
     flagged=fetch_card(_old(additionalInterfaces=[{"url": "http://localhost:8000/", "transport": "GRPC"}])),
     clean=fetch_card(_old(additionalInterfaces=[{"url": "localhost:8001", "transport": "GRPC"}])),
 )
-def old_transports(see: See) -> Iterator[Hit]:
+def old_transports(see: RuleContext) -> Iterator[RuleFinding]:
     """A card with `protocolVersion` 0.2.5 to 0.3 declares one URL with two transports (JSON-RPC and REST on one URL,
     which have different paths below it, are a warning), or lacks `preferredTransport` (a warning).
 
@@ -158,7 +168,7 @@ def old_transports(see: See) -> Iterator[Hit]:
     if is_v1(found) or "supportedInterfaces" in found or not word(found, "protocolVersion"):
         return
     if not word(found, "preferredTransport"):
-        yield Hit(
+        yield RuleFinding(
             summary="the card does not say which transport its `url` has (`preferredTransport`)",
             path=f"{see.root}preferredTransport",
             severity=Severity.WARNING,
@@ -167,7 +177,7 @@ def old_transports(see: See) -> Iterator[Hit]:
     for offer in old_offers(found):
         before = first.setdefault(offer.url, offer.binding)
         if before != offer.binding:
-            yield Hit(
+            yield RuleFinding(
                 summary=f'"{offer.url[:120]}" is declared as {before} and as {offer.binding}',
                 path=see.root + offer.path,
                 value=offer.url,
@@ -181,12 +191,12 @@ def old_transports(see: See) -> Iterator[Hit]:
     Severity.WARNING,
     section="1.0 5.2, 8.3.1; 0.3 5.6",
     bindings=NETWORK,
-    when=When.FIRST,
-    needs=When.CARD_SEEN,
+    when=FrameFlag.FIRST,
+    needs=FrameFlag.CARD_SEEN,
     flagged=fetch_card(_offering(_JSONRPC)) + grpc("GetTask", {"id": "t1"}, task()),
     clean=fetch_card(_offering(_JSONRPC)) + rpc("GetTask", {"id": "t1"}, task()),
 )
-def undeclared(see: See) -> Iterator[Hit]:
+def undeclared(see: RuleContext) -> Iterator[RuleFinding]:
     """A call succeeded by a binding, in a protocol version or at a path that no interface of the agent's card has.
     Paths are compared only where the card names the address that is called.
 
@@ -204,7 +214,7 @@ def undeclared(see: See) -> Iterator[Hit]:
         return
     has = ", ".join(dict.fromkeys(f"{each.binding} {each.version}".strip() for each in declared.offers))
     line = f" {exchange.dialect}" if exchange.dialect else ""
-    yield Hit(summary=f"{_WORDS[see.binding]}{line} works, the card declares {has or 'no interface'}", seq=-1)
+    yield RuleFinding(summary=f"{_WORDS[see.binding]}{line} works, the card declares {has or 'no interface'}", seq=-1)
 
 
 _WORDS = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "REST", Binding.GRPC: "gRPC"}
@@ -213,7 +223,7 @@ _WORDS = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "REST", Binding.GRPC: "gRPC
 _address = lru_cache(maxsize=1024)(address_of)
 
 
-def _elsewhere(see: See, found: list[Offer]) -> Iterator[Hit]:
+def _elsewhere(see: RuleContext, found: list[OfferedInterface]) -> Iterator[RuleFinding]:
     """The binding is declared: at this path?"""
     here = _address(see.track.upstream)
     places = {each.place for each in found if _address(each.url) == here}
@@ -228,7 +238,9 @@ def _elsewhere(see: See, found: list[Offer]) -> Iterator[Hit]:
         fits = path is None or any(called == each or called.startswith(f"{each}/") for each in places)
     if not fits:
         has = ", ".join(sorted(each or "/" for each in places))
-        yield Hit(summary=f"{_WORDS[see.binding]} works at {called or '/'}, the card declares it at {has}", seq=-1)
+        yield RuleFinding(
+            summary=f"{_WORDS[see.binding]} works at {called or '/'}, the card declares it at {has}", seq=-1
+        )
 
 
 @rule(
@@ -237,14 +249,14 @@ def _elsewhere(see: See, found: list[Offer]) -> Iterator[Hit]:
     Severity.WARNING,
     section="1.0 appendix A.2",
     bindings=CARD | RPC,
-    when=When.CARD,
+    when=FrameFlag.CARD,
     flagged=fetch_card(_offering(_JSONRPC) | {"url": "http://localhost:8001/", "preferredTransport": "JSONRPC"}),
     clean=fetch_card(
         _offering(_JSONRPC, _JSONRPC | {"protocolVersion": "0.3"})
         | {"url": "http://localhost:8000/", "preferredTransport": "JSONRPC", "protocolVersion": "0.3.0"}
     ),
 )
-def both_forms(see: See) -> Iterator[Hit]:
+def both_forms(see: RuleContext) -> Iterator[RuleFinding]:
     """A card for clients of 0.3 and of 1.0 has an interface in the old members (`url`, `additionalInterfaces`) that is
     not in `supportedInterfaces`, or says otherwise about the extended card.
 
@@ -257,7 +269,7 @@ def both_forms(see: See) -> Iterator[Hit]:
     new = {(word(each, "url").rstrip("/"), word(each, "protocolBinding")) for _, each in entries}
     for offer in old_offers(found):
         if (offer.url.rstrip("/"), offer.binding) not in new:
-            yield Hit(
+            yield RuleFinding(
                 summary=f'`{offer.path}` offers {offer.binding} at "{offer.url[:120]}", `supportedInterfaces` does not',
                 path=see.root + offer.path,
                 value=offer.url,
@@ -265,7 +277,7 @@ def both_forms(see: See) -> Iterator[Hit]:
     old = found.get("supportsAuthenticatedExtendedCard")
     if isinstance(old, bool) and old != capability(found, "extendedAgentCard"):
         said = member(found, "capabilities").get("extendedAgentCard")
-        yield Hit(
+        yield RuleFinding(
             summary=f"`supportsAuthenticatedExtendedCard` is {old}, `capabilities.extendedAgentCard` is {said}",
             path=f"{see.root}supportsAuthenticatedExtendedCard",
             value=str(old).lower(),
@@ -281,19 +293,19 @@ _LIVE = {"streaming": True, "bidiStreaming": True}
     Severity.WARNING,
     section="1.1 draft, bidirectional streaming",
     bindings=CARD | RPC,
-    when=When.CARD,
+    when=FrameFlag.CARD,
     draft=True,
     flagged=fetch_card(_offering(_JSONRPC) | {"capabilities": _LIVE}),
     clean=fetch_card(card(capabilities=_LIVE)),
 )
-def live_needs_grpc(see: See) -> Iterator[Hit]:
+def live_needs_grpc(see: RuleContext) -> Iterator[RuleFinding]:
     """The capability `bidiStreaming` is true and no interface has the binding GRPC.
 
     The draft defines live streams for gRPC only: no client can use what is promised.
     """
     found = card_of(see)
     if capability(found, "bidiStreaming") and not any(each.binding == "GRPC" for each in offers(found)):
-        yield Hit(
+        yield RuleFinding(
             summary="`bidiStreaming` is true, and the card has no GRPC interface",
             path=f"{see.root}capabilities.bidiStreaming",
             value="true",

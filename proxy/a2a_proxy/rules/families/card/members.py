@@ -8,12 +8,12 @@ from typing import Any
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.rules.declared import Json, is_v1, member, objects, requirements, word, words
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import CARD, RPC, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import fetch_card
 from a2a_proxy.rules.examples.objects import card
-from a2a_proxy.rules.examples.talk import fetch_card
 from a2a_proxy.rules.families.card.reading import card_of
-from a2a_proxy.rules.rule import CARD, RPC, Hit, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.card_declarations import Json, is_v1, member, objects, requirements, word, words
 
 _MODES = ("defaultInputModes", "defaultOutputModes")
 _V1 = ("name", "description", "supportedInterfaces", "version", "capabilities", *_MODES, "skills")
@@ -48,11 +48,11 @@ def _lacks(holder: Json, name: str) -> bool:
     Severity.ERROR,
     section="1.0 4.4.1, 4.4.5; 0.3 5.5",
     bindings=CARD,
-    when=When.CARD | When.OTHER,
+    when=FrameFlag.CARD | FrameFlag.OTHER,
     flagged=fetch_card(card(version=None)),
     clean=fetch_card(),
 )
-def required(see: See) -> Iterator[Hit]:
+def required(see: RuleContext) -> Iterator[RuleFinding]:
     """An agent card, or a skill in it, lacks a member that its line of the protocol requires, or has it empty.
 
     Clients read cards into typed objects: one that lacks a member is refused as a whole, and the agent cannot be
@@ -64,12 +64,12 @@ def required(see: See) -> Iterator[Hit]:
     line, members, of_skill = _line(found)
     for name in members:
         if _lacks(found, name):
-            yield Hit(summary=f"a card of {line} lacks `{name}`", path=name)
+            yield RuleFinding(summary=f"a card of {line} lacks `{name}`", path=name)
     for index, skill in objects(found.get("skills")):
         for name in of_skill:
             if _lacks(skill, name):
                 label = word(skill, "id") or word(skill, "name") or str(index)
-                yield Hit(summary=f"skill {label} lacks `{name}`", path=f"skills[{index}].{name}")
+                yield RuleFinding(summary=f"skill {label} lacks `{name}`", path=f"skills[{index}].{name}")
 
 
 @rule(
@@ -78,13 +78,13 @@ def required(see: See) -> Iterator[Hit]:
     Severity.ERROR,
     section="1.0 4.4.6, 3.6",
     bindings=CARD,
-    when=When.CARD,
+    when=FrameFlag.CARD,
     flagged=fetch_card(
         card(supportedInterfaces=[{"url": "http://localhost:8000/", "protocolBinding": "JSONRPC"}]),
     ),
     clean=fetch_card(),
 )
-def interface(see: See) -> Iterator[Hit]:
+def interface(see: RuleContext) -> Iterator[RuleFinding]:
     """An interface lacks `url`, `protocolBinding` or `protocolVersion`, or its version is not Major.Minor; a patch
     number behind a good version is a warning.
 
@@ -94,11 +94,11 @@ def interface(see: See) -> Iterator[Hit]:
         path = f"supportedInterfaces[{index}]"
         for name in ("url", "protocolBinding", "protocolVersion"):
             if _lacks(entry, name):
-                yield Hit(summary=f"`{path}` lacks `{name}`", path=f"{path}.{name}")
+                yield RuleFinding(summary=f"`{path}` lacks `{name}`", path=f"{path}.{name}")
         version = word(entry, "protocolVersion")
         if version and not re.fullmatch(r"\d+\.\d+", version):
             patched = re.fullmatch(r"\d+\.\d+\.\d+", version) is not None
-            yield Hit(
+            yield RuleFinding(
                 summary=f'`protocolVersion` is "{version}", it must be Major.Minor as "1.0"',
                 path=f"{path}.protocolVersion",
                 value=version,
@@ -115,7 +115,7 @@ _KEY = {"key": {"apiKeySecurityScheme": {"location": "header", "name": "x-api-ke
     Severity.ERROR,
     section="1.0 4.4.1, 4.5; 0.3 5.5",
     bindings=CARD | RPC,
-    when=When.CARD,
+    when=FrameFlag.CARD,
     flagged=fetch_card(
         card(securitySchemes=_KEY, securityRequirements=[{"schemes": {"oauth": {"list": ["read"]}}}]),
     ),
@@ -123,7 +123,7 @@ _KEY = {"key": {"apiKeySecurityScheme": {"location": "header", "name": "x-api-ke
         card(securitySchemes=_KEY, securityRequirements=[{"schemes": {"key": {"list": []}}}]),
     ),
 )
-def unknown_scheme(see: See) -> Iterator[Hit]:
+def unknown_scheme(see: RuleContext) -> Iterator[RuleFinding]:
     """A requirement of the card or of a skill (`securityRequirements`, before 1.0 `security`) names a scheme that
     `securitySchemes` does not define.
 
@@ -137,7 +137,7 @@ def unknown_scheme(see: See) -> Iterator[Hit]:
             for name in names:
                 if name not in known:
                     has = ", ".join(sorted(known)) or "none"
-                    yield Hit(
+                    yield RuleFinding(
                         summary=f"`{prefix}{path}` requires `{name}`, `securitySchemes` has {has}",
                         path=f"{see.root}{prefix}{path}",
                         value=name,
@@ -150,11 +150,11 @@ def unknown_scheme(see: See) -> Iterator[Hit]:
     Severity.WARNING,
     section="1.0 4.4.1, 4.4.5; 0.3 5.5.4",
     bindings=CARD | RPC,
-    when=When.CARD,
+    when=FrameFlag.CARD,
     flagged=fetch_card(card(defaultInputModes=["plain text"])),
     clean=fetch_card(card(defaultInputModes=["text/plain", "image/*"])),
 )
-def skills_and_modes(see: See) -> Iterator[Hit]:
+def skills_and_modes(see: RuleContext) -> Iterator[RuleFinding]:
     """An `id` stands at more than one skill, or an input or output mode is not of the form type/subtype; a bare `text`
     and its like, an old habit, is an information, and not judged in a card of 0.1.
 
@@ -166,18 +166,18 @@ def skills_and_modes(see: See) -> Iterator[Hit]:
         ident = word(skill, "id")
         if ident and ident in seen:
             path = f"{see.root}skills[{index}].id"
-            yield Hit(summary=f'two skills have the id "{ident}"', path=path, value=ident)
+            yield RuleFinding(summary=f'two skills have the id "{ident}"', path=path, value=ident)
         seen.add(ident)
         yield from _modes(see, skill, f"skills[{index}].", ("inputModes", "outputModes"))
     if _line(found)[0] != "0.1":
         yield from _modes(see, found, "", _MODES)
 
 
-def _modes(see: See, holder: dict[str, Any], prefix: str, names: tuple[str, ...]) -> Iterator[Hit]:
+def _modes(see: RuleContext, holder: dict[str, Any], prefix: str, names: tuple[str, ...]) -> Iterator[RuleFinding]:
     for name in names:
         for mode in words(holder.get(name)):
             if not _MEDIA_TYPE.fullmatch(mode):
-                yield Hit(
+                yield RuleFinding(
                     summary=f'the mode "{mode[:60]}" in `{prefix}{name}` is not a media type',
                     path=f"{see.root}{prefix}{name}",
                     value=mode,

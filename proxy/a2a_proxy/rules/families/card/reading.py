@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from a2a_proxy.rules.declared import Json
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.state.card_declarations import Json
 
 
-def card_of(see: See) -> Json:
+def card_of(see: RuleContext) -> Json:
     """The card; empty where the payload was cut, and there is nothing to say about it."""
     found = see.body
     return found if isinstance(found, dict) else {}

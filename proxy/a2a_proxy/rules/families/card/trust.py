@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.declared import Json, member, objects, word
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import CARD, NETWORK, RPC, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import fetch_card, rpc
 from a2a_proxy.rules.examples.objects import card
-from a2a_proxy.rules.examples.talk import fetch_card, rpc
+from a2a_proxy.rules.facts.hosts import scheme_of
+from a2a_proxy.rules.facts.secret_places import secrets
 from a2a_proxy.rules.families.card.reading import card_of
-from a2a_proxy.rules.hosts import scheme_of
-from a2a_proxy.rules.rule import CARD, NETWORK, RPC, Hit, Line, Scope, When, rule
-from a2a_proxy.rules.secrets import secrets
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.card_declarations import Json, member, objects, word
 
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+")
 _UNREADABLE = (ValueError, RecursionError)
@@ -34,13 +34,13 @@ def _signed(protected: str) -> Json:
     "A signature of a card is malformed",
     Severity.ERROR,
     section="1.0 8.4.2; 0.3 5.5.6; RFC 7515",
-    lines=Line.SINCE_0_2,
+    lines=Dialects.SINCE_0_2,
     bindings=CARD | RPC,
-    when=When.CARD,
+    when=FrameFlag.CARD,
     flagged=fetch_card(_signed("abc")),
     clean=fetch_card(_signed(_HEADER)),
 )
-def signature(see: See) -> Iterator[Hit]:
+def signature(see: RuleContext) -> Iterator[RuleFinding]:
     """`protected` of a signature is not the base64url form of a JSON object with `alg` and `kid`, or `signature` is
     not base64url; a `jku` that is not an https URL is a warning.
 
@@ -50,22 +50,22 @@ def signature(see: See) -> Iterator[Hit]:
         path = f"{see.root}signatures[{index}]"
         signed = word(entry, "signature")
         if not _BASE64URL.fullmatch(signed):
-            yield Hit(summary="`signature` is not base64url", path=f"{path}.signature", value=signed)
+            yield RuleFinding(summary="`signature` is not base64url", path=f"{path}.signature", value=signed)
         yield from _protected(path, word(entry, "protected"), member(entry, "header"))
 
 
-def _protected(path: str, text: str, beside: Json) -> Iterator[Hit]:
+def _protected(path: str, text: str, beside: Json) -> Iterator[RuleFinding]:
     place = f"{path}.protected"
     header = _decoded(text)
     if header is None:
-        yield Hit(summary="`protected` is not a JSON object in base64url", path=place, value=text)
+        yield RuleFinding(summary="`protected` is not a JSON object in base64url", path=place, value=text)
         return
     for name in ("alg", "kid"):
         if not word(header, name):
-            yield Hit(summary=f"the protected header has no `{name}`", path=place, value=text)
+            yield RuleFinding(summary=f"the protected header has no `{name}`", path=place, value=text)
     source = header.get("jku", beside.get("jku"))
     if source is not None and (not isinstance(source, str) or scheme_of(source) != "https"):
-        yield Hit(
+        yield RuleFinding(
             summary=f"`jku` is {str(source)[:120]!r}, it must be an https URL",
             path=place,
             value=str(source),
@@ -93,18 +93,18 @@ _NO_SECRETS = frozenset({"signatures", "securityRequirements", "security", "scop
     Severity.WARNING,
     section="1.0 14.3, 13.4; 0.3 5.4",
     bindings=CARD | RPC,
-    when=When.CARD,
+    when=FrameFlag.CARD,
     flagged=fetch_card(card(documentationUrl="https://ann:pa55w0rd@docs.example.com")),
     clean=fetch_card(card(documentationUrl="https://docs.example.com")),
 )
-def secret(see: See) -> Iterator[Hit]:
+def secret(see: RuleContext) -> Iterator[RuleFinding]:
     """A text in the card looks like a credential: a token or key by its form, the value of a member with such a name,
     a password in a URL, or a credential that was used in this session. The recording has a label in its place.
 
     Cards are public, cached and copied; whoever reads this one can use the secret.
     """
     for path in secrets(card_of(see), _NO_SECRETS):
-        yield Hit(summary=f"`{path}` holds what looks like a secret", sure=False)
+        yield RuleFinding(summary=f"`{path}` holds what looks like a secret", sure=False)
 
 
 _MORE = {"id": "more", "name": "More", "description": "Says more", "tags": ["text"]}
@@ -121,15 +121,15 @@ _FULL = card(skills=[*card()["skills"], _MORE], **_BEARER)
     "The extended card has less than the public one",
     Severity.INFO,
     section="1.0 3.1.11",
-    scope=Scope.LIVE,
-    lines=Line.V1,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.V1,
     bindings=NETWORK,
-    when=When.CARD,
+    when=FrameFlag.CARD,
     operations=("GetExtendedAgentCard",),
     flagged=fetch_card(_FULL) + rpc("GetExtendedAgentCard", None, card(**_BEARER), headers=_TOKEN),
     clean=fetch_card(card(**_BEARER)) + rpc("GetExtendedAgentCard", None, _FULL, headers=_TOKEN),
 )
-def poorer(see: See) -> Iterator[Hit]:
+def poorer(see: RuleContext) -> Iterator[RuleFinding]:
     """The extended card lacks a skill, or a capability, that the public card has.
 
     A client that replaces the public card by it, as it should, can do less after it has proved who it is.
@@ -140,11 +140,13 @@ def poorer(see: See) -> Iterator[Hit]:
     skills = _skills(public) - _skills(extended)
     if skills:
         told = ", ".join(sorted(skills))[:200]
-        yield Hit(summary=f"the extended card lacks skills of the public card: {told}", path=f"{see.root}skills")
+        yield RuleFinding(
+            summary=f"the extended card lacks skills of the public card: {told}", path=f"{see.root}skills"
+        )
     flags = _flags(public) - _flags(extended)
     if flags:
         told = ", ".join(sorted(flags))
-        yield Hit(
+        yield RuleFinding(
             summary=f"the extended card lacks capabilities of the public card: {told}", path=f"{see.root}capabilities"
         )
 

@@ -9,11 +9,21 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.errors import GRPC_STATUS
+from a2a_proxy.rules.context import RuleContext, media_type
+from a2a_proxy.rules.define.rule import (
+    HTTP,
+    NETWORK,
+    REST,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+    RuleFinding,
+    rule,
+)
+from a2a_proxy.rules.examples.conversation import http, rest, rest_error, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send
-from a2a_proxy.rules.examples.talk import http, rest, rest_error, rpc, rpc_error
 from a2a_proxy.rules.families.err.table import BY_CODE, DOMAIN, REASONS
-from a2a_proxy.rules.rule import HTTP, NETWORK, REST, Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See, media_type
 
 _GET = {"id": "t9"}
 _NOT_FOUND = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no task t9")
@@ -28,14 +38,14 @@ _A2A_STATUSES = frozenset({400, 404, 409, 415, 501})
     "ErrorInfo is missing",
     Severity.ERROR,
     section="1.0 11.6; 9.5",
-    lines=Line.V1,
+    lines=Dialects.V1,
     bindings=HTTP,
-    scope=Scope.EXCHANGE,
-    when=When.ERROR,
+    scope=EvidenceScope.EXCHANGE,
+    when=FrameFlag.ERROR,
     flagged=rest("GET", "/tasks/t9", None, _BARE, status=404),
     clean=rest("GET", "/tasks/t9", None, _NOT_FOUND, status=404),
 )
-def error_info_missing(see: See) -> Iterator[Hit]:
+def error_info_missing(see: RuleContext) -> Iterator[RuleFinding]:
     """An A2A error has no ErrorInfo among its details: on REST where the error has the shape of google.rpc.Status, on
     JSON-RPC (a warning, SHOULD since 1.0.1) where the code is that of an A2A error.
 
@@ -48,9 +58,11 @@ def error_info_missing(see: See) -> Iterator[Hit]:
         reason = BY_CODE.get(failure.code)
         if reason is not None:
             summary = f"error {failure.code} without an ErrorInfo of reason {reason}"
-            yield Hit(summary=summary, path="error.data", severity=Severity.WARNING)
+            yield RuleFinding(summary=summary, path="error.data", severity=Severity.WARNING)
     elif see.exchange.status in _A2A_STATUSES and "code" in failure.body:
-        yield Hit(summary=f"HTTP {see.exchange.status} error without an ErrorInfo in `details`", path="error.details")
+        yield RuleFinding(
+            summary=f"HTTP {see.exchange.status} error without an ErrorInfo in `details`", path="error.details"
+        )
 
 
 @rule(
@@ -58,13 +70,13 @@ def error_info_missing(see: See) -> Iterator[Hit]:
     "ErrorInfo is wrong",
     Severity.ERROR,
     section="1.0 10.6",
-    lines=Line.V1,
+    lines=Dialects.V1,
     bindings=NETWORK,
-    when=When.ERROR,
+    when=FrameFlag.ERROR,
     flagged=rpc("GetTask", _GET, error=rpc_error(-32001, "TaskNotFound")),
     clean=rpc("GetTask", _GET, error=rpc_error(-32001, "TASK_NOT_FOUND", taskId="t9")),
 )
-def error_info_wrong(see: See) -> Iterator[Hit]:
+def error_info_wrong(see: RuleContext) -> Iterator[RuleFinding]:
     """An ErrorInfo with the domain of A2A has a reason that is not in UPPER_SNAKE_CASE or is none that A2A or its SDKs
     know, or metadata values that are not strings; or a reason of A2A comes under another domain.
 
@@ -77,17 +89,19 @@ def error_info_wrong(see: See) -> Iterator[Hit]:
     path = "error.data" if see.enveloped else "error.details" if see.binding is Binding.REST else ""
     if domain != DOMAIN:
         if isinstance(reason, str) and reason in REASONS:
-            yield Hit(summary=f"reason {reason} under domain {_json(domain)}, it must be {DOMAIN}", path=path)
+            yield RuleFinding(summary=f"reason {reason} under domain {_json(domain)}, it must be {DOMAIN}", path=path)
         return
     if not isinstance(reason, str) or not re.fullmatch(r"[A-Z][A-Z0-9_]*", reason):
-        yield Hit(summary=f"reason {_json(reason)} is not in UPPER_SNAKE_CASE", path=path, value=_json(reason))
+        yield RuleFinding(summary=f"reason {_json(reason)} is not in UPPER_SNAKE_CASE", path=path, value=_json(reason))
     elif reason not in REASONS:
         summary = f"reason {reason} is none of A2A's"
-        yield Hit(summary=summary, path=path, value=_json(reason), severity=Severity.WARNING)
+        yield RuleFinding(summary=summary, path=path, value=_json(reason), severity=Severity.WARNING)
     if isinstance(metadata, dict):
         for name, value in metadata.items():
             if not isinstance(value, str):
-                yield Hit(summary=f"metadata `{name}` of an ErrorInfo is not a string", path=path, value=_json(value))
+                yield RuleFinding(
+                    summary=f"metadata `{name}` of an ErrorInfo is not a string", path=path, value=_json(value)
+                )
 
 
 def _json(value: object) -> str:
@@ -101,13 +115,13 @@ def _json(value: object) -> str:
     "google.rpc.Status is broken",
     Severity.ERROR,
     section="1.0 11.6",
-    lines=Line.V1,
+    lines=Dialects.V1,
     bindings=REST,
-    when=When.ERROR,
+    when=FrameFlag.ERROR,
     flagged=rest("GET", "/tasks/t9", None, rest_error(400, "NOT_FOUND", "TASK_NOT_FOUND"), status=404),
     clean=rest("GET", "/tasks/t9", None, _NOT_FOUND, status=404),
 )
-def status_shape(see: See) -> Iterator[Hit]:
+def status_shape(see: RuleContext) -> Iterator[RuleFinding]:
     """The body of a REST error has an `error.code` that is not the HTTP status, an `error.status` that is no name of a
     gRPC status, or details without a string `@type`.
 
@@ -119,14 +133,16 @@ def status_shape(see: See) -> Iterator[Hit]:
     code, status, details = body.get("code"), body.get("status"), body.get("details")
     if "code" in body and code != see.exchange.status:
         told = f"`error.code` is {_json(code)} under HTTP {see.exchange.status}"
-        yield Hit(summary=told, path="error.code", value=_json(code))
+        yield RuleFinding(summary=told, path="error.code", value=_json(code))
     if "status" in body and status not in GRPC_STATUS:
         told = f"`error.status` is {_json(status)}, which is not a gRPC status"
-        yield Hit(summary=told, path="error.status", value=_json(status))
+        yield RuleFinding(summary=told, path="error.status", value=_json(status))
     if isinstance(details, list):
         for number, each in enumerate(details):
             if not isinstance(each, dict) or not isinstance(each.get("@type"), str):
-                yield Hit(summary=f"detail {number} of the error has no `@type`", path=f"error.details[{number}]")
+                yield RuleFinding(
+                    summary=f"detail {number} of the error has no `@type`", path=f"error.details[{number}]"
+                )
 
 
 @rule(
@@ -134,9 +150,9 @@ def status_shape(see: See) -> Iterator[Hit]:
     "problem+json in a 1.0 exchange",
     Severity.WARNING,
     section="1.0 11.6; RFC 9457",
-    lines=Line.V1,
+    lines=Dialects.V1,
     bindings=REST,
-    moment=Moment.HEADS,
+    moment=HookPoint.HEADS,
     flagged=http(
         "GET",
         "/tasks/t9",
@@ -146,13 +162,15 @@ def status_shape(see: See) -> Iterator[Hit]:
     ),
     clean=rest("GET", "/tasks/t9", None, _NOT_FOUND, status=404),
 )
-def problem_json(see: See) -> Iterator[Hit]:
+def problem_json(see: RuleContext) -> Iterator[RuleFinding]:
     """A REST error of a 1.0 exchange comes as `application/problem+json`, the form of the release candidate.
 
     A 1.0 client looks for `error.details` and finds nothing: to it every such error is an unknown one.
     """
     if see.exchange.status >= 400 and media_type(see.field("content-type")) == "application/problem+json":
-        yield Hit(summary=f"HTTP {see.exchange.status} with application/problem+json", value=see.field("content-type"))
+        yield RuleFinding(
+            summary=f"HTTP {see.exchange.status} with application/problem+json", value=see.field("content-type")
+        )
 
 
 _LEAKS = re.compile(
@@ -168,18 +186,18 @@ _LEAKS = re.compile(
     "Internal detail in an error",
     Severity.INFO,
     section="1.0 3.3.2",
-    when=When.ERROR,
+    when=FrameFlag.ERROR,
     flagged=rpc("SendMessage", send(), error=rpc_error(-32603, "INTERNAL_ERROR", _LEAK)),
     clean=rpc("SendMessage", send(), error=rpc_error(-32603, "INTERNAL_ERROR", "it failed")),
 )
-def internal_detail(see: See) -> Iterator[Hit]:
+def internal_detail(see: RuleContext) -> Iterator[RuleFinding]:
     """The message of an error has a stack trace, the path of a source file, or SQL in it.
 
     It tells strangers how the agent is built, and says nothing that a caller could act on.
     """
     found = _LEAKS.search(see.failure.text)
     if found is not None:
-        yield Hit(summary="the message of an error shows internals of the agent", value=found.group().strip())
+        yield RuleFinding(summary="the message of an error shows internals of the agent", value=found.group().strip())
 
 
 @rule(
@@ -188,9 +206,9 @@ def internal_detail(see: See) -> Iterator[Hit]:
     Severity.INFO,
     section="1.0 3.3.2; RFC 9110 10.2.3",
     bindings=NETWORK,
-    moment=Moment.CLOSED,
-    scope=Scope.EXCHANGE,
-    needs=When.ODD_END,
+    moment=HookPoint.CLOSED,
+    scope=EvidenceScope.EXCHANGE,
+    needs=FrameFlag.ODD_END,
     flagged=http(
         "GET", "/tasks/t1", answer='{"error":{"code":503,"status":"UNAVAILABLE","message":"busy"}}', status=503
     ),
@@ -202,7 +220,7 @@ def internal_detail(see: See) -> Iterator[Hit]:
         reply_headers={"Retry-After": "5"},
     ),
 )
-def no_retry_hint(see: See) -> Iterator[Hit]:
+def no_retry_hint(see: RuleContext) -> Iterator[RuleFinding]:
     """HTTP 429 or 503 without Retry-After, or gRPC RESOURCE_EXHAUSTED or UNAVAILABLE without RetryInfo.
 
     Clients then guess, and many of them guess "at once": that is how an overload lasts.
@@ -214,6 +232,6 @@ def no_retry_hint(see: See) -> Iterator[Hit]:
         if name and not any(
             key.lower() in (b"grpc-status-details-bin", b"grpc-retry-pushback-ms") for key, _ in fields
         ):
-            yield Hit(summary=f"{name} without RetryInfo")
+            yield RuleFinding(summary=f"{name} without RetryInfo")
     elif exchange.status in (429, 503) and not see.field("retry-after"):
-        yield Hit(summary=f"HTTP {exchange.status} without Retry-After")
+        yield RuleFinding(summary=f"HTTP {exchange.status} without Retry-After")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import NETWORK, RPC, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import grpc, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import error_info, send, task
-from a2a_proxy.rules.examples.talk import grpc, rpc, rpc_error
 from a2a_proxy.rules.families.err.table import TABLE
-from a2a_proxy.rules.rule import NETWORK, RPC, Hit, Line, Scope, When, rule
-from a2a_proxy.rules.see import See
 
 _OTHER_REASONS = frozenset({"VERSION_NOT_SUPPORTED", "EXTENSION_SUPPORT_REQUIRED"})
 """Errors of the call, not of the task."""
@@ -19,7 +19,7 @@ _BY_ID = ("GetTask", "CancelTask", "SubscribeToTask")
 _GENERIC = {"INTERNAL_ERROR": -32603, "INVALID_REQUEST": -32600, "METHOD_NOT_FOUND": -32601}
 
 
-def _kind(see: See) -> str:
+def _kind(see: RuleContext) -> str:
     """What an error stands for, in one word for all bindings; empty where that is open."""
     failure = see.failure
     if failure.name:
@@ -31,7 +31,7 @@ def _kind(see: See) -> str:
     return ""
 
 
-def _unknown_task(see: See) -> bool:
+def _unknown_task(see: RuleContext) -> bool:
     """The call names a task that this agent, all of whose tasks were seen, has never told of."""
     asked = see.track.asked
     if asked is None or not asked.task_id or asked.known or asked.forgotten:
@@ -44,16 +44,16 @@ def _unknown_task(see: See) -> bool:
     "Wrong error for the situation",
     Severity.ERROR,
     section="1.0 3.1, 3.3.2",
-    lines=Line.SINCE_0_2,
-    scope=Scope.LIVE,
-    when=When.ERROR,
+    lines=Dialects.SINCE_0_2,
+    scope=EvidenceScope.LIVE,
+    when=FrameFlag.ERROR,
     operations=(*_BY_ID, "SendMessage", "SendStreamingMessage"),
     flagged=rpc("SendMessage", send(), {"task": task()})
     + rpc("SendMessage", send(id="m2", taskId="t1"), error=rpc_error(-32603, "INTERNAL_ERROR"), id=2),
     clean=rpc("GetTask", {"id": "t9"}, error=rpc_error(-32001, "TASK_NOT_FOUND")),
     also=("A2A-STATE-005",),
 )
-def wrong_error(see: See) -> Iterator[Hit]:
+def wrong_error(see: RuleContext) -> Iterator[RuleFinding]:
     """A message to a task known to be terminal is refused with something else than UnsupportedOperationError
     (invalid params and invalid request are a warning, some SDKs use them), or a call for a task that was never seen
     here fails with an internal error where TaskNotFoundError is due (a warning: something else may have failed).
@@ -61,17 +61,17 @@ def wrong_error(see: See) -> Iterator[Hit]:
     Clients handle a finished or unknown task in their normal course; an internal error makes them retry, or give up.
     """
     kind, asked = _kind(see), see.track.asked
-    if asked is None or not kind or see.track.events or not see.is_(When.FIRST):
+    if asked is None or not kind or see.track.events or not see.is_(FrameFlag.FIRST):
         return
     if see.operation in ("SendMessage", "SendStreamingMessage"):
         if asked.terminal and kind not in ("UNSUPPORTED_OPERATION", "TASK_NOT_FOUND", "VERSION_NOT_SUPPORTED"):
             lenient = kind in ("INVALID_PARAMS", "INVALID_REQUEST") or see.failure.code == 3
             summary = f"a message to a finished task was refused with {kind}, it must be UNSUPPORTED_OPERATION"
             if kind in _GENERIC or lenient:
-                yield Hit(summary=summary, value=kind, severity=Severity.WARNING if lenient else None)
+                yield RuleFinding(summary=summary, value=kind, severity=Severity.WARNING if lenient else None)
     elif _unknown_task(see) and kind == "INTERNAL_ERROR":
         summary = f"{see.operation} of an unknown task failed with {kind}, it must be TASK_NOT_FOUND"
-        yield Hit(summary=summary, severity=Severity.WARNING, sure=False)
+        yield RuleFinding(summary=summary, severity=Severity.WARNING, sure=False)
 
 
 @rule(
@@ -80,16 +80,16 @@ def wrong_error(see: See) -> Iterator[Hit]:
     Severity.WARNING,
     section="1.0 5.1",
     bindings=NETWORK,
-    lines=Line.V1,
-    scope=Scope.LIVE,
-    when=When.ERROR,
+    lines=Dialects.V1,
+    scope=EvidenceScope.LIVE,
+    when=FrameFlag.ERROR,
     operations=_BY_ID,
     flagged=rpc("GetTask", {"id": "t8"}, error=rpc_error(-32001, "TASK_NOT_FOUND"))
     + grpc("GetTask", {"id": "t9"}, status=9, text="no", details=[error_info("UNSUPPORTED_OPERATION")]),
     clean=rpc("GetTask", {"id": "t8"}, error=rpc_error(-32001, "TASK_NOT_FOUND"))
     + grpc("GetTask", {"id": "t9"}, status=5, text="no", details=[error_info("TASK_NOT_FOUND")]),
 )
-def bindings_disagree(see: See) -> Iterator[Hit]:
+def bindings_disagree(see: RuleContext) -> Iterator[RuleFinding]:
     """The same operation for a task that was never seen fails with different A2A errors on two bindings of one agent.
 
     A client that changes its transport then sees another agent: its error handling was written for the first one.
@@ -108,6 +108,8 @@ def bindings_disagree(see: See) -> Iterator[Hit]:
     for binding in sorted(RPC - {see.binding}):
         other = told.get(f"{binding} {see.operation}", kind)
         if other != kind:
-            yield Hit(summary=f"{see.operation} of an unknown task: {kind} here, {other} on {binding}", value=kind)
+            yield RuleFinding(
+                summary=f"{see.operation} of an unknown task: {kind} here, {other} on {binding}", value=kind
+            )
             return
     told[f"{see.binding} {see.operation}"] = kind

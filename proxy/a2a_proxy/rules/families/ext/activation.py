@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.course import SENDS
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import (
+    HTTP,
+    NETWORK,
+    RPC,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+    RuleFinding,
+    rule,
+)
+from a2a_proxy.rules.examples.conversation import Fields, fetch_card, rpc
 from a2a_proxy.rules.examples.objects import artifact, card, send, task
-from a2a_proxy.rules.examples.talk import Fields, fetch_card, rpc
 from a2a_proxy.rules.families.ext.reading import (
     activated,
     activated_here,
@@ -18,14 +29,13 @@ from a2a_proxy.rules.families.ext.reading import (
     may_have,
     used,
 )
-from a2a_proxy.rules.rule import HTTP, NETWORK, RPC, Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.state_sequence import SENDS
 
 _A, _B = "https://example.com/ext/a/v1", "https://example.com/ext/b/v1"
 _A2 = "https://example.com/ext/a/v2"
 _TASK = {"task": task()}
 _USED = {"task": task(artifacts=[artifact(extensions=[_A])])}
-_HEADS_AND_TRAILERS = (Moment.HEADS, Moment.ANSWER)
+_HEADS_AND_TRAILERS = (HookPoint.HEADS, HookPoint.ANSWER)
 
 
 def _card(uri: str, *, required: bool = False) -> dict[str, object]:
@@ -42,18 +52,18 @@ def _names(*uris: str) -> Fields:
     "Required extension not requested, yet the call is accepted",
     Severity.ERROR,
     section="1.0 3.3.4, 4.6.3",
-    scope=Scope.LIVE,
-    lines=Line.V1,
-    moment=(Moment.HEADS, Moment.ANSWER),
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.V1,
+    moment=(HookPoint.HEADS, HookPoint.ANSWER),
     bindings=RPC,
-    when=When.FIRST,
+    when=FrameFlag.FIRST,
     operations=SENDS,
-    needs=When.CARD_SEEN,
+    needs=FrameFlag.CARD_SEEN,
     flagged=fetch_card(_card(_A, required=True)) + rpc("SendMessage", send(), _TASK),
     clean=fetch_card(_card(_A, required=True))
     + rpc("SendMessage", send(), _TASK, headers=_names(_A), reply_headers=_names(_A)),
 )
-def required(see: See) -> Iterator[Hit]:
+def required(see: RuleContext) -> Iterator[RuleFinding]:
     """The agent's card marks an extension as required, a message is sent without asking for it, and the agent accepts
     the message in place of answering ExtensionSupportRequiredError. The client that leaves it out is told as a warning.
 
@@ -68,10 +78,10 @@ def required(see: See) -> Iterator[Hit]:
     for uri in missing:
         if see.shown is None:
             told = f"the card requires {uri[:100]}, the request does not ask for it"
-            yield Hit(summary=told, value=uri, severity=Severity.WARNING)
+            yield RuleFinding(summary=told, value=uri, severity=Severity.WARNING)
         elif see.succeeded:
             told = f"a message without the required extension {uri[:100]} is accepted"
-            yield Hit(summary=f"{told}, ExtensionSupportRequiredError was expected", value=uri)
+            yield RuleFinding(summary=f"{told}, ExtensionSupportRequiredError was expected", value=uri)
 
 
 @rule(
@@ -79,15 +89,15 @@ def required(see: See) -> Iterator[Hit]:
     "Client asks for an undeclared extension",
     Severity.INFO,
     section="1.0 4.6; extensions topic",
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
-    moment=Moment.HEADS,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
+    moment=HookPoint.HEADS,
     bindings=RPC,
-    needs=When.CARD_SEEN,
+    needs=FrameFlag.CARD_SEEN,
     flagged=fetch_card(_card(_A)) + rpc("SendMessage", send(), _TASK, headers=_names(_B)),
     clean=fetch_card(_card(_A)) + rpc("SendMessage", send(), _TASK, headers=_names(_A), reply_headers=_names(_A)),
 )
-def undeclared(see: See) -> Iterator[Hit]:
+def undeclared(see: RuleContext) -> Iterator[RuleFinding]:
     """A request asks for an extension that no card of the agent declares, as far as cards passed before it.
 
     The agent may ignore it without a word: a client that counts on it waits in vain. Less sure where the agent has an
@@ -101,7 +111,7 @@ def undeclared(see: See) -> Iterator[Hit]:
     for uri in asked(see):
         if uri not in known:
             told = f"the client asks for {uri[:100]}, which the card does not declare"
-            yield Hit(summary=told, value=uri, sure=not more or see.agent.extended is not None)
+            yield RuleFinding(summary=told, value=uri, sure=not more or see.agent.extended is not None)
 
 
 @rule(
@@ -109,16 +119,16 @@ def undeclared(see: See) -> Iterator[Hit]:
     "Agent activates an extension that was not requested",
     Severity.WARNING,
     section="1.0 4.6; extensions topic",
-    scope=Scope.EXCHANGE,
-    lines=Line.SINCE_0_2,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.SINCE_0_2,
     moment=_HEADS_AND_TRAILERS,
     bindings=RPC,
-    when=When.END,
-    needs=When.EXTENDS,
+    when=FrameFlag.END,
+    needs=FrameFlag.EXTENDS,
     flagged=rpc("SendMessage", send(), _TASK, headers=_names(_A), reply_headers=_names(_A, _B)),
     clean=rpc("SendMessage", send(), _TASK, headers=_names(_A), reply_headers=_names(_A)),
 )
-def not_asked(see: See) -> Iterator[Hit]:
+def not_asked(see: RuleContext) -> Iterator[RuleFinding]:
     """The agent's `A2A-Extensions`, in the response head or in gRPC trailers, names an extension that the request does
     not. Another version of one that it does name is A2A-EXT-007.
 
@@ -130,7 +140,7 @@ def not_asked(see: See) -> Iterator[Hit]:
     wanted = asked(see)
     for uri in found:
         if uri not in wanted and not _fallback(uri, wanted):
-            yield Hit(summary=f"the agent activates {uri[:100]}, which the request does not name", value=uri)
+            yield RuleFinding(summary=f"the agent activates {uri[:100]}, which the request does not name", value=uri)
 
 
 def _fallback(uri: str, wanted: list[str]) -> str:
@@ -144,16 +154,16 @@ def _fallback(uri: str, wanted: list[str]) -> str:
     "Another version of an extension is activated",
     Severity.ERROR,
     section="1.0 4.6.3",
-    scope=Scope.EXCHANGE,
-    lines=Line.V1,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.V1,
     moment=_HEADS_AND_TRAILERS,
     bindings=NETWORK,
-    when=When.END,
-    needs=When.EXTENDS,
+    when=FrameFlag.END,
+    needs=FrameFlag.EXTENDS,
     flagged=rpc("SendMessage", send(), _TASK, headers=_names(_A2), reply_headers=_names(_A)),
     clean=rpc("SendMessage", send(), _TASK, headers=_names(_A2, _A), reply_headers=_names(_A)),
 )
-def fallback(see: See) -> Iterator[Hit]:
+def fallback(see: RuleContext) -> Iterator[RuleFinding]:
     """The agent activates an extension whose URI differs from a requested one in the version at its end only, and the
     request does not name that version.
 
@@ -167,7 +177,7 @@ def fallback(see: See) -> Iterator[Hit]:
     for uri in found:
         other = _fallback(uri, wanted) if uri not in wanted else ""
         if other:
-            yield Hit(summary=f"the request asks for {other[:100]}, the agent activates {uri[:100]}", value=uri)
+            yield RuleFinding(summary=f"the request asks for {other[:100]}, the agent activates {uri[:100]}", value=uri)
 
 
 @rule(
@@ -175,15 +185,15 @@ def fallback(see: See) -> Iterator[Hit]:
     "Activation is not confirmed",
     Severity.INFO,
     section="1.0 3.2.6; extensions topic",
-    scope=Scope.EXCHANGE,
-    lines=Line.V1,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.V1,
     bindings=HTTP,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     operations=SENDS,
     flagged=rpc("SendMessage", send(), _USED, headers=_names(_A)),
     clean=rpc("SendMessage", send(), _USED, headers=_names(_A), reply_headers=_names(_A)),
 )
-def not_confirmed(see: See) -> Iterator[Hit]:
+def not_confirmed(see: RuleContext) -> Iterator[RuleFinding]:
     """A message or an artifact of the answer names an extension that the client has asked for, and the response has no
     `A2A-Extensions`.
 
@@ -196,4 +206,4 @@ def not_confirmed(see: See) -> Iterator[Hit]:
     uri = next((uri for _, uri in used(see) if uri in wanted), "")
     if uri and not notes.get("unconfirmed"):
         notes["unconfirmed"] = True
-        yield Hit(summary=f"the answer uses {uri[:100]}, its head has no A2A-Extensions to say so", value=uri)
+        yield RuleFinding(summary=f"the answer uses {uri[:100]}, its head has no A2A-Extensions to say so", value=uri)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import NETWORK, RPC, Dialects, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import send, task
-from a2a_proxy.rules.examples.talk import rpc
 from a2a_proxy.rules.families.ext.reading import NAMES, entries, fields
-from a2a_proxy.rules.rule import NETWORK, RPC, Hit, Line, Moment, When, rule
-from a2a_proxy.rules.see import See
 
 _A = "https://example.com/ext/a/v1"
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
@@ -19,7 +19,7 @@ _LABEL = "redacted-"
 _TASK = {"task": task()}
 
 
-def _sides(see: See) -> Iterator[tuple[str, str, list[str]]]:
+def _sides(see: RuleContext) -> Iterator[tuple[str, str, list[str]]]:
     """Side, header name and values of each header of extensions."""
     asked, answered = fields(see)
     for side, found in (("request", asked), ("response", answered)) if asked or answered else ():
@@ -34,14 +34,14 @@ def _sides(see: See) -> Iterator[tuple[str, str, list[str]]]:
     "Malformed list of extensions",
     Severity.WARNING,
     section="1.0 3.2.6",
-    lines=Line.SINCE_0_2,
-    moment=Moment.HEADS,
+    lines=Dialects.SINCE_0_2,
+    moment=HookPoint.HEADS,
     bindings=RPC,
-    needs=When.EXTENDS,
+    needs=FrameFlag.EXTENDS,
     flagged=rpc("SendMessage", send(), _TASK, headers={"A2A-Extensions": "a"}),
     clean=rpc("SendMessage", send(), _TASK, headers={"A2A-Extensions": f"{_A}, urn:example:b"}),
 )
-def malformed(see: See) -> Iterator[Hit]:
+def malformed(see: RuleContext) -> Iterator[RuleFinding]:
     """An entry of `A2A-Extensions`, in the request or the response, is no absolute URI. Several header fields of that
     name over HTTP, in place of one list with commas, are told as an info; HTTP takes them for one list.
 
@@ -51,10 +51,10 @@ def malformed(see: See) -> Iterator[Hit]:
     for side, name, values in _sides(see):
         for entry in entries(values):
             if not _URI.fullmatch(entry) and _LABEL not in entry:
-                yield Hit(summary=f"{name} of the {side} lists {entry[:80]!r}, which is no URI", value=entry)
+                yield RuleFinding(summary=f"{name} of the {side} lists {entry[:80]!r}, which is no URI", value=entry)
         if len(values) > 1 and see.binding is not Binding.GRPC:
             told = f"the {side} has {len(values)} fields {name}, one list with commas was expected"
-            yield Hit(summary=told, value="; ".join(values), severity=Severity.INFO)
+            yield RuleFinding(summary=told, value="; ".join(values), severity=Severity.INFO)
 
 
 @rule(
@@ -62,14 +62,14 @@ def malformed(see: See) -> Iterator[Hit]:
     "Header name of another version",
     Severity.WARNING,
     section="1.0 3.2.6; 0.3 extensions",
-    lines=Line.SINCE_0_2,
-    moment=Moment.HEADS,
+    lines=Dialects.SINCE_0_2,
+    moment=HookPoint.HEADS,
     bindings=NETWORK,
-    needs=When.EXTENDS,
+    needs=FrameFlag.EXTENDS,
     flagged=rpc("SendMessage", send(), _TASK, headers={"X-A2A-Extensions": _A}),
     clean=rpc("SendMessage", send(), _TASK, headers={"A2A-Extensions": _A}),
 )
-def other_name(see: See) -> Iterator[Hit]:
+def other_name(see: RuleContext) -> Iterator[RuleFinding]:
     """Request or response of 1.0 has its extensions in `X-A2A-Extensions` only, or one of 0.2 or 0.3 in
     `A2A-Extensions` only.
 
@@ -85,4 +85,4 @@ def other_name(see: See) -> Iterator[Hit]:
     for side in ("request", "response"):
         if (side, other) in there and (side, mine) not in there:
             told = f"the {side} has its extensions in {other} only, in {dialect} the name is {mine}"
-            yield Hit(summary=told, value=other)
+            yield RuleFinding(summary=told, value=other)

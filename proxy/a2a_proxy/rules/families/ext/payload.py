@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.course import SENDS
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import RPC, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import Fields, rpc
 from a2a_proxy.rules.examples.objects import send, task
-from a2a_proxy.rules.examples.talk import Fields, rpc
 from a2a_proxy.rules.families.ext.reading import activated, asked, listed, may_have, used
-from a2a_proxy.rules.rule import RPC, Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.state_sequence import SENDS
 
 _A, _B = "https://example.com/ext/a/v1", "https://example.com/ext/b/v1"
 _TASK = {"task": task()}
@@ -22,16 +22,16 @@ _ACTIVE: Fields = {"A2A-Extensions": _A}
     "Inactive extension in a message or an artifact",
     Severity.WARNING,
     section="1.0 4.6.2",
-    scope=Scope.EXCHANGE,
-    lines=Line.SINCE_0_2,
-    moment=(Moment.HEADS, Moment.ANSWER),
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.SINCE_0_2,
+    moment=(HookPoint.HEADS, HookPoint.ANSWER),
     bindings=RPC,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     operations=SENDS,
     flagged=rpc("SendMessage", send(extensions=[_B]), _TASK, headers=_ACTIVE, reply_headers=_ACTIVE),
     clean=rpc("SendMessage", send(extensions=[_A]), _TASK, headers=_ACTIVE, reply_headers=_ACTIVE),
 )
-def inactive(see: See) -> Iterator[Hit]:
+def inactive(see: RuleContext) -> Iterator[RuleFinding]:
     """The `extensions` of the client's message name one that its request does not ask for; or those of the agent's
     message or artifact one that is not active: not in the head of the response, or, where that has no list, not asked
     for. What is older than the exchange is not looked at.
@@ -44,10 +44,10 @@ def inactive(see: See) -> Iterator[Hit]:
         active = activated(see) or asked(see)
         for path, uri in used(see):
             if uri not in active:
-                yield Hit(summary=f"the agent uses {uri[:100]}, which is not active here", path=path, value=uri)
+                yield RuleFinding(summary=f"the agent uses {uri[:100]}, which is not active here", path=path, value=uri)
 
 
-def _of_client(see: See) -> Iterator[Hit]:
+def _of_client(see: RuleContext) -> Iterator[RuleFinding]:
     request = see.request
     if request is None or not may_have(request):
         return
@@ -56,4 +56,4 @@ def _of_client(see: See) -> Iterator[Hit]:
     for path, uri in listed(root, see.params.get("message")):
         if uri not in wanted:
             told = f"the message uses {uri[:100]}, which its request does not ask for"
-            yield Hit(summary=told, path=path, value=uri, seq=request.seq)
+            yield RuleFinding(summary=told, path=path, value=uri, seq=request.seq)

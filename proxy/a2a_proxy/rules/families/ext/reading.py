@@ -11,7 +11,7 @@ import msgspec
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.schema import TRAILERS, is_protobuf
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.context import RuleContext
 
 NAMES = ("a2a-extensions", "x-a2a-extensions")
 """The second one is that of 0.3 and before."""
@@ -27,7 +27,7 @@ def entries(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(each for each in found if each))
 
 
-def fields(see: See) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def fields(see: RuleContext) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Name and value of each header field of extensions, in the request and in the response."""
     found: tuple[list[tuple[str, str]], list[tuple[str, str]]] | None = see.cache.get("extensions")
     if found is None:
@@ -43,19 +43,19 @@ def _fields(headers: Headers) -> list[tuple[str, str]]:
     ]
 
 
-def asked(see: See) -> list[str]:
+def asked(see: RuleContext) -> list[str]:
     """What the client wants, under either name."""
     found = fields(see)[0]
     return entries(value for _, value in found) if found else []
 
 
-def activated(see: See) -> list[str]:
+def activated(see: RuleContext) -> list[str]:
     """What the agent says is active in the head of its response."""
     found = fields(see)[1]
     return entries(value for _, value in found) if found else []
 
 
-def activated_here(see: See) -> list[str]:
+def activated_here(see: RuleContext) -> list[str]:
     """The same; while gRPC trailers are looked at, what those say."""
     frame = see.shown
     if frame is None:
@@ -83,7 +83,7 @@ def declared(card: dict[str, Any] | None) -> dict[str, bool]:
     return {each["uri"]: each.get("required") is True for each in found if isinstance(each.get("uri"), str)}
 
 
-def card_was_known(see: See) -> bool:
+def card_was_known(see: RuleContext) -> bool:
     """The agent's card had passed before the request came."""
     request = see.track.asked
     return request is not None and 0 < see.agent.card_at <= request.at
@@ -97,7 +97,7 @@ def may_have(frame: Frame) -> bool:
     return b'"extensions"' in data
 
 
-def used(see: See) -> list[tuple[str, str]]:
+def used(see: RuleContext) -> list[tuple[str, str]]:
     """Path and URI of each extension that the agent names in what it says now: not in history, not in what is older
     than this exchange.
     """
@@ -112,7 +112,7 @@ def listed(path: str, holder: Any) -> Iterator[tuple[str, str]]:
             yield f"{path}.extensions[{index}]".lstrip("."), uri
 
 
-def _said(see: See) -> Iterator[tuple[str, Any]]:
+def _said(see: RuleContext) -> Iterator[tuple[str, Any]]:
     said, event = see.object, see.frame.event
     if event is EventKind.MESSAGE:
         yield _place(see, "message"), said
@@ -128,7 +128,7 @@ def _said(see: See) -> Iterator[tuple[str, Any]]:
             yield f"{place}.artifacts[{index}]", each
 
 
-def _place(see: See, wrapper: str) -> str:
+def _place(see: RuleContext, wrapper: str) -> str:
     """Where the object stands in the payload: before 1.0 there is no wrapper around it."""
     wrapped = isinstance(see.body, dict) and wrapper in see.body
     return f"{see.root}{wrapper}" if wrapped else see.root.rstrip(".")

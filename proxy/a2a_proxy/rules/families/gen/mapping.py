@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import NETWORK, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rest, rest_error
 from a2a_proxy.rules.examples.objects import send
-from a2a_proxy.rules.examples.talk import rest, rest_error
 from a2a_proxy.rules.families.gen.words import MISMATCH, SENDS, if_match
-from a2a_proxy.rules.rule import NETWORK, Hit, Line, Scope, When, rule
-from a2a_proxy.rules.see import See
 
 MISMATCH_CODES = {Binding.JSONRPC: -32010, Binding.REST: 409, Binding.GRPC: 10}
 """Binding -> the code of the mismatch error: JSON-RPC code, HTTP status, gRPC status."""
@@ -26,9 +26,9 @@ _PARAMS = send("go on", id="m2", configuration={"ifGenerationMatch": "3"}, taskI
     Severity.ERROR,
     section="1.1 draft 5.4",
     bindings=NETWORK,
-    scope=Scope.EXCHANGE,
-    lines=Line.DRAFT_1_1,
-    when=When.ERROR,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.DRAFT_1_1,
+    when=FrameFlag.ERROR,
     operations=SENDS,
     draft=True,
     flagged=rest(
@@ -43,7 +43,7 @@ _PARAMS = send("go on", id="m2", configuration={"ifGenerationMatch": "3"}, taskI
         "POST", "/message:send", _PARAMS, rest_error(409, "ABORTED", MISMATCH, **_NUMBERS), status=409, version="1.1"
     ),
 )
-def mapped(see: See) -> Iterator[Hit]:
+def mapped(see: RuleContext) -> Iterator[RuleFinding]:
     """An error with the reason TASK_GENERATION_MISMATCH is not -32010 on JSON-RPC, ABORTED on gRPC, 409 on REST. 412,
     as an older text of the draft had it, is a warning; so is the right status without an ErrorInfo in answer to
     `ifGenerationMatch`: it may be any other conflict.
@@ -62,11 +62,11 @@ def mapped(see: See) -> Iterator[Hit]:
         severity = Severity.WARNING
     shown = failure.status_name if see.binding is Binding.GRPC else str(failure.code)
     wanted = "ABORTED" if see.binding is Binding.GRPC else str(right)
-    yield Hit(summary=f"{MISMATCH} comes as {shown}, it must be {wanted}", value=shown, severity=severity)
+    yield RuleFinding(summary=f"{MISMATCH} comes as {shown}, it must be {wanted}", value=shown, severity=severity)
 
 
-def _nameless(see: See) -> Iterator[Hit]:
+def _nameless(see: RuleContext) -> Iterator[RuleFinding]:
     if see.track.asked is not None and see.track.asked.task_id and if_match(see) is not None:
         shown = "ABORTED" if see.binding is Binding.GRPC else "409"
         told = f"{shown} without an ErrorInfo answers `ifGenerationMatch`: a mismatch needs the reason {MISMATCH}"
-        yield Hit(summary=told, value=shown, severity=Severity.WARNING, sure=False)
+        yield RuleFinding(summary=told, value=shown, severity=Severity.WARNING, sure=False)

@@ -10,15 +10,15 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.protocol.dialect import of_version
-from a2a_proxy.rules.course import SENDS
+from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.families.gen.tracker import Verdict
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.state_sequence import SENDS
 
 _MAX_SAID = 32
 _PROFILE = "@live-2153"
 
 
-def note_message(see: See) -> None:
+def note_message(see: RuleContext) -> None:
     """Remember when a client said something to a task that is numbered."""
     track, frame = see.track, see.frame
     if track.operation not in SENDS or not (task_id := frame.task_id or track.task_id):
@@ -34,7 +34,7 @@ def note_message(see: See) -> None:
         del said[:-_MAX_SAID]
 
 
-def explains(see: See, gap: Verdict) -> bool:
+def explains(see: RuleContext, gap: Verdict) -> bool:
     """As many messages came since the last number of this stream as numbers are left out."""
     task, notes = see.task, see.track.notes or {}
     if task is None or of_version(see.exchange.version_header) is Dialect.V1_1:
@@ -51,7 +51,7 @@ def explains(see: See, gap: Verdict) -> bool:
     return count == gap.final - gap.first + 1
 
 
-def profile_2153(see: See) -> bool:
+def profile_2153(see: RuleContext) -> bool:
     """The stream is one of that proposal."""
     request = see.request
     return see.frame.schema.endswith(_PROFILE) or (request is not None and request.schema.endswith(_PROFILE))

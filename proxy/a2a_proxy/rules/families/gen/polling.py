@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.course import TERMINAL
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import rpc
 from a2a_proxy.rules.families.gen.words import current_generation, place
-from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 _SECOND = 1_000_000_000
 HELD = 2
@@ -37,16 +37,16 @@ def _poll(current: str, generation: str, seconds: float, state: str = "WORKING")
     "Long poll held although there was news",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
-    moment=(Moment.ANSWER, Moment.CLOSED),
-    scope=Scope.LIVE,
-    lines=Line.DRAFT_1_1,
-    when=When.TASK,
+    moment=(HookPoint.ANSWER, HookPoint.CLOSED),
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.DRAFT_1_1,
+    when=FrameFlag.TASK,
     operations=_GET,
     draft=True,
     flagged=_KNOWN + _poll("5", "7", 3),
     clean=_KNOWN + _poll("5", "7", 0),
 )
-def held(see: See) -> Iterator[Hit]:
+def held(see: RuleContext) -> Iterator[RuleFinding]:
     """A client asks for changes after a generation, a later one had passed before it asked, and the answer takes more
     than 2 s or the client gives up without one.
 
@@ -62,7 +62,7 @@ def held(see: See) -> Iterator[Hit]:
     if waited > HELD:
         how = "the answer took" if see.shown is not None else "no answer came in"
         told = f"{asked.known_generation} had passed, the client asked for changes after {wanted}; {how} {waited:.1f} s"
-        yield Hit(summary=told)
+        yield RuleFinding(summary=told)
 
 
 @rule(
@@ -70,15 +70,15 @@ def held(see: See) -> Iterator[Hit]:
     "Long poll answered without news",
     Severity.INFO,
     section="1.1 draft 3.2.7",
-    scope=Scope.EXCHANGE,
-    lines=Line.DRAFT_1_1,
-    when=When.TASK,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.DRAFT_1_1,
+    when=FrameFlag.TASK,
     operations=_GET,
     draft=True,
     flagged=_poll("5", "5", 0),
     clean=_poll("5", "6", 0),
 )
-def not_held(see: See) -> Iterator[Hit]:
+def not_held(see: RuleContext) -> Iterator[RuleFinding]:
     """A client asks for changes after a generation, and within 1 s the answer has that generation still, with the task
     not at its end.
 
@@ -90,7 +90,7 @@ def not_held(see: See) -> Iterator[Hit]:
     wanted = current_generation(see)
     if wanted is not None and number == wanted and see.at - asked.at < AT_ONCE * _SECOND:
         waited = (see.at - asked.at) // 1_000_000
-        yield Hit(
+        yield RuleFinding(
             summary=f"asked for changes after {wanted}, the answer has {number} after {waited} ms", path=place(see)
         )
 
@@ -100,15 +100,15 @@ def not_held(see: See) -> Iterator[Hit]:
     "Answer older than what the client knows",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
-    scope=Scope.LIVE,
-    lines=Line.DRAFT_1_1,
-    when=When.TASK,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.DRAFT_1_1,
+    when=FrameFlag.TASK,
     operations=_GET,
     draft=True,
     flagged=_KNOWN + _poll("7", "6", 0),
     clean=_KNOWN + _poll("7", "8", 0),
 )
-def older(see: See) -> Iterator[Hit]:
+def older(see: RuleContext) -> Iterator[RuleFinding]:
     """The answer to a GetTask with `currentGeneration` has a lower generation than that. Not where the proxy has seen
     the whole task and never that number: then the client made it up.
 
@@ -123,4 +123,4 @@ def older(see: See) -> Iterator[Hit]:
     seen = asked.known_generation >= wanted
     if seen or (see.task is not None and not see.task.born):
         told = f"asked for changes after {wanted}, the answer has {number}"
-        yield Hit(summary=told, path=place(see), value=str(number), sure=seen)
+        yield RuleFinding(summary=told, path=place(see), value=str(number), sure=seen)

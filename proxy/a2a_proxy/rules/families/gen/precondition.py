@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.summary import generation_number
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import EVENTS, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc, rpc_error
 from a2a_proxy.rules.examples.objects import Json, reply, send, snapshot, state, task
 from a2a_proxy.rules.examples.script import MS, Script
-from a2a_proxy.rules.examples.talk import rpc, rpc_error
 from a2a_proxy.rules.families.gen.words import MISMATCH, OF_TASK, SENDS, if_match
-from a2a_proxy.rules.rule import EVENTS, Hit, Line, Scope, When, rule
-from a2a_proxy.rules.see import See
 
 RACE = 2
 """Seconds in which a newer generation may show up that the agent had already when it refused."""
@@ -51,16 +51,16 @@ _NEW = {"task": task("COMPLETED", id="t2", generation="3")}
     "Stale precondition accepted",
     Severity.ERROR,
     section="1.1 draft 3.2.2",
-    scope=Scope.LIVE,
-    lines=Line.DRAFT_1_1,
-    when=When.FIRST,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.DRAFT_1_1,
+    when=FrameFlag.FIRST,
     operations=SENDS,
     draft=True,
-    needs=When.NAMES,
+    needs=FrameFlag.NAMES,
     flagged=_KNOWN + _send("3", snapshot("COMPLETED", second=1, generation="7")),
     clean=_KNOWN + _send("3", None, _refusal("5")),
 )
-def stale(see: See) -> Iterator[Hit]:
+def stale(see: RuleContext) -> Iterator[RuleFinding]:
     """A message with `ifGenerationMatch` is accepted although a later generation of its task had passed before it was
     sent.
 
@@ -72,7 +72,7 @@ def stale(see: See) -> Iterator[Hit]:
     wanted = if_match(see)
     if wanted is not None and wanted < asked.known_generation:
         told = f"accepted with `ifGenerationMatch` {wanted}, but {asked.known_generation} had passed before"
-        yield Hit(summary=told, value=str(wanted))
+        yield RuleFinding(summary=told, value=str(wanted))
 
 
 @rule(
@@ -80,16 +80,16 @@ def stale(see: See) -> Iterator[Hit]:
     "Matching precondition refused",
     Severity.WARNING,
     section="1.1 draft 3.2.2",
-    scope=Scope.LIVE,
-    lines=Line.DRAFT_1_1,
-    when=When.ERROR,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.DRAFT_1_1,
+    when=FrameFlag.ERROR,
     operations=SENDS,
     draft=True,
     due=lambda see: _still(see),
     flagged=(_KNOWN + _send("5", None, _refusal("5"))).then(_read("5", id=3), 3000 * MS),
     clean=_KNOWN + _send("5", None, _refusal("6")) + _read("6", id=3),
 )
-def refused(see: See) -> Iterator[Hit]:
+def refused(see: RuleContext) -> Iterator[RuleFinding]:
     """TaskGenerationMismatchError answers a message with the latest generation that has passed, and no later one shows
     up within 2 s, or the error itself names that generation as the current one.
 
@@ -105,12 +105,12 @@ def refused(see: See) -> Iterator[Hit]:
     yield from ()
 
 
-def _still(see: See) -> Iterator[Hit]:
+def _still(see: RuleContext) -> Iterator[RuleFinding]:
     wanted, named, task_id = see.due_note.split(" ", 2)
     task = see.world.task(see.track.agent, task_id)
     if task is not None and task.generation <= int(wanted):
         told = f"refused with `ifGenerationMatch` {wanted}, and the generation is {wanted} still"
-        yield Hit(summary=told, seq=see.due_seq, sure=named == "1")
+        yield RuleFinding(summary=told, seq=see.due_seq, sure=named == "1")
 
 
 @rule(
@@ -118,22 +118,22 @@ def _still(see: See) -> Iterator[Hit]:
     "Precondition applied to a new task",
     Severity.ERROR,
     section="1.1 draft 3.2.2",
-    scope=Scope.EXCHANGE,
-    lines=Line.DRAFT_1_1,
-    when=When.ERROR,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.DRAFT_1_1,
+    when=FrameFlag.ERROR,
     operations=SENDS,
     draft=True,
     flagged=_send("1", None, _refusal("0"), task_id=""),
     clean=_send("1", _NEW, task_id=""),
 )
-def for_new_task(see: See) -> Iterator[Hit]:
+def for_new_task(see: RuleContext) -> Iterator[RuleFinding]:
     """TaskGenerationMismatchError answers a message with `ifGenerationMatch` that names no task.
 
     The precondition is to be ignored where the message makes the task: there is nothing it could match.
     """
     asked = see.track.asked
     if asked is not None and not asked.task_id and see.failure.name == MISMATCH and if_match(see) is not None:
-        yield Hit(summary=f"{MISMATCH} for a message that names no task")
+        yield RuleFinding(summary=f"{MISMATCH} for a message that names no task")
 
 
 @rule(
@@ -141,14 +141,14 @@ def for_new_task(see: See) -> Iterator[Hit]:
     "Mismatch error without a precondition",
     Severity.ERROR,
     section="1.1 draft 3.2.2",
-    scope=Scope.EXCHANGE,
-    lines=Line.DRAFT_1_1,
-    when=When.ERROR,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.DRAFT_1_1,
+    when=FrameFlag.ERROR,
     draft=True,
     flagged=_send(None, None, _refusal("5")),
     clean=_send("3", None, _refusal("5")),
 )
-def unasked(see: See) -> Iterator[Hit]:
+def unasked(see: RuleContext) -> Iterator[RuleFinding]:
     """TaskGenerationMismatchError answers a request that has no `ifGenerationMatch`. An error without the reason, by
     its code alone, counts only from an agent that numbers its tasks.
 
@@ -158,7 +158,7 @@ def unasked(see: See) -> Iterator[Hit]:
     if failure.name != MISMATCH or not (failure.reason or see.agent.numbers):
         return
     if if_match(see) is None:
-        yield Hit(summary=f"{MISMATCH}, but the request has no `ifGenerationMatch`")
+        yield RuleFinding(summary=f"{MISMATCH}, but the request has no `ifGenerationMatch`")
 
 
 @rule(
@@ -166,17 +166,17 @@ def unasked(see: See) -> Iterator[Hit]:
     "Precondition ignored",
     Severity.WARNING,
     section="1.1 draft 3.2.2",
-    scope=Scope.LIVE,
-    lines=Line.DRAFT_1_1,
-    when=When.FIRST,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.DRAFT_1_1,
+    when=FrameFlag.FIRST,
     operations=SENDS,
     draft=True,
     also=("A2A-GEN-005", "A2A-GEN-017"),
-    needs=When.NAMES,
+    needs=FrameFlag.NAMES,
     flagged=_read(None) + _send("3", snapshot("COMPLETED", second=1)),
     clean=_KNOWN + _send("5", snapshot("COMPLETED", second=1, generation="7")),
 )
-def ignored(see: See) -> Iterator[Hit]:
+def ignored(see: RuleContext) -> Iterator[RuleFinding]:
     """A message to a task has `ifGenerationMatch`, and is accepted by an answer without a generation.
 
     Such an agent does not know the precondition: the client believes itself protected against changes in between.
@@ -185,4 +185,4 @@ def ignored(see: See) -> Iterator[Hit]:
     if asked is None or not asked.task_id or task is None or see.frame.generation or task.generation:
         return
     if see.is_(OF_TASK) and (wanted := if_match(see)) is not None:
-        yield Hit(summary=f"accepted with `ifGenerationMatch` {wanted}, but the agent numbers nothing")
+        yield RuleFinding(summary=f"accepted with `ifGenerationMatch` {wanted}, but the agent numbers nothing")

@@ -8,13 +8,13 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.dialect import of_version
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import RPC, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import both
-from a2a_proxy.rules.examples.talk import rpc, rpc_stream
-from a2a_proxy.rules.families.gen.tracker import Fault, verdicts
+from a2a_proxy.rules.families.gen.tracker import GenerationFault, verdicts
 from a2a_proxy.rules.families.gen.words import EVERYWHERE, SENDS, TRACKED, current_generation, if_match, place
-from a2a_proxy.rules.rule import RPC, Hit, Line, Scope, When, rule
-from a2a_proxy.rules.see import See
 
 _SEND = "SendStreamingMessage"
 _ID = {"id": "t1"}
@@ -28,16 +28,16 @@ _WHOLE = rpc_stream(_SEND, send(), *_START, _END, version="1.1")
     "Agent does not implement generations",
     Severity.INFO,
     section="1.1 draft 3.2.7",
-    scope=Scope.LIVE,
-    lines=Line.DRAFT_1_1,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.DRAFT_1_1,
     bindings=RPC,
-    when=When.TASK | When.NEW_TASK,
+    when=FrameFlag.TASK | FrameFlag.NEW_TASK,
     draft=True,
-    needs=When.COUNTS | When.NUMBERED,
+    needs=FrameFlag.COUNTS | FrameFlag.NUMBERED,
     flagged=rpc("GetTask", _ID | {"currentGeneration": "3"}, task("WORKING"), version="1.1"),
     clean=rpc("GetTask", _ID | {"currentGeneration": "3"}, task("WORKING", generation="4"), version="1.1"),
 )
-def not_implemented(see: See) -> Iterator[Hit]:
+def not_implemented(see: RuleContext) -> Iterator[RuleFinding]:
     """A task has no generation, or 0, in an answer to a client that speaks 1.1 or uses the feature in its request, and
     no other task of this agent has had one. Told once for each agent.
 
@@ -54,7 +54,7 @@ def not_implemented(see: See) -> Iterator[Hit]:
     if see.object.get("generation") not in (None, 0, "0"):
         return  # one that cannot be read: A2A-GEN-020
     see.agent.notes["gen.none"] = 1
-    yield Hit(summary="no generation, although the client speaks 1.1 or asked by one", path=place(see))
+    yield RuleFinding(summary="no generation, although the client speaks 1.1 or asked by one", path=place(see))
 
 
 @rule(
@@ -62,13 +62,13 @@ def not_implemented(see: See) -> Iterator[Hit]:
     "New task does not begin at 1",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
-    scope=Scope.EXCHANGE,
-    lines=Line.DRAFT_1_1,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.DRAFT_1_1,
     bindings=RPC,
-    when=When.NEW_TASK,
+    when=FrameFlag.NEW_TASK,
     operations=SENDS,
     draft=True,
-    needs=When.COUNTS | When.NUMBERED,
+    needs=FrameFlag.COUNTS | FrameFlag.NUMBERED,
     flagged=rpc_stream(
         _SEND,
         send(),
@@ -79,7 +79,7 @@ def not_implemented(see: See) -> Iterator[Hit]:
     ),
     clean=_WHOLE,
 )
-def begins(see: See) -> Iterator[Hit]:
+def begins(see: RuleContext) -> Iterator[RuleFinding]:
     """The first snapshot of a task that this message made is SUBMITTED and its generation is not 1; 0 counts where the
     client speaks 1.1 and the agent numbers its other tasks. Information where a stream begins with another state: the
     task may have changed before it.
@@ -87,16 +87,18 @@ def begins(see: See) -> Iterator[Hit]:
     A client that counts from 1 takes the missing numbers for lost events.
     """
     frame, task = see.frame, see.task
-    if task is None or task.born != see.track.id or not see.is_(When.TASK) or frame.generation == 1:
+    if task is None or task.born != see.track.id or not see.is_(FrameFlag.TASK) or frame.generation == 1:
         return
     number = frame.generation
     if number <= 0 and not (see.agent.numbers and of_version(see.exchange.version_header) is Dialect.V1_1):
         return
     if frame.state == int(TaskState.SUBMITTED):
-        yield Hit(summary=f"the new task begins at {number}, it must begin at 1", path=place(see), value=str(number))
+        yield RuleFinding(
+            summary=f"the new task begins at {number}, it must begin at 1", path=place(see), value=str(number)
+        )
     elif number > 0 and see.track.streams:
         told = f"the stream of the new task begins at {number}, {TaskState(frame.state).label}"
-        yield Hit(summary=told, path=place(see), value=str(number), severity=Severity.INFO)
+        yield RuleFinding(summary=told, path=place(see), value=str(number), severity=Severity.INFO)
 
 
 @rule(
@@ -104,23 +106,23 @@ def begins(see: See) -> Iterator[Hit]:
     "Snapshot behind the events",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
-    scope=Scope.LIVE,
-    lines=Line.DRAFT_1_1,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     when=TRACKED,
     draft=True,
     flagged=rpc_stream(_SEND, send(), *_START, _END, snapshot("COMPLETED", second=1, generation="2"), version="1.1"),
     clean=rpc_stream(_SEND, send(), *_START, _END, snapshot("COMPLETED", second=1, generation="3"), version="1.1"),
 )
-def behind(see: See) -> Iterator[Hit]:
+def behind(see: RuleContext) -> Iterator[RuleFinding]:
     """A Task in the course of a stream has a lower generation than the event before it.
 
     Snapshot and events contradict each other: a client that goes on from the snapshot sees changes twice.
     """
     number = see.frame.generation
     for each in verdicts(see):
-        if each.fault is Fault.BEHIND:
-            yield Hit(summary=f"the Task stands at {number}, but {each.last} was told", path=place(see))
+        if each.fault is GenerationFault.BEHIND:
+            yield RuleFinding(summary=f"the Task stands at {number}, but {each.last} was told", path=place(see))
 
 
 @rule(
@@ -128,8 +130,8 @@ def behind(see: See) -> Iterator[Hit]:
     "Change without another generation",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
-    scope=Scope.LIVE,
-    lines=Line.DRAFT_1_1,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     when=TRACKED,
     draft=True,
@@ -138,18 +140,18 @@ def behind(see: See) -> Iterator[Hit]:
     clean=rpc("GetTask", _ID, task("WORKING", generation="3", artifacts=[artifact("x")]), version="1.1")
     + rpc("GetTask", _ID, task("WORKING", generation="4", artifacts=[artifact("y")]), id=2, version="1.1"),
 )
-def unmoved(see: See) -> Iterator[Hit]:
+def unmoved(see: RuleContext) -> Iterator[RuleFinding]:
     """Two snapshots of a task have the same generation, but another state or other artifacts.
 
     Every such change must be counted: a client that compares numbers believes that nothing has happened.
     """
     for each in verdicts(see):
-        if each.fault is Fault.SAME:
+        if each.fault is GenerationFault.SAME:
             state = see.frame.state
             changed = each.other != state
             words = f"{TaskState(each.other).label}, now {TaskState(state).label}" if changed else "other artifacts"
             told = f"two snapshots with {each.last}: {words}"
-            yield Hit(summary=told, path=place(see), value=str(each.last))
+            yield RuleFinding(summary=told, path=place(see), value=str(each.last))
 
 
 @rule(
@@ -157,8 +159,8 @@ def unmoved(see: See) -> Iterator[Hit]:
     "Same generation, another event",
     Severity.ERROR,
     section="1.0 3.5.2; 1.1 draft 3.2.7",
-    scope=Scope.LIVE,
-    lines=Line.DRAFT_1_1,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
     when=TRACKED,
     draft=True,
@@ -187,13 +189,13 @@ def unmoved(see: See) -> Iterator[Hit]:
         after=25_000_000,
     ),
 )
-def differs(see: See) -> Iterator[Hit]:
+def differs(see: RuleContext) -> Iterator[RuleFinding]:
     """Two streams of a task, or a stream and a push, have different events with one generation. They are compared by
     what they say, not by their octets, so that bindings make no difference.
 
     Every event goes to every stream; here two clients of one task hold different pictures of it.
     """
     for each in verdicts(see):
-        if each.fault is Fault.DIFFERS:
+        if each.fault is GenerationFault.DIFFERS:
             told = f"the event with {see.frame.generation} says something else than in exchange {each.other}"
-            yield Hit(summary=told, path=place(see), value=str(see.frame.generation))
+            yield RuleFinding(summary=told, path=place(see), value=str(see.frame.generation))

@@ -16,10 +16,10 @@ import msgspec
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind
-from a2a_proxy.rules.digest import artifacts_digest, digest
-from a2a_proxy.rules.registry import Known, Notes
-from a2a_proxy.rules.rule import When
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import FrameFlag
+from a2a_proxy.rules.facts.event_digest import artifacts_digest, digest
+from a2a_proxy.rules.state.records import Notes, TaskRecord
 
 MAX_SEEN = 256
 """Events of a task, and of a stream, that are remembered."""
@@ -33,7 +33,7 @@ _OTHERS = frozenset({EventKind.MESSAGE, EventKind.UNKNOWN})
 """Events of a proposal (`messageUpdate`, Q-32): they count where they have a number."""
 
 
-class Fault(Enum):
+class GenerationFault(Enum):
     """What is wrong about one number."""
 
     GAP = "numbers are left out"
@@ -53,7 +53,7 @@ class Fault(Enum):
 class Verdict(msgspec.Struct, frozen=True):
     """One thing found about one frame."""
 
-    fault: Fault
+    fault: GenerationFault
     last: int = 0
     """The number told before on this stream."""
     first: int = 0
@@ -66,7 +66,7 @@ class Verdict(msgspec.Struct, frozen=True):
     snapshot: bool = False
 
 
-class _Seen(msgspec.Struct, array_like=True):
+class _NumberedEvent(msgspec.Struct, array_like=True):
     """An event of a task, by its number."""
 
     digest: str
@@ -77,7 +77,7 @@ class _Seen(msgspec.Struct, array_like=True):
     """It is known to be one of those that count: an artifact, or a state other than the one before."""
 
 
-def verdicts(see: See) -> list[Verdict]:
+def verdicts(see: RuleContext) -> list[Verdict]:
     """What the numbers say about this frame; the tracker learns it."""
     found = see.cache.get("generations")
     if found is None:
@@ -86,13 +86,13 @@ def verdicts(see: See) -> list[Verdict]:
     return result
 
 
-def known_gaps(task: Known) -> list[list[Any]]:
+def known_gaps(task: TaskRecord) -> list[list[Any]]:
     """Open gaps: first, last, when (ns), exchange, client."""
     found: list[list[Any]] = (task.notes or {}).get("gen", {}).get("gaps", [])
     return found
 
 
-def _feed(see: See) -> list[Verdict]:
+def _feed(see: RuleContext) -> list[Verdict]:
     frame, task = see.frame, see.task
     if task is None and frame.generation > 0:
         task = see.world.task(see.track.agent, frame.task_id)
@@ -112,26 +112,26 @@ def _feed(see: See) -> list[Verdict]:
 # --- without a number ---------------------------------------------------------------------------------------------
 
 
-def _lane(see: See) -> str:
+def _lane(see: RuleContext) -> str:
     """A client of an older version gets no numbers: a task is judged against what the same version was told."""
     return "push" if see.binding is Binding.WEBHOOK else see.exchange.version_header
 
 
-def _unnumbered(see: See, log: Notes, line: Notes) -> list[Verdict]:
+def _unnumbered(see: RuleContext, log: Notes, line: Notes) -> list[Verdict]:
     if line.get("off") or _lane(see) not in log["lanes"]:
         return []
     malformed = _says_something(see)
-    if malformed or see.is_(When.SAME):
+    if malformed or see.is_(FrameFlag.SAME):
         line["blank"] = line.get("blank", 0) + 1
     else:
         line["off"] = True
     last = line["last"] or (see.task.generation if see.task else 0)
     if malformed:
-        return [Verdict(Fault.REGRESS, last)] if see.binding is Binding.GRPC else []
-    return [Verdict(Fault.ZERO, last)]
+        return [Verdict(GenerationFault.REGRESS, last)] if see.binding is Binding.GRPC else []
+    return [Verdict(GenerationFault.ZERO, last)]
 
 
-def _says_something(see: See) -> bool:
+def _says_something(see: RuleContext) -> bool:
     """There is a `generation`, but it is none that counts: another fault (A2A-GEN-020), on gRPC a negative number."""
     value = see.object.get("generation")
     return value is not None and str(value) != "0"
@@ -140,7 +140,7 @@ def _says_something(see: See) -> bool:
 # --- with a number ------------------------------------------------------------------------------------------------
 
 
-def _numbered(see: See, task: Known, log: Notes, line: Notes) -> list[Verdict]:
+def _numbered(see: RuleContext, task: TaskRecord, log: Notes, line: Notes) -> list[Verdict]:
     lane = _lane(see)
     if lane not in log["lanes"] and len(log["lanes"]) < MAX_GAPS:
         log["lanes"].append(lane)
@@ -150,15 +150,17 @@ def _numbered(see: See, task: Known, log: Notes, line: Notes) -> list[Verdict]:
     seen = _snapshot_seen(see, log) if see.frame.event is EventKind.TASK else []
     if see.track.streams:
         found += _on_stream(see, task, log, line)
-    if not any(each.fault is Fault.BEHIND for each in found):  # a number that is wrong says nothing of what it is at
+    if not any(
+        each.fault is GenerationFault.BEHIND for each in found
+    ):  # a number that is wrong says nothing of what it is at
         found += seen
-    if see.frame.event is not EventKind.TASK and not any(each.fault is Fault.PROGRESS for each in found):
+    if see.frame.event is not EventKind.TASK and not any(each.fault is GenerationFault.PROGRESS for each in found):
         found += _event_seen(see, log, line)
     _note_gaps(see, log, found)
     return found
 
 
-def _on_stream(see: See, task: Known, log: Notes, line: Notes) -> list[Verdict]:
+def _on_stream(see: RuleContext, task: TaskRecord, log: Notes, line: Notes) -> list[Verdict]:
     frame, last = see.frame, line["last"]
     number = frame.generation
     if not last:
@@ -174,17 +176,17 @@ def _on_stream(see: See, task: Known, log: Notes, line: Notes) -> list[Verdict]:
     return found
 
 
-def _first(see: See, task: Known, number: int) -> list[Verdict]:
+def _first(see: RuleContext, task: TaskRecord, number: int) -> list[Verdict]:
     """The first number of a stream is what the rest is counted from, wherever the task was before."""
     if len(task.streams) > 1 or see.track.events > 1:
         return []  # another stream may be behind this one, or numbers began in mid-stream
     if see.frame.event is EventKind.TASK:
         if see.operation in _RETURNS and 0 < task.generation < number:
-            return [Verdict(Fault.AWAY, task.generation, task.generation + 1, number, snapshot=True)]
+            return [Verdict(GenerationFault.AWAY, task.generation, task.generation + 1, number, snapshot=True)]
         return []
     if task.generation + 1 >= number or not (task.generation or task.born == see.track.id):
         return []
-    return [Verdict(Fault.FIRST_GAP, task.generation, task.generation + 1, number - 1)]
+    return [Verdict(GenerationFault.FIRST_GAP, task.generation, task.generation + 1, number - 1)]
 
 
 _RETURNS = frozenset({"SubscribeToTask", "ReconnectToTask"})
@@ -192,7 +194,7 @@ _RETURNS = frozenset({"SubscribeToTask", "ReconnectToTask"})
 
 def _later_snapshot(number: int, last: int, log: Notes, line: Notes) -> list[Verdict]:
     if number < last:
-        return [Verdict(Fault.BEHIND, last, snapshot=True)]
+        return [Verdict(GenerationFault.BEHIND, last, snapshot=True)]
     first = _next(line)
     return [_gap(last, first, number, log, line, snapshot=True)] if number >= first else []
 
@@ -202,7 +204,7 @@ def _next(line: Notes) -> int:
     return int(line["last"] + 1 + line.pop("blank", 0))
 
 
-def _later_event(see: See, number: int, log: Notes, line: Notes) -> list[Verdict]:
+def _later_event(see: RuleContext, number: int, log: Notes, line: Notes) -> list[Verdict]:
     last, again = line["last"], line.get("again", 0)
     if again and number == again + 1:  # the agent counts anew, from a lower number
         line["again"] = number if number < last else 0
@@ -214,7 +216,7 @@ def _later_event(see: See, number: int, log: Notes, line: Notes) -> list[Verdict
     if number in line["missing"]:
         line["missing"].remove(number)
         log["gaps"] = [gap for gap in log["gaps"] if gap[3] != see.track.id or not _filled(gap, number, line)]
-        return [Verdict(Fault.LATE, last)]
+        return [Verdict(GenerationFault.LATE, last)]
     if number < last:
         return _lower(see, number, log, line)
     return _equal(see, number, line)
@@ -227,30 +229,30 @@ def _filled(gap: list[Any], number: int, line: Notes) -> bool:
     return here and not any(first <= each <= final for each in line["missing"])
 
 
-def _lower(see: See, number: int, log: Notes, line: Notes) -> list[Verdict]:
+def _lower(see: RuleContext, number: int, log: Notes, line: Notes) -> list[Verdict]:
     if _told_before(see, number, line):
-        return [Verdict(Fault.AGAIN, line["last"])]
+        return [Verdict(GenerationFault.AGAIN, line["last"])]
     line["again"] = number
     log["seen"], log["snapshots"] = {}, {}
-    return [Verdict(Fault.REGRESS, line["last"])]
+    return [Verdict(GenerationFault.REGRESS, line["last"])]
 
 
-def _equal(see: See, number: int, line: Notes) -> list[Verdict]:
+def _equal(see: RuleContext, number: int, line: Notes) -> list[Verdict]:
     """The snapshot before it may have the number of the event: only two events with one number are wrong."""
     last = line["last"]
-    if see.is_(When.REPEAT):
-        return [Verdict(Fault.AGAIN, last)]
+    if see.is_(FrameFlag.REPEAT):
+        return [Verdict(GenerationFault.AGAIN, last)]
     if str(number) not in line["told"]:
         return []
-    if see.frame.event is EventKind.STATUS and see.is_(When.SAME):
-        return [Verdict(Fault.PROGRESS, last)]
+    if see.frame.event is EventKind.STATUS and see.is_(FrameFlag.SAME):
+        return [Verdict(GenerationFault.PROGRESS, last)]
     if _told_before(see, number, line):
-        return [Verdict(Fault.AGAIN, last)]
+        return [Verdict(GenerationFault.AGAIN, last)]
     line["off"] = True
-    return [Verdict(Fault.REPEAT, last)]
+    return [Verdict(GenerationFault.REPEAT, last)]
 
 
-def _told_before(see: See, number: int, line: Notes) -> bool:
+def _told_before(see: RuleContext, number: int, line: Notes) -> bool:
     told = line["told"].get(str(number))
     return bool(told) and told == digest(see)
 
@@ -260,29 +262,29 @@ def _gap(last: int, first: int, final: int, log: Notes, line: Notes, snapshot: b
     late = room[:-1] if snapshot else room  # the event with the number of a snapshot may come after it
     line["missing"] = [*line["missing"], *late][-MAX_MISSING:]
     elsewhere = tuple(number for number in room if str(number) in log["seen"])
-    return Verdict(Fault.GAP, last, first, final, elsewhere, snapshot=snapshot)
+    return Verdict(GenerationFault.GAP, last, first, final, elsewhere, snapshot=snapshot)
 
 
 # --- what the task knows ------------------------------------------------------------------------------------------
 
 
-def _event_seen(see: See, log: Notes, line: Notes) -> list[Verdict]:
+def _event_seen(see: RuleContext, log: Notes, line: Notes) -> list[Verdict]:
     """Remember the event; the same number elsewhere must be the same event."""
     frame = see.frame
     if frame.event not in _UPDATES:
         return []
     change = frame.event is EventKind.ARTIFACT or (frame.state != line.get("state", see.shown_before) != 0)
-    here = _Seen(digest(see), see.track.id, int(frame.event), frame.state, change)
+    here = _NumberedEvent(digest(see), see.track.id, int(frame.event), frame.state, change)
     known = log["seen"].get(str(frame.generation))
-    before = msgspec.convert(known, _Seen) if known else None
+    before = msgspec.convert(known, _NumberedEvent) if known else None
     if before is None or (here.change and not before.change):
         _keep(log["seen"], frame.generation, msgspec.to_builtins(here), MAX_SEEN)
     if before is None or before.exchange == here.exchange or not _contradict(before, here):
         return []
-    return [Verdict(Fault.DIFFERS, line["last"], other=before.exchange)]
+    return [Verdict(GenerationFault.DIFFERS, line["last"], other=before.exchange)]
 
 
-def _contradict(one: _Seen, two: _Seen) -> bool:
+def _contradict(one: _NumberedEvent, two: _NumberedEvent) -> bool:
     """Two events with one number that cannot both be right; progress updates may share the number of another event."""
     if not one.digest or not two.digest or one.digest == two.digest:
         return False
@@ -292,7 +294,7 @@ def _contradict(one: _Seen, two: _Seen) -> bool:
     return one.change and two.change
 
 
-def _snapshot_seen(see: See, log: Notes) -> list[Verdict]:
+def _snapshot_seen(see: RuleContext, log: Notes) -> list[Verdict]:
     """Snapshots with one number are of one moment; one without artifacts may have left them out."""
     frame = see.frame
     log["gaps"] = [gap for gap in log["gaps"] if gap[1] > frame.generation or gap[4] != see.track.client]
@@ -304,12 +306,12 @@ def _snapshot_seen(see: See, log: Notes) -> list[Verdict]:
     differs = (frame.state and before[0] and frame.state != before[0]) or (
         before[1] and here[1] and before[1] != here[1]
     )
-    return [Verdict(Fault.SAME, frame.generation, other=before[0], snapshot=True)] if differs else []
+    return [Verdict(GenerationFault.SAME, frame.generation, other=before[0], snapshot=True)] if differs else []
 
 
-def _note_gaps(see: See, log: Notes, found: list[Verdict]) -> None:
+def _note_gaps(see: RuleContext, log: Notes, found: list[Verdict]) -> None:
     for each in found:
-        if each.fault is Fault.GAP and not each.snapshot:
+        if each.fault is GenerationFault.GAP and not each.snapshot:
             log["gaps"] = [*log["gaps"], [each.first, each.final, see.at, see.track.id, see.track.client]][-MAX_GAPS:]
 
 

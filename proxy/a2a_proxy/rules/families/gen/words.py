@@ -7,13 +7,13 @@ from typing import Any
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.protocol.summary import generation_number
-from a2a_proxy.rules.given import ZERO_CURRENT, ZERO_MATCH
-from a2a_proxy.rules.rule import RPC, WEBHOOK, When
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import RPC, WEBHOOK, FrameFlag
+from a2a_proxy.rules.run.request_flags import ZERO_CURRENT, ZERO_MATCH
 
-TRACKED = When.NUMBERED | When.COUNTED
+TRACKED = FrameFlag.NUMBERED | FrameFlag.COUNTED
 """All rules that ask the tracker are asked about the same frames, so that it is fed whichever of them run."""
-OF_TASK = When.TASK | When.STATUS | When.ARTIFACT
+OF_TASK = FrameFlag.TASK | FrameFlag.STATUS | FrameFlag.ARTIFACT
 EVERYWHERE = RPC | WEBHOOK
 SENDS = ("SendMessage", "SendStreamingMessage", "SendLiveMessage")
 MISMATCH = "TASK_GENERATION_MISMATCH"
@@ -25,7 +25,7 @@ _MEMBERS = {
 }
 
 
-def place(see: See) -> str:
+def place(see: RuleContext) -> str:
     """Where the number stands in the payload."""
     member = _MEMBERS.get(see.frame.event, "")
     body = see.body
@@ -38,17 +38,17 @@ def numbers(first: int, final: int) -> str:
     return str(first) if first == final else f"{first} to {final}"
 
 
-def current_generation(see: See) -> int | None:
+def current_generation(see: RuleContext) -> int | None:
     """`currentGeneration` of a GetTask; None where it is not set."""
     return _wish(see, "currentGeneration", ZERO_CURRENT)
 
 
-def if_match(see: See) -> int | None:
+def if_match(see: RuleContext) -> int | None:
     """`ifGenerationMatch` of a send; None where it is not set."""
     return _wish(see, "ifGenerationMatch", ZERO_MATCH)
 
 
-def _wish(see: See, name: str, zero: bytes) -> int | None:
+def _wish(see: RuleContext, name: str, zero: bytes) -> int | None:
     """A number other than 0 is in the summary of the request; an explicit 0 has to be looked for."""
     asked, request = see.track.asked, see.request
     if asked is None or request is None:

@@ -9,11 +9,11 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import header
-from a2a_proxy.rules.course import INTERRUPTED, TERMINAL
+from a2a_proxy.rules.context import RuleContext, fields, media_type
+from a2a_proxy.rules.define.rule import GRPC, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import grpc
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
-from a2a_proxy.rules.examples.talk import grpc
-from a2a_proxy.rules.rule import GRPC, Hit, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See, fields, media_type
+from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
 
 _GET = {"id": "t1"}
 _TYPES = frozenset({"application/grpc", "application/grpc+proto"})
@@ -32,12 +32,12 @@ _SERVICE_PARAMETERS = frozenset({b"a2a-version", b"a2a-extensions", b"x-a2a-exte
     "Content type is not application/grpc",
     Severity.ERROR,
     section="1.0 10.1; gRPC over HTTP/2",
-    moment=Moment.HEADS,
+    moment=HookPoint.HEADS,
     bindings=GRPC,
     flagged=grpc("GetTask", _GET, task(), reply_headers={"content-type": "application/grpc+json"}),
     clean=grpc("GetTask", _GET, task(), reply_headers={"content-type": "application/grpc+proto"}),
 )
-def content_type(see: See) -> Iterator[Hit]:
+def content_type(see: RuleContext) -> Iterator[RuleFinding]:
     """Request or response of a gRPC call has a content type other than `application/grpc` and `application/grpc+proto`.
     An answer with an HTTP error status is another rule's.
 
@@ -46,11 +46,11 @@ def content_type(see: See) -> Iterator[Hit]:
     exchange = see.exchange
     asked = _content_type(exchange.request_headers)
     if media_type(asked) not in _TYPES:
-        yield Hit(summary=f"the request's content type is {asked!r}, it must be application/grpc", value=asked)
+        yield RuleFinding(summary=f"the request's content type is {asked!r}, it must be application/grpc", value=asked)
     found = _content_type(exchange.response_headers) if exchange.status == 200 else "application/grpc"
     if media_type(found) not in _TYPES:
         told = f"is {found!r}" if found else "is missing"
-        yield Hit(summary=f"the response's content type {told}, it must be application/grpc", value=found)
+        yield RuleFinding(summary=f"the response's content type {told}, it must be application/grpc", value=found)
 
 
 def _content_type(headers: Headers) -> str:
@@ -62,13 +62,13 @@ def _content_type(headers: Headers) -> str:
     "HTTP status of a gRPC call is not 200",
     Severity.ERROR,
     section="gRPC over HTTP/2",
-    moment=Moment.HEADS,
+    moment=HookPoint.HEADS,
     bindings=GRPC,
-    needs=When.ODD_HEAD,
+    needs=FrameFlag.ODD_HEAD,
     flagged=grpc("GetTask", _GET, http_status=502, status=None, reply_headers={"content-type": "text/html"}),
     clean=grpc("GetTask", _GET, task()),
 )
-def http_status(see: See) -> Iterator[Hit]:
+def http_status(see: RuleContext) -> Iterator[RuleFinding]:
     """A gRPC call is answered with an HTTP status other than 200, as gateways do for a page of their own.
 
     There is no grpc-status then: clients make one up from the HTTP status, and what the agent had to say is lost.
@@ -76,22 +76,24 @@ def http_status(see: See) -> Iterator[Hit]:
     status = see.exchange.status
     if status not in (0, 200):
         said = _CLIENTS_SAY.get(status, "UNKNOWN")
-        yield Hit(summary=f"HTTP status {status} in place of 200: clients take it for {said}", value=str(status))
+        yield RuleFinding(
+            summary=f"HTTP status {status} in place of 200: clients take it for {said}", value=str(status)
+        )
 
 
-def _has_status(see: See) -> bool:
+def _has_status(see: RuleContext) -> bool:
     exchange = see.exchange
     return bool(fields(exchange.trailers, "grpc-status") or fields(exchange.response_headers, "grpc-status"))
 
 
-def _open_still(see: See) -> bool:
+def _open_still(see: RuleContext) -> bool:
     """The call streams a task, and the stream has not shown a state in which it may end."""
     track = see.track
     done = track.state in TERMINAL or track.state in INTERRUPTED or track.first is EventKind.MESSAGE
     return track.streams and not done and not track.final_at
 
 
-def _reset_in_mid_stream(see: See) -> bool:
+def _reset_in_mid_stream(see: RuleContext) -> bool:
     how, cut = see.exchange.how, see.track.cut
     if how == "agent gone":
         return _open_still(see)
@@ -104,14 +106,14 @@ def _reset_in_mid_stream(see: See) -> bool:
     "Call ended without grpc-status",
     Severity.ERROR,
     section="gRPC over HTTP/2",
-    moment=Moment.CLOSED,
-    scope=Scope.EXCHANGE,
+    moment=HookPoint.CLOSED,
+    scope=EvidenceScope.EXCHANGE,
     bindings=GRPC,
-    needs=When.ODD_END,
+    needs=FrameFlag.ODD_END,
     flagged=grpc("GetTask", _GET, task(), status=None),
     clean=grpc("GetTask", _GET, task()),
 )
-def no_status(see: See) -> Iterator[Hit]:
+def no_status(see: RuleContext) -> Iterator[RuleFinding]:
     """The agent ends the stream (END_STREAM, or RST_STREAM) and there is no `grpc-status`, neither in trailers nor in
     a response of headers only. Not meant: a call that the client cancels, one that is refused unprocessed
     (REFUSED_STREAM), one whose HTTP status or content type is wrong already, and a task's stream that is reset before
@@ -129,7 +131,7 @@ def no_status(see: See) -> Iterator[Hit]:
     if cut == "rst_stream refused_stream" or _reset_in_mid_stream(see):
         return
     how = "END_STREAM" if exchange.how == "complete" else cut.upper() if cut else "RST_STREAM"
-    yield Hit(summary=f"the call ends with {how} and without grpc-status")
+    yield RuleFinding(summary=f"the call ends with {how} and without grpc-status")
 
 
 @rule(
@@ -137,13 +139,13 @@ def no_status(see: See) -> Iterator[Hit]:
     "Unknown method of the A2A service",
     Severity.WARNING,
     section="1.0 10.3",
-    moment=Moment.HEADS,
+    moment=HookPoint.HEADS,
     bindings=GRPC,
-    needs=When.ODD_HEAD,
+    needs=FrameFlag.ODD_HEAD,
     flagged=grpc("TaskSubscription", b"", status=12, text="unknown method"),
     clean=grpc("SubscribeToTask", _GET, snapshot("WORKING"), status("COMPLETED")),
 )
-def unknown_method(see: See) -> Iterator[Hit]:
+def unknown_method(see: RuleContext) -> Iterator[RuleFinding]:
     """A call goes to the A2A service and names a method that this service has in no version: a method of 0.3 under the
     package of 1.0, or the other way round, or one of nobody's.
 
@@ -151,7 +153,7 @@ def unknown_method(see: See) -> Iterator[Hit]:
     """
     if not see.operation:
         service, _, method = see.exchange.target.strip("/").partition("/")
-        yield Hit(summary=f"{service} has no method {method!r}", value=see.exchange.target)
+        yield RuleFinding(summary=f"{service} has no method {method!r}", value=see.exchange.target)
 
 
 @rule(
@@ -159,7 +161,7 @@ def unknown_method(see: See) -> Iterator[Hit]:
     "Service parameters are not usable metadata",
     Severity.WARNING,
     section="1.0 10.2; RFC 9113 8.2.1",
-    moment=Moment.HEADS,
+    moment=HookPoint.HEADS,
     bindings=GRPC,
     flagged=grpc(
         "GetTask", _GET, task(), headers={"a2a-extensions": "https://example.com/a/v1\0https://example.com/b/v1"}
@@ -168,7 +170,7 @@ def unknown_method(see: See) -> Iterator[Hit]:
         "GetTask", _GET, task(), headers={"a2a-extensions": "https://example.com/a/v1,https://example.com/b/v1"}
     ),
 )
-def metadata(see: See) -> Iterator[Hit]:
+def metadata(see: RuleContext) -> Iterator[RuleFinding]:
     """The request has a metadata name with upper-case letters; or `a2a-version` more than once; or its extensions in
     several entries in place of one list with commas.
 
@@ -179,15 +181,19 @@ def metadata(see: See) -> Iterator[Hit]:
         low = name.lower()
         if name != low:
             word = name.decode("latin-1")
-            yield Hit(summary=f"the metadata name {word!r} is not in lower case, HTTP/2 forbids that", value=word)
+            yield RuleFinding(
+                summary=f"the metadata name {word!r} is not in lower case, HTTP/2 forbids that", value=word
+            )
         if low in _SERVICE_PARAMETERS:
             found.setdefault(low, []).append(value.decode("latin-1"))
     for low, values in found.items():
         word = low.decode()
         if len(values) > 1:
-            yield Hit(summary=f"{word} comes in {len(values)} entries, one was expected", value="; ".join(values))
+            yield RuleFinding(
+                summary=f"{word} comes in {len(values)} entries, one was expected", value="; ".join(values)
+            )
         elif low == b"a2a-version" and "," in values[0]:
-            yield Hit(summary=f"{word} has several values: {values[0][:60]!r}", value=values[0])
+            yield RuleFinding(summary=f"{word} has several values: {values[0][:60]!r}", value=values[0])
 
 
 @rule(
@@ -195,14 +201,14 @@ def metadata(see: See) -> Iterator[Hit]:
     "Stream reset by the agent",
     Severity.WARNING,
     section="gRPC over HTTP/2; RFC 9113 6.4, 6.8",
-    moment=Moment.CLOSED,
-    scope=Scope.EXCHANGE,
+    moment=HookPoint.CLOSED,
+    scope=EvidenceScope.EXCHANGE,
     bindings=GRPC,
-    needs=When.ODD_END,
+    needs=FrameFlag.ODD_END,
     flagged=grpc("SendStreamingMessage", send(), snapshot("WORKING"), finish="cut"),
     clean=grpc("SendStreamingMessage", send(), snapshot("WORKING"), status("COMPLETED")),
 )
-def reset(see: See) -> Iterator[Hit]:
+def reset(see: RuleContext) -> Iterator[RuleFinding]:
     """The agent's side breaks off the stream of a task by RST_STREAM (other than NO_ERROR and CANCEL), GOAWAY or the
     end of the connection, and the stream has shown neither a terminal nor an interrupted state, nor a message.
 
@@ -211,4 +217,4 @@ def reset(see: See) -> Iterator[Hit]:
     if _reset_in_mid_stream(see) and not _has_status(see):
         state = see.track.state
         last = f"in state {TaskState(state).name}" if state else "before any state"
-        yield Hit(summary=f"the agent breaks the stream off {last}: {see.track.cut or see.exchange.how}")
+        yield RuleFinding(summary=f"the agent breaks the stream off {last}: {see.track.cut or see.exchange.how}")

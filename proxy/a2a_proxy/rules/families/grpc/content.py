@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import GRPC, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import Joined, grpc
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status, task
-from a2a_proxy.rules.examples.talk import Joined, grpc
 from a2a_proxy.rules.families.grpc.fields import elsewhere, oddities
-from a2a_proxy.rules.rule import GRPC, Hit, Moment, When, rule
-from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
-_BOTH = (Moment.REQUEST, Moment.ANSWER)
+_BOTH = (HookPoint.REQUEST, HookPoint.ANSWER)
 _WIRES = {0: "varint", 1: "64-bit", 2: "length-delimited", 5: "32-bit"}
 _MESSAGE_UPDATE = ("lf.a2a.v1.StreamResponse", 5, 2)
 _TIMELINE_ENTRY = b"\x42\x00"
@@ -31,11 +31,11 @@ def _short(name: str) -> str:
     section="1.0 5.7",
     moment=_BOTH,
     bindings=GRPC,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     flagged=grpc("GetTask", _GET, Joined((task(), _TIMELINE_ENTRY))),
     clean=grpc("GetTask", _GET, task()),
 )
-def unknown_fields(see: See) -> Iterator[Hit]:
+def unknown_fields(see: RuleContext) -> Iterator[RuleFinding]:
     """A message has fields that its type does not have in the version that is spoken, or of another wire type. Where
     another version or proposal has such a field, its name is given. A `message_update` is A2A-VER-012.
 
@@ -47,7 +47,7 @@ def unknown_fields(see: See) -> Iterator[Hit]:
             continue
         hint = elsewhere(each)
         told = f"{_short(each.message)} has no {_WIRES[each.wire]} field {each.number}"
-        yield Hit(
+        yield RuleFinding(
             summary=f"{told}; it is {hint}" if hint else told,
             path=each.path,
             value=f"{each.number}:{_WIRES[each.wire]}",
@@ -62,11 +62,11 @@ def unknown_fields(see: See) -> Iterator[Hit]:
     section="Protocol Buffers encoding, oneof",
     moment=_BOTH,
     bindings=GRPC,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     flagged=grpc("SendStreamingMessage", send(), snapshot("WORKING"), Joined((chunk("x"), status("COMPLETED")))),
     clean=grpc("SendStreamingMessage", send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")),
 )
-def several(see: See) -> Iterator[Hit]:
+def several(see: RuleContext) -> Iterator[RuleFinding]:
     """A message has more than one member of a oneof on the wire: a StreamResponse with an artifact update and a status
     update, a part with text and a URL.
 
@@ -75,4 +75,4 @@ def several(see: See) -> Iterator[Hit]:
     for each in oddities(see).several:
         *lost, kept = each.members
         told = f"{_short(each.message)} has {', '.join(lost)} and {kept}, one alternative was expected"
-        yield Hit(summary=f"{told}: receivers keep {kept}", path=each.path, value=" ".join(each.members))
+        yield RuleFinding(summary=f"{told}: receivers keep {kept}", path=each.path, value=" ".join(each.members))

@@ -11,7 +11,7 @@ import msgspec
 from a2a_proto import LINES, message_class
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.schema import is_protobuf, line_and_name
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.context import RuleContext
 
 _MAX_DEPTH = 32
 _MAX_FOUND = 20
@@ -31,7 +31,7 @@ class Unknown(msgspec.Struct, frozen=True):
     wire: int
 
 
-class Several(msgspec.Struct, frozen=True):
+class OneofConflict(msgspec.Struct, frozen=True):
     """More than one member of a oneof in one message."""
 
     path: str
@@ -44,10 +44,10 @@ class Oddities(msgspec.Struct):
     """What was found in one message."""
 
     unknown: list[Unknown] = []
-    several: list[Several] = []
+    several: list[OneofConflict] = []
 
 
-def oddities(see: See) -> Oddities:
+def oddities(see: RuleContext) -> Oddities:
     """Of the frame that a rule looks at; worked out once for all rules."""
     found: Oddities | None = see.cache.get("grpc_fields")
     if found is None:
@@ -83,7 +83,7 @@ def _oddities(frame: Frame) -> Oddities:
         return found
     message.DiscardUnknownFields()
     if message.ByteSize() != len(frame.payload):  # else there is nothing that the type does not tell
-        _Walk(found).message(frame.payload, cls.DESCRIPTOR, "", 0)
+        _FieldWalk(found).message(frame.payload, cls.DESCRIPTOR, "", 0)
     return found
 
 
@@ -100,7 +100,7 @@ def _shape(descriptor: Any) -> dict[int, tuple[str, Any, int, bool, str]]:
     return made
 
 
-class _Walk:
+class _FieldWalk:
     """Through the octets of one message that parses."""
 
     def __init__(self, found: Oddities) -> None:
@@ -123,7 +123,7 @@ class _Walk:
                 self.message(data[start:end], inner, f"{path}.{name}" if path else name, depth + 1)
         for members in chosen.values():
             if len(members) > 1:
-                self._found.several.append(Several(path, descriptor.full_name, tuple(members)))
+                self._found.several.append(OneofConflict(path, descriptor.full_name, tuple(members)))
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int, int, int]]:

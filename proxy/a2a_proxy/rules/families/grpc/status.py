@@ -10,11 +10,11 @@ import msgspec
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.errors import GRPC_STATUS
-from a2a_proxy.rules.course import TERMINAL
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import GRPC, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import grpc
 from a2a_proxy.rules.examples.objects import error_info, send, task
-from a2a_proxy.rules.examples.talk import grpc
-from a2a_proxy.rules.rule import GRPC, Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 _GET = {"id": "t1"}
 _UNKNOWN, _DEADLINE, _NOT_FOUND, _PRECONDITION, _ABORTED = 2, 4, 5, 9, 10
@@ -36,11 +36,11 @@ _UNITS = {"H": 3_600_000_000_000, "M": 60_000_000_000, "S": 1_000_000_000, "m": 
     Severity.ERROR,
     section="gRPC over HTTP/2; gRPC status codes",
     bindings=GRPC,
-    when=When.END,
+    when=FrameFlag.END,
     flagged=grpc("GetTask", _GET, task(), trailers={"grpc-status": "OK"}),
     clean=grpc("GetTask", _GET, task()),
 )
-def illegal_status(see: See) -> Iterator[Hit]:
+def illegal_status(see: RuleContext) -> Iterator[RuleFinding]:
     """The value of `grpc-status` is no whole number from 0 to 16.
 
     Clients take such a status for UNKNOWN, also where the agent meant success.
@@ -50,7 +50,7 @@ def illegal_status(see: See) -> Iterator[Hit]:
         return
     for value in _trailer(frame.payload, "grpc-status"):
         if not value.isascii() or not value.isdecimal() or int(value[:9]) > 16:
-            yield Hit(summary=f"grpc-status is {value[:40]!r}, it must be a number from 0 to 16", value=value)
+            yield RuleFinding(summary=f"grpc-status is {value[:40]!r}, it must be a number from 0 to 16", value=value)
 
 
 def _trailer(payload: bytes, name: str) -> list[str]:
@@ -66,10 +66,10 @@ def _trailer(payload: bytes, name: str) -> list[str]:
     "A2A error without ErrorInfo",
     Severity.ERROR,
     section="1.0 10.6",
-    scope=Scope.EXCHANGE,
-    lines=Line.V1,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.V1,
     bindings=GRPC,
-    when=When.ERROR,
+    when=FrameFlag.ERROR,
     flagged=grpc("GetTask", {"id": "t9"}, status=_NOT_FOUND, text="there is no such task"),
     clean=grpc(
         "GetTask",
@@ -79,7 +79,7 @@ def _trailer(payload: bytes, name: str) -> list[str]:
         details=[error_info("TASK_NOT_FOUND", taskId="t9")],
     ),
 )
-def no_error_info(see: See) -> Iterator[Hit]:
+def no_error_info(see: RuleContext) -> Iterator[RuleFinding]:
     """A call fails with a status that stands for an A2A error, and its details have no ErrorInfo of the domain
     `a2a-protocol.org`: NOT_FOUND where the call is about a task, FAILED_PRECONDITION, and ABORTED where a generation
     was to match. Other statuses may be those of the library or of a gateway; of details that cannot be read
@@ -95,14 +95,14 @@ def no_error_info(see: See) -> Iterator[Hit]:
     info = see.failure.info
     if info is None:
         told = f"{see.failure.status_name} {see.failure.text[:60]!r} comes without ErrorInfo"
-        yield Hit(summary=f"{told} in grpc-status-details-bin", path=_DETAILS)
+        yield RuleFinding(summary=f"{told} in grpc-status-details-bin", path=_DETAILS)
     elif info.get("domain") != _DOMAIN:
         found = str(info.get("domain", ""))
         told = f"the only ErrorInfo of {see.failure.status_name} is of the domain {found!r}"
-        yield Hit(summary=f"{told}, {_DOMAIN!r} was expected", path=_DETAILS, value=found)
+        yield RuleFinding(summary=f"{told}, {_DOMAIN!r} was expected", path=_DETAILS, value=found)
 
 
-def _stands_for_a2a(see: See, status: int) -> bool:
+def _stands_for_a2a(see: RuleContext, status: int) -> bool:
     if see.operation in _LIVE:
         return False
     if status == _NOT_FOUND:
@@ -118,7 +118,7 @@ def _stands_for_a2a(see: See, status: int) -> bool:
     Severity.WARNING,
     section="gRPC richer error model",
     bindings=GRPC,
-    when=When.ERROR,
+    when=FrameFlag.ERROR,
     flagged=grpc(
         "GetTask",
         {"id": "t9"},
@@ -135,7 +135,7 @@ def _stands_for_a2a(see: See, status: int) -> bool:
         details=[error_info("TASK_NOT_FOUND", taskId="t9")],
     ),
 )
-def contradiction(see: See) -> Iterator[Hit]:
+def contradiction(see: RuleContext) -> Iterator[RuleFinding]:
     """The google.rpc.Status in `grpc-status-details-bin` has another code than `grpc-status`, or cannot be decoded.
 
     Libraries compare the two and drop the details, or report the one that was not meant.
@@ -145,10 +145,12 @@ def contradiction(see: See) -> Iterator[Hit]:
         return
     body = see.failure.body
     if isinstance(body, str):
-        yield Hit(summary="grpc-status-details-bin is not a google.rpc.Status", path=_DETAILS, value=body[:60])
+        yield RuleFinding(summary="grpc-status-details-bin is not a google.rpc.Status", path=_DETAILS, value=body[:60])
     elif isinstance(body, dict) and body.get("code") != frame.error_code:
         code = body.get("code")
-        yield Hit(summary=f"grpc-status is {frame.error_code}, the code in the details is {code}", value=str(code))
+        yield RuleFinding(
+            summary=f"grpc-status is {frame.error_code}, the code in the details is {code}", value=str(code)
+        )
 
 
 @rule(
@@ -156,14 +158,14 @@ def contradiction(see: See) -> Iterator[Hit]:
     "Deadline exceeded",
     Severity.INFO,
     section="gRPC deadlines",
-    moment=Moment.CLOSED,
-    scope=Scope.EXCHANGE,
+    moment=HookPoint.CLOSED,
+    scope=EvidenceScope.EXCHANGE,
     bindings=GRPC,
-    needs=When.ODD_END,
+    needs=FrameFlag.ODD_END,
     flagged=grpc("SendMessage", send(), status=_DEADLINE, headers={"grpc-timeout": "2S"}, seconds=2),
     clean=grpc("SendMessage", send(), {"task": task()}, headers={"grpc-timeout": "2S"}, seconds=1),
 )
-def deadline(see: See) -> Iterator[Hit]:
+def deadline(see: RuleContext) -> Iterator[RuleFinding]:
     """A call ends with DEADLINE_EXCEEDED, or its client cancels it when the time of its `grpc-timeout` is over, before
     it has shown a terminal state.
 
@@ -176,11 +178,11 @@ def deadline(see: See) -> Iterator[Hit]:
     limit = see.asked_field("grpc-timeout")
     allowed = f"the client allows {limit}" if limit else "the client names no deadline"
     if exchange.grpc_status == _DEADLINE:
-        yield Hit(summary=f"{exchange.method} ends with DEADLINE_EXCEEDED, {allowed}", value=limit)
+        yield RuleFinding(summary=f"{exchange.method} ends with DEADLINE_EXCEEDED, {allowed}", value=limit)
     elif exchange.how == "client cancel" and (found := _TIMEOUT.fullmatch(limit)) is not None:
         late = exchange.closed - exchange.started - int(found[1]) * _UNITS[found[2]]
         if abs(late) < _NEAR:
-            yield Hit(summary=f"the client cancels {exchange.method} at its deadline, {allowed}", value=limit)
+            yield RuleFinding(summary=f"the client cancels {exchange.method} at its deadline, {allowed}", value=limit)
 
 
 @rule(
@@ -188,10 +190,10 @@ def deadline(see: See) -> Iterator[Hit]:
     "Failure without a mapped status",
     Severity.WARNING,
     section="1.0 3.3.2",
-    scope=Scope.EXCHANGE,
-    lines=Line.V1,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.V1,
     bindings=GRPC,
-    when=When.ERROR,
+    when=FrameFlag.ERROR,
     flagged=grpc("SendMessage", send(), status=_UNKNOWN, text="it failed"),
     clean=grpc(
         "SendMessage",
@@ -201,7 +203,7 @@ def deadline(see: See) -> Iterator[Hit]:
         details=[error_info("INTERNAL_ERROR")],
     ),
 )
-def unmapped(see: See) -> Iterator[Hit]:
+def unmapped(see: RuleContext) -> Iterator[RuleFinding]:
     """A call ends with the status UNKNOWN, which is what libraries send for an exception that nobody caught.
 
     It says nothing about the cause, and clients cannot tell whether to try again. An agent that fails inside says
@@ -209,4 +211,4 @@ def unmapped(see: See) -> Iterator[Hit]:
     """
     frame = see.frame
     if frame.kind is FrameKind.END and frame.error_code == _UNKNOWN:
-        yield Hit(summary=f"{see.exchange.method} ends with UNKNOWN: {see.failure.text[:100]!r}")
+        yield RuleFinding(summary=f"{see.exchange.method} ends with UNKNOWN: {see.failure.text[:100]!r}")

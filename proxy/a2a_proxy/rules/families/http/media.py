@@ -9,16 +9,27 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.operations import STREAMS
+from a2a_proxy.rules.context import RuleContext, media_type
+from a2a_proxy.rules.define.rule import (
+    CARD,
+    JSONRPC,
+    REST,
+    WEBHOOK,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+    RuleFinding,
+    rule,
+)
+from a2a_proxy.rules.examples.conversation import rest, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send, snapshot, task
-from a2a_proxy.rules.examples.talk import rest, rpc, rpc_error
-from a2a_proxy.rules.rule import CARD, JSONRPC, REST, WEBHOOK, Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See, media_type
 
 _GET = {"id": "t1"}
 _A2A, _JSON, _EVENTS = "application/a2a+json", "application/json", "text/event-stream"
 
 
-def types(see: See) -> tuple[str, str]:
+def types(see: RuleContext) -> tuple[str, str]:
     """The `Content-Type` fields of request and response."""
     found: tuple[str, str] | None = see.cache.get("types")
     if found is None:
@@ -36,12 +47,12 @@ def named(kind: str) -> str:
     "The content type of a JSON-RPC request is not application/json",
     Severity.ERROR,
     section="1.0 9.1",
-    moment=Moment.HEADS,
+    moment=HookPoint.HEADS,
     bindings=JSONRPC,
     flagged=rpc("GetTask", _GET, task(), headers={"Content-Type": "text/plain"}),
     clean=rpc("GetTask", _GET, task(), headers={"Content-Type": "application/json; charset=utf-8"}),
 )
-def type_of_call(see: See) -> Iterator[Hit]:
+def type_of_call(see: RuleContext) -> Iterator[RuleFinding]:
     """The request carries a JSON-RPC call under another content type than `application/json` (parameters do not count),
     or under none.
 
@@ -50,7 +61,7 @@ def type_of_call(see: See) -> Iterator[Hit]:
     kind = media_type(types(see)[0])
     if kind != _JSON and see.request is not None:
         told = f"the content type of the JSON-RPC request is {named(kind)}, it must be `{_JSON}`"
-        yield Hit(summary=told, value=kind, seq=see.request.seq)
+        yield RuleFinding(summary=told, value=kind, seq=see.request.seq)
 
 
 @rule(
@@ -58,14 +69,14 @@ def type_of_call(see: See) -> Iterator[Hit]:
     "The content type of a JSON-RPC response is not application/json",
     Severity.ERROR,
     section="1.0 9.1",
-    moment=(Moment.HEADS, Moment.ANSWER),
-    scope=Scope.EXCHANGE,
+    moment=(HookPoint.HEADS, HookPoint.ANSWER),
+    scope=EvidenceScope.EXCHANGE,
     bindings=JSONRPC,
-    when=When.FIRST,
+    when=FrameFlag.FIRST,
     flagged=rpc("GetTask", _GET, task(), reply_headers={"Content-Type": "text/html"}),
     clean=rpc("GetTask", _GET, task()),
 )
-def type_of_response(see: See) -> Iterator[Hit]:
+def type_of_response(see: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC response that is no stream comes under another content type than `application/json`, or under none.
 
     Clients that look at the type before they read take it for the error page of a server in between.
@@ -80,12 +91,12 @@ def type_of_response(see: See) -> Iterator[Hit]:
         return
     if isinstance(see.value, dict) and "jsonrpc" in see.value:
         kind = notes["other type"]
-        yield Hit(
+        yield RuleFinding(
             summary=f"the content type of the JSON-RPC response is {named(kind)}, it must be `{_JSON}`", value=kind
         )
 
 
-def _carries(see: See) -> bool:
+def _carries(see: RuleContext) -> bool:
     """The response has a body as far as its head tells."""
     return see.exchange.status // 100 == 2 and see.exchange.status != 204 and see.field("content-length") != "0"
 
@@ -95,13 +106,13 @@ def _carries(see: See) -> bool:
     "A REST body is neither application/a2a+json nor application/json",
     Severity.WARNING,
     section="1.0 11.1",
-    moment=Moment.HEADS,
-    lines=Line.V1,
+    moment=HookPoint.HEADS,
+    lines=Dialects.V1,
     bindings=REST,
     flagged=rest("POST", "/message:send", send(), snapshot("COMPLETED"), headers={"Content-Type": "text/json"}),
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
-def type_of_rest(see: See) -> Iterator[Hit]:
+def type_of_rest(see: RuleContext) -> Iterator[RuleFinding]:
     """The body of a REST request, or of a successful answer to a call that does not stream, has a content type that is
     neither `application/a2a+json` nor `application/json`. `application/json`, which was right in 1.0.0, is told once
     for each agent and each client as information: since 1.0.1 the other one should be used.
@@ -117,15 +128,17 @@ def type_of_rest(see: See) -> Iterator[Hit]:
         yield from _judged(kind, "response", see.agent.notes, -1)
 
 
-def _judged(kind: str, side: str, notes: dict[str, Any], seq: int) -> Iterator[Hit]:
+def _judged(kind: str, side: str, notes: dict[str, Any], seq: int) -> Iterator[RuleFinding]:
     if kind == _A2A:
         return
     told = f"the content type of the {side} is {named(kind)}"
     if kind != _JSON:
-        yield Hit(summary=f"{told}, it should be `{_A2A}`", value=kind, seq=seq)
+        yield RuleFinding(summary=f"{told}, it should be `{_A2A}`", value=kind, seq=seq)
     elif not notes.get("rest as json"):
         notes["rest as json"] = True
-        yield Hit(summary=f"{told}, since 1.0.1 it should be `{_A2A}`", value=kind, seq=seq, severity=Severity.INFO)
+        yield RuleFinding(
+            summary=f"{told}, since 1.0.1 it should be `{_A2A}`", value=kind, seq=seq, severity=Severity.INFO
+        )
 
 
 @rule(
@@ -133,13 +146,13 @@ def _judged(kind: str, side: str, notes: dict[str, Any], seq: int) -> Iterator[H
     "A JSON-RPC error under a status other than 200",
     Severity.INFO,
     section="1.0 9.5",
-    scope=Scope.EXCHANGE,
+    scope=EvidenceScope.EXCHANGE,
     bindings=JSONRPC,
-    when=When.ERROR,
+    when=FrameFlag.ERROR,
     flagged=rpc("SendMessage", send(), error=rpc_error(-32603, text="boom"), status=500),
     clean=rpc("SendMessage", send(), error=rpc_error(-32603, text="boom")),
 )
-def error_status(see: See) -> Iterator[Hit]:
+def error_status(see: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC error comes with an HTTP status other than 200. The specification leaves the status open; all SDKs
     answer 200.
 
@@ -148,7 +161,7 @@ def error_status(see: See) -> Iterator[Hit]:
     status = see.exchange.status
     if status != 200 and isinstance(see.value, dict) and "jsonrpc" in see.value:
         told = f"error {see.frame.error_code} comes with HTTP status {status}, JSON-RPC errors usually come with 200"
-        yield Hit(summary=told, value=str(status))
+        yield RuleFinding(summary=told, value=str(status))
 
 
 @rule(
@@ -156,13 +169,13 @@ def error_status(see: See) -> Iterator[Hit]:
     "JSON that is not UTF-8",
     Severity.WARNING,
     section="1.0 14.1.1; RFC 8259 8.1",
-    moment=(Moment.HEADS, Moment.REQUEST, Moment.ANSWER),
+    moment=(HookPoint.HEADS, HookPoint.REQUEST, HookPoint.ANSWER),
     bindings=JSONRPC | REST | WEBHOOK | CARD,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     flagged=rpc("GetTask", _GET, task(), headers={"Content-Type": "application/json; charset=latin1"}),
     clean=rpc("GetTask", _GET, task(), headers={"Content-Type": "application/json; charset=UTF-8"}),
 )
-def not_utf8(see: See) -> Iterator[Hit]:
+def not_utf8(see: RuleContext) -> Iterator[RuleFinding]:
     """A JSON body is announced in another character set than UTF-8, or has octets that are no UTF-8.
 
     JSON between systems is UTF-8 and nothing else: the receiver refuses the text, or reads other letters in it.
@@ -185,10 +198,10 @@ def not_utf8(see: See) -> Iterator[Hit]:
         octets.decode()
     except UnicodeDecodeError as error:
         octet = f"0x{octets[error.start]:02x}"
-        yield Hit(summary=f"octet {octet} at {error.start} of the JSON text is no UTF-8", value=octet)
+        yield RuleFinding(summary=f"octet {octet} at {error.start} of the JSON text is no UTF-8", value=octet)
         return
     if b"\0" in octets[:4]:
-        yield Hit(summary="the JSON text is UTF-16 or UTF-32, it must be UTF-8", value=octets[:4].hex())
+        yield RuleFinding(summary="the JSON text is UTF-16 or UTF-32, it must be UTF-8", value=octets[:4].hex())
 
 
 def _is_json(kind: str) -> bool:
@@ -199,11 +212,11 @@ _UTF8 = frozenset({"", "utf-8", "utf8", "us-ascii", "ascii"})
 """ASCII is UTF-8 too."""
 
 
-def _charset(field: str, side: str) -> Iterator[Hit]:
+def _charset(field: str, side: str) -> Iterator[RuleFinding]:
     if not _is_json(media_type(field)) or media_type(field) == _EVENTS:
         return
     named = [part.partition("=") for part in field.split(";")[1:]]
     charset = next((value.strip(" \t\"'") for name, _, value in named if name.strip().lower() == "charset"), "")
     if charset.lower() not in _UTF8:
         told = f"the JSON of the {side} is announced as `{charset[:40]}`, JSON must be UTF-8"
-        yield Hit(summary=told, value=charset, seq=-1)
+        yield RuleFinding(summary=told, value=charset, seq=-1)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.redaction.labels import is_label
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import REST, Dialects, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rest
 from a2a_proxy.rules.examples.objects import task
-from a2a_proxy.rules.examples.talk import rest
-from a2a_proxy.rules.rule import REST, Hit, Line, Moment, rule
-from a2a_proxy.rules.see import See
 
 _SNAKE = {
     "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name): name
@@ -34,13 +34,13 @@ _LISTED = {"tasks": [task()], "nextPageToken": "", "pageSize": 5, "totalSize": 1
     "A query parameter is not camelCase",
     Severity.ERROR,
     section="1.0 11.5",
-    moment=Moment.HEADS,
-    lines=Line.V1,
+    moment=HookPoint.HEADS,
+    lines=Dialects.V1,
     bindings=REST,
     flagged=rest("GET", "/tasks?page_size=5", result=_LISTED),
     clean=rest("GET", "/tasks?pageSize=5", result=_LISTED),
 )
-def snake_case(see: See) -> Iterator[Hit]:
+def snake_case(see: RuleContext) -> Iterator[RuleFinding]:
     """The name of a query parameter is written as in the protobuf definition (`page_size`), not as in JSON
     (`pageSize`).
 
@@ -49,15 +49,15 @@ def snake_case(see: See) -> Iterator[Hit]:
     for name, _ in _query(see):
         if name in _SNAKE:
             told = f"the query parameter is `{name}`, it must be `{_SNAKE[name]}`"
-            yield Hit(summary=told, value=name, seq=_request(see))
+            yield RuleFinding(summary=told, value=name, seq=_request(see))
 
 
-def _query(see: See) -> tuple[tuple[str, str], ...]:
+def _query(see: RuleContext) -> tuple[tuple[str, str], ...]:
     path = see.path if "?" in see.exchange.target else None
     return path.query if path is not None else ()
 
 
-def _request(see: See) -> int:
+def _request(see: RuleContext) -> int:
     return see.request.seq if see.request is not None else -1
 
 
@@ -82,8 +82,8 @@ _TYPES: dict[str, tuple[Callable[[str], object], str]] = {
     "A badly typed query value",
     Severity.WARNING,
     section="1.0 11.5",
-    moment=Moment.HEADS,
-    lines=Line.V1,
+    moment=HookPoint.HEADS,
+    lines=Dialects.V1,
     bindings=REST,
     flagged=rest("GET", "/tasks?includeArtifacts=1", result=_LISTED | {"pageSize": 50}),
     clean=rest(
@@ -92,7 +92,7 @@ _TYPES: dict[str, tuple[Callable[[str], object], str]] = {
         result=_LISTED | {"pageSize": 50},
     ),
 )
-def badly_typed(see: See) -> Iterator[Hit]:
+def badly_typed(see: RuleContext) -> Iterator[RuleFinding]:
     """A query value is not written as its type wants it: a boolean as `true` or `false`, a state by its name, a number
     in decimal digits, a time as ISO 8601 in UTC; or a parameter is an object inside. Empty values count as not given.
 
@@ -102,7 +102,7 @@ def badly_typed(see: See) -> Iterator[Hit]:
         fits, words = _TYPES.get(name, (None, ""))
         if fits is not None and value and not fits(value) and not is_label(value.encode()):
             told = f"`{name}` is `{value[:60]}`, it should be {words}"
-            yield Hit(summary=told, value=value, seq=_request(see))
+            yield RuleFinding(summary=told, value=value, seq=_request(see))
         elif value.startswith("{") or _INSIDE.fullmatch(name):
             told = f"the query parameter `{name[:60]}` is an object, parameters must be flat"
-            yield Hit(summary=told, value=value, seq=_request(see))
+            yield RuleFinding(summary=told, value=value, seq=_request(see))

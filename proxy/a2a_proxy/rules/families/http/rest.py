@@ -11,10 +11,10 @@ from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.json_summary import camel
 from a2a_proxy.protocol.rest_path import RestMatch, match
 from a2a_proxy.redaction.labels import is_label
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import REST, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import http, json_text, rest, rest_error
 from a2a_proxy.rules.examples.objects import send, snapshot, task
-from a2a_proxy.rules.examples.talk import http, json_text, rest, rest_error
-from a2a_proxy.rules.rule import REST, Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
 
 _NO_TASK = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no such task")
 _METHODS = ("GET", "POST", "DELETE")
@@ -34,12 +34,12 @@ _OURS = (
     "The wrong HTTP method for a REST operation",
     Severity.ERROR,
     section="1.0 5.3, 11.3",
-    moment=Moment.HEADS,
+    moment=HookPoint.HEADS,
     bindings=REST | {Binding.OTHER},
     flagged=http("GET", "/message:send", status=405, reply_headers={"Allow": "POST"}),
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
-def wrong_method(see: See) -> Iterator[Hit]:
+def wrong_method(see: RuleContext) -> Iterator[RuleFinding]:
     """The path of a request is that of a REST operation, its HTTP method is another one. GET and POST are both right
     for `:subscribe`; OPTIONS and HEAD ask about the resource and are no calls.
 
@@ -49,7 +49,7 @@ def wrong_method(see: See) -> Iterator[Hit]:
     target = exchange.target
     path = target.partition("?")[0]
     if see.operation == "GetTask" and path.endswith(":cancel") and exchange.status in (404, 405):
-        yield Hit(summary="`GET` on the path of CancelTask, the method must be POST", value="GET")
+        yield RuleFinding(summary="`GET` on the path of CancelTask, the method must be POST", value="GET")
     if exchange.binding is not Binding.OTHER or exchange.method in ("OPTIONS", "HEAD", "TRACE", "CONNECT"):
         return
     if not path.endswith(_OURS) and "/pushNotificationConfigs/" not in path:
@@ -58,7 +58,7 @@ def wrong_method(see: See) -> Iterator[Hit]:
     if found:
         methods, name = " or ".join(method for method, _ in found), found[0][1].operation.name
         told = f"`{exchange.method[:20]}` on the path of {name}, the method must be {methods}"
-        yield Hit(summary=told, value=exchange.method)
+        yield RuleFinding(summary=told, value=exchange.method)
 
 
 @rule(
@@ -66,14 +66,14 @@ def wrong_method(see: See) -> Iterator[Hit]:
     "An error body under a success status, or the reverse",
     Severity.ERROR,
     section="1.0 11.6",
-    scope=Scope.EXCHANGE,
-    lines=Line.V1,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.V1,
     bindings=REST,
-    when=When.OTHER | When.ERROR,
+    when=FrameFlag.OTHER | FrameFlag.ERROR,
     flagged=rest("GET", "/tasks/t1", result=_NO_TASK),
     clean=rest("GET", "/tasks/t1", result=_NO_TASK, status=404),
 )
-def status_and_body(see: See) -> Iterator[Hit]:
+def status_and_body(see: RuleContext) -> Iterator[RuleFinding]:
     """A REST answer under a status below 400 has a member `error` at its top, or one of 400 and above has a Task, a
     Message or a list of tasks.
 
@@ -83,11 +83,11 @@ def status_and_body(see: See) -> Iterator[Hit]:
     if not isinstance(value, dict) or kind is FrameKind.EVENT:
         return
     if status < 400 and kind is not FrameKind.ERROR and "error" in value:
-        yield Hit(summary=f"the body is an error, the HTTP status is {status}", path="error", value=str(status))
+        yield RuleFinding(summary=f"the body is an error, the HTTP status is {status}", path="error", value=str(status))
     elif status >= 400 and kind is FrameKind.ERROR and "error" not in value:
         shape = _shape(value)
         if shape:
-            yield Hit(summary=f"the body has {shape}, the HTTP status is {status}", value=str(status))
+            yield RuleFinding(summary=f"the body has {shape}, the HTTP status is {status}", value=str(status))
 
 
 def _shape(value: dict[str, object]) -> str:
@@ -106,19 +106,21 @@ def _shape(value: dict[str, object]) -> str:
     "A GET or DELETE with a body",
     Severity.WARNING,
     section="1.0 11.5; RFC 9110 9.3.1",
-    moment=Moment.HEADS,
+    moment=HookPoint.HEADS,
     bindings=REST,
     flagged=rest("GET", "/tasks/t1", {}, task()),
     clean=rest("GET", "/tasks/t1", result=task()),
 )
-def body_of_get(see: See) -> Iterator[Hit]:
+def body_of_get(see: RuleContext) -> Iterator[RuleFinding]:
     """A REST request with the method GET or DELETE has a body.
 
     What such a body means is not defined: agents ignore it, and proxies may drop it or refuse the request.
     """
     asked, method = see.request, see.exchange.method
     if asked is not None and asked.size and method in ("GET", "DELETE"):
-        yield Hit(summary=f"{method} has a body of {asked.size} octets, parameters go in path and query", seq=asked.seq)
+        yield RuleFinding(
+            summary=f"{method} has a body of {asked.size} octets, parameters go in path and query", seq=asked.seq
+        )
 
 
 _NAMED = ("CancelTask", "SubscribeToTask", "CreateTaskPushNotificationConfig")
@@ -129,14 +131,14 @@ _NAMED = ("CancelTask", "SubscribeToTask", "CreateTaskPushNotificationConfig")
     "Path and body name different things",
     Severity.WARNING,
     section="1.0 11.3",
-    moment=Moment.REQUEST,
-    lines=Line.V1,
+    moment=HookPoint.REQUEST,
+    lines=Dialects.V1,
     bindings=REST,
     operations=(*_NAMED, "SendMessage", "SendStreamingMessage"),
     flagged=rest("POST", "/tasks/t1:cancel", {"id": "t2"}, task("CANCELED")),
     clean=rest("POST", "/tasks/t1:cancel", {"id": "t1"}, task("CANCELED")),
 )
-def two_names(see: See) -> Iterator[Hit]:
+def two_names(see: RuleContext) -> Iterator[RuleFinding]:
     """A REST request names one task (or tenant) in its path and another in its body. What is missing or empty in the
     body is no contradiction.
 
@@ -156,11 +158,13 @@ def two_names(see: See) -> Iterator[Hit]:
         yield from _differs("tenant", see.world.shared.tenant_of(see.track.upstream, path.prefix), members["tenant"])
 
 
-def _differs(name: str, here: str, there: object) -> Iterator[Hit]:
+def _differs(name: str, here: str, there: object) -> Iterator[RuleFinding]:
     if not here or not isinstance(there, str) or not there or here == there:
         return
     if not is_label(here.encode()) and not is_label(there.encode()):
-        yield Hit(summary=f"the path names {here[:60]}, `{name}` in the body {there[:60]}", path=name, value=there)
+        yield RuleFinding(
+            summary=f"the path names {here[:60]}, `{name}` in the body {there[:60]}", path=name, value=there
+        )
 
 
 @rule(
@@ -168,15 +172,15 @@ def _differs(name: str, here: str, there: object) -> Iterator[Hit]:
     "A delete is answered by something else than 200 and {}",
     Severity.INFO,
     section="1.0 11.3",
-    scope=Scope.EXCHANGE,
-    lines=Line.V1,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.V1,
     bindings=REST,
     operations=("DeleteTaskPushNotificationConfig",),
-    when=When.FIRST,
+    when=FrameFlag.FIRST,
     flagged=rest("DELETE", "/tasks/t1/pushNotificationConfigs/p1", status=204),
     clean=rest("DELETE", "/tasks/t1/pushNotificationConfigs/p1", result={}),
 )
-def answer_to_delete(see: See) -> Iterator[Hit]:
+def answer_to_delete(see: RuleContext) -> Iterator[RuleFinding]:
     """The successful answer to DeleteTaskPushNotificationConfig is not status 200 with an empty object.
 
     Clients that read every answer as JSON fail on a body that is missing.
@@ -185,7 +189,9 @@ def answer_to_delete(see: See) -> Iterator[Hit]:
     if status // 100 != 2 or (status == 200 and see.value == {}):
         return
     body = f"a body of {see.frame.size} octets" if see.frame.payload else "no body"
-    yield Hit(summary=f"the delete is answered by {status} and {body}, usual are 200 and {{}}", value=str(status))
+    yield RuleFinding(
+        summary=f"the delete is answered by {status} and {body}, usual are 200 and {{}}", value=str(status)
+    )
 
 
 _TWICE = re.compile(r"(:send|:stream|:cancel|:subscribe|/extendedAgentCard)/")
@@ -199,13 +205,13 @@ _REFUSED = json_text(rest_error(400, "INVALID_ARGUMENT", "INVALID_REQUEST", "no 
     "A call to the path of an operation as if it were the base URL",
     Severity.WARNING,
     section="1.0 8.3.2, 11.3",
-    moment=Moment.REQUEST,
+    moment=HookPoint.REQUEST,
     bindings=REST,
     also=("A2A-HTTP-008",),
     flagged=http("POST", "/message:send", _CALL, answer=_REFUSED, status=400),
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
-def path_as_base(see: See) -> Iterator[Hit]:
+def path_as_base(see: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC call is posted to the path of a REST operation, or the path of an operation is there twice.
 
     The client was given the URL of an operation where the URL of an interface belongs, and finds no operation under it.
@@ -213,10 +219,10 @@ def path_as_base(see: See) -> Iterator[Hit]:
     path = see.path if _TWICE.search(see.exchange.target) else None
     if path is not None and _ends(path) is not None:
         told = f"the path has an operation in front of the operation: {see.exchange.target[:100]}"
-        yield Hit(summary=told, value=see.exchange.target)
+        yield RuleFinding(summary=told, value=see.exchange.target)
     elif b'"jsonrpc"' in see.frame.payload and isinstance(see.value, dict) and "jsonrpc" in see.value:
         told = f"a JSON-RPC call is posted to the path of {see.operation}, not to the URL of an interface"
-        yield Hit(summary=told, path="jsonrpc", value=see.exchange.target)
+        yield RuleFinding(summary=told, path="jsonrpc", value=see.exchange.target)
 
 
 def _ends(path: RestMatch) -> RestMatch | None:

@@ -10,11 +10,11 @@ from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.operations import OPERATIONS, STREAMS
+from a2a_proxy.rules.context import RuleContext, media_type
+from a2a_proxy.rules.define.rule import HTTP, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import EventPause, fetch_card, http, json_text, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
-from a2a_proxy.rules.examples.talk import Wait, fetch_card, http, json_text, rpc, rpc_stream
 from a2a_proxy.rules.families.http.media import named, types
-from a2a_proxy.rules.rule import HTTP, Hit, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See, media_type
 
 _EVENTS = "text/event-stream"
 _JSON = frozenset({"application/json", "application/a2a+json"})
@@ -35,8 +35,8 @@ _CALL = json_text({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", 
     "A stream is not text/event-stream",
     Severity.ERROR,
     section="1.0 9.4.2, 11.7",
-    moment=Moment.HEADS,
-    scope=Scope.EXCHANGE,
+    moment=HookPoint.HEADS,
+    scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
     operations=STREAMS,
     flagged=http(
@@ -49,7 +49,7 @@ _CALL = json_text({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", 
     ),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1)),
 )
-def other_type(see: See) -> Iterator[Hit]:
+def other_type(see: RuleContext) -> Iterator[RuleFinding]:
     """A streaming call is answered with success, and a body that is neither `text/event-stream` nor JSON.
 
     A2A streams are server-sent events; the client reads no event from another format.
@@ -59,7 +59,7 @@ def other_type(see: See) -> Iterator[Hit]:
         return
     if exchange.status not in (202, 204, 205) and see.field("content-length") != "0":
         told = f"the content type of the answer to {exchange.operation} is {named(kind)}, it must be `{_EVENTS}`"
-        yield Hit(summary=told, value=kind)
+        yield RuleFinding(summary=told, value=kind)
 
 
 @rule(
@@ -67,14 +67,14 @@ def other_type(see: See) -> Iterator[Hit]:
     "A streaming call is answered by one JSON object",
     Severity.WARNING,
     section="1.0 3.1.2, 9.4.2",
-    scope=Scope.EXCHANGE,
+    scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
     operations=STREAMS,
-    when=When.FIRST,
+    when=FrameFlag.FIRST,
     flagged=fetch_card() + rpc("SendStreamingMessage", send(), snapshot("COMPLETED"), headers=_ACCEPTS),
     clean=fetch_card() + rpc_stream("SendStreamingMessage", send(), snapshot("COMPLETED")),
 )
-def one_object(see: See) -> Iterator[Hit]:
+def one_object(see: RuleContext) -> Iterator[RuleFinding]:
     """A streaming call is answered with success by one JSON object in place of an event stream, by an agent whose card
     declares streaming, or whose card was not seen.
 
@@ -90,7 +90,7 @@ def one_object(see: See) -> Iterator[Hit]:
     declared = see.declared
     if declared is None or declared.streaming:
         told = f"{see.exchange.operation} is answered by one `{see.media_type}` object, it must be a stream of events"
-        yield Hit(summary=told, sure=declared is not None)
+        yield RuleFinding(summary=told, sure=declared is not None)
 
 
 @rule(
@@ -98,21 +98,21 @@ def one_object(see: See) -> Iterator[Hit]:
     "A call that does not stream is answered by an event stream",
     Severity.ERROR,
     section="1.0 9.4.1",
-    moment=Moment.HEADS,
-    scope=Scope.EXCHANGE,
+    moment=HookPoint.HEADS,
+    scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
     operations=_UNARY,
     flagged=rpc_stream("GetTask", _GET, snapshot("COMPLETED"), headers={"Accept": "application/json"}),
     clean=rpc("GetTask", _GET, task()),
 )
-def stream_for_one(see: See) -> Iterator[Hit]:
+def stream_for_one(see: RuleContext) -> Iterator[RuleFinding]:
     """A call that has one answer, such as SendMessage or GetTask, is answered as `text/event-stream`.
 
     The client reads the body as one JSON value, and fails on the first `data:`.
     """
     if see.exchange.streaming and see.media_type == _EVENTS:
         told = f"the answer to {see.exchange.operation} is `{_EVENTS}`, it must be one JSON object"
-        yield Hit(summary=told, value=_EVENTS)
+        yield RuleFinding(summary=told, value=_EVENTS)
 
 
 @rule(
@@ -120,13 +120,13 @@ def stream_for_one(see: See) -> Iterator[Hit]:
     "A streaming call does not accept event streams",
     Severity.WARNING,
     section="1.0 9.4.2; RFC 9110 12.5.1",
-    moment=Moment.HEADS,
+    moment=HookPoint.HEADS,
     bindings=HTTP,
     operations=STREAMS,
     flagged=rpc_stream("SendStreamingMessage", send(), snapshot("COMPLETED"), headers={"Accept": "application/json"}),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("COMPLETED"), headers={"Accept": "*/*"}),
 )
-def not_accepted(see: See) -> Iterator[Hit]:
+def not_accepted(see: RuleContext) -> Iterator[RuleFinding]:
     """A streaming call has an `Accept` field that takes no `text/event-stream`; one without the field, which takes
     everything, is told as information. Agents of the vendor dialect require the field: there both are errors.
 
@@ -140,7 +140,7 @@ def not_accepted(see: See) -> Iterator[Hit]:
     severity = Severity.ERROR if see.exchange.dialect is Dialect.VENDOR else None if said else Severity.INFO
     told = f"`Accept` is `{', '.join(said)[:80]}`" if said else "`Accept` is missing"
     summary = f"{told}, {see.exchange.operation} is answered as `{_EVENTS}`"
-    yield Hit(summary=summary, value=", ".join(said), severity=severity, seq=_request(see))
+    yield RuleFinding(summary=summary, value=", ".join(said), severity=severity, seq=_request(see))
 
 
 def _accepts(item: str) -> bool:
@@ -149,7 +149,7 @@ def _accepts(item: str) -> bool:
     return kind.strip() in (_EVENTS, "text/*", "*/*") and not refused
 
 
-def _request(see: See) -> int:
+def _request(see: RuleContext) -> int:
     return see.request.seq if see.request is not None else -1
 
 
@@ -165,16 +165,16 @@ _STAMP = re.compile(rb'"timestamp"\s*:\s*"([^"]{19,40})"')
     "A compressed or buffered event stream",
     Severity.WARNING,
     section="1.0 9.4.2; WHATWG 9.2",
-    moment=(Moment.HEADS, Moment.ANSWER),
-    scope=Scope.EXCHANGE,
+    moment=(HookPoint.HEADS, HookPoint.ANSWER),
+    scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
     operations=STREAMS,
-    when=When.TOGETHER,
+    when=FrameFlag.TOGETHER,
     flagged=rpc_stream(
         "SendStreamingMessage",
         send(),
         snapshot(),
-        Wait(5),
+        EventPause(5),
         status("WORKING", second=1),
         status("WORKING", second=3),
         status("COMPLETED", second=5),
@@ -184,11 +184,11 @@ _STAMP = re.compile(rb'"timestamp"\s*:\s*"([^"]{19,40})"')
         send(),
         snapshot(),
         status("WORKING", second=0),
-        Wait(5),
+        EventPause(5),
         status("COMPLETED", second=5),
     ),
 )
-def held_back(see: See) -> Iterator[Hit]:
+def held_back(see: RuleContext) -> Iterator[RuleFinding]:
     """An event stream has a `Content-Encoding`; or three status updates and more come at once, two seconds and more
     after the call, with timestamps as far apart: something on the way collected them. The latter is less sure, for it
     trusts the agent's timestamps.
@@ -198,14 +198,14 @@ def held_back(see: See) -> Iterator[Hit]:
     if see.shown is None:
         coding = see.field("content-encoding").lower() if see.exchange.streaming else ""
         if coding not in ("", "identity"):
-            yield Hit(summary=f"the event stream is encoded as `{coding[:40]}`", value=coding)
+            yield RuleFinding(summary=f"the event stream is encoded as `{coding[:40]}`", value=coding)
         return
     # A new subscriber may be told at once what happened before.
     if see.operation == "SendStreamingMessage":
         yield from _burst(see)
 
 
-def _burst(see: See) -> Iterator[Hit]:
+def _burst(see: RuleContext) -> Iterator[RuleFinding]:
     track = see.track
     burst = track.remember().setdefault("burst", {"stamp": "", "count": 0})
     if burst["count"] >= _ENOUGH:
@@ -220,7 +220,7 @@ def _burst(see: See) -> Iterator[Hit]:
     if burst["count"] >= 3 and apart >= _SPREAD:
         waited = (track.broken_silence - track.started) / 1e9
         told = f"{burst['count']} status updates came at once {waited:.1f} s after the call"
-        yield Hit(summary=f"{told}, their timestamps are {apart:.1f} s apart", sure=False)
+        yield RuleFinding(summary=f"{told}, their timestamps are {apart:.1f} s apart", sure=False)
         burst["count"] = _ENOUGH
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.credentials import credentials
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import HTTP, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
-from a2a_proxy.rules.examples.talk import rpc, rpc_stream
-from a2a_proxy.rules.hosts import host_of, scheme_of
-from a2a_proxy.rules.rule import HTTP, Hit, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.facts.credentials import credentials
+from a2a_proxy.rules.facts.hosts import host_of, scheme_of
 
 _GET = {"id": "t1"}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -22,14 +22,14 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
     "A body ends before its length",
     Severity.WARNING,
     section="RFC 9112 8",
-    moment=Moment.CLOSED,
-    scope=Scope.EXCHANGE,
+    moment=HookPoint.CLOSED,
+    scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
-    needs=When.ODD_END,
+    needs=FrameFlag.ODD_END,
     flagged=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1), finish="cut"),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1)),
 )
-def ends_early(see: See) -> Iterator[Hit]:
+def ends_early(see: RuleContext) -> Iterator[RuleFinding]:
     """The sender of an HTTP/1 body ends or resets the connection before the octets of its `Content-Length`, or the last
     chunk, are there.
 
@@ -45,9 +45,11 @@ def ends_early(see: See) -> Iterator[Hit]:
     else:
         return
     if coding:
-        yield Hit(summary=f"the {side} ends before its last chunk")
+        yield RuleFinding(summary=f"the {side} ends before its last chunk")
     elif length:
-        yield Hit(summary=f"the {side} ends before the {length[:20]} octets of its `Content-Length`", value=length)
+        yield RuleFinding(
+            summary=f"the {side} ends before the {length[:20]} octets of its `Content-Length`", value=length
+        )
 
 
 @rule(
@@ -55,10 +57,10 @@ def ends_early(see: See) -> Iterator[Hit]:
     "A call with credentials is redirected",
     Severity.WARNING,
     section="1.0 13.4; RFC 9110 15.4",
-    moment=Moment.HEADS,
-    scope=Scope.EXCHANGE,
+    moment=HookPoint.HEADS,
+    scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
-    needs=When.ODD_HEAD,
+    needs=FrameFlag.ODD_HEAD,
     flagged=rpc(
         "GetTask",
         _GET,
@@ -69,7 +71,7 @@ def ends_early(see: See) -> Iterator[Hit]:
     ),
     clean=rpc("GetTask", _GET, task(), headers={"Authorization": "Bearer x"}),
 )
-def redirected(see: See) -> Iterator[Hit]:
+def redirected(see: RuleContext) -> Iterator[RuleFinding]:
     """A call that carries credentials is answered by a redirect. One to another host, or from https to http, is an
     error.
 
@@ -89,7 +91,7 @@ def redirected(see: See) -> Iterator[Hit]:
     elif scheme_of(place) == "http" and scheme_of(see.track.upstream) == "https":
         worse = " from https to http"
     told = f"a call with {found[0]} is redirected{worse}: {exchange.status} to {_shown(place)}"
-    yield Hit(summary=told, value=_shown(place), severity=Severity.ERROR if worse else None)
+    yield RuleFinding(summary=told, value=_shown(place), severity=Severity.ERROR if worse else None)
 
 
 def _host(place: str) -> str:

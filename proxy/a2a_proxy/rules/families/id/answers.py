@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
-from a2a_proxy.rules.course import SENDS
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import asking, said, send, snapshot, status, task
-from a2a_proxy.rules.examples.talk import rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.naming import differ, holder, named
-from a2a_proxy.rules.registry import Asked
-from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.facts.naming import differ, holder, named
+from a2a_proxy.rules.state.records import RequestSnapshot
+from a2a_proxy.rules.state.state_sequence import SENDS
 
 _EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE})
 _GET = {"id": "t1"}
@@ -23,7 +23,7 @@ _AT_ONCE = {"returnImmediately": True}
 _TEXT = {"text": "done"}
 
 
-def _asked(see: See) -> Asked | None:
+def _asked(see: RuleContext) -> RequestSnapshot | None:
     """What a send asked for, where its first answer is no error."""
     return see.track.asked if see.succeeded and see.frame.event in _EVENTS else None
 
@@ -33,15 +33,15 @@ def _asked(see: See) -> Asked | None:
     "A task id that a client made up is accepted",
     Severity.ERROR,
     section="1.0 3.4.2",
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
-    when=When.FIRST,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.FIRST,
     operations=SENDS,
-    needs=When.NAMES,
+    needs=FrameFlag.NAMES,
     flagged=rpc("SendMessage", send(taskId="mine-1", configuration=_AT_ONCE), snapshot(id="mine-1")),
     clean=_UNKNOWN,
 )
-def made_up(see: See) -> Iterator[Hit]:
+def made_up(see: RuleContext) -> Iterator[RuleFinding]:
     """A message names a task id that this agent has never given out as far as was seen, and the agent takes it as that
     of a new task. Information where the task is not new to the agent: then it began before the recording did.
 
@@ -52,10 +52,10 @@ def made_up(see: See) -> Iterator[Hit]:
         return
     if see.frame.state == TaskState.SUBMITTED:
         told = f"the task id {asked.task_id} came from the client, and the agent made a new task of that id"
-        yield Hit(summary=told, value=asked.task_id)
+        yield RuleFinding(summary=told, value=asked.task_id)
     else:
         told = f"the task {asked.task_id} goes on here, but was never seen before"
-        yield Hit(summary=told, value=asked.task_id, severity=Severity.INFO, sure=False)
+        yield RuleFinding(summary=told, value=asked.task_id, severity=Severity.INFO, sure=False)
 
 
 @rule(
@@ -63,15 +63,15 @@ def made_up(see: See) -> Iterator[Hit]:
     "The answer is about another task than the message",
     Severity.ERROR,
     section="1.0 3.4.2",
-    scope=Scope.EXCHANGE,
-    lines=Line.SINCE_0_2,
-    when=When.FIRST,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.FIRST,
     operations=SENDS,
-    needs=When.NAMES,
+    needs=FrameFlag.NAMES,
     flagged=_ASKS + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED", id="t2")),
     clean=_ASKS + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED", second=1)),
 )
-def other_task(see: See) -> Iterator[Hit]:
+def other_task(see: RuleContext) -> Iterator[RuleFinding]:
     """A message goes on with a task, and the answer, or the first event of the stream, has another task id.
 
     The client gets a task that it did not ask for, and waits for the one that it did.
@@ -79,10 +79,10 @@ def other_task(see: See) -> Iterator[Hit]:
     asked, frame = _asked(see), see.frame
     if asked is not None and differ(asked.task_id, frame.task_id):
         told = f"the message is for task {asked.task_id}, the answer is {named(frame)} of task {frame.task_id}"
-        yield Hit(summary=told, path=_path(see, "id", "taskId"), value=frame.task_id)
+        yield RuleFinding(summary=told, path=_path(see, "id", "taskId"), value=frame.task_id)
 
 
-def _path(see: See, of_task: str, of_other: str) -> str:
+def _path(see: RuleContext, of_task: str, of_other: str) -> str:
     name = of_task if see.frame.event is EventKind.TASK else of_other
     return f"{see.root}{holder(see.frame, see.v1, see.operation)}{name}"
 
@@ -92,11 +92,11 @@ def _path(see: See, of_task: str, of_other: str) -> str:
     "A context that is not the task's is accepted",
     Severity.ERROR,
     section="1.0 3.4.3",
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
-    when=When.FIRST,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.FIRST,
     operations=SENDS,
-    needs=When.NAMES,
+    needs=FrameFlag.NAMES,
     flagged=_ASKS + rpc("SendMessage", send(id="m2", taskId="t1", contextId="c2"), snapshot("COMPLETED", second=1)),
     clean=_ASKS
     + rpc(
@@ -105,7 +105,7 @@ def _path(see: See, of_task: str, of_other: str) -> str:
         error=rpc_error(-32602, text="contextId does not match the task"),
     ),
 )
-def wrong_context(see: See) -> Iterator[Hit]:
+def wrong_context(see: RuleContext) -> Iterator[RuleFinding]:
     """A message names a task and a context, the task is known to be in another context, and the agent answers with
     success. It must refuse such a pair.
 
@@ -114,7 +114,7 @@ def wrong_context(see: See) -> Iterator[Hit]:
     asked = _asked(see)
     if asked is not None and asked.known and differ(asked.context_id, asked.known_context):
         told = f"task {asked.task_id} is in context {asked.known_context}, the message says {asked.context_id}"
-        yield Hit(summary=f"{told}, and was accepted", value=asked.context_id)
+        yield RuleFinding(summary=f"{told}, and was accepted", value=asked.context_id)
 
 
 @rule(
@@ -122,15 +122,15 @@ def wrong_context(see: See) -> Iterator[Hit]:
     "The agent replaced the client's context",
     Severity.ERROR,
     section="1.0 3.4.1",
-    scope=Scope.EXCHANGE,
-    lines=Line.SINCE_0_2,
-    when=When.FIRST,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.FIRST,
     operations=SENDS,
-    needs=When.NAMES,
+    needs=FrameFlag.NAMES,
     flagged=rpc("SendMessage", send(contextId="c1"), snapshot("COMPLETED", contextId="c9")),
     clean=rpc("SendMessage", send(contextId="c1"), snapshot("COMPLETED")),
 )
-def replaced_context(see: See) -> Iterator[Hit]:
+def replaced_context(see: RuleContext) -> Iterator[RuleFinding]:
     """A message names a context and no task, and the answer is in another context. An agent that cannot take the
     client's context has to answer with an error.
 
@@ -139,7 +139,7 @@ def replaced_context(see: See) -> Iterator[Hit]:
     asked, frame = _asked(see), see.frame
     if asked is not None and not asked.task_id and differ(asked.context_id, frame.context_id):
         told = f"the message is in context {asked.context_id}, the answer is {named(frame)} in {frame.context_id}"
-        yield Hit(summary=told, path=_path(see, "contextId", "contextId"), value=frame.context_id)
+        yield RuleFinding(summary=told, path=_path(see, "contextId", "contextId"), value=frame.context_id)
 
 
 @rule(
@@ -147,9 +147,9 @@ def replaced_context(see: See) -> Iterator[Hit]:
     "The answer has no contextId",
     Severity.ERROR,
     section="1.0 3.4.1, 4.1.4",
-    scope=Scope.EXCHANGE,
-    lines=Line.SINCE_0_2,
-    when=When.FIRST,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.FIRST,
     operations=SENDS,
     flagged=rpc(
         "SendMessage",
@@ -158,7 +158,7 @@ def replaced_context(see: See) -> Iterator[Hit]:
     ),
     clean=rpc("SendMessage", send(contextId="c1"), said()),
 )
-def no_context(see: See) -> Iterator[Hit]:
+def no_context(see: RuleContext) -> Iterator[RuleFinding]:
     """The answer to a message is a Message, or a new Task, without `contextId`. The context is the agent's to define,
     so it must say it in what it sends. A warning where the client named none either: the agent may have made none.
     Information for a Message in 0.2 and 0.3, where the member is optional.
@@ -174,7 +174,7 @@ def no_context(see: See) -> Iterator[Hit]:
         severity = Severity.WARNING
     else:
         return
-    yield Hit(
+    yield RuleFinding(
         summary=f"the answer is {named(frame)} without `contextId`",
         path=_path(see, "contextId", "contextId"),
         severity=None if asked.context_id and severity is Severity.WARNING else severity,
@@ -186,15 +186,15 @@ def no_context(see: See) -> Iterator[Hit]:
     "One task id for two tasks",
     Severity.ERROR,
     section="1.0 3.4.2",
-    scope=Scope.LIVE,
-    when=When.FIRST,
+    scope=EvidenceScope.LIVE,
+    when=FrameFlag.FIRST,
     operations=SENDS,
     flagged=rpc("SendMessage", send(), snapshot("COMPLETED"))
     + rpc_stream("SendStreamingMessage", send(id="m2"), snapshot(second=2), status("COMPLETED", second=3)),
     clean=rpc("SendMessage", send(), snapshot("COMPLETED"))
     + rpc("SendMessage", send(id="m2"), snapshot("COMPLETED", id="t2", second=2)),
 )
-def issued_twice(see: See) -> Iterator[Hit]:
+def issued_twice(see: RuleContext) -> Iterator[RuleFinding]:
     """A message that names no task is answered with a task id that another message had created before. The same
     message sent again, and a task that goes on in its context, are no breach.
 
@@ -203,7 +203,7 @@ def issued_twice(see: See) -> Iterator[Hit]:
     asked, task = _asked(see), see.task
     if asked is not None and not asked.task_id and task is not None and task.reissued and task.born == see.track.id:
         told = f"a new message was answered with task {task.task_id}, which is the id of an earlier task"
-        yield Hit(summary=told, path=_path(see, "id", "taskId"), value=task.task_id)
+        yield RuleFinding(summary=told, path=_path(see, "id", "taskId"), value=task.task_id)
 
 
 @rule(
@@ -211,13 +211,13 @@ def issued_twice(see: See) -> Iterator[Hit]:
     "Another task than asked for",
     Severity.ERROR,
     section="1.0 3.1.3, 3.1.5",
-    scope=Scope.EXCHANGE,
-    when=When.TASK,
+    scope=EvidenceScope.EXCHANGE,
+    when=FrameFlag.TASK,
     operations=("GetTask", "CancelTask"),
     flagged=rpc("GetTask", _GET, task(id="t2")),
     clean=rpc("GetTask", _GET, task()),
 )
-def not_asked_for(see: See) -> Iterator[Hit]:
+def not_asked_for(see: RuleContext) -> Iterator[RuleFinding]:
     """GetTask or CancelTask is answered with a task that has another id than the request.
 
     The client shows or cancels the wrong task. Behind a shared cache or a gateway it may be another user's.
@@ -225,4 +225,4 @@ def not_asked_for(see: See) -> Iterator[Hit]:
     asked, frame = see.track.asked, see.frame
     if asked is not None and differ(asked.task_id, frame.task_id):
         told = f"{see.operation} asked for task {asked.task_id}, the answer is task {frame.task_id}"
-        yield Hit(summary=told, path=_path(see, "id", "id"), value=frame.task_id)
+        yield RuleFinding(summary=told, path=_path(see, "id", "id"), value=frame.task_id)

@@ -7,11 +7,11 @@ from typing import Any
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import EVERY, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, state, status, task
-from a2a_proxy.rules.examples.talk import rpc, rpc_stream
-from a2a_proxy.rules.naming import differ, holder, named
-from a2a_proxy.rules.rule import EVERY, Hit, Line, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.facts.naming import differ, holder, named
 
 _STREAMED = frozenset({"SendStreamingMessage", "SubscribeToTask", "SendLiveMessage", "ReconnectToTask"})
 _ONE_WAY = frozenset({"SendStreamingMessage", "SubscribeToTask"})
@@ -26,13 +26,13 @@ _FOLLOWED = rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKI
     "Event of another task on a stream",
     Severity.ERROR,
     section="1.0 3.1.2",
-    scope=Scope.EXCHANGE,
-    when=When.FOREIGN,
+    scope=EvidenceScope.EXCHANGE,
+    when=FrameFlag.FOREIGN,
     operations=_ONE_WAY,
     flagged=rpc_stream("SendStreamingMessage", send(), snapshot(), _FOREIGN, _DONE),
     clean=_FOLLOWED,
 )
-def foreign(see: See) -> Iterator[Hit]:
+def foreign(see: RuleContext) -> Iterator[RuleFinding]:
     """A Task, a status update or an artifact update on a stream has another task id than the stream's task: the one
     that was subscribed to, else that of the first event. On a live stream it is A2A-LIVE-007.
 
@@ -44,10 +44,12 @@ def foreign(see: See) -> Iterator[Hit]:
     if frame.task_id != wanted and differ(wanted, frame.task_id):
         told = f"{named(frame)} of task {frame.task_id} on the stream of task {wanted}"
         name = "id" if frame.event is EventKind.TASK else "taskId"
-        yield Hit(summary=told, path=f"{see.root}{holder(frame, see.v1, see.operation)}{name}", value=frame.task_id)
+        yield RuleFinding(
+            summary=told, path=f"{see.root}{holder(frame, see.v1, see.operation)}{name}", value=frame.task_id
+        )
 
 
-def _path(see: See) -> str:
+def _path(see: RuleContext) -> str:
     return f"{see.root}{holder(see.frame, see.v1, see.operation)}contextId"
 
 
@@ -56,14 +58,14 @@ def _path(see: See) -> str:
     "Event in another context than the stream",
     Severity.ERROR,
     section="1.0 3.4.2",
-    scope=Scope.EXCHANGE,
-    lines=Line.SINCE_0_2,
-    when=When.FOREIGN,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.FOREIGN,
     operations=_STREAMED,
     flagged=rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), _ASTRAY),
     clean=_FOLLOWED,
 )
-def other_context(see: See) -> Iterator[Hit]:
+def other_context(see: RuleContext) -> Iterator[RuleFinding]:
     """An event of a stream's task has another `contextId` than the stream has shown before.
 
     Clients that sort by context file the event in another conversation.
@@ -71,7 +73,7 @@ def other_context(see: See) -> Iterator[Hit]:
     track, frame = see.track, see.frame
     if frame.task_id == track.task_id and differ(track.context_id, frame.context_id):
         told = f"{named(frame)} in context {frame.context_id} on a stream in context {track.context_id}"
-        yield Hit(summary=told, path=_path(see), value=frame.context_id)
+        yield RuleFinding(summary=told, path=_path(see), value=frame.context_id)
 
 
 @rule(
@@ -79,15 +81,15 @@ def other_context(see: See) -> Iterator[Hit]:
     "A task changed its context",
     Severity.ERROR,
     section="1.0 3.4.2",
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
     bindings=EVERY,
-    when=When.FOREIGN,
+    when=FrameFlag.FOREIGN,
     flagged=rpc("SendMessage", send(), snapshot("COMPLETED"))
     + rpc("GetTask", {"id": "t1"}, task("COMPLETED", contextId="c2")),
     clean=rpc("SendMessage", send(), snapshot("COMPLETED")) + rpc("GetTask", {"id": "t1"}, task("COMPLETED")),
 )
-def changed_context(see: See) -> Iterator[Hit]:
+def changed_context(see: RuleContext) -> Iterator[RuleFinding]:
     """A known task is shown with another `contextId` than before, in another exchange. Told once an exchange; a change
     within one stream is A2A-ID-008, an event of another task than the stream's is A2A-ID-007.
 
@@ -101,7 +103,7 @@ def changed_context(see: See) -> Iterator[Hit]:
     if differ(see.context_before, frame.context_id) and not (track.notes or {}).get("A2A-ID-004"):
         track.remember()["A2A-ID-004"] = True
         told = f"task {frame.task_id} was in context {see.context_before}, {named(frame)} says {frame.context_id}"
-        yield Hit(summary=told, path=_path(see), value=frame.context_id)
+        yield RuleFinding(summary=told, path=_path(see), value=frame.context_id)
 
 
 _STRAY = reply("half of it", id="r2", taskId="t2")
@@ -112,13 +114,13 @@ _STRAY = reply("half of it", id="r2", taskId="t2")
     "A message inside a task names another task or context",
     Severity.WARNING,
     section="1.0 4.1.4",
-    lines=Line.SINCE_0_2,
+    lines=Dialects.SINCE_0_2,
     bindings=EVERY,
-    when=When.STRAY,
+    when=FrameFlag.STRAY,
     flagged=rpc("GetTask", {"id": "t1"}, task(status=state("COMPLETED", message=_STRAY))),
     clean=rpc("GetTask", {"id": "t1"}, task(status=state("COMPLETED", message=reply(taskId="t1")))),
 )
-def nested(see: See) -> Iterator[Hit]:
+def nested(see: RuleContext) -> Iterator[RuleFinding]:
     """The message of a status, or one in a task's history, has a `taskId` or `contextId` other than the task or update
     around it. Messages in the history may be without.
 
@@ -132,7 +134,7 @@ def nested(see: See) -> Iterator[Hit]:
             inner = message.get(name)
             if isinstance(inner, str) and differ(outer, inner):
                 told = f"{path} has {name} {inner}, {named(frame)} around it has {outer}"
-                yield Hit(summary=told, path=f"{place}{path}.{name}", value=inner)
+                yield RuleFinding(summary=told, path=f"{place}{path}.{name}", value=inner)
 
 
 def _messages(around: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

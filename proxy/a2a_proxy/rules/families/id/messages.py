@@ -7,13 +7,13 @@ from typing import Any
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.rules.course import SENDS
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import reply, said, send, snapshot, status
-from a2a_proxy.rules.examples.talk import rpc, rpc_stream
-from a2a_proxy.rules.glance import Content
-from a2a_proxy.rules.rule import Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
-from a2a_proxy.rules.sent import Sent, sent
+from a2a_proxy.rules.facts.partial_decode import PartsSummary
+from a2a_proxy.rules.facts.request_summary import RequestSummary, sent
+from a2a_proxy.rules.state.state_sequence import SENDS
 
 _KEPT = 5000
 """Messages of clients that are remembered."""
@@ -26,14 +26,14 @@ _AGAIN = rpc("SendMessage", send("good bye"), said(id="r2"))
     "A client used a messageId again",
     Severity.WARNING,
     section="1.0 3.3.1, 4.1.4",
-    moment=(Moment.REQUEST, Moment.CLOSED),
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
+    moment=(HookPoint.REQUEST, HookPoint.CLOSED),
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
     operations=SENDS,
     flagged=_FIRST_SENT + _AGAIN,
     clean=_FIRST_SENT + rpc("SendMessage", send("good bye", id="m2"), said(id="r2")),
 )
-def used_again(see: See) -> Iterable[Hit]:
+def used_again(see: RuleContext) -> Iterable[RuleFinding]:
     """A client sends a message with the id of one that it sent before to this agent and that was not refused, and with
     other parts. Information where the parts are the same: that is a retry, and it is said whether it made a second
     task. Clients are told apart by host and `User-Agent`.
@@ -47,7 +47,7 @@ def used_again(see: See) -> Iterable[Hit]:
     return _sent(see, see.shown)
 
 
-def _sent(see: See, frame: Frame) -> Iterable[Hit]:
+def _sent(see: RuleContext, frame: Frame) -> Iterable[RuleFinding]:
     track, look = see.track, _look(see)
     if not look.parts:
         return ()
@@ -66,25 +66,25 @@ def _sent(see: See, frame: Frame) -> Iterable[Hit]:
         told = f"message id {frame.message_id} stood for other content in exchange {before['exchange']}"
         path = f"{see.root}message.messageId"
         same = before["connection"] == track.connection
-        return (Hit(summary=told, path=path, value=frame.message_id, sure=same),)
+        return (RuleFinding(summary=told, path=path, value=frame.message_id, sure=same),)
     notes["resent"] = before
     return ()
 
 
-def _look(see: See) -> Sent:
+def _look(see: RuleContext) -> RequestSummary:
     """What the request says, read once for all rules."""
-    found: Sent | None = see.cache.get("sent")
+    found: RequestSummary | None = see.cache.get("sent")
     if found is None:
         found = see.cache["sent"] = sent(see.frame)
     return found
 
 
-def hash_of(content: Content) -> int:
+def hash_of(content: PartsSummary) -> int:
     """The content as a number that can be kept, and is the same in each process."""
     return hash((content.length, content.digest, content.octets, content.others))
 
 
-def _retried(see: See) -> Iterable[Hit]:
+def _retried(see: RuleContext) -> Iterable[RuleFinding]:
     track = see.track
     notes = track.notes
     if notes is None or "sent" not in notes:
@@ -102,7 +102,7 @@ def _retried(see: See) -> Iterable[Hit]:
     told = f"message id {notes['sent'].rpartition(' ')[2]} was sent before in exchange {before['exchange']}"
     if first and track.task_id and first != track.task_id and track.asked is not None and not track.asked.task_id:
         told = f"{told}; the agent made a second task of it: {first}, then {track.task_id}"
-    return (Hit(summary=told, severity=Severity.INFO, seq=0),)
+    return (RuleFinding(summary=told, severity=Severity.INFO, seq=0),)
 
 
 @rule(
@@ -110,15 +110,15 @@ def _retried(see: See) -> Iterable[Hit]:
     "A referenced task is unknown",
     Severity.INFO,
     section="1.0 3.4.3",
-    moment=Moment.REQUEST,
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
+    moment=HookPoint.REQUEST,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
     operations=SENDS,
     flagged=rpc("SendMessage", send(referenceTaskIds=["zz"]), said()),
     clean=rpc("SendMessage", send(), snapshot("COMPLETED"))
     + rpc("SendMessage", send(id="m2", referenceTaskIds=["t1"]), said(id="r2")),
 )
-def unknown_reference(see: See) -> Iterator[Hit]:
+def unknown_reference(see: RuleContext) -> Iterator[RuleFinding]:
     """`referenceTaskIds` of a message has an id that was never seen from this agent.
 
     The agent cannot look up what the client refers to, and most of them then go on without it.
@@ -130,7 +130,7 @@ def unknown_reference(see: See) -> Iterator[Hit]:
         if not see.world.ever(see.track.agent, each) and "redacted-" not in each:
             path = f"{see.root}message.referenceTaskIds[{index}]"
             told = f"the message refers to task {each}, which was never seen from this agent"
-            yield Hit(summary=told, path=path, value=each, sure=False)
+            yield RuleFinding(summary=told, path=path, value=each, sure=False)
 
 
 def _working(text: str, *, id: str, second: int) -> dict[str, Any]:
@@ -142,9 +142,9 @@ def _working(text: str, *, id: str, second: int) -> dict[str, Any]:
     "An agent used a messageId again",
     Severity.WARNING,
     section="1.0 4.1.4",
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
-    when=When.RESAID,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.RESAID,
     flagged=rpc_stream(
         "SendStreamingMessage",
         send(),
@@ -162,16 +162,16 @@ def _working(text: str, *, id: str, second: int) -> dict[str, Any]:
         status("COMPLETED", second=3),
     ),
 )
-def agent_again(see: See) -> Iterator[Hit]:
+def agent_again(see: RuleContext) -> Iterator[RuleFinding]:
     """The message of a status has the id of an earlier one of the task, and other content. Information where the text
     only grew: some agents write one message in steps.
 
     Clients that keep messages by id overwrite the earlier one, or drop this one as known.
     """
     frame = see.frame
-    grew = see.is_(When.GROWN)
+    grew = see.is_(FrameFlag.GROWN)
     told = f"message id {frame.message_id} stood for other content of task {frame.task_id} before"
     if grew:
         told = f"message id {frame.message_id} of task {frame.task_id} came before with the beginning of this text"
-    place = f"{see.root}{'statusUpdate.' if see.v1 and see.is_(When.STATUS) else ''}status.message.messageId"
-    yield Hit(summary=told, path=place, value=frame.message_id, severity=Severity.INFO if grew else None)
+    place = f"{see.root}{'statusUpdate.' if see.v1 and see.is_(FrameFlag.STATUS) else ''}status.message.messageId"
+    yield RuleFinding(summary=told, path=place, value=frame.message_id, severity=Severity.INFO if grew else None)

@@ -8,10 +8,10 @@ from typing import Any
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.schema import decoder, is_protobuf
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import fetch_card, rpc
 from a2a_proxy.rules.examples.objects import card, task
-from a2a_proxy.rules.examples.talk import fetch_card, rpc
-from a2a_proxy.rules.rule import NETWORK, Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
 
 _URL = "http://localhost:8000/"
 _OF_TENANT = [{"url": _URL, "protocolBinding": "JSONRPC", "protocolVersion": "1.0", "tenant": "billing"}]
@@ -24,14 +24,14 @@ _CARD = fetch_card(card(supportedInterfaces=_OF_TENANT))
     Severity.ERROR,
     section="1.0 8.3.2",
     bindings=NETWORK,
-    moment=Moment.REQUEST,
-    scope=Scope.LIVE,
-    lines=Line.V1,
-    needs=When.CARD_SEEN,
+    moment=HookPoint.REQUEST,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.V1,
+    needs=FrameFlag.CARD_SEEN,
     flagged=_CARD + rpc("GetTask", {"id": "t1"}, task()),
     clean=_CARD + rpc("GetTask", {"id": "t1", "tenant": "billing"}, task()),
 )
-def not_echoed(see: See) -> Iterator[Hit]:
+def not_echoed(see: RuleContext) -> Iterator[RuleFinding]:
     """The card names a tenant for every interface of this binding, and the request has none of them; or it names none,
     and the request has one. Judged where the card was seen before the request.
 
@@ -48,10 +48,10 @@ def not_echoed(see: See) -> Iterator[Hit]:
         return
     wanted = " or ".join(f'"{each}"' if each else "none" for each in sorted(tenants))
     told = f'has tenant "{tenant}"' if tenant else "has no tenant"
-    yield Hit(summary=f"{see.operation} {told}, the card says {wanted}", path=f"{see.root}tenant", value=tenant)
+    yield RuleFinding(summary=f"{see.operation} {told}, the card says {wanted}", path=f"{see.root}tenant", value=tenant)
 
 
-def _member(see: See) -> str:
+def _member(see: RuleContext) -> str:
     """What the request itself says."""
     frame = see.frame
     found: Any = ""
@@ -65,7 +65,7 @@ def _member(see: See) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _of_path(see: See) -> str:
+def _of_path(see: RuleContext) -> str:
     """The segment before the REST suffix, where that follows an interface's path."""
     if see.binding is not Binding.REST or see.path is None:
         return ""

@@ -9,12 +9,12 @@ from typing import Any
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.operations import STREAMS
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import NETWORK, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS
-from a2a_proxy.rules.examples.talk import Wait, rpc, rpc_stream
-from a2a_proxy.rules.registry import ACTIVE
-from a2a_proxy.rules.rule import NETWORK, Hit, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.records import ACTIVE
 
 SECOND = 1000 * MS
 FIRST_EVENT = 5 * SECOND
@@ -47,20 +47,20 @@ def seconds(ns: int) -> str:
     "Slow first event",
     Severity.INFO,
     section="a2a-proxy: latency of streams",
-    scope=Scope.EXCHANGE,
-    when=When.FIRST,
+    scope=EvidenceScope.EXCHANGE,
+    when=FrameFlag.FIRST,
     operations=STREAMS,
-    flagged=rpc_stream("SendStreamingMessage", send(), Wait(6), *_BEGUN, status("COMPLETED")),
+    flagged=rpc_stream("SendStreamingMessage", send(), EventPause(6), *_BEGUN, status("COMPLETED")),
     clean=rpc_stream("SendStreamingMessage", send(), *_BEGUN, status("COMPLETED")),
 )
-def slow_first_event(see: See) -> Iterator[Hit]:
+def slow_first_event(see: RuleContext) -> Iterator[RuleFinding]:
     """The first event of a stream comes more than 5 s after the end of the request.
 
     It is the time in which a person in front of the client sees nothing happen.
     """
     asked = see.exchange.request_ended or see.exchange.started
     if see.at - asked > FIRST_EVENT:
-        yield Hit(summary=f"the first event came after {seconds(see.at - asked)}")
+        yield RuleFinding(summary=f"the first event came after {seconds(see.at - asked)}")
 
 
 @rule(
@@ -68,8 +68,8 @@ def slow_first_event(see: See) -> Iterator[Hit]:
     "Slow unary answer",
     Severity.INFO,
     section="a2a-proxy: latency of calls",
-    scope=Scope.EXCHANGE,
-    when=When.FIRST,
+    scope=EvidenceScope.EXCHANGE,
+    when=FrameFlag.FIRST,
     operations=(
         *("GetTask", "ListTasks", "CancelTask", "GetExtendedAgentCard"),
         *("CreateTaskPushNotificationConfig", "GetTaskPushNotificationConfig"),
@@ -78,17 +78,17 @@ def slow_first_event(see: See) -> Iterator[Hit]:
     flagged=rpc("GetTask", {"id": "t1"}, task(), seconds=12),
     clean=rpc("GetTask", {"id": "t1"}, task(), seconds=2),
 )
-def slow_answer(see: See) -> Iterator[Hit]:
+def slow_answer(see: RuleContext) -> Iterator[RuleFinding]:
     """A call that only looks something up is answered after more than 10 s; long polls are left out.
 
     Such calls have no work to wait for: the agent, or something before it, is overloaded or stuck.
     """
     asked = see.exchange.request_ended or see.exchange.started
     if see.at - asked > UNARY and not (see.track.asked and see.track.asked.generation):
-        yield Hit(summary=f"{see.operation} was answered after {seconds(see.at - asked)}")
+        yield RuleFinding(summary=f"{see.operation} was answered after {seconds(see.at - asked)}")
 
 
-def _stalled(see: See) -> Iterator[Hit]:
+def _stalled(see: RuleContext) -> Iterator[RuleFinding]:
     track = see.track
     if not track.started or track.state not in ACTIVE:
         return
@@ -96,7 +96,7 @@ def _stalled(see: See) -> Iterator[Hit]:
         see.later(STALL - (see.at - track.last_at) / SECOND)
         return
     summary = f"nothing for {seconds(see.at - track.last_at)} in {TaskState(track.state).label}"
-    yield Hit(summary=summary, seq=track.last_seq)
+    yield RuleFinding(summary=summary, seq=track.last_seq)
 
 
 @rule(
@@ -104,14 +104,14 @@ def _stalled(see: See) -> Iterator[Hit]:
     "Stream stalls",
     Severity.INFO,
     section="a2a-proxy: latency of streams",
-    scope=Scope.EXCHANGE,
-    when=When.FIRST,
+    scope=EvidenceScope.EXCHANGE,
+    when=FrameFlag.FIRST,
     operations=STREAMS,
     due=_stalled,
-    flagged=rpc_stream("SendStreamingMessage", send(), *_BEGUN, Wait(40), status("COMPLETED")),
-    clean=rpc_stream("SendStreamingMessage", send(), *_BEGUN, Wait(20), status("COMPLETED")),
+    flagged=rpc_stream("SendStreamingMessage", send(), *_BEGUN, EventPause(40), status("COMPLETED")),
+    clean=rpc_stream("SendStreamingMessage", send(), *_BEGUN, EventPause(20), status("COMPLETED")),
 )
-def stall(see: See) -> Iterator[Hit]:
+def stall(see: RuleContext) -> Iterator[RuleFinding]:
     """A stream whose task is at work brings no event for 30 s.
 
     The agent may be thinking, or gone: a client cannot tell, and idle time-outs of gateways close such streams.
@@ -120,7 +120,7 @@ def stall(see: See) -> Iterator[Hit]:
     yield from ()
 
 
-def _stuck(see: See) -> Iterator[Hit]:
+def _stuck(see: RuleContext) -> Iterator[RuleFinding]:
     task = see.task
     if task is None:
         return
@@ -131,7 +131,7 @@ def _stuck(see: See) -> Iterator[Hit]:
     if idle < STUCK * SECOND:
         see.later(STUCK - idle / SECOND)
         return
-    yield Hit(summary=f"nothing changed for {seconds(idle)} in {TaskState(task.state).label}", seq=-1)
+    yield RuleFinding(summary=f"nothing changed for {seconds(idle)} in {TaskState(task.state).label}", seq=-1)
 
 
 @rule(
@@ -139,8 +139,8 @@ def _stuck(see: See) -> Iterator[Hit]:
     "Task is stuck",
     Severity.INFO,
     section="1.0 4.1.3",
-    moment=Moment.CLOSED,
-    scope=Scope.LIVE,
+    moment=HookPoint.CLOSED,
+    scope=EvidenceScope.LIVE,
     due=_stuck,
     flagged=rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")).then(
         rpc("ListTasks", {"status": "TASK_STATE_FAILED"}, {"tasks": [], "nextPageToken": "", "pageSize": 50}, id=2),
@@ -150,7 +150,7 @@ def _stuck(see: See) -> Iterator[Hit]:
         rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=9), id=2), 20 * SECOND
     ),
 )
-def stuck(see: See) -> Iterator[Hit]:
+def stuck(see: RuleContext) -> Iterator[RuleFinding]:
     """An active task shows no sign of life for 10 minutes, on any connection.
 
     Its agent may have lost it: nobody will ever finish it, and clients go on asking.
@@ -163,10 +163,12 @@ def stuck(see: See) -> Iterator[Hit]:
     yield from ()
 
 
-def _waiting(see: See) -> Iterator[Hit]:
+def _waiting(see: RuleContext) -> Iterator[RuleFinding]:
     if see.task is not None and see.task.awaits:
         state = TaskState(see.task.state).label
-        yield Hit(summary=f"{state} for {seconds(int(WAITING) * SECOND)}, no message of the client", seq=see.due_seq)
+        yield RuleFinding(
+            summary=f"{state} for {seconds(int(WAITING) * SECOND)}, no message of the client", seq=see.due_seq
+        )
 
 
 @rule(
@@ -174,20 +176,20 @@ def _waiting(see: See) -> Iterator[Hit]:
     "Slow answer of the client",
     Severity.INFO,
     section="1.0 3.4.3",
-    scope=Scope.LIVE,
-    when=When.INTERRUPTED,
+    scope=EvidenceScope.LIVE,
+    when=FrameFlag.INTERRUPTED,
     due=_waiting,
     flagged=rpc("SendMessage", send(), {"task": _asking()}).then(
         rpc("ListTasks", {}, {"tasks": [], "nextPageToken": "", "pageSize": 50}, id=2), 700 * SECOND
     ),
     clean=rpc("SendMessage", send(), {"task": task("COMPLETED")}),
 )
-def waiting(see: See) -> Iterator[Hit]:
+def waiting(see: RuleContext) -> Iterator[RuleFinding]:
     """A task waits for input or for credentials and no message of a client comes for 10 minutes.
 
     Somebody may not know that it is their turn.
     """
-    if see.is_(When.CHANGED):
+    if see.is_(FrameFlag.CHANGED):
         see.later(WAITING)
     yield from ()
 
@@ -198,17 +200,17 @@ def waiting(see: See) -> Iterator[Hit]:
     Severity.INFO,
     section="1.0 3.1.2",
     bindings=NETWORK,
-    moment=Moment.CLOSED,
-    scope=Scope.EXCHANGE,
+    moment=HookPoint.CLOSED,
+    scope=EvidenceScope.EXCHANGE,
     operations=STREAMS,
-    flagged=rpc_stream("SendStreamingMessage", send(), *_BEGUN, status("COMPLETED"), Wait(0.8)),
+    flagged=rpc_stream("SendStreamingMessage", send(), *_BEGUN, status("COMPLETED"), EventPause(0.8)),
     clean=rpc_stream("SendStreamingMessage", send(), *_BEGUN, status("COMPLETED")),
 )
-def late_close(see: See) -> Iterator[Hit]:
+def late_close(see: RuleContext) -> Iterator[RuleFinding]:
     """Between the terminal state and the end of the stream pass more than 500 ms (from 2 s on it is A2A-STREAM-006).
 
     Clients that wait for the end of the stream are that much slower than they need to be.
     """
     late = see.exchange.closed - see.track.terminal
     if see.track.terminal and CLOSE < late < UNANSWERED and see.exchange.how == "complete":
-        yield Hit(summary=f"the stream ended {seconds(late)} after its terminal state", seq=see.track.last_seq)
+        yield RuleFinding(summary=f"the stream ended {seconds(late)} after its terminal state", seq=see.track.last_seq)

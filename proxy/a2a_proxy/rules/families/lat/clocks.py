@@ -8,14 +8,14 @@ from datetime import datetime
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
-from a2a_proxy.rules.course import TERMINAL
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import NETWORK, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.script import MS, Script
-from a2a_proxy.rules.examples.talk import rpc, rpc_stream
-from a2a_proxy.rules.glance import nanoseconds
-from a2a_proxy.rules.registry import ACTIVE
-from a2a_proxy.rules.rule import NETWORK, Hit, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.facts.partial_decode import nanoseconds
+from a2a_proxy.rules.state.records import ACTIVE
+from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 SKEW = 5_000 * MS
 _NEARLY = SKEW - MS
@@ -43,12 +43,12 @@ def _off(task_id: str, rpc_id: int) -> Script:
     "Clocks differ",
     Severity.INFO,
     section="1.0 5.6.1",
-    scope=Scope.LIVE,
-    when=When.CHANGED,
+    scope=EvidenceScope.LIVE,
+    when=FrameFlag.CHANGED,
     flagged=_off("t1", 1) + _off("t2", 2),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), status("WORKING"), status("COMPLETED")),
 )
-def skew(see: See) -> Iterator[Hit]:
+def skew(see: RuleContext) -> Iterator[RuleFinding]:
     """Three status updates of an agent in a row have timestamps in the future, or all of them lie more than 5 s before
     their arrival on a stream.
 
@@ -76,7 +76,7 @@ def skew(see: See) -> Iterator[Hit]:
     see.agent.notes["off"] = off
     if off == _SAMPLES:
         word = "ahead of" if ahead > 0 else "behind"
-        yield Hit(summary=f"timestamps are {_span(abs(ahead))} {word} the proxy's clock", value=stamp)
+        yield RuleFinding(summary=f"timestamps are {_span(abs(ahead))} {word} the proxy's clock", value=stamp)
 
 
 def _span(ns: int) -> str:
@@ -99,14 +99,14 @@ def _storm(count: int, pause: int) -> Script:
     Severity.INFO,
     section="1.0 3.1.6",
     bindings=NETWORK,
-    moment=Moment.REQUEST,
-    scope=Scope.LIVE,
+    moment=HookPoint.REQUEST,
+    scope=EvidenceScope.LIVE,
     operations=("SubscribeToTask", "SendStreamingMessage"),
-    needs=When.NAMES,
+    needs=FrameFlag.NAMES,
     flagged=_storm(_OPENS + 1, 100 * MS),
     clean=rpc("SendMessage", send(), {"task": task()}),
 )
-def storm(see: See) -> Iterator[Hit]:
+def storm(see: RuleContext) -> Iterator[RuleFinding]:
     """One client opens more than five streams of the same task within 30 s.
 
     It loops without backing off: each turn costs the agent a snapshot and wins nothing.
@@ -121,7 +121,7 @@ def storm(see: See) -> Iterator[Hit]:
     if len(opens) > _MAX_TASKS:
         del opens[next(iter(opens))]
     if len(times) == _OPENS + 1:
-        yield Hit(summary=f"{len(times)} streams of task {task_id} within 30 s")
+        yield RuleFinding(summary=f"{len(times)} streams of task {task_id} within 30 s")
 
 
 @rule(
@@ -129,8 +129,8 @@ def storm(see: See) -> Iterator[Hit]:
     "Events were lost in a reconnection",
     Severity.INFO,
     section="1.0 3.5.1",
-    scope=Scope.LIVE,
-    when=When.TASK,
+    scope=EvidenceScope.LIVE,
+    when=FrameFlag.TASK,
     operations=("SubscribeToTask", "GetTask"),
     flagged=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), status("WORKING"), finish="cut")
     + rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1, artifacts=[artifact()]), id=2),
@@ -138,14 +138,14 @@ def storm(see: See) -> Iterator[Hit]:
     + rpc("GetTask", {"id": "t1"}, task("COMPLETED"), id=2),
     also=("A2A-HTTP-016", "A2A-SSE-011"),
 )
-def lost_in_reconnection(see: See) -> Iterator[Hit]:
+def lost_in_reconnection(see: RuleContext) -> Iterator[RuleFinding]:
     """The stream of a task broke off, no other one was open, and the next snapshot shows a state or artifacts that no
     event has told of.
 
     What happened in between is in no event: a client that shows progress has a hole there.
     """
     task = see.task
-    if task is None or not see.is_(When.FIRST) or task.streams.keys() - {see.track.id}:
+    if task is None or not see.is_(FrameFlag.FIRST) or task.streams.keys() - {see.track.id}:
         return
     if task.notes is None or not task.notes.pop("broken", None):
         return
@@ -156,4 +156,4 @@ def lost_in_reconnection(see: See) -> Iterator[Hit]:
     if see.before in ACTIVE and (see.frame.state in TERMINAL or unknown):
         before, now = TaskState(see.before).label, TaskState(see.frame.state).label
         more = " with artifacts that no event had" if unknown else ""
-        yield Hit(summary=f"the stream broke off in {before}, the next snapshot is {now}{more}")
+        yield RuleFinding(summary=f"the stream broke off in {before}, the next snapshot is {now}{more}")

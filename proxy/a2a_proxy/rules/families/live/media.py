@@ -9,12 +9,12 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.schema import decoder
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import GRPC, Dialects, EvidenceScope, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import grpc
 from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import grpc
-from a2a_proxy.rules.glance import FAULTS
-from a2a_proxy.rules.rule import GRPC, Hit, Line, Moment, Scope, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.facts.partial_decode import FAULTS
 
 _START, _DELTA, _STOP = 1, 2, 3
 MAX_FLOWS = 64
@@ -46,16 +46,16 @@ def _played(*numbers: int) -> Script:
     "Media of a live stream missing or out of order",
     Severity.WARNING,
     section="proposal of live media, MediaFrame",
-    moment=(Moment.REQUEST, Moment.ANSWER),
-    scope=Scope.EXCHANGE,
-    lines=Line.DRAFT_1_1,
+    moment=(HookPoint.REQUEST, HookPoint.ANSWER),
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.DRAFT_1_1,
     bindings=GRPC,
     operations=("SendLiveMessage",),
     draft=True,
     flagged=_played(4, 6),
     clean=_played(4, 5),
 )
-def out_of_sequence(see: See) -> Iterator[Hit]:
+def out_of_sequence(see: RuleContext) -> Iterator[RuleFinding]:
     """In the proposal with media: of one side and one modality, the `seq_num` of a piece does not go up, or skips more
     than the frames that came in between; or, less sure, a piece comes outside of START and STOP. Numbers may begin anew
     at START. Not judged after frames that could not be read.
@@ -92,7 +92,7 @@ def _frame(frame: Frame) -> Any:
     return message.frame if message.HasField("frame") else None
 
 
-def _step(found: Any, flow: list[int], frame: Frame) -> Iterator[Hit]:
+def _step(found: Any, flow: list[int], frame: Frame) -> Iterator[RuleFinding]:
     """`flow`: the number told last (-1: none), the frames since, whether it is between START and STOP."""
     flow[1] += 1
     if found.event == _START:
@@ -105,8 +105,8 @@ def _step(found: Any, flow: list[int], frame: Frame) -> Iterator[Hit]:
         where = f"in modality {found.modality_index} of {who}"
         if last >= 0 and not last < found.seq_num <= last + steps:
             told = f"seq_num {found.seq_num} follows {last} {where}"
-            yield Hit(summary=told, path="frame.seqNum", value=str(found.seq_num))
+            yield RuleFinding(summary=told, path="frame.seqNum", value=str(found.seq_num))
         elif not on:
-            yield Hit(summary=f"media outside of START and STOP {where}", path="frame.event", sure=False)
+            yield RuleFinding(summary=f"media outside of START and STOP {where}", path="frame.event", sure=False)
             flow[2] = 1
         flow[0], flow[1] = found.seq_num, 0

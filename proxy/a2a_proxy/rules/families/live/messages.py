@@ -9,17 +9,17 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.event import plain
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import GRPC, Dialects, EvidenceScope, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import ClientMessage, grpc
 from a2a_proxy.rules.examples.objects import send, snapshot, status
-from a2a_proxy.rules.examples.talk import Said, grpc
+from a2a_proxy.rules.facts.request_summary import sent
 from a2a_proxy.rules.families.live.words import LIVE, RECONNECT, later_request, question
-from a2a_proxy.rules.registry import ACTIVE
-from a2a_proxy.rules.rule import GRPC, Hit, Line, Moment, Scope, rule
-from a2a_proxy.rules.see import See
-from a2a_proxy.rules.sent import sent
+from a2a_proxy.rules.state.records import ACTIVE
 
 _ASKED = (snapshot(), status("WORKING"), question())
 _REST = (status("WORKING", second=2), status("COMPLETED", second=3))
-_ANSWERED = grpc("SendLiveMessage", send(), *_ASKED, Said(send("this one", id="m2")), *_REST, half_close=False)
+_ANSWERED = grpc("SendLiveMessage", send(), *_ASKED, ClientMessage(send("this one", id="m2")), *_REST, half_close=False)
 _HISTORY = {"historyLength": 5}
 
 
@@ -28,9 +28,9 @@ _HISTORY = {"historyLength": 5}
     "Client changes task or context on a live stream",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
-    moment=Moment.REQUEST,
-    scope=Scope.EXCHANGE,
-    lines=Line.DRAFT_1_1,
+    moment=HookPoint.REQUEST,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.DRAFT_1_1,
     bindings=GRPC,
     operations=LIVE,
     draft=True,
@@ -38,13 +38,13 @@ _HISTORY = {"historyLength": 5}
         "SendLiveMessage",
         send(),
         *_ASKED,
-        Said(send("this one", id="m2", taskId="t1", contextId="c2")),
+        ClientMessage(send("this one", id="m2", taskId="t1", contextId="c2")),
         *_REST,
         half_close=False,
     ),
     clean=_ANSWERED,
 )
-def switched(see: See) -> Iterator[Hit]:
+def switched(see: RuleContext) -> Iterator[RuleFinding]:
     """A further message on a live stream names another task or context than the stream's: that which the agent has told
     by then, else that of the first message. Empty ids are right, the stream's are meant.
 
@@ -59,7 +59,7 @@ def switched(see: See) -> Iterator[Hit]:
     ):
         if said and here and said != here:
             told = f"a message with {name} {said} on the live stream of {here}: one stream is about one task"
-            yield Hit(summary=told, path=f"message.{name}", value=said)
+            yield RuleFinding(summary=told, path=f"message.{name}", value=said)
 
 
 @rule(
@@ -67,9 +67,9 @@ def switched(see: See) -> Iterator[Hit]:
     "Configuration changed in mid-stream",
     Severity.WARNING,
     section="1.1 draft 3.1.3",
-    moment=Moment.REQUEST,
-    scope=Scope.EXCHANGE,
-    lines=Line.DRAFT_1_1,
+    moment=HookPoint.REQUEST,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.DRAFT_1_1,
     bindings=GRPC,
     operations=LIVE,
     draft=True,
@@ -77,7 +77,7 @@ def switched(see: See) -> Iterator[Hit]:
         "SendLiveMessage",
         send(configuration=_HISTORY),
         *_ASKED,
-        Said(send("this one", id="m2", configuration={"historyLength": 2})),
+        ClientMessage(send("this one", id="m2", configuration={"historyLength": 2})),
         *_REST,
         half_close=False,
     ),
@@ -85,12 +85,12 @@ def switched(see: See) -> Iterator[Hit]:
         "SendLiveMessage",
         send(configuration=_HISTORY),
         *_ASKED,
-        Said(send("this one", id="m2", configuration=_HISTORY)),
+        ClientMessage(send("this one", id="m2", configuration=_HISTORY)),
         *_REST,
         half_close=False,
     ),
 )
-def reconfigured(see: See) -> Iterator[Hit]:
+def reconfigured(see: RuleContext) -> Iterator[RuleFinding]:
     """A further message on a live stream has a `configuration` that is not the one of the first message. The draft says
     "identical or left out" in one place and lets single fields be changed in another, so this is less sure.
 
@@ -103,7 +103,7 @@ def reconfigured(see: See) -> Iterator[Hit]:
     if now and now != (before := _configuration(first)):
         changed = sorted(name for name in {*now, *before} if now.get(name) != before.get(name))
         told = f"`configuration` differs from that of the first message in {', '.join(changed)}"
-        yield Hit(summary=told, path="configuration", value=str(now), sure=False)
+        yield RuleFinding(summary=told, path="configuration", value=str(now), sure=False)
 
 
 def _configuration(frame: Frame) -> dict[str, Any]:
@@ -117,9 +117,9 @@ def _configuration(frame: Frame) -> dict[str, Any]:
     "Client spoke while the agent was working",
     Severity.INFO,
     section="1.1 draft 3.2.7",
-    moment=Moment.REQUEST,
-    scope=Scope.EXCHANGE,
-    lines=Line.DRAFT_1_1,
+    moment=HookPoint.REQUEST,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.DRAFT_1_1,
     bindings=GRPC,
     operations=LIVE,
     draft=True,
@@ -128,20 +128,20 @@ def _configuration(frame: Frame) -> dict[str, Any]:
         send(),
         snapshot(),
         status("WORKING"),
-        Said(send("make it short", id="m2")),
+        ClientMessage(send("make it short", id="m2")),
         status("COMPLETED", second=1),
         half_close=False,
     ),
     clean=_ANSWERED,
 )
-def barged_in(see: See) -> Iterator[Hit]:
+def barged_in(see: RuleContext) -> Iterator[RuleFinding]:
     """A further message on a live stream comes while the task is SUBMITTED or WORKING, as far as the stream has told.
 
     That is what live streams are for, but agents that work turn by turn may queue such a message, or ignore it.
     """
     track = see.track
     if later_request(see) and track.state in ACTIVE:
-        yield Hit(summary=f"a message while task {track.task_id} is {TaskState(track.state).label}")
+        yield RuleFinding(summary=f"a message while task {track.task_id} is {TaskState(track.state).label}")
 
 
 @rule(
@@ -149,16 +149,16 @@ def barged_in(see: See) -> Iterator[Hit]:
     "Empty message on a live stream",
     Severity.ERROR,
     section="1.1 draft 3.2.7, 5.7",
-    moment=Moment.REQUEST,
-    scope=Scope.EXCHANGE,
-    lines=Line.DRAFT_1_1,
+    moment=HookPoint.REQUEST,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.DRAFT_1_1,
     bindings=GRPC,
     operations=LIVE,
     draft=True,
-    flagged=grpc("SendLiveMessage", send(), *_ASKED, Said(RECONNECT), *_REST, half_close=False),
+    flagged=grpc("SendLiveMessage", send(), *_ASKED, ClientMessage(RECONNECT), *_REST, half_close=False),
     clean=_ANSWERED,
 )
-def empty(see: See) -> Iterator[Hit]:
+def empty(see: RuleContext) -> Iterator[RuleFinding]:
     """A further message on a live stream names the task and has no parts. Only the first message may, to reconnect; one
     that does not name the task is A2A-SCH-002.
 
@@ -167,4 +167,4 @@ def empty(see: See) -> Iterator[Hit]:
     frame = see.frame
     if later_request(see) and frame.task_id and frame.message_id and not sent(frame).parts:
         told = f"message {frame.message_id} has no parts, and it is not the first of its stream"
-        yield Hit(summary=told, path="message.parts")
+        yield RuleFinding(summary=told, path="message.parts")

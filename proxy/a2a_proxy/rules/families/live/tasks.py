@@ -6,28 +6,28 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import GRPC, RPC, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import ClientMessage, EventPause, HalfClosed, grpc
 from a2a_proxy.rules.examples.objects import chunk, message, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, both
-from a2a_proxy.rules.examples.talk import HalfClosed, Said, Wait, grpc
 from a2a_proxy.rules.families.id.events import foreign
 from a2a_proxy.rules.families.live.words import LIVE, RECONNECT, question
 from a2a_proxy.rules.families.stream.together import not_delivered, watch
 from a2a_proxy.rules.families.stream.words import name_of
-from a2a_proxy.rules.rule import GRPC, RPC, Hit, Line, Scope, When, rule
-from a2a_proxy.rules.see import See
 
 _BEGUN = (snapshot(), status("WORKING"))
 _DONE = status("COMPLETED", second=9)
 _SECOND = {"task": task("SUBMITTED", id="t2")}
-_ANSWERED = (question(), Said(send("this one", id="m2")), status("WORKING", second=2))
+_ANSWERED = (question(), ClientMessage(send("this one", id="m2")), status("WORKING", second=2))
 _A, _B, _C = chunk("a"), chunk("b", id="a2"), chunk("c", id="a3")
 
 
 def _two(second: tuple[object, ...]) -> Script:
     """A live stream, and another that reconnects to its task a second later."""
-    events = (_A, _B, _C, Wait(7), _DONE)
-    one = grpc("SendLiveMessage", send(), *_BEGUN, Wait(1), *events, half_close=False)
-    other = (snapshot("WORKING"), Wait(1), *second, Wait(7), _DONE)
+    events = (_A, _B, _C, EventPause(7), _DONE)
+    one = grpc("SendLiveMessage", send(), *_BEGUN, EventPause(1), *events, half_close=False)
+    other = (snapshot("WORKING"), EventPause(1), *second, EventPause(7), _DONE)
     return both(one, grpc("SendLiveMessage", RECONNECT, *other, half_close=False), after=45 * MS)  # type: ignore[arg-type]
 
 
@@ -36,16 +36,16 @@ def _two(second: tuple[object, ...]) -> Script:
     "Second task on one live stream",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
-    scope=Scope.EXCHANGE,
-    lines=Line.DRAFT_1_1,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.DRAFT_1_1,
     bindings=GRPC,
-    when=When.FOREIGN,
+    when=FrameFlag.FOREIGN,
     operations=LIVE,
     draft=True,
     flagged=grpc("SendLiveMessage", send(), *_BEGUN, *_ANSWERED, _SECOND, _DONE, half_close=False),
     clean=grpc("SendLiveMessage", send(), *_BEGUN, *_ANSWERED, _DONE, half_close=False),
 )
-def second_task(see: See) -> Iterator[Hit]:
+def second_task(see: RuleContext) -> Iterator[RuleFinding]:
     """A Task, a status update or an artifact update on a live stream is of another task than its first event.
 
     A live stream is about one task; another one needs a stream of its own, or a SendMessage. Clients apply the event to
@@ -59,17 +59,17 @@ def second_task(see: See) -> Iterator[Hit]:
     "Event missing on one of several live streams",
     Severity.ERROR,
     section="1.1 draft 3.2.7; 1.0 3.5.2",
-    scope=Scope.LIVE,
-    lines=Line.DRAFT_1_1,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.DRAFT_1_1,
     bindings=GRPC,
-    when=When.SHARED,
+    when=FrameFlag.SHARED,
     operations=LIVE,
     draft=True,
     due=lambda see: not_delivered(see),
     flagged=_two((_A, _C)),
     clean=_two((_A, _B, _C)),
 )
-def not_multiplexed(see: See) -> Iterator[Hit]:
+def not_multiplexed(see: RuleContext) -> Iterator[RuleFinding]:
     """An agent has accepted two live streams of one task, and an event came on one of them and, within 5 s, not on the
     other. An error where the other has told events before and after it; a warning where the other is silent since,
     since its client may be slow.
@@ -86,7 +86,15 @@ _ARTIFACT = {"artifactUpdate": chunk("half", id="a9")["artifactUpdate"]}
 
 def _uplink(*answers: object) -> Script:
     """A stream on which the agent tells, and a short call with an artifact beside it."""
-    first = grpc("SendLiveMessage", {"message": message()}, snapshot(), Wait(3), _DONE, half_close=False, **_PROPOSAL)  # type: ignore[arg-type]
+    first = grpc(
+        "SendLiveMessage",
+        {"message": message()},
+        snapshot(),
+        EventPause(3),
+        _DONE,
+        half_close=False,
+        **_PROPOSAL,  # type: ignore[arg-type]
+    )
     second = grpc("SendLiveMessage", _ARTIFACT, HalfClosed(), *answers, half_close=False, **_PROPOSAL)  # type: ignore[arg-type]
     return both(first, second, after=1000 * MS)
 
@@ -96,16 +104,16 @@ def _uplink(*answers: object) -> Script:
     "Uplink call replays events",
     Severity.WARNING,
     section="proposal of uplinks, SendLiveMessage",
-    scope=Scope.LIVE,
-    lines=Line.DRAFT_1_1,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.DRAFT_1_1,
     bindings=RPC,
-    when=When.LATER,
+    when=FrameFlag.LATER,
     operations=("SendLiveMessage",),
     draft=True,
     flagged=_uplink(snapshot("WORKING"), status("WORKING", second=1)),
     clean=_uplink(snapshot("WORKING")),
 )
-def replays(see: See) -> Iterator[Hit]:
+def replays(see: RuleContext) -> Iterator[RuleFinding]:
     """In the proposal of uplinks: a task has a live stream, another SendLiveMessage call has told the agent all it had
     to say, and is answered with more than the Task. On gRPC only where the messages are known to be of that proposal.
 
@@ -121,5 +129,5 @@ def replays(see: See) -> Iterator[Hit]:
             told = (
                 f"task {task.task_id} has a live stream (exchange {number}), and this short call beside it is answered"
             )
-            yield Hit(summary=f"{told} with {name_of(see.frame)}, the Task was enough")
+            yield RuleFinding(summary=f"{told} with {name_of(see.frame)}, the Task was enough")
             return

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import FrameFlag
 from a2a_proxy.rules.examples.objects import Json, reply, status
-from a2a_proxy.rules.registry import Track
-from a2a_proxy.rules.rule import When
-from a2a_proxy.rules.see import See
-from a2a_proxy.rules.sent import sent
+from a2a_proxy.rules.facts.request_summary import sent
+from a2a_proxy.rules.state.records import ExchangeRecord
 
 LIVE = ("SendLiveMessage", "ReconnectToTask")
 NOT_FOUND, UNIMPLEMENTED, FAILED_PRECONDITION = 5, 12, 9
@@ -24,7 +24,7 @@ def question(text: str = "which one?", *, second: int = 1, id: str = "q1") -> Js
     return status("INPUT_REQUIRED", second=second, said=reply(text, id=id, taskId="t1"))
 
 
-def plain_live(see: See) -> bool:
+def plain_live(see: RuleContext) -> bool:
     """Its messages are SendMessageRequest and StreamResponse, so the rules of that proposal hold. Two other ones carry
     other messages under the same name, and have rules of their own; one of them may show late."""
     request, frame = see.request, see.shown
@@ -33,7 +33,7 @@ def plain_live(see: See) -> bool:
     return not frame.schema.endswith("@live-2153") if frame is not None else see.exchange.live_payload != "2153"
 
 
-def reconnects(track: Track) -> bool:
+def reconnects(track: ExchangeRecord) -> bool:
     """Its first request names a task and says nothing."""
     first = track.request
     if first is None or not first.task_id or first.truncated:
@@ -41,22 +41,22 @@ def reconnects(track: Track) -> bool:
     return track.operation == "ReconnectToTask" or not sent(first).parts
 
 
-def later_request(see: See) -> bool:
+def later_request(see: RuleContext) -> bool:
     """The frame is a request on a live stream, and not its first."""
     first = see.request
     return first is not None and see.frame.seq != first.seq and plain_live(see) and not see.frame.truncated
 
 
-def refused(see: See) -> bool:
+def refused(see: RuleContext) -> bool:
     """The call ends with an error, before any answer."""
-    return see.is_(When.FIRST) and see.is_(When.END) and see.is_(When.ERROR)
+    return see.is_(FrameFlag.FIRST) and see.is_(FrameFlag.END) and see.is_(FrameFlag.ERROR)
 
 
-def ended_empty(see: See) -> bool:
+def ended_empty(see: RuleContext) -> bool:
     """It ends with status OK, and nothing was answered."""
-    return see.is_(When.END) and not see.is_(When.ERROR) and not see.track.answers
+    return see.is_(FrameFlag.END) and not see.is_(FrameFlag.ERROR) and not see.track.answers
 
 
-def can_speak(track: Track) -> bool:
+def can_speak(track: ExchangeRecord) -> bool:
     """A live stream, on which the client can still say something."""
     return track.operation in LIVE and not track.half_closed and track.final is None

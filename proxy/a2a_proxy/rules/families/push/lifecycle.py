@@ -7,13 +7,13 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.course import TERMINAL
-from a2a_proxy.rules.declared import word
-from a2a_proxy.rules.examples.talk import rpc, rpc_error
-from a2a_proxy.rules.given import CREATE
-from a2a_proxy.rules.push_configs import DELETE, GET, LIST, asker, before, others, reference, told
-from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc, rpc_error
+from a2a_proxy.rules.run.request_flags import CREATE
+from a2a_proxy.rules.state.card_declarations import word
+from a2a_proxy.rules.state.push_configs import DELETE, GET, LIST, asker, before, others, reference, told
+from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 _HOOK = "https://client.example.com/hook"
 _CREATED = rpc(CREATE, {"taskId": "t1", "url": _HOOK}, {"id": "p1", "taskId": "t1", "url": _HOOK})
@@ -25,7 +25,7 @@ _GRPC_FAULTS = frozenset({2, 3, 9, 12, 13})
 """UNKNOWN, INVALID_ARGUMENT, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL: an agent's own refusal."""
 
 
-def _since(see: See, entry: dict[str, Any]) -> bool:
+def _since(see: RuleContext, entry: dict[str, Any]) -> bool:
     """It was so, by the same client, before the request came."""
     return bool(entry["at"] < see.track.started and entry["by"] == asker(see))
 
@@ -35,21 +35,21 @@ def _since(see: See, entry: dict[str, Any]) -> bool:
     "A push configuration cannot be deleted twice",
     Severity.ERROR,
     section="1.0 3.1.10",
-    scope=Scope.LIVE,
-    lines=Line.V1,
-    when=When.FIRST,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.V1,
+    when=FrameFlag.FIRST,
     operations=(CREATE, DELETE),
     flagged=_CREATED + _DELETED + rpc(DELETE, _THIS, error=rpc_error(-32603, "INTERNAL_ERROR", "no such config")),
     clean=_CREATED + _DELETED + _DELETED,
 )
-def twice(see: See) -> Iterator[Hit]:
+def twice(see: RuleContext) -> Iterator[RuleFinding]:
     """A configuration that the same client deleted before is deleted again, and the agent answers with an error other
     than TaskNotFoundError, or than one about credentials.
 
     Deletes must be idempotent: a client that repeats one after a lost answer takes the error for a failure.
     """
     known = before(see)
-    if see.operation != DELETE or not see.is_(When.ERROR):
+    if see.operation != DELETE or not see.is_(FrameFlag.ERROR):
         return
     _, config = reference(see)
     entry = known.get(config)
@@ -59,7 +59,7 @@ def twice(see: See) -> Iterator[Hit]:
     own = failure.name if see.binding is not Binding.GRPC else failure.name or failure.code in _GRPC_FAULTS
     if own and failure.name not in _NOT_OUR_MATTER and see.exchange.status not in (401, 403):
         name = failure.name or failure.status_name
-        yield Hit(summary=f'the second delete of "{config}" fails: {name} {failure.text[:100]}')
+        yield RuleFinding(summary=f'the second delete of "{config}" fails: {name} {failure.text[:100]}')
 
 
 @rule(
@@ -67,14 +67,14 @@ def twice(see: See) -> Iterator[Hit]:
     "A list misses an active push configuration",
     Severity.WARNING,
     section="1.0 3.1.9",
-    scope=Scope.LIVE,
-    lines=Line.V1,
-    when=When.FIRST,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.V1,
+    when=FrameFlag.FIRST,
     operations=(CREATE, DELETE, LIST),
     flagged=_CREATED + rpc(LIST, {"taskId": "t1"}, {"configs": []}),
     clean=_CREATED + rpc(LIST, {"taskId": "t1"}, {"configs": [{"id": "p1", "taskId": "t1", "url": _HOOK}]}),
 )
-def missing(see: See) -> Iterator[Hit]:
+def missing(see: RuleContext) -> Iterator[RuleFinding]:
     """The whole list of a task's configurations (not a page of it) lacks one that the same client has created and not
     deleted. Not judged once the task is over, when the agent may drop them; less sure where its state is not known.
 
@@ -90,7 +90,9 @@ def missing(see: See) -> Iterator[Hit]:
     shown = {word(each, "id") for each in told(see)}
     for config, entry in known.items():
         if entry["on"] and config not in shown and _since(see, entry):
-            yield Hit(summary=f'the push configuration "{config}" is active and not in the list', sure=task is not None)
+            yield RuleFinding(
+                summary=f'the push configuration "{config}" is active and not in the list', sure=task is not None
+            )
 
 
 @rule(
@@ -98,14 +100,14 @@ def missing(see: See) -> Iterator[Hit]:
     "A deleted push configuration is still there",
     Severity.WARNING,
     section="1.0 3.1.8, 3.1.10",
-    scope=Scope.LIVE,
-    lines=Line.V1,
-    when=When.FIRST,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.V1,
+    when=FrameFlag.FIRST,
     operations=(CREATE, DELETE, GET, LIST),
     flagged=_CREATED + _DELETED + rpc(GET, _THIS, {"id": "p1", "taskId": "t1", "url": _HOOK}),
     clean=_CREATED + _DELETED + rpc(GET, _THIS, error=rpc_error(-32001, _NOT_FOUND, "there is no such config")),
 )
-def still_there(see: See) -> Iterator[Hit]:
+def still_there(see: RuleContext) -> Iterator[RuleFinding]:
     """Get or List shows a configuration that the same client has deleted, with success, and not created again.
 
     Notifications go on to a webhook that nobody expects them at.
@@ -117,4 +119,4 @@ def still_there(see: See) -> Iterator[Hit]:
         ident = word(config, "id")
         entry = known.get(ident)
         if entry is not None and not entry["on"] and _since(see, entry) and not others(see, CREATE):
-            yield Hit(summary=f'the push configuration "{ident}" was deleted and is shown')
+            yield RuleFinding(summary=f'the push configuration "{ident}" was deleted and is shown')

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.schema import JSON
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import ENVELOPE, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import task
-from a2a_proxy.rules.examples.talk import rpc
 from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, said_by_client, shown
-from a2a_proxy.rules.rule import ENVELOPE, Hit, Moment, When, rule
-from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
-_BOTH = (Moment.REQUEST, Moment.ANSWER)
+_BOTH = (HookPoint.REQUEST, HookPoint.ANSWER)
 _REQUEST = frozenset({"jsonrpc", "id", "method", "params"})
 _RESPONSE = frozenset({"jsonrpc", "id", "result", "error"})
 
@@ -26,11 +26,11 @@ _RESPONSE = frozenset({"jsonrpc", "id", "result", "error"})
     section="1.0 9.3; JSON-RPC 2.0",
     moment=_BOTH,
     bindings=ENVELOPE,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     flagged=rpc("GetTask", _GET, task(), envelope={"jsonrpc": None}),
     clean=rpc("GetTask", _GET, task()),
 )
-def version(see: See) -> Iterator[Hit]:
+def version(see: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC request, a response, or the data of an event lacks the member `jsonrpc`, or its value is not the
     string "2.0".
 
@@ -45,10 +45,10 @@ def version(see: See) -> Iterator[Hit]:
     found = value.get("jsonrpc")
     if "jsonrpc" in value:
         told = f'`jsonrpc` of the {side} is {shown(found)}, it must be the string "2.0"'
-        yield Hit(summary=told, path="jsonrpc", value=shown(found))
+        yield RuleFinding(summary=told, path="jsonrpc", value=shown(found))
     else:
         told = f'there is no member `jsonrpc` in the {side}, it must be the string "2.0"'
-        yield Hit(summary=told, path="jsonrpc")
+        yield RuleFinding(summary=told, path="jsonrpc")
 
 
 @rule(
@@ -57,11 +57,11 @@ def version(see: See) -> Iterator[Hit]:
     Severity.ERROR,
     section="1.0 9.4; 0.3 6.11.2; JSON-RPC 2.0",
     bindings=ENVELOPE,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     flagged=rpc("GetTask", _GET, answer={"jsonrpc": "2.0", "id": 1}),
     clean=rpc("GetTask", _GET, task()),
 )
-def one_outcome(see: See) -> Iterator[Hit]:
+def one_outcome(see: RuleContext) -> Iterator[RuleFinding]:
     """A response, or the data of an event, has both `result` and `error`, or neither. A `result` of null counts as
     there; one of the two beside a null in the other is told as a warning, as 0.1 libraries write it. A body that is a
     JSON text, number or truth value, under a status of success, has neither.
@@ -73,22 +73,24 @@ def one_outcome(see: See) -> Iterator[Hit]:
     if said_by_client(see) or not ("jsonrpc" in value or "id" in value):
         if _scalar(see):
             told = f"the response is {kind_of(see.value)}, it must be an object with `result` or `error`"
-            yield Hit(summary=told, value=shown(see.value))
+            yield RuleFinding(summary=told, value=shown(see.value))
         return
     result, error = "result" in value, "error" in value
     if result and error:
         empty = [name for name in ("error", "result") if value[name] is None]
         if len(empty) == 1:
             told = f"`{empty[0]}` is null, the member must not be there beside the other one"
-            yield Hit(summary=told, path=empty[0], severity=Severity.WARNING)
+            yield RuleFinding(summary=told, path=empty[0], severity=Severity.WARNING)
         else:
-            yield Hit(summary="the response has both `result` and `error`, exactly one must be there", path="error")
+            yield RuleFinding(
+                summary="the response has both `result` and `error`, exactly one must be there", path="error"
+            )
     elif not result and value.get("error") is None:
         told = "`error` is null and there is no `result`" if error else "the response has neither `result` nor `error`"
-        yield Hit(summary=f"{told}, exactly one must be there", path="result")
+        yield RuleFinding(summary=f"{told}, exactly one must be there", path="result")
 
 
-def _scalar(see: See) -> bool:
+def _scalar(see: RuleContext) -> bool:
     """The answer to a call of A2A is JSON, and can hold no member at all."""
     frame = see.frame
     if frame.kind is not FrameKind.OTHER or frame.framing or frame.truncated or frame.schema != JSON:
@@ -103,11 +105,11 @@ def _scalar(see: See) -> bool:
     section="JSON-RPC 2.0",
     moment=_BOTH,
     bindings=ENVELOPE,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     flagged=rpc("GetTask", _GET, answer={"jsonrpc": "2.0", "id": 1, "result": task(), "ts": 5}),
     clean=rpc("GetTask", _GET, task()),
 )
-def unknown_member(see: See) -> Iterator[Hit]:
+def unknown_member(see: RuleContext) -> Iterator[RuleFinding]:
     """A request has members beside `jsonrpc`, `id`, `method`, `params`, or a response beside `jsonrpc`, `id`, `result`,
     `error`.
 
@@ -123,4 +125,4 @@ def unknown_member(see: See) -> Iterator[Hit]:
         side = "request" if request else "response"
         told = f"the {side} has {names} beside the members of JSON-RPC"
         path = "" if see.frame.redacted else unknown[0]  # it is unknown whatever its value
-        yield Hit(summary=told, path=path, value=shown(value[unknown[0]]))
+        yield RuleFinding(summary=told, path=path, value=shown(value[unknown[0]]))

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.errors import REASONS, REASONS_0_1
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import ENVELOPE, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send, snapshot
-from a2a_proxy.rules.examples.talk import rpc, rpc_error
 from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, shown
-from a2a_proxy.rules.rule import ENVELOPE, Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
 _NOT_FOUND = -32601
@@ -24,11 +24,11 @@ _MAX_PATHS = 32
     Severity.ERROR,
     section="1.0 9.5; JSON-RPC 2.0",
     bindings=ENVELOPE,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     flagged=rpc("SendMessage", send(), answer={"jsonrpc": "2.0", "id": 1, "error": "boom"}),
     clean=rpc("SendMessage", send(), error=rpc_error(-32603, text="boom")),
 )
-def malformed(see: See) -> Iterator[Hit]:
+def malformed(see: RuleContext) -> Iterator[RuleFinding]:
     """The `error` of a response is not an object with a whole number as `code` and a string as `message`.
 
     Clients choose what to do by the code; without it they can only give up, and many break on reading the error.
@@ -38,15 +38,15 @@ def malformed(see: See) -> Iterator[Hit]:
         return
     if not isinstance(error, dict):
         told = f"`error` is {kind_of(error)}, it must be an object with `code` and `message`"
-        yield Hit(summary=told, path="error", value=shown(error))
+        yield RuleFinding(summary=told, path="error", value=shown(error))
         return
     code, message = error.get("code"), error.get("message")
     if isinstance(code, bool) or not isinstance(code, int):
         told = f"`error.code` is {kind_of(code)}" if "code" in error else "`error` has no `code`"
-        yield Hit(summary=f"{told}, a whole number must be there", path="error.code", value=shown(code))
+        yield RuleFinding(summary=f"{told}, a whole number must be there", path="error.code", value=shown(code))
     if not isinstance(message, str):
         told = f"`error.message` is {kind_of(message)}" if "message" in error else "`error` has no `message`"
-        yield Hit(summary=f"{told}, a string must be there", path="error.message", value=shown(message))
+        yield RuleFinding(summary=f"{told}, a string must be there", path="error.message", value=shown(message))
 
 
 @rule(
@@ -54,13 +54,13 @@ def malformed(see: See) -> Iterator[Hit]:
     "The data of an error is no array of typed objects",
     Severity.ERROR,
     section="1.0 3.3.2, 9.5",
-    lines=Line.V1,
+    lines=Dialects.V1,
     bindings=ENVELOPE,
-    when=When.ERROR,
+    when=FrameFlag.ERROR,
     flagged=rpc("SendMessage", send(), error=rpc_error(-32602, text="no such role") | {"data": {"field": "role"}}),
     clean=rpc("GetTask", _GET, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
 )
-def untyped_data(see: See) -> Iterator[Hit]:
+def untyped_data(see: RuleContext) -> Iterator[RuleFinding]:
     """The `data` of a JSON-RPC error is not an array, or something in it is not an object with a string `@type`.
 
     Since 1.0 clients look there for the ErrorInfo with the reason, by its `@type`; in another form they do not find it.
@@ -71,12 +71,12 @@ def untyped_data(see: See) -> Iterator[Hit]:
         return
     if not isinstance(data, list):
         told = f"`error.data` is {kind_of(data)}, it must be an array of objects with `@type`"
-        yield Hit(summary=told, path="" if see.frame.redacted else "error.data", value=shown(data))
+        yield RuleFinding(summary=told, path="" if see.frame.redacted else "error.data", value=shown(data))
         return
     for index, item in enumerate(data):
         if not isinstance(item, dict) or not isinstance(item.get("@type"), str):
             told = f"`error.data[{index}]` is {kind_of(item)} without a string `@type`"
-            yield Hit(summary=told, path=f"error.data[{index}]", value=shown(item))
+            yield RuleFinding(summary=told, path=f"error.data[{index}]", value=shown(item))
             return
 
 
@@ -85,15 +85,15 @@ def untyped_data(see: See) -> Iterator[Hit]:
     "An unknown method is answered with success",
     Severity.ERROR,
     section="1.0 9.5; JSON-RPC 2.0",
-    moment=(Moment.HEADS, Moment.ANSWER),
-    scope=Scope.EXCHANGE,
+    moment=(HookPoint.HEADS, HookPoint.ANSWER),
+    scope=EvidenceScope.EXCHANGE,
     bindings=ENVELOPE,
-    when=When.FIRST,
+    when=FrameFlag.FIRST,
     flagged=rpc("SendMessage", send(), snapshot("COMPLETED")) + rpc("tasks/foo", _GET, {}, id=2),
     clean=rpc("SendMessage", send(), snapshot("COMPLETED"))
     + rpc("tasks/foo", _GET, error=rpc_error(_NOT_FOUND, text="no method tasks/foo"), id=2),
 )
-def unknown_method(see: See) -> Iterator[Hit]:
+def unknown_method(see: RuleContext) -> Iterator[RuleFinding]:
     """A method that no version of A2A has is answered with a result; -32602 and -32603 in place of -32601 are told as
     warnings. Judged where A2A is spoken, and not where extensions are in use: those may bring methods of their own.
 
@@ -110,14 +110,14 @@ def unknown_method(see: See) -> Iterator[Hit]:
         return
     told = f"`{exchange.method[:60]}` is not a method of A2A"
     if "result" in value:
-        yield Hit(summary=f"{told}, it must be answered by error -32601 and got a result", path="result")
+        yield RuleFinding(summary=f"{told}, it must be answered by error -32601 and got a result", path="result")
     elif see.frame.error_code in (-32602, -32603):
         code = see.frame.error_code
         told = f"{told}, it must be answered by error -32601 and got {code}"
-        yield Hit(summary=told, path="error.code", value=str(code), severity=Severity.WARNING)
+        yield RuleFinding(summary=told, path="error.code", value=str(code), severity=Severity.WARNING)
 
 
-def _remember(see: See) -> None:
+def _remember(see: RuleContext) -> None:
     """Where A2A is spoken: other JSON-RPC services behind the same address are none of ours."""
     if see.exchange.operation:
         paths = see.agent.notes.setdefault("rpc paths", [])
@@ -126,11 +126,11 @@ def _remember(see: See) -> None:
             paths.append(path)
 
 
-def _spoken_here(see: See) -> bool:
+def _spoken_here(see: RuleContext) -> bool:
     return see.exchange.target.partition("?")[0] in see.agent.notes.get("rpc paths", ())
 
 
-def _extended(see: See) -> bool:
+def _extended(see: RuleContext) -> bool:
     """The client activates extensions, or the agent has some."""
     capabilities = (see.agent.any_card or {}).get("capabilities")
     declared = capabilities.get("extensions") if isinstance(capabilities, dict) else None
@@ -143,11 +143,11 @@ def _extended(see: See) -> bool:
     Severity.INFO,
     section="1.0 9.5; 0.3 8",
     bindings=ENVELOPE,
-    when=When.ERROR,
+    when=FrameFlag.ERROR,
     flagged=rpc("GetTask", _GET, error=rpc_error(-32042, text="out of paper")),
     clean=rpc("GetTask", _GET, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
 )
-def undefined_code(see: See) -> Iterator[Hit]:
+def undefined_code(see: RuleContext) -> Iterator[RuleFinding]:
     """The code of a JSON-RPC error is neither one of JSON-RPC's own nor one that A2A gives a meaning; also -32000 and
     what else is free for implementations.
 
@@ -161,4 +161,4 @@ def undefined_code(see: See) -> Iterator[Hit]:
     error = envelope(see).get("error")
     code = error.get("code") if isinstance(error, dict) else None
     if type(code) is int and "jsonrpc" in envelope(see):
-        yield Hit(summary=f"error code {code} has no meaning in A2A", path="error.code", value=str(code))
+        yield RuleFinding(summary=f"error code {code} has no meaning in A2A", path="error.code", value=str(code))

@@ -9,11 +9,11 @@ import msgspec
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import ENVELOPE, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import http, json_text, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
-from a2a_proxy.rules.examples.talk import http, json_text, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.families.rpc.reading import envelope
-from a2a_proxy.rules.rule import ENVELOPE, Hit, Scope, When, rule
-from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
 _ANSWERS = frozenset({FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR})
@@ -30,13 +30,13 @@ def _parse_error(id: Any) -> str:
     "The id of a response is not the one of its request",
     Severity.ERROR,
     section="1.0 9.4.2; JSON-RPC 2.0",
-    scope=Scope.EXCHANGE,
+    scope=EvidenceScope.EXCHANGE,
     bindings=ENVELOPE,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     flagged=rpc("GetTask", _GET, answer={"jsonrpc": "2.0", "id": "1", "result": task()}),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1)),
 )
-def other_id(see: See) -> Iterator[Hit]:
+def other_id(see: RuleContext) -> Iterator[RuleFinding]:
     """The `id` of a response, or of any event of a stream, is not equal in value and JSON type to the id of the
     request, or is missing. Null is right for -32700 and -32600, and no fault of a server that answers in the agent's
     place.
@@ -56,7 +56,7 @@ def other_id(see: See) -> Iterator[Hit]:
         return
     told = f"has id {frame.rpc_id[:60]}" if frame.rpc_id else "has no id"
     what = "event of the stream" if frame.kind is FrameKind.EVENT else "response"
-    yield Hit(summary=f"the {what} {told}, the request has {asked.rpc_id[:60]}", path="id", value=frame.rpc_id)
+    yield RuleFinding(summary=f"the {what} {told}, the request has {asked.rpc_id[:60]}", path="id", value=frame.rpc_id)
 
 
 def _same(one: str, other: str) -> bool:
@@ -78,14 +78,14 @@ def _number(value: object) -> bool:
     "A parse error with an id",
     Severity.WARNING,
     section="JSON-RPC 2.0",
-    scope=Scope.EXCHANGE,
+    scope=EvidenceScope.EXCHANGE,
     bindings=ENVELOPE,
-    when=When.ERROR,
+    when=FrameFlag.ERROR,
     also=("A2A-RPC-001",),
     flagged=http("POST", "/", "{", answer=_parse_error(1)),
     clean=rpc("GetTask", _GET, error=rpc_error(-32602, text="`id` is required")),
 )
-def parse_error_with_id(see: See) -> Iterator[Hit]:
+def parse_error_with_id(see: RuleContext) -> Iterator[RuleFinding]:
     """An error -32700 has an `id` other than null. JSON-RPC wants null where the request could not be read; an agent
     that could read the id means another error, -32600 or -32602.
 
@@ -94,7 +94,7 @@ def parse_error_with_id(see: See) -> Iterator[Hit]:
     frame = see.frame
     if frame.error_code == -32700 and frame.rpc_id not in ("", "null"):
         told = f"the parse error -32700 has id {frame.rpc_id[:60]}, it must be null where the text cannot be read"
-        yield Hit(summary=told, path="id", value=frame.rpc_id)
+        yield RuleFinding(summary=told, path="id", value=frame.rpc_id)
 
 
 @rule(
@@ -102,9 +102,9 @@ def parse_error_with_id(see: See) -> Iterator[Hit]:
     "A request without an id got a response",
     Severity.INFO,
     section="JSON-RPC 2.0",
-    scope=Scope.EXCHANGE,
+    scope=EvidenceScope.EXCHANGE,
     bindings=ENVELOPE,
-    when=When.FIRST,
+    when=FrameFlag.FIRST,
     also=("A2A-RPC-005",),
     flagged=http(
         "POST",
@@ -114,7 +114,7 @@ def parse_error_with_id(see: See) -> Iterator[Hit]:
     ),
     clean=rpc("GetTask", _GET, task()) + rpc("SendMessage", send(), snapshot("COMPLETED", id="t2"), id="b"),
 )
-def answered_notification(see: See) -> Iterator[Hit]:
+def answered_notification(see: RuleContext) -> Iterator[RuleFinding]:
     """A request without `id`, a notification to JSON-RPC, is answered by a result or an error.
 
     JSON-RPC forbids that: the client has no call that the answer could belong to.
@@ -124,4 +124,6 @@ def answered_notification(see: See) -> Iterator[Hit]:
         return
     if "jsonrpc" in envelope(see) and asked.size:
         what = "an error" if frame.kind is FrameKind.ERROR else "a result"
-        yield Hit(summary=f"the request has no `id`, and still got {what} (id {frame.rpc_id or 'missing'})", path="id")
+        yield RuleFinding(
+            summary=f"the request has no `id`, and still got {what} (id {frame.rpc_id or 'missing'})", path="id"
+        )

@@ -13,14 +13,14 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.operations import JSONRPC_METHODS
 from a2a_proxy.protocol.schema import BYTES, JSON
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.context import RuleContext
 
 Json = dict[str, Any]
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def envelope(see: See) -> Json:
+def envelope(see: RuleContext) -> Json:
     """The request or response where it is an object; empty where there is nothing that JSON-RPC could speak of.
 
     An HTTP error that names no `jsonrpc` comes from a server in front of the agent, and is no response.
@@ -31,7 +31,7 @@ def envelope(see: See) -> Json:
     return found
 
 
-def _envelope(see: See) -> Json:
+def _envelope(see: RuleContext) -> Json:
     value = see.value if see.frame.schema == JSON else _other_type(see.frame)
     if not isinstance(value, dict):
         return {}
@@ -41,7 +41,7 @@ def _envelope(see: See) -> Json:
     return {} if refused and "jsonrpc" not in value else value
 
 
-def said_by_client(see: See) -> bool:
+def said_by_client(see: RuleContext) -> bool:
     """The frame goes to the agent."""
     return see.frame.direction is Direction.TO_AGENT
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import ENVELOPE, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import task
-from a2a_proxy.rules.examples.talk import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, operation_of, shown
-from a2a_proxy.rules.rule import ENVELOPE, Hit, Moment, When, rule
-from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
 _NEEDS_NONE = frozenset({"GetExtendedAgentCard", "ListTasks"})
@@ -24,15 +24,15 @@ def _refused(code: int, text: str) -> str:
     "`method` is missing or not a string",
     Severity.ERROR,
     section="1.0 9.3; JSON-RPC 2.0",
-    moment=Moment.REQUEST,
+    moment=HookPoint.REQUEST,
     bindings=ENVELOPE,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     flagged=http(
         "POST", "/", json_text({"jsonrpc": "2.0", "id": 1, "params": {}}), answer=_refused(-32600, "no method")
     ),
     clean=rpc("GetTask", _GET, task()),
 )
-def method(see: See) -> Iterator[Hit]:
+def method(see: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC request has no member `method`, or its value is not a string.
 
     Nobody can tell what is asked for; the agent answers -32600, or takes the text for a response.
@@ -41,10 +41,12 @@ def method(see: See) -> Iterator[Hit]:
     if not value or isinstance(value.get("method"), str):
         return
     if "method" not in value:
-        yield Hit(summary="the request has no member `method`", path="method")
+        yield RuleFinding(summary="the request has no member `method`", path="method")
     else:
         found = value["method"]
-        yield Hit(summary=f"`method` is {kind_of(found)}, it must be a string", path="method", value=shown(found))
+        yield RuleFinding(
+            summary=f"`method` is {kind_of(found)}, it must be a string", path="method", value=shown(found)
+        )
 
 
 @rule(
@@ -52,15 +54,15 @@ def method(see: See) -> Iterator[Hit]:
     "A request without an id",
     Severity.WARNING,
     section="0.3 6.11.1; JSON-RPC 2.0",
-    moment=Moment.REQUEST,
+    moment=HookPoint.REQUEST,
     bindings=ENVELOPE,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     flagged=http(
         "POST", "/", json_text({"jsonrpc": "2.0", "method": "CancelTask", "params": _GET}), answer="", status=204
     ),
     clean=rpc("CancelTask", _GET, task("CANCELED")),
 )
-def no_id(see: See) -> Iterator[Hit]:
+def no_id(see: RuleContext) -> Iterator[RuleFinding]:
     """A request for a method of A2A has no member `id`. In JSON-RPC that makes it a notification, but every method of
     A2A has an answer.
 
@@ -69,7 +71,7 @@ def no_id(see: See) -> Iterator[Hit]:
     value = envelope(see)
     if value and "id" not in value and operation_of(value):
         told = f"`{value['method']}` is called without an `id`, as a notification: it has an answer to wait for"
-        yield Hit(summary=told, path="id")
+        yield RuleFinding(summary=told, path="id")
 
 
 @rule(
@@ -77,13 +79,13 @@ def no_id(see: See) -> Iterator[Hit]:
     "The id of a request has an illegal type",
     Severity.ERROR,
     section="0.3 6.11.1; JSON-RPC 2.0",
-    moment=Moment.REQUEST,
+    moment=HookPoint.REQUEST,
     bindings=ENVELOPE,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     flagged=rpc("GetTask", _GET, task(), id={"n": 1}),
     clean=rpc("GetTask", _GET, task(), id="req-1"),
 )
-def type_of_id(see: See) -> Iterator[Hit]:
+def type_of_id(see: RuleContext) -> Iterator[RuleFinding]:
     """The `id` of a JSON-RPC request is neither a string nor a whole number. Null is told as a warning: JSON-RPC allows
     it but advises against it, the types of A2A 0.3 exclude it.
 
@@ -93,13 +95,13 @@ def type_of_id(see: See) -> Iterator[Hit]:
     found = envelope(see).get("id", "")
     if found is None:
         told = "the `id` of the request is null, it should be a string or a whole number"
-        yield Hit(summary=told, path="id", value="null", severity=Severity.WARNING)
+        yield RuleFinding(summary=told, path="id", value="null", severity=Severity.WARNING)
     elif isinstance(found, bool) or not isinstance(found, (str, int, float)):
         told = f"the `id` of the request is {kind_of(found)}, it must be a string or a whole number"
-        yield Hit(summary=told, path="id", value=shown(found))
+        yield RuleFinding(summary=told, path="id", value=shown(found))
     elif isinstance(found, float) and not found.is_integer():
         told = f"the `id` of the request is {shown(found)}, it must be a string or a whole number"
-        yield Hit(summary=told, path="id", value=shown(found))
+        yield RuleFinding(summary=told, path="id", value=shown(found))
 
 
 @rule(
@@ -107,13 +109,13 @@ def type_of_id(see: See) -> Iterator[Hit]:
     "`params` is not an object",
     Severity.ERROR,
     section="1.0 9.3; JSON-RPC 2.0",
-    moment=Moment.REQUEST,
+    moment=HookPoint.REQUEST,
     bindings=ENVELOPE,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     flagged=rpc("GetTask", ["t1"], error=rpc_error(-32602, text="params must be an object")),
     clean=rpc("GetTask", _GET, task()),
 )
-def params(see: See) -> Iterator[Hit]:
+def params(see: RuleContext) -> Iterator[RuleFinding]:
     """The `params` of a method of A2A are not an object, or are missing where the method needs them: all but the one
     for the extended card and ListTasks.
 
@@ -126,6 +128,6 @@ def params(see: See) -> Iterator[Hit]:
         return
     if "params" in value:
         told = f"`params` of `{value['method']}` is {kind_of(found)}, it must be an object"
-        yield Hit(summary=told, path="params", value=shown(found))
+        yield RuleFinding(summary=told, path="params", value=shown(found))
     else:
-        yield Hit(summary=f"`{value['method']}` is called without `params`", path="params")
+        yield RuleFinding(summary=f"`{value['method']}` is called without `params`", path="params")

@@ -9,14 +9,14 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.json_summary import camel
-from a2a_proxy.protocol.operations import BY_NAME, Answer
+from a2a_proxy.protocol.operations import BY_NAME, ResponseKind
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import ENVELOPE, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import task
-from a2a_proxy.rules.examples.talk import rpc
 from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, shown
-from a2a_proxy.rules.rule import ENVELOPE, Hit, Scope, When, rule
-from a2a_proxy.rules.schema.fault import Wrong
-from a2a_proxy.rules.schema.judge import hits
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.schema.check import hits
+from a2a_proxy.rules.schema.fault import FaultKind
 
 Json = dict[str, Any]
 
@@ -34,13 +34,13 @@ _NEW = frozenset({Dialect.V1_0, Dialect.V1_1})
     "The result does not fit the method",
     Severity.ERROR,
     section="1.0 9.4; 0.3 7",
-    scope=Scope.EXCHANGE,
+    scope=EvidenceScope.EXCHANGE,
     bindings=ENVELOPE,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     flagged=rpc("ListTasks", {}, [task()]),
     clean=rpc("ListTasks", {}, {"tasks": [task()], "nextPageToken": "", "pageSize": 50, "totalSize": 1}),
 )
-def wrong_result(see: See) -> Iterator[Hit]:
+def wrong_result(see: RuleContext) -> Iterator[RuleFinding]:
     """The `result` is not what the method gives back in the protocol version that is spoken: in 1.0 a GetTask with the
     member `task` around it, a list that is not an object with `tasks`; in 0.x an object with such members around it, a
     list of push configurations that is not an array; null where something has to come. An object of 1.0 without the
@@ -60,17 +60,17 @@ def wrong_result(see: See) -> Iterator[Hit]:
     result = value["result"]
     if row is None or table is None or (result is None and see.exchange.dialect is Dialect.V0_1):
         return
-    expected = table[Answer.STREAM if frame.kind is FrameKind.EVENT else row.answer]
+    expected = table[ResponseKind.STREAM if frame.kind is FrameKind.EVENT else row.answer]
     complaint = expected(camel(result))
-    if complaint and not hits(see, Wrong.FOREIGN) and not _lacks_its_wrapper(see):
+    if complaint and not hits(see, FaultKind.FOREIGN) and not _lacks_its_wrapper(see):
         told = f"the result of {see.exchange.method} is {_told(result)}, {complaint}"
         # What stands in the place of a secret has the secret's type: the complaint holds.
-        yield Hit(summary=told, path="" if frame.redacted else "result", value=shown(result))
+        yield RuleFinding(summary=told, path="" if frame.redacted else "result", value=shown(result))
 
 
-def _lacks_its_wrapper(see: See) -> bool:
+def _lacks_its_wrapper(see: RuleContext) -> bool:
     """A2A-SCH-004 says so."""
-    return any(each.path == "result" for each in hits(see, Wrong.ALTERNATIVES))
+    return any(each.path == "result" for each in hits(see, FaultKind.ALTERNATIVES))
 
 
 def _told(result: Any) -> str:
@@ -143,23 +143,23 @@ def _any(_: Any) -> str:
     return ""
 
 
-_V1: dict[Answer, Callable[[Any], str]] = {
-    Answer.SEND: _wrapped(frozenset({"task", "message"}), "`task` or `message`"),
-    Answer.STREAM: _wrapped(_EVENTS, "`task`, `message`, `statusUpdate`, `artifactUpdate`"),
-    Answer.TASK: _task,
-    Answer.TASKS: _only(_LIST, "`tasks`"),
-    Answer.PUSH_CONFIG: _flat_push,
-    Answer.PUSH_CONFIGS: _only(_CONFIGS, "`configs`"),
-    Answer.CARD: _card,
-    Answer.EMPTY: _nothing,
+_V1: dict[ResponseKind, Callable[[Any], str]] = {
+    ResponseKind.SEND: _wrapped(frozenset({"task", "message"}), "`task` or `message`"),
+    ResponseKind.STREAM: _wrapped(_EVENTS, "`task`, `message`, `statusUpdate`, `artifactUpdate`"),
+    ResponseKind.TASK: _task,
+    ResponseKind.TASKS: _only(_LIST, "`tasks`"),
+    ResponseKind.PUSH_CONFIG: _flat_push,
+    ResponseKind.PUSH_CONFIGS: _only(_CONFIGS, "`configs`"),
+    ResponseKind.CARD: _card,
+    ResponseKind.EMPTY: _nothing,
 }
-_V0: dict[Answer, Callable[[Any], str]] = {
-    Answer.SEND: _bare,
-    Answer.STREAM: _bare_event,
-    Answer.TASK: _task,
-    Answer.TASKS: _any,  # in no released 0.x: drift builds differ
-    Answer.PUSH_CONFIG: _nested_push,
-    Answer.PUSH_CONFIGS: _list,
-    Answer.CARD: _card,
-    Answer.EMPTY: _nothing,
+_V0: dict[ResponseKind, Callable[[Any], str]] = {
+    ResponseKind.SEND: _bare,
+    ResponseKind.STREAM: _bare_event,
+    ResponseKind.TASK: _task,
+    ResponseKind.TASKS: _any,  # in no released 0.x: drift builds differ
+    ResponseKind.PUSH_CONFIG: _nested_push,
+    ResponseKind.PUSH_CONFIGS: _list,
+    ResponseKind.CARD: _card,
+    ResponseKind.EMPTY: _nothing,
 }

@@ -10,14 +10,14 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.schema import JSON
+from a2a_proxy.rules.context import RuleContext, media_type
+from a2a_proxy.rules.define.rule import ENVELOPE, HTTP, JSON_TEXT, STDIO, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send, snapshot, task
-from a2a_proxy.rules.examples.talk import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.families.rpc.reading import breaks_at, said_by_client, whole_text
-from a2a_proxy.rules.rule import ENVELOPE, HTTP, JSON_TEXT, STDIO, Hit, Moment, When, rule
-from a2a_proxy.rules.see import See, media_type
 
 _GET = {"id": "t1"}
-_BOTH = (Moment.REQUEST, Moment.ANSWER)
+_BOTH = (HookPoint.REQUEST, HookPoint.ANSWER)
 _REFUSED = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32700, text="parse error")}
 _CALL = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": _GET}
 _BATCH = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32600, text="batches are not supported")}
@@ -32,11 +32,11 @@ _MOST = 1 << 20
     section="1.0 9.1; JSON-RPC 2.0; RFC 8259",
     moment=_BOTH,
     bindings=HTTP | STDIO,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     flagged=http("POST", "/", '{"jsonrpc":"2.0",', answer=json_text(_REFUSED)),
     clean=rpc("GetTask", _GET, task()),
 )
-def not_json(see: See) -> Iterator[Hit]:
+def not_json(see: RuleContext) -> Iterator[RuleFinding]:
     """A request or a response is not one JSON value: it is empty, ends early, has something after its end, or is no
     UTF-8. On REST this holds for bodies that are announced as JSON. The data of events is told by A2A-SSE-002, and by
     A2A-SSE-009 where it is no UTF-8.
@@ -48,16 +48,16 @@ def not_json(see: See) -> Iterator[Hit]:
         return
     if see.enveloped and not frame.size and _empty(see):
         side = "request" if said_by_client(see) else "response"
-        yield Hit(summary=f"the body of the {side} is empty, it must be one JSON-RPC {side}")
+        yield RuleFinding(summary=f"the body of the {side} is empty, it must be one JSON-RPC {side}")
     elif frame.payload and _announced(see) and whole_text(frame):
         place = breaks_at(frame.payload)
         if place >= 0:
             what = "request" if said_by_client(see) else "response"
             text = frame.payload.decode("utf-8", "backslashreplace")
-            yield Hit(summary=f"the {what} is no JSON from character {place} on", value=text[:120])
+            yield RuleFinding(summary=f"the {what} is no JSON from character {place} on", value=text[:120])
 
 
-def _empty(see: See) -> bool:
+def _empty(see: RuleContext) -> bool:
     """Nothing is there where something has to be. A notification has no answer."""
     if said_by_client(see):
         return see.exchange.method == "POST"
@@ -67,12 +67,12 @@ def _empty(see: See) -> bool:
     return asked is not None and asked.rpc_id not in ("", "null") and bool(see.operation)
 
 
-def _json_body(see: See) -> bool:
+def _json_body(see: RuleContext) -> bool:
     kind = media_type(see.asked_field("content-type")) if said_by_client(see) else see.media_type
     return kind == "application/json" or kind.endswith("+json")
 
 
-def _announced(see: See) -> bool:
+def _announced(see: RuleContext) -> bool:
     """The payload should be JSON, and was not read as such."""
     frame = see.frame
     if frame.schema == JSON and see.value is not None:
@@ -89,11 +89,11 @@ def _announced(see: See) -> bool:
     section="1.0 9.3; JSON-RPC 2.0 6",
     moment=_BOTH,
     bindings=ENVELOPE,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     flagged=http("POST", "/", json_text([_CALL, _CALL | {"id": 2}]), answer=json_text(_BATCH)),
     clean=rpc("GetTask", _GET, task()) + rpc("GetTask", _GET, task(), id=2),
 )
-def batch(see: See) -> Iterator[Hit]:
+def batch(see: RuleContext) -> Iterator[RuleFinding]:
     """The body is an array. JSON-RPC allows batches of calls, but A2A describes one call for each POST.
 
     Agents refuse batches with -32600 or answer only a part, and which HTTP answer a streaming call in a batch would get
@@ -106,7 +106,7 @@ def batch(see: See) -> Iterator[Hit]:
     if "batch" not in notes and (frame.note == "batch" or breaks_at(frame.payload) < 0):
         notes["batch"] = True
         side = "request" if said_by_client(see) else "response"
-        yield Hit(summary=f"the {side} is a JSON array, A2A has one call in each {side}")
+        yield RuleFinding(summary=f"the {side} is a JSON array, A2A has one call in each {side}")
 
 
 class _Marked(dict[str, Any]):
@@ -144,13 +144,13 @@ def _twice(value: Any, path: str) -> Iterator[str]:
     section="RFC 8259 4",
     moment=_BOTH,
     bindings=JSON_TEXT,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     flagged=rpc(
         "SendMessage", send(), answer=f'{{"jsonrpc":"2.0","id":1,"id":1,"result":{json_text(snapshot("COMPLETED"))}}}'
     ),
     clean=rpc("SendMessage", send(), snapshot("COMPLETED")),
 )
-def name_twice(see: See) -> Iterator[Hit]:
+def name_twice(see: RuleContext) -> Iterator[RuleFinding]:
     """An object in a JSON payload has a member of the same name more than once.
 
     Readers take the first one, the last one, or refuse the text, so two peers may see two different messages; a proxy
@@ -166,4 +166,4 @@ def name_twice(see: See) -> Iterator[Hit]:
         return
     for path in found[:3]:
         name = path.rpartition(".")[2]
-        yield Hit(summary=f"`{name}` stands twice in one object, readers take one or the other", path=path)
+        yield RuleFinding(summary=f"`{name}` stands twice in one object, readers take one or the other", path=path)

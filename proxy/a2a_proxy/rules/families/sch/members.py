@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import (
+    EVERY,
+    HTTP,
+    JSON_TEXT,
+    JSONRPC,
+    WEBHOOK,
+    Dialects,
+    FrameFlag,
+    HookPoint,
+    RuleFinding,
+    rule,
+)
+from a2a_proxy.rules.examples.conversation import rest, rpc
 from a2a_proxy.rules.examples.objects import message, said, send, task
-from a2a_proxy.rules.examples.talk import rest, rpc
-from a2a_proxy.rules.rule import EVERY, HTTP, JSON_TEXT, JSONRPC, WEBHOOK, Hit, Line, Moment, When, rule
-from a2a_proxy.rules.schema.fault import Wrong
-from a2a_proxy.rules.schema.judge import hits
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.schema.check import hits
+from a2a_proxy.rules.schema.fault import FaultKind
 
-_BOTH = (Moment.REQUEST, Moment.ANSWER)
+_BOTH = (HookPoint.REQUEST, HookPoint.ANSWER)
 _CLEAN = rpc("SendMessage", send(), said())
 _V0_3 = {"role": "user", "kind": "message", "messageId": "m1"}
 
@@ -31,19 +42,19 @@ def _old_send(**members: object) -> dict[str, object]:
     Severity.ERROR,
     section="1.0 5.7; 0.3 6",
     moment=_BOTH,
-    when=When.UNCLEAN,
-    lines=Line.SINCE_0_2,
+    when=FrameFlag.UNCLEAN,
+    lines=Dialects.SINCE_0_2,
     bindings=EVERY,
     flagged=rpc("SendMessage", {"message": {"role": "ROLE_USER", "parts": [{"text": "hello"}]}}, said()),
     clean=_CLEAN,
 )
-def missing(see: See) -> Iterable[Hit]:
+def missing(see: RuleContext) -> Iterable[RuleFinding]:
     """A member that the schema requires is absent or null; in 1.0 also one that is an empty text or an unset enum.
 
     A strict receiver refuses the whole message; a lenient one goes on with an empty id or an unknown state, and what
     follows cannot be told apart any more. What a fetched card must have is told by A2A-CARD-003 and A2A-CARD-004.
     """
-    return hits(see, Wrong.MISSING)
+    return hits(see, FaultKind.MISSING)
 
 
 @rule(
@@ -52,19 +63,19 @@ def missing(see: See) -> Iterable[Hit]:
     Severity.ERROR,
     section="1.0 5.7",
     moment=_BOTH,
-    when=When.UNCLEAN,
-    lines=Line.V1,
+    when=FrameFlag.UNCLEAN,
+    lines=Dialects.V1,
     bindings=EVERY,
     flagged=rpc("SendMessage", {"message": message(parts=[])}, said()),
     clean=_CLEAN,
 )
-def empty_list(see: See) -> Iterable[Hit]:
+def empty_list(see: RuleContext) -> Iterable[RuleFinding]:
     """A required list has no element: the parts of a message or artifact, a card's interfaces, its default modes, the
     tags of a skill. A card without skills is an information only; a page of tasks may be empty.
 
     There is nothing in such a message to act on, and a receiver that takes the first element fails.
     """
-    return hits(see, Wrong.EMPTY_LIST)
+    return hits(see, FaultKind.EMPTY_LIST)
 
 
 @rule(
@@ -73,19 +84,19 @@ def empty_list(see: See) -> Iterable[Hit]:
     Severity.ERROR,
     section="1.0 4.1.6, 3.2.3",
     moment=_BOTH,
-    when=When.UNCLEAN,
-    lines=Line.V1,
+    when=FrameFlag.UNCLEAN,
+    lines=Dialects.V1,
     bindings=EVERY,
     flagged=rpc("SendMessage", send(parts=[{"text": "see", "url": "https://example.com/a.png"}]), said()),
     clean=_CLEAN,
 )
-def alternatives(see: See) -> Iterable[Hit]:
+def alternatives(see: RuleContext) -> Iterable[RuleFinding]:
     """An object that must hold exactly one of several members has none or more: a part (`text`, `raw`, `url`, `data`),
     the answer to a send, an event, a security scheme. An empty text counts as there.
 
     Which one a receiver takes is up to its parser, and most refuse; an event without any is lost.
     """
-    return hits(see, Wrong.ALTERNATIVES)
+    return hits(see, FaultKind.ALTERNATIVES)
 
 
 @rule(
@@ -94,20 +105,20 @@ def alternatives(see: See) -> Iterable[Hit]:
     Severity.ERROR,
     section="1.0 5.5",
     moment=_BOTH,
-    when=When.UNCLEAN,
-    lines=Line.V1,
+    when=FrameFlag.UNCLEAN,
+    lines=Dialects.V1,
     bindings=JSON_TEXT,
     flagged=rpc(
         "SendMessage", {"message": {"message_id": "m1", "role": "ROLE_USER", "parts": [{"text": "x"}]}}, said()
     ),
     clean=_CLEAN,
 )
-def snake_case(see: See) -> Iterable[Hit]:
+def snake_case(see: RuleContext) -> Iterable[RuleFinding]:
     """A JSON member is spelled as the field of the `.proto` file, with underscores, in place of camelCase.
 
     Parsers of protobuf JSON take both, all others see an unknown member and miss the real one.
     """
-    return hits(see, Wrong.SNAKE_CASE)
+    return hits(see, FaultKind.SNAKE_CASE)
 
 
 @rule(
@@ -116,19 +127,19 @@ def snake_case(see: See) -> Iterable[Hit]:
     Severity.INFO,
     section="1.0 5.7",
     moment=_BOTH,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     bindings=JSON_TEXT,
     flagged=rpc(
         "GetTask", {"id": "t1"}, task("WORKING", status={"state": "TASK_STATE_WORKING", "progress": {"current": 1}})
     ),
     clean=rpc("GetTask", {"id": "t1"}, task("WORKING")),
 )
-def unknown_member(see: See) -> Iterable[Hit]:
+def unknown_member(see: RuleContext) -> Iterable[RuleFinding]:
     """An object has a member that its schema does not know, neither in this line nor in a draft that extends it.
 
     Receivers ignore it: what it says reaches nobody who does not know the sender. `metadata` is the place for it.
     """
-    return hits(see, Wrong.UNKNOWN)
+    return hits(see, FaultKind.UNKNOWN)
 
 
 @rule(
@@ -137,8 +148,8 @@ def unknown_member(see: See) -> Iterable[Hit]:
     Severity.ERROR,
     section="0.3 6.6",
     moment=_BOTH,
-    when=When.UNCLEAN,
-    lines=Line.V0_2_0_3,
+    when=FrameFlag.UNCLEAN,
+    lines=Dialects.V0_2_0_3,
     bindings=HTTP,
     flagged=rpc(
         "message/send",
@@ -148,12 +159,12 @@ def unknown_member(see: See) -> Iterable[Hit]:
     ),
     clean=rpc("message/send", _old_send(parts=[{"kind": "file", "file": {"bytes": "aGk="}}]), _old_task(), version=""),
 )
-def file_content(see: See) -> Iterable[Hit]:
+def file_content(see: RuleContext) -> Iterable[RuleFinding]:
     """The file of a 0.2 or 0.3 file part has both `bytes` and `uri`, or neither.
 
     One of them must say where the content is; a receiver takes the wrong one or has no file at all.
     """
-    return hits(see, Wrong.FILE)
+    return hits(see, FaultKind.FILE)
 
 
 @rule(
@@ -162,19 +173,19 @@ def file_content(see: See) -> Iterable[Hit]:
     Severity.ERROR,
     section="0.3 6, types",
     moment=_BOTH,
-    when=When.UNCLEAN,
-    lines=Line.V0_2_0_3,
+    when=FrameFlag.UNCLEAN,
+    lines=Dialects.V0_2_0_3,
     bindings=JSONRPC | WEBHOOK,
     flagged=rpc("tasks/get", {"id": "t1"}, {"id": "t1", "contextId": "c1", "status": {"state": "working"}}, version=""),
     clean=rpc("tasks/get", {"id": "t1"}, _old_task(), version=""),
 )
-def unmarked(see: See) -> Iterable[Hit]:
+def unmarked(see: RuleContext) -> Iterable[RuleFinding]:
     """A result, an event or a part of 0.2 or 0.3 does not say in `kind` what it is, or says something else. A message
     inside another object without it is an information: examples of the specification leave it out there.
 
     Clients of these lines choose the type by `kind`; without it they guess, or fail to read the answer.
     """
-    return hits(see, Wrong.UNMARKED)
+    return hits(see, FaultKind.UNMARKED)
 
 
 @rule(
@@ -183,14 +194,14 @@ def unmarked(see: See) -> Iterable[Hit]:
     Severity.INFO,
     section="1.0 5.5; ProtoJSON",
     moment=_BOTH,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     bindings=JSON_TEXT,
     flagged=rest("GET", "/tasks/t1", None, task("WORKING", status={"state": "TASK_STATE_WORKING", "message": None})),
     clean=rest("GET", "/tasks/t1", None, task("WORKING")),
 )
-def null(see: See) -> Iterable[Hit]:
+def null(see: RuleContext) -> Iterable[RuleFinding]:
     """A member that is not required is null where it should be left out.
 
     Protobuf's JSON allows it; clients with strict schemas refuse the object.
     """
-    return hits(see, Wrong.NULL)
+    return hits(see, FaultKind.NULL)

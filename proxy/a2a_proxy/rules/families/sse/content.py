@@ -9,14 +9,14 @@ import msgspec
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import HTTP, JSONRPC, REST, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import Raw, json_text, rest_error, rest_stream, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
-from a2a_proxy.rules.examples.talk import Raw, json_text, rest_error, rest_stream, rpc_stream
 from a2a_proxy.rules.families.sse.blocks import terminated, values
-from a2a_proxy.rules.rule import HTTP, JSONRPC, REST, Hit, Line, Scope, When, rule
-from a2a_proxy.rules.schema.fault import Wrong
-from a2a_proxy.rules.schema.judge import hits
-from a2a_proxy.rules.see import See
-from a2a_proxy.rules.world import lines_of
+from a2a_proxy.rules.schema.check import hits
+from a2a_proxy.rules.schema.fault import FaultKind
+from a2a_proxy.rules.state.session_state import lines_of
 
 _STREAM = "/message:stream"
 _WRAPPERS = ("task", "message", "statusUpdate", "artifactUpdate")
@@ -64,11 +64,11 @@ def _is_text(data: bytes) -> bool:
     Severity.ERROR,
     section="1.0 9.4.2, 11.7",
     bindings=HTTP,
-    when=When.OTHER,
+    when=FrameFlag.OTHER,
     flagged=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), "hello", status("COMPLETED")),
     clean=rest_stream("POST", _STREAM, send(), *_DONE),
 )
-def not_json(see: See) -> Iterator[Hit]:
+def not_json(see: RuleContext) -> Iterator[RuleFinding]:
     """The data of an event, its lines joined, does not parse as JSON. Octets that are not UTF-8 are another rule's.
 
     Clients parse every event: one that fails ends the whole stream in most of them.
@@ -79,7 +79,7 @@ def not_json(see: See) -> Iterator[Hit]:
     if _read(frame) is _UNREADABLE:
         text = frame.payload[:60].decode("utf-8", "replace")
         told = f"not JSON: {text!r}" if text else "empty, which is not JSON"
-        yield Hit(summary=f"the data of this event is {told}", value=text)
+        yield RuleFinding(summary=f"the data of this event is {told}", value=text)
 
 
 @rule(
@@ -88,14 +88,14 @@ def not_json(see: See) -> Iterator[Hit]:
     Severity.ERROR,
     section="1.0 9.4.2",
     bindings=JSONRPC,
-    when=When.OTHER,
+    when=FrameFlag.OTHER,
     also=("A2A-RPC-002",),
     flagged=rpc_stream(
         "SendStreamingMessage", send(), json_text(snapshot("WORKING")), snapshot("WORKING"), status("COMPLETED")
     ),
     clean=rpc_stream("SendStreamingMessage", send(), *_DONE),
 )
-def no_response(see: See) -> Iterator[Hit]:
+def no_response(see: RuleContext) -> Iterator[RuleFinding]:
     """The data of an event parses, but is no JSON-RPC response: it is no object, or has neither `jsonrpc` nor `result`
     nor `error`, as a bare StreamResponse.
 
@@ -107,7 +107,7 @@ def no_response(see: See) -> Iterator[Hit]:
     value = _read(frame)
     if value is not _UNREADABLE and not (isinstance(value, dict) and value.keys() & {"jsonrpc", "result", "error"}):
         told = f"the data of this event {_members(value)}"
-        yield Hit(summary=f"{told}, a JSON-RPC response with `result` or `error` was expected")
+        yield RuleFinding(summary=f"{told}, a JSON-RPC response with `result` or `error` was expected")
 
 
 @rule(
@@ -115,9 +115,9 @@ def no_response(see: See) -> Iterator[Hit]:
     "Event of a REST stream is no StreamResponse",
     Severity.ERROR,
     section="1.0 11.7",
-    lines=Line.V1,
+    lines=Dialects.V1,
     bindings=REST,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     also=("A2A-SCH-004",),
     flagged=rest_stream(
         "POST",
@@ -129,7 +129,7 @@ def no_response(see: See) -> Iterator[Hit]:
     ),
     clean=rest_stream("POST", _STREAM, send(), *_DONE),
 )
-def no_stream_response(see: See) -> Iterator[Hit]:
+def no_stream_response(see: RuleContext) -> Iterator[RuleFinding]:
     """The data of an event has none or several of `task`, `message`, `statusUpdate` and `artifactUpdate`, and no
     `error`. A single member that this version does not know, holding an object, is taken for one of a later version; an
     event of 0.3 is A2A-VER-007.
@@ -143,9 +143,9 @@ def no_stream_response(see: See) -> Iterator[Hit]:
     if value is _UNREADABLE:
         return
     found = [name for name in (*_WRAPPERS, *_DRAFTS) if name in value] if isinstance(value, dict) else []
-    if len(found) != 1 and not hits(see, Wrong.FOREIGN):
+    if len(found) != 1 and not hits(see, FaultKind.FOREIGN):
         told = f"the data of this event {_members(value)}"
-        yield Hit(summary=f"{told}, exactly one of {', '.join(_WRAPPERS)} was expected")
+        yield RuleFinding(summary=f"{told}, exactly one of {', '.join(_WRAPPERS)} was expected")
 
 
 @rule(
@@ -154,8 +154,8 @@ def no_stream_response(see: See) -> Iterator[Hit]:
     Severity.INFO,
     section="HTML 9.2.6",
     bindings=HTTP,
-    when=When.ERROR | When.FRAMED,
-    scope=Scope.LIVE,
+    when=FrameFlag.ERROR | FrameFlag.FRAMED,
+    scope=EvidenceScope.LIVE,
     flagged=rest_stream(
         "POST",
         _STREAM,
@@ -165,7 +165,7 @@ def no_stream_response(see: See) -> Iterator[Hit]:
     ),
     clean=rest_stream("POST", _STREAM, send(), _error_event(_FAILED)),
 )
-def error_framing(see: See) -> Iterator[Hit]:
+def error_framing(see: RuleContext) -> Iterator[RuleFinding]:
     """An event is named `error` and holds no error; or an agent that names its errors so sends one without the name,
     or the other way round, on the same binding and protocol line.
 
@@ -183,9 +183,9 @@ def error_framing(see: See) -> Iterator[Hit]:
         forms[form] = named
         if before != named:
             now = "named `error`" if named else "without an event name"
-            yield Hit(summary=f"this error comes {now}, an earlier one of this agent did not")
+            yield RuleFinding(summary=f"this error comes {now}, an earlier one of this agent did not")
     elif named and frame.kind is FrameKind.EVENT:
-        yield Hit(summary="an event named `error` holds no error", value="event: error")
+        yield RuleFinding(summary="an event named `error` holds no error", value="event: error")
 
 
 @rule(
@@ -193,13 +193,13 @@ def error_framing(see: See) -> Iterator[Hit]:
     "Events after an error",
     Severity.WARNING,
     section="0.1 7.2.1",
-    scope=Scope.EXCHANGE,
+    scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
-    when=When.AFTER_ERROR,
+    when=FrameFlag.AFTER_ERROR,
     flagged=rest_stream("POST", _STREAM, send(), _FAILED, snapshot("COMPLETED")),
     clean=rest_stream("POST", _STREAM, send(), _FAILED),
 )
-def after_error(see: See) -> Iterator[Hit]:
+def after_error(see: RuleContext) -> Iterator[RuleFinding]:
     """An event with data follows an error on the same stream.
 
     Clients stop reading at an error, so the event is lost to them, and they believe that the task failed.
@@ -207,4 +207,4 @@ def after_error(see: See) -> Iterator[Hit]:
     frame = see.frame
     if frame.framing and frame.kind in (FrameKind.EVENT, FrameKind.ERROR, FrameKind.UNDECODABLE):
         what = "another error" if frame.kind is FrameKind.ERROR else "an event"
-        yield Hit(summary=f"{what} follows an error on the same stream")
+        yield RuleFinding(summary=f"{what} follows an error on the same stream")

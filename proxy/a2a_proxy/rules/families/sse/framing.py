@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import HTTP, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import Raw, json_text, rest_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
-from a2a_proxy.rules.examples.talk import Raw, json_text, rest_stream
 from a2a_proxy.rules.families.sse.blocks import DATA, NUL, fields, misplaced_bom, terminated, values
-from a2a_proxy.rules.rule import HTTP, Hit, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
 
 _KNOWN = frozenset({"data", "event", "id", "retry"})
 _EVENTS = frozenset({"", "message", "error"})
@@ -31,7 +31,7 @@ def _shown(value: str) -> str:
     return repr(value.replace(NUL, "\0"))[:80]
 
 
-def _new(see: See, kind: str, values: list[str]) -> list[str]:
+def _new(see: RuleContext, kind: str, values: list[str]) -> list[str]:
     """Those of the values that this stream has not shown, each once; they are remembered."""
     known: list[str] = see.track.remember().setdefault(kind, [])
     found = [each for each in dict.fromkeys(values) if each not in known]
@@ -46,11 +46,11 @@ def _new(see: See, kind: str, values: list[str]) -> list[str]:
     Severity.INFO,
     section="HTML 9.2.6; 1.0 9.4.2",
     bindings=HTTP,
-    when=When.OTHER,
+    when=FrameFlag.OTHER,
     flagged=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), Raw(b"event: ping\n\n"), status("COMPLETED")),
     clean=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), Raw(b": ping\n\n"), status("COMPLETED")),
 )
-def no_data(see: See) -> Iterator[Hit]:
+def no_data(see: RuleContext) -> Iterator[RuleFinding]:
     """A block of an event stream has an event name or unknown fields, but no line of data. Comments are no such block,
     and neither are `id` and `retry` alone, which have an effect without data. Lines that a byte order mark spoils are
     told by A2A-SSE-009.
@@ -63,7 +63,7 @@ def no_data(see: See) -> Iterator[Hit]:
     names = [name for name, _ in fields(frame.framing) if name not in ("id", "retry")]
     if names:
         told = ", ".join(f"`{_shown(name)[1:-1]}`" for name in dict.fromkeys(names))
-        yield Hit(summary=f"a block with {told} and without data: clients drop it", value=frame.framing.strip())
+        yield RuleFinding(summary=f"a block with {told} and without data: clients drop it", value=frame.framing.strip())
 
 
 @rule(
@@ -71,10 +71,10 @@ def no_data(see: See) -> Iterator[Hit]:
     "Stream ends without an empty line after the last event",
     Severity.ERROR,
     section="HTML 9.2.6; 1.0 9.4.2, 11.7",
-    moment=(Moment.ANSWER, Moment.CLOSED),
-    scope=Scope.EXCHANGE,
+    moment=(HookPoint.ANSWER, HookPoint.CLOSED),
+    scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
-    when=When.FRAMED,
+    when=FrameFlag.FRAMED,
     flagged=rest_stream(
         "POST",
         _STREAM,
@@ -84,7 +84,7 @@ def no_data(see: See) -> Iterator[Hit]:
     ),
     clean=rest_stream("POST", _STREAM, send(), *_DONE),
 )
-def unterminated(see: See) -> Iterator[Hit]:
+def unterminated(see: RuleContext) -> Iterator[RuleFinding]:
     """An event stream ends, and the empty line after its last event is missing. A stream that broke off is not meant.
 
     Clients that follow the standard discard that event; often it is the one with the terminal state.
@@ -96,7 +96,9 @@ def unterminated(see: See) -> Iterator[Hit]:
         return
     seq = (see.track.notes or {}).get("unterminated")
     if seq is not None and see.exchange.how == "complete":
-        yield Hit(summary="the stream ends without an empty line after its last event: clients discard it", seq=seq)
+        yield RuleFinding(
+            summary="the stream ends without an empty line after its last event: clients discard it", seq=seq
+        )
 
 
 @rule(
@@ -105,7 +107,7 @@ def unterminated(see: See) -> Iterator[Hit]:
     Severity.INFO,
     section="HTML 9.2.6",
     bindings=HTTP,
-    when=When.FRAMED,
+    when=FrameFlag.FRAMED,
     flagged=rest_stream(
         "POST",
         _STREAM,
@@ -115,7 +117,7 @@ def unterminated(see: See) -> Iterator[Hit]:
     ),
     clean=rest_stream("POST", _STREAM, send(), *_DONE),
 )
-def unknown_field(see: See) -> Iterator[Hit]:
+def unknown_field(see: RuleContext) -> Iterator[RuleFinding]:
     """An event has a field other than `data`, `event`, `id` and `retry`, or an event name other than `message` and
     `error`. Each is told once per stream.
 
@@ -125,9 +127,11 @@ def unknown_field(see: See) -> Iterator[Hit]:
     framing = see.frame.framing
     found = list(fields(framing))
     for name in _new(see, "sse_fields", [name for name, _ in found if name not in _KNOWN]):
-        yield Hit(summary=f"the field {_shown(name)} is not known: clients ignore it", value=name)
+        yield RuleFinding(summary=f"the field {_shown(name)} is not known: clients ignore it", value=name)
     for name in _new(see, "sse_names", [value for key, value in found if key == "event" and value not in _EVENTS]):
-        yield Hit(summary=f"the event is named {_shown(name)}: A2A gives events no name", value=f"event: {name}")
+        yield RuleFinding(
+            summary=f"the event is named {_shown(name)}: A2A gives events no name", value=f"event: {name}"
+        )
 
 
 @rule(
@@ -135,16 +139,16 @@ def unknown_field(see: See) -> Iterator[Hit]:
     "Event stream is not UTF-8",
     Severity.ERROR,
     section="HTML 9.2.6; RFC 8259 8.1",
-    moment=(Moment.HEADS, Moment.ANSWER),
+    moment=(HookPoint.HEADS, HookPoint.ANSWER),
     bindings=HTTP,
-    when=When.UNCLEAN | When.OTHER | When.FRAMED,
+    when=FrameFlag.UNCLEAN | FrameFlag.OTHER | FrameFlag.FRAMED,
     also=("A2A-HTTP-015",),
     flagged=rest_stream(
         "POST", _STREAM, send(), snapshot("WORKING"), Raw(b'data: {"message":"\xff\xfe"}\n\n'), status("COMPLETED")
     ),
     clean=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), chunk("ÿþ"), status("COMPLETED")),
 )
-def not_utf8(see: See) -> Iterator[Hit]:
+def not_utf8(see: RuleContext) -> Iterator[RuleFinding]:
     """The data of an event is not valid UTF-8, or the response names another charset. A byte order mark anywhere but at
     the very beginning of the stream is a warning.
 
@@ -156,20 +160,22 @@ def not_utf8(see: See) -> Iterator[Hit]:
         yield from _other_charset(see)
     elif frame.framing:
         if not frame.truncated and not _readable(frame.payload):
-            yield Hit(summary="the data of this event is not valid UTF-8")
+            yield RuleFinding(summary="the data of this event is not valid UTF-8")
         if misplaced_bom(frame.framing):
             told = "a byte order mark in mid-stream: it makes the line one of an unknown field"
-            yield Hit(summary=told, severity=Severity.WARNING)
+            yield RuleFinding(summary=told, severity=Severity.WARNING)
 
 
-def _other_charset(see: See) -> Iterator[Hit]:
+def _other_charset(see: RuleContext) -> Iterator[RuleFinding]:
     if not see.exchange.streaming or see.media_type != "text/event-stream":
         return
     for parameter in see.field("content-type").split(";")[1:]:
         name, _, value = parameter.strip().partition("=")
         charset = value.strip().strip('"').lower()
         if name.strip().lower() == "charset" and charset not in ("utf-8", "utf8"):
-            yield Hit(summary=f"the event stream says charset {charset!r}, event streams are UTF-8", value=charset)
+            yield RuleFinding(
+                summary=f"the event stream says charset {charset!r}, event streams are UTF-8", value=charset
+            )
 
 
 def _readable(data: bytes) -> bool:
@@ -185,14 +191,14 @@ def _readable(data: bytes) -> bool:
     "Resuming by event id is attempted, or ids are unusable",
     Severity.INFO,
     section="1.0 3.1.6; HTML 9.2.6",
-    moment=(Moment.HEADS, Moment.ANSWER),
-    scope=Scope.EXCHANGE,
+    moment=(HookPoint.HEADS, HookPoint.ANSWER),
+    scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
-    when=When.FRAMED,
+    when=FrameFlag.FRAMED,
     flagged=rest_stream("POST", _STREAM, send(), *_DONE, headers={"Last-Event-ID": "7"}),
     clean=rest_stream("POST", _STREAM, send(), *_DONE),
 )
-def event_ids(see: See) -> Iterator[Hit]:
+def event_ids(see: RuleContext) -> Iterator[RuleFinding]:
     """A client sends `Last-Event-ID`; or an event's `id` holds U+0000, or is one that the stream has had before.
 
     A2A does not resume streams by event id: a client that counts on it misses events or starts its task anew. It calls
@@ -202,16 +208,16 @@ def event_ids(see: See) -> Iterator[Hit]:
     if frame is None:
         asked = see.asked_field("last-event-id") if see.exchange.streaming else ""
         if asked:
-            yield Hit(summary=f"the client sends Last-Event-ID: {asked[:60]}, A2A resumes by SubscribeToTask")
+            yield RuleFinding(summary=f"the client sends Last-Event-ID: {asked[:60]}, A2A resumes by SubscribeToTask")
         return
     found = [each for each in values(frame.framing, "id") if each]
     if not found:
         return
     for each in found:
         if NUL in each:
-            yield Hit(summary="the id of this event has U+0000 in it: clients ignore it", value=_shown(each))
+            yield RuleFinding(summary="the id of this event has U+0000 in it: clients ignore it", value=_shown(each))
     for each in set(found) - set(_new(see, "sse_ids", found)):
-        yield Hit(summary=f"the event id {_shown(each)} came on this stream before", value=_shown(each))
+        yield RuleFinding(summary=f"the event id {_shown(each)} came on this stream before", value=_shown(each))
 
 
 @rule(
@@ -220,11 +226,11 @@ def event_ids(see: See) -> Iterator[Hit]:
     Severity.INFO,
     section="HTML 9.2.6",
     bindings=HTTP,
-    when=When.FRAMED,
+    when=FrameFlag.FRAMED,
     flagged=rest_stream("POST", _STREAM, send(), _raw(_INDENTED), status("COMPLETED")),
     clean=rest_stream("POST", _STREAM, send(), *_DONE),
 )
-def several_lines(see: See) -> Iterator[Hit]:
+def several_lines(see: RuleContext) -> Iterator[RuleFinding]:
     """The data of one event is spread over several `data` lines, as when JSON is written with indentation.
 
     The standard allows it, and clients join the lines. Those that take each line for an event of its own fail; this is
@@ -232,4 +238,4 @@ def several_lines(see: See) -> Iterator[Hit]:
     """
     count = see.frame.framing.count(DATA)
     if count > 1 and _new(see, "sse_lines", ["several"]):
-        yield Hit(summary=f"the data of one event is on {count} lines", value=str(count))
+        yield RuleFinding(summary=f"the data of one event is on {count} lines", value=str(count))

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
-from a2a_proxy.rules.course import INTERRUPTED, TERMINAL
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import HTTP, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import Filled, rest_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
-from a2a_proxy.rules.examples.talk import Filled, rest_stream
-from a2a_proxy.rules.rule import HTTP, Hit, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
 
 _STREAM = "/message:stream"
 _DONE = (snapshot("WORKING"), status("COMPLETED"))
@@ -25,15 +25,15 @@ _HOW = {"eof": "closes the connection", "reset": "resets the connection", "goawa
     "Stream cut off by the agent",
     Severity.WARNING,
     section="RFC 9112 8; RFC 9113 8.1",
-    moment=Moment.CLOSED,
-    scope=Scope.EXCHANGE,
+    moment=HookPoint.CLOSED,
+    scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
     also=("A2A-HTTP-016",),
-    needs=When.ODD_END,
+    needs=FrameFlag.ODD_END,
     flagged=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), finish="cut"),
     clean=rest_stream("POST", _STREAM, send(), *_DONE),
 )
-def cut_off(see: See) -> Iterator[Hit]:
+def cut_off(see: RuleContext) -> Iterator[RuleFinding]:
     """The agent's side breaks an event stream off (connection reset or closed before the last chunk, RST_STREAM other
     than NO_ERROR) though the stream has shown neither a terminal nor an interrupted state, nor a message, nor an error.
 
@@ -49,7 +49,7 @@ def cut_off(see: See) -> Iterator[Hit]:
     how = _HOW.get(track.cut, f"sends {track.cut}" if track.cut else "breaks off")
     last = "before any event" if not track.answers else "before any state"
     last = f"in state {TaskState(track.state).name}" if track.state else last
-    yield Hit(summary=f"the agent {how} {last}: the stream has no end", value=track.cut)
+    yield RuleFinding(summary=f"the agent {how} {last}: the stream has no end", value=track.cut)
 
 
 @rule(
@@ -57,12 +57,12 @@ def cut_off(see: See) -> Iterator[Hit]:
     "Event stream may be cached",
     Severity.INFO,
     section="RFC 9111 5.2.2; HTML 9.2.7",
-    moment=Moment.HEADS,
+    moment=HookPoint.HEADS,
     bindings=HTTP,
     flagged=rest_stream("POST", _STREAM, send(), *_DONE, reply_headers={"Cache-Control": None}),
     clean=rest_stream("POST", _STREAM, send(), *_DONE),
 )
-def cacheable(see: See) -> Iterator[Hit]:
+def cacheable(see: RuleContext) -> Iterator[RuleFinding]:
     """An event stream comes without `Cache-Control: no-cache` or `no-store`.
 
     Gateways and caches may hold such a response back to store it, and clients then get all events at the end.
@@ -72,7 +72,7 @@ def cacheable(see: See) -> Iterator[Hit]:
     found = ", ".join(see.fields("cache-control")).lower()
     if "no-cache" not in found and "no-store" not in found:
         told = f"Cache-Control is {found!r}" if found else "there is no Cache-Control"
-        yield Hit(summary=f"{told}, an event stream wants `no-cache` or `no-store`", value=found)
+        yield RuleFinding(summary=f"{told}, an event stream wants `no-cache` or `no-store`", value=found)
 
 
 @rule(
@@ -81,11 +81,11 @@ def cacheable(see: See) -> Iterator[Hit]:
     Severity.INFO,
     section="SDK limits",
     bindings=HTTP,
-    when=When.LARGE,
+    when=FrameFlag.LARGE,
     flagged=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), Filled(5 << 20), status("COMPLETED")),
     clean=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")),
 )
-def oversized(see: See) -> Iterator[Hit]:
+def oversized(see: RuleContext) -> Iterator[RuleFinding]:
     """The data of one event is larger than 4 MiB, which is where the JavaScript SDK stops; over 10 MiB on one line the
     Go SDK does too.
 
@@ -96,6 +96,6 @@ def oversized(see: See) -> Iterator[Hit]:
         return
     one_line = frame.framing.count("\0") < 2
     limit = "10 MiB a line (Go)" if frame.size > _LONG_LINE and one_line else "4 MiB an event (JavaScript)"
-    yield Hit(
+    yield RuleFinding(
         summary=f"an event of {frame.size:,} octets, clients may take no more than {limit}", value=str(frame.size)
     )

@@ -11,32 +11,32 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.rules.course import SECOND, SENDS
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import asking, chunk, reply, said, send, snapshot, status
-from a2a_proxy.rules.examples.talk import rpc, rpc_stream
+from a2a_proxy.rules.facts.naming import holder
+from a2a_proxy.rules.facts.partial_decode import artifacts_of, status_of
 from a2a_proxy.rules.families.state.terminal import label
-from a2a_proxy.rules.glance import artifacts_of, status_of
-from a2a_proxy.rules.naming import holder
-from a2a_proxy.rules.registry import ACTIVE
-from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.records import ACTIVE
+from a2a_proxy.rules.state.state_sequence import SECOND, SENDS
 
 _WAIT = re.compile(rb"mmediately|locking|\\u")
 """Where JSON has none of these, it has neither member, under no name that stands for it."""
 
 
-class _Configuration(msgspec.Struct, rename="camel", gc=False):
+class _SendConfiguration(msgspec.Struct, rename="camel", gc=False):
     return_immediately: bool | None = None
 
 
-class _Send(msgspec.Struct, gc=False):
+class _SendRequest(msgspec.Struct, gc=False):
     """A request of 1.0, with or without its envelope; of what else there is nothing is made."""
 
-    params: _Send | None = None
-    configuration: _Configuration | None = None
+    params: _SendRequest | None = None
+    configuration: _SendConfiguration | None = None
 
 
-_decode = msgspec.json.Decoder(_Send).decode
+_decode = msgspec.json.Decoder(_SendRequest).decode
 
 
 def _quick(payload: bytes, *, rpc: bool) -> bool | None:
@@ -58,7 +58,7 @@ _TRIFLE = 200
 _ASKED = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=asking()))
 
 
-def _at_once(see: See) -> bool | None:
+def _at_once(see: RuleContext) -> bool | None:
     """What the request says of `returnImmediately` (0.x: the opposite of `blocking`); None where it says nothing."""
     asked = see.request
     if asked is None or (asked.schema == "json" and not _WAIT.search(asked.payload)):
@@ -75,14 +75,14 @@ def _at_once(see: See) -> bool | None:
     "A blocking send returned early",
     Severity.ERROR,
     section="1.0 3.2.2",
-    scope=Scope.EXCHANGE,
-    lines=Line.SINCE_0_2,
-    when=When.TASK,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.TASK,
     operations=("SendMessage",),
     flagged=rpc("SendMessage", send(), snapshot("WORKING")),
     clean=rpc("SendMessage", send(), snapshot("COMPLETED")),
 )
-def early(see: See) -> Iterator[Hit]:
+def early(see: RuleContext) -> Iterator[RuleFinding]:
     """SendMessage without `returnImmediately` is answered with a task that is SUBMITTED or WORKING. Before 1.0, where
     that is the agent's choice, only with `blocking: true`.
 
@@ -96,7 +96,9 @@ def early(see: See) -> Iterator[Hit]:
         asked = "`returnImmediately` is not set" if see.v1 else "`blocking` is true"
         told = f"the answer is task {frame.task_id} in {label(frame.state)}, though {asked}"
         path = f"{see.root}{holder(frame, see.v1, see.operation)}status.state"
-        yield Hit(summary=f"{told}: it had to wait for its end or a question", path=path, value=label(frame.state))
+        yield RuleFinding(
+            summary=f"{told}: it had to wait for its end or a question", path=path, value=label(frame.state)
+        )
 
 
 @rule(
@@ -104,14 +106,14 @@ def early(see: See) -> Iterator[Hit]:
     "A send that shall not wait did",
     Severity.WARNING,
     section="1.0 3.2.2",
-    scope=Scope.EXCHANGE,
-    lines=Line.SINCE_0_2,
-    when=When.TASK,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.TASK,
     operations=("SendMessage",),
     flagged=rpc("SendMessage", send(configuration=_AT_ONCE), snapshot("COMPLETED"), seconds=40),
     clean=rpc("SendMessage", send(configuration=_AT_ONCE), snapshot("SUBMITTED")),
 )
-def waited(see: See) -> Iterator[Hit]:
+def waited(see: RuleContext) -> Iterator[RuleFinding]:
     """SendMessage with `returnImmediately: true` (before 1.0 `blocking: false`) is answered with a task, and only after
     more than five seconds.
 
@@ -123,7 +125,7 @@ def waited(see: See) -> Iterator[Hit]:
     took = (see.at - asked.at) / SECOND
     option = "`returnImmediately` is true" if see.v1 else "`blocking` is false"
     told = f"{option}, the answer took {took:.1f} s and is a task in {label(see.frame.state)}"
-    yield Hit(summary=told)
+    yield RuleFinding(summary=told)
 
 
 @rule(
@@ -131,22 +133,22 @@ def waited(see: See) -> Iterator[Hit]:
     "A message to a task is answered with a bare Message",
     Severity.WARNING,
     section='1.0 topic "Life of a Task"',
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
-    when=When.MESSAGE,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
+    when=FrameFlag.MESSAGE,
     operations=SENDS,
     flagged=_ASKED + rpc("SendMessage", send("this one", id="m2", taskId="t1"), said()),
     clean=_ASKED + rpc("SendMessage", send("this one", id="m2", taskId="t1"), snapshot("COMPLETED", second=1)),
 )
-def bare(see: See) -> Iterator[Hit]:
+def bare(see: RuleContext) -> Iterator[RuleFinding]:
     """A message for a task that is not over is answered with a Message, not with the task or its events.
 
     The client does not learn what has become of its task. Once there is a task, what is said belongs in its status.
     """
     asked = see.track.asked
-    if asked is not None and asked.task_id and asked.known and not asked.terminal and see.is_(When.FIRST):
+    if asked is not None and asked.task_id and asked.known and not asked.terminal and see.is_(FrameFlag.FIRST):
         told = f"the message is for task {asked.task_id} in {label(asked.state)}, the answer is a Message"
-        yield Hit(summary=told, path=see.root + holder(see.frame, see.v1, see.operation).rstrip("."))
+        yield RuleFinding(summary=told, path=see.root + holder(see.frame, see.v1, see.operation).rstrip("."))
 
 
 _REPORT = "The report. " * 40
@@ -157,9 +159,9 @@ _REPORT = "The report. " * 40
     "The result is in a message, not in an artifact",
     Severity.INFO,
     section="1.0 3.7",
-    scope=Scope.LIVE,
-    lines=Line.V1,
-    when=When.TERMINAL,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.V1,
+    when=FrameFlag.TERMINAL,
     flagged=rpc_stream(
         "SendStreamingMessage",
         send(),
@@ -174,7 +176,7 @@ _REPORT = "The report. " * 40
         status("COMPLETED", second=1, said=reply(taskId="t1")),
     ),
 )
-def in_message(see: See) -> Iterator[Hit]:
+def in_message(see: RuleContext) -> Iterator[RuleFinding]:
     """A task that was seen from its creation on is COMPLETED without any artifact, and the message of its status has
     more than 200 characters of text, or a part that is not text.
 
@@ -183,7 +185,7 @@ def in_message(see: See) -> Iterator[Hit]:
     frame, task = see.frame, see.task
     if frame.state != TaskState.COMPLETED or task is None or not task.born or task.artifacts:
         return
-    if not see.is_(When.CHANGED) or (frame.event is EventKind.TASK and artifacts_of(frame)):
+    if not see.is_(FrameFlag.CHANGED) or (frame.event is EventKind.TASK and artifacts_of(frame)):
         return
     if status_of(frame).said is None:
         return
@@ -192,10 +194,10 @@ def in_message(see: See) -> Iterator[Hit]:
         others = f" and {count} other parts" if count else ""
         told = f"task {frame.task_id} is completed without an artifact, its message has {length} characters of text"
         path = f"{see.root}{holder(frame, see.v1, see.operation)}status.message"
-        yield Hit(summary=told + others, path=path)
+        yield RuleFinding(summary=told + others, path=path)
 
 
-def _message(see: See) -> tuple[int, int]:
+def _message(see: RuleContext) -> tuple[int, int]:
     """Characters of text of the status message, and how many parts are not text."""
     held = see.object.get("status")
     message = held.get("message") if isinstance(held, dict) else None

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.course import SECOND, TERMINAL
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, reply, send, snapshot, status, task
-from a2a_proxy.rules.examples.talk import rpc, rpc_error, rpc_stream
+from a2a_proxy.rules.facts.naming import holder
+from a2a_proxy.rules.facts.partial_decode import earlier, status_of
 from a2a_proxy.rules.families.state.terminal import label
-from a2a_proxy.rules.glance import earlier, status_of
-from a2a_proxy.rules.naming import holder
-from a2a_proxy.rules.rule import Hit, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.state_sequence import SECOND, TERMINAL
 
 _GET = {"id": "t1"}
 _DONE = rpc("SendMessage", send(), snapshot("COMPLETED", artifacts=[artifact()]))
@@ -25,8 +25,8 @@ _STARTED = rpc("SendMessage", send(configuration={"returnImmediately": True}), s
     "The timestamp of a status goes back",
     Severity.WARNING,
     section="1.0 3.5.2",
-    scope=Scope.EXCHANGE,
-    when=When.BACKWARDS,
+    scope=EvidenceScope.EXCHANGE,
+    when=FrameFlag.BACKWARDS,
     flagged=rpc_stream(
         "SendStreamingMessage", send(), snapshot(), status("WORKING", second=5), status("COMPLETED", second=1)
     ),
@@ -34,7 +34,7 @@ _STARTED = rpc("SendMessage", send(configuration={"returnImmediately": True}), s
         "SendStreamingMessage", send(), snapshot(), status("WORKING", second=1), status("COMPLETED", second=5)
     ),
 )
-def backwards(see: See) -> Iterator[Hit]:
+def backwards(see: RuleContext) -> Iterator[RuleFinding]:
     """The status of an event has a timestamp that is more than a second earlier than one shown on this stream before.
 
     Where there are no generations, clients put events in order by timestamp: they take this one for an old one.
@@ -42,7 +42,7 @@ def backwards(see: See) -> Iterator[Hit]:
     behind = earlier(status_of(see.frame).stamp, see.track.stamp) / SECOND
     path = f"{see.root}{holder(see.frame, see.v1, see.operation)}status.timestamp"
     told = f"the timestamp of {label(see.frame.state)} is {behind:.1f} s before one that this stream has shown"
-    yield Hit(summary=told, path=path)
+    yield RuleFinding(summary=told, path=path)
 
 
 @rule(
@@ -50,8 +50,8 @@ def backwards(see: See) -> Iterator[Hit]:
     "A status update that says nothing new",
     Severity.INFO,
     section="1.0 3.5.2",
-    scope=Scope.EXCHANGE,
-    when=When.IDLE,
+    scope=EvidenceScope.EXCHANGE,
+    when=FrameFlag.IDLE,
     also=("A2A-STREAM-020",),
     flagged=rpc_stream(
         "SendStreamingMessage",
@@ -70,7 +70,7 @@ def backwards(see: See) -> Iterator[Hit]:
         status("COMPLETED", second=3),
     ),
 )
-def idle(see: See) -> Iterator[Hit]:
+def idle(see: RuleContext) -> Iterator[RuleFinding]:
     """A status update has the state and the timestamp of the one before on its stream, and neither of them has a
     message or metadata.
 
@@ -80,7 +80,7 @@ def idle(see: See) -> Iterator[Hit]:
     frame = see.frame
     if not frame.generation or frame.generation == see.generation_before:
         told = f"the state is {label(frame.state)} again, with nothing new: no message, no metadata, the same timestamp"
-        yield Hit(summary=told, path=see.root + holder(frame, see.v1, see.operation).rstrip("."))
+        yield RuleFinding(summary=told, path=see.root + holder(frame, see.v1, see.operation).rstrip("."))
 
 
 _OTHER = frozenset(
@@ -94,13 +94,13 @@ _OTHER = frozenset(
     "Cancelling a task that is over is not refused",
     Severity.ERROR,
     section="1.0 3.1.5",
-    scope=Scope.LIVE,
-    when=When.FIRST,
+    scope=EvidenceScope.LIVE,
+    when=FrameFlag.FIRST,
     operations=("CancelTask",),
     flagged=_DONE + rpc("CancelTask", _GET, task("COMPLETED", artifacts=[artifact()])),
     clean=_DONE + rpc("CancelTask", _GET, error=rpc_error(-32002, "TASK_NOT_CANCELABLE", "t1 is completed")),
 )
-def cancelled(see: See) -> Iterator[Hit]:
+def cancelled(see: RuleContext) -> Iterator[RuleFinding]:
     """CancelTask for a task that is in a terminal state is answered with success, or with an A2A error other than
     TaskNotCancelableError and TaskNotFoundError (a warning). Information where a task that was canceled is shown as
     canceled again.
@@ -114,21 +114,21 @@ def cancelled(see: See) -> Iterator[Hit]:
     if see.succeeded and frame.state:
         again = frame.state == asked.state == TaskState.CANCELED
         told = f"{was}, CancelTask is answered with success in {label(frame.state)}"
-        yield Hit(summary=told, severity=Severity.INFO if again else None)
-    elif see.is_(When.ERROR) and see.failure.name in _OTHER:
+        yield RuleFinding(summary=told, severity=Severity.INFO if again else None)
+    elif see.is_(FrameFlag.ERROR) and see.failure.name in _OTHER:
         told = f"{was}, CancelTask is answered with {see.failure.name}, it must be TASK_NOT_CANCELABLE"
-        yield Hit(summary=told, severity=Severity.WARNING)
+        yield RuleFinding(summary=told, severity=Severity.WARNING)
 
 
 _WAIT = 30
 """Seconds in which a cancellation should show."""
 
 
-def _not_canceled(see: See) -> Iterator[Hit]:
+def _not_canceled(see: RuleContext) -> Iterator[RuleFinding]:
     """Nothing has come of it."""
     if see.task is not None and not see.task.terminal:
         told = f"CancelTask was answered with {see.due_note}, and task {see.task.task_id} is not over {_WAIT} s later"
-        yield Hit(summary=told, seq=see.due_seq)
+        yield RuleFinding(summary=told, seq=see.due_seq)
 
 
 @rule(
@@ -136,15 +136,15 @@ def _not_canceled(see: See) -> Iterator[Hit]:
     "A cancellation without effect",
     Severity.INFO,
     section="1.0 3.1.5",
-    scope=Scope.LIVE,
-    when=When.TASK,
+    scope=EvidenceScope.LIVE,
+    when=FrameFlag.TASK,
     operations=("CancelTask",),
     due=_not_canceled,
     flagged=_STARTED
     + rpc("CancelTask", _GET, task("WORKING")).then(rpc("GetTask", _GET, task("WORKING", second=31)), 31 * SECOND),
     clean=_STARTED + rpc("CancelTask", _GET, task("CANCELED", second=1)),
 )
-def no_effect(see: See) -> Iterable[Hit]:
+def no_effect(see: RuleContext) -> Iterable[RuleFinding]:
     """CancelTask is answered with success and a task that is not in a terminal state, and within 30 seconds none is
     shown on any connection. Asking is allowed to take its time; it should lead to something.
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.course import SENDS, TERMINAL
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import EVERY, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import asking, reply, send, snapshot, state, status
-from a2a_proxy.rules.examples.talk import rpc, rpc_stream
+from a2a_proxy.rules.facts.naming import holder, named
+from a2a_proxy.rules.facts.partial_decode import earlier, status_of
 from a2a_proxy.rules.families.state.terminal import label
-from a2a_proxy.rules.glance import earlier, status_of
-from a2a_proxy.rules.naming import holder, named
-from a2a_proxy.rules.registry import Known
-from a2a_proxy.rules.rule import EVERY, Hit, Line, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.records import TaskRecord
+from a2a_proxy.rules.state.state_sequence import SENDS, TERMINAL
 
 _WORKS = frozenset({TaskState.WORKING, TaskState.COMPLETED})
 _QUESTION = reply("which one?", id="q1", taskId="t1")
@@ -22,7 +22,7 @@ _AUTH = state("AUTH_REQUIRED", message=reply("a token for the calendar, please",
 _ASKED = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=asking()))
 
 
-def _path(see: See) -> str:
+def _path(see: RuleContext) -> str:
     return f"{see.root}{holder(see.frame, see.v1, see.operation)}status"
 
 
@@ -31,8 +31,8 @@ def _path(see: See) -> str:
     "A task went back to SUBMITTED",
     Severity.WARNING,
     section="1.0 4.1.3",
-    scope=Scope.LIVE,
-    when=When.CHANGED,
+    scope=EvidenceScope.LIVE,
+    when=FrameFlag.CHANGED,
     flagged=rpc_stream(
         "SendStreamingMessage",
         send(),
@@ -42,7 +42,7 @@ def _path(see: See) -> str:
     ),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), status("COMPLETED", second=1)),
 )
-def back(see: See) -> Iterator[Hit]:
+def back(see: RuleContext) -> Iterator[RuleFinding]:
     """A task that this stream has shown in another state, or that a message went on with in another state, is shown as
     SUBMITTED.
 
@@ -50,14 +50,14 @@ def back(see: See) -> Iterator[Hit]:
     state to advance waits on.
     """
     frame, asked = see.frame, see.track.asked
-    if frame.state != TaskState.SUBMITTED or see.is_(When.STALE):
+    if frame.state != TaskState.SUBMITTED or see.is_(FrameFlag.STALE):
         return
     before = see.shown_before
     if not before and asked is not None and asked.task_id == frame.task_id and see.operation in SENDS:
         before = asked.state
     if before and before not in TERMINAL:
         told = f"task {frame.task_id} was {label(before)}, {named(frame)} now says submitted"
-        yield Hit(summary=told, path=f"{_path(see)}.state", value="submitted")
+        yield RuleFinding(summary=told, path=f"{_path(see)}.state", value="submitted")
 
 
 @rule(
@@ -65,8 +65,8 @@ def back(see: See) -> Iterator[Hit]:
     "A task left INPUT_REQUIRED without input",
     Severity.WARNING,
     section="1.0 3.4.3",
-    scope=Scope.LIVE,
-    when=When.CHANGED,
+    scope=EvidenceScope.LIVE,
+    when=FrameFlag.CHANGED,
     flagged=rpc_stream(
         "SendStreamingMessage",
         send(),
@@ -77,7 +77,7 @@ def back(see: See) -> Iterator[Hit]:
     ),
     clean=_ASKED + rpc("SendMessage", send("this one", id="m2", taskId="t1"), snapshot("COMPLETED", second=2)),
 )
-def unasked(see: See) -> Iterator[Hit]:
+def unasked(see: RuleContext) -> Iterator[RuleFinding]:
     """A task goes from INPUT_REQUIRED to WORKING or COMPLETED, and no client has sent it a message since the state
     before that, on any connection seen. FAILED, CANCELED and REJECTED need none.
 
@@ -89,10 +89,10 @@ def unasked(see: See) -> Iterator[Hit]:
         return
     if task.spoken <= _since(task):
         told = f"task {frame.task_id} was input-required, {named(frame)} says {label(frame.state)}"
-        yield Hit(summary=f"{told}, and no message came in between", path=f"{_path(see)}.state")
+        yield RuleFinding(summary=f"{told}, and no message came in between", path=f"{_path(see)}.state")
 
 
-def _from_input(see: See) -> bool:
+def _from_input(see: RuleContext) -> bool:
     """INPUT_REQUIRED is what this stream has shown last; or a snapshot is later than that was, by its timestamp."""
     if see.shown_before or see.operation in SENDS:
         return see.shown_before == TaskState.INPUT_REQUIRED
@@ -102,7 +102,7 @@ def _from_input(see: See) -> bool:
     return earlier(asked.stamp, status_of(see.frame).stamp) > 0
 
 
-def _since(task: Known) -> int:
+def _since(task: TaskRecord) -> int:
     """When the state before INPUT_REQUIRED began: a message after that may have waited for it. The change to the
     present state is the last entry."""
     states = task.states[:-1]
@@ -115,13 +115,13 @@ def _since(task: Known) -> int:
     "AUTH_REQUIRED without an explanation",
     Severity.WARNING,
     section="1.0 7.6.1",
-    lines=Line.V1,
+    lines=Dialects.V1,
     bindings=EVERY,
-    when=When.INTERRUPTED,
+    when=FrameFlag.INTERRUPTED,
     flagged=rpc("SendMessage", send(), snapshot("AUTH_REQUIRED")),
     clean=rpc("SendMessage", send(), snapshot("AUTH_REQUIRED", status=_AUTH)),
 )
-def unexplained(see: See) -> Iterator[Hit]:
+def unexplained(see: RuleContext) -> Iterator[RuleFinding]:
     """A task goes to AUTH_REQUIRED, and its status has no message. The message has to say which credentials are wanted,
     unless that was agreed upon in another way, which cannot be seen.
 
@@ -129,13 +129,13 @@ def unexplained(see: See) -> Iterator[Hit]:
     """
     if see.frame.state == TaskState.AUTH_REQUIRED and _silent(see):
         told = f"task {see.frame.task_id} is auth-required, and its status has no message that says what is wanted"
-        yield Hit(summary=told, path=_path(see))
+        yield RuleFinding(summary=told, path=_path(see))
 
 
-def _silent(see: See) -> bool:
+def _silent(see: RuleContext) -> bool:
     """The state is new, and the status has no message."""
     frame = see.frame
-    if not see.is_(When.CHANGED) or frame.message_id or frame.truncated:
+    if not see.is_(FrameFlag.CHANGED) or frame.message_id or frame.truncated:
         return False
     return status_of(frame).said is None
 
@@ -146,15 +146,15 @@ def _silent(see: See) -> bool:
     Severity.INFO,
     section="1.0 3.4.3",
     bindings=EVERY,
-    when=When.INTERRUPTED,
+    when=FrameFlag.INTERRUPTED,
     flagged=rpc("SendMessage", send(), snapshot("INPUT_REQUIRED")),
     clean=_ASKED,
 )
-def unquestioned(see: See) -> Iterator[Hit]:
+def unquestioned(see: RuleContext) -> Iterator[RuleFinding]:
     """A task goes to INPUT_REQUIRED, and its status has no message.
 
     A client can tell its user that something is missing, but not what.
     """
     if see.frame.state == TaskState.INPUT_REQUIRED and _silent(see):
         told = f"task {see.frame.task_id} is input-required, and its status has no message that asks for something"
-        yield Hit(summary=told, path=_path(see))
+        yield RuleFinding(summary=told, path=_path(see))

@@ -9,10 +9,10 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import BROKE_OFF
 from a2a_proxy.protocol.bindings.stdio import AFTER_END, EXITED, FROM_AGENT, IN_FLIGHT, SECOND, UNKNOWN_ID
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import STDIO, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.examples.pipe import DOWN, ask, close_output, ends, pipe, said, tell
-from a2a_proxy.rules.rule import STDIO, Hit, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
 _CLEAN = pipe(ask("GetTask", _GET), tell(task()))
@@ -35,14 +35,14 @@ def _loose(frame: Frame, note: str) -> bool:
     "A response with an unknown id",
     Severity.ERROR,
     section="JSON-RPC 2.0",
-    moment=Moment.CONNECTION,
-    scope=Scope.SESSION,
+    moment=HookPoint.CONNECTION,
+    scope=EvidenceScope.SESSION,
     bindings=STDIO,
     draft=True,
     flagged=pipe(ask("GetTask", _GET), tell(task(), id=9), tell(task())),
     clean=_CLEAN,
 )
-def unknown_id(see: See) -> Iterator[Hit]:
+def unknown_id(see: RuleContext) -> Iterator[RuleFinding]:
     """The agent sends a `result` or an `error` with an id that no request of this process has had. Null is right for an
     error, where the agent could not read the request.
 
@@ -51,7 +51,7 @@ def unknown_id(see: See) -> Iterator[Hit]:
     frame = see.frame
     if _loose(frame, UNKNOWN_ID) and not (frame.rpc_id == "null" and "error" in see.value):
         told = f"the response has id {frame.rpc_id[:60]}" if frame.rpc_id else "the response has no id"
-        yield Hit(summary=f"{told}, no request has had it", path="id", value=frame.rpc_id)
+        yield RuleFinding(summary=f"{told}, no request has had it", path="id", value=frame.rpc_id)
 
 
 @rule(
@@ -59,22 +59,24 @@ def unknown_id(see: See) -> Iterator[Hit]:
     "An id is used again while its call is open",
     Severity.ERROR,
     section="JSON-RPC 2.0",
-    moment=Moment.REQUEST,
-    scope=Scope.SESSION,
+    moment=HookPoint.REQUEST,
+    scope=EvidenceScope.SESSION,
     bindings=STDIO,
-    when=When.ASKS,
+    when=FrameFlag.ASKS,
     draft=True,
     flagged=pipe(ask("GetTask", _GET), ask("GetTask", _GET), tell(task())),
     clean=pipe(ask("GetTask", _GET), ask("GetTask", _GET, id=2), tell(task(), id=2), tell(task())),
 )
-def used_again(see: See) -> Iterator[Hit]:
+def used_again(see: RuleContext) -> Iterator[RuleFinding]:
     """A request has the id of another one that is not answered yet, or of a stream that goes on.
 
     Nobody can tell which of the two calls a response belongs to.
     """
     frame = see.frame
     if frame.note == IN_FLIGHT:
-        yield Hit(summary=f"id {frame.rpc_id[:60]} stands for a call that is still open", path="id", value=frame.rpc_id)
+        yield RuleFinding(
+            summary=f"id {frame.rpc_id[:60]} stands for a call that is still open", path="id", value=frame.rpc_id
+        )
 
 
 @rule(
@@ -82,21 +84,23 @@ def used_again(see: See) -> Iterator[Hit]:
     "A message after the end of its stream",
     Severity.ERROR,
     section="1.0 3.1.2, 9.4.2",
-    moment=Moment.CONNECTION,
-    scope=Scope.SESSION,
+    moment=HookPoint.CONNECTION,
+    scope=EvidenceScope.SESSION,
     bindings=STDIO,
     draft=True,
     flagged=pipe(*_STREAM, tell(status("WORKING", second=3))),
     clean=pipe(*_STREAM),
 )
-def after_the_end(see: See) -> Iterator[Hit]:
+def after_the_end(see: RuleContext) -> Iterator[RuleFinding]:
     """The agent sends a response with the id of a stream that was over: it had shown a terminal state, a Message,
     `final: true` or an error.
 
     On a pipe nothing but these says that a stream ends, so the client has forgotten the call by then.
     """
     if _loose(see.frame, AFTER_END):
-        yield Hit(summary=f"the stream with id {see.frame.rpc_id[:60]} was over", path="id", value=see.frame.rpc_id)
+        yield RuleFinding(
+            summary=f"the stream with id {see.frame.rpc_id[:60]} was over", path="id", value=see.frame.rpc_id
+        )
 
 
 @rule(
@@ -104,14 +108,14 @@ def after_the_end(see: See) -> Iterator[Hit]:
     "Several responses to one unary call",
     Severity.ERROR,
     section="JSON-RPC 2.0",
-    moment=Moment.CONNECTION,
-    scope=Scope.SESSION,
+    moment=HookPoint.CONNECTION,
+    scope=EvidenceScope.SESSION,
     bindings=STDIO,
     draft=True,
     flagged=pipe(ask("GetTask", _GET), tell(task()), tell(task())),
     clean=_CLEAN,
 )
-def second_response(see: See) -> Iterator[Hit]:
+def second_response(see: RuleContext) -> Iterator[RuleFinding]:
     """The agent sends a second response with the id of a call whose method has one answer.
 
     The client has taken the first one and forgotten the call; the second is dropped, or is taken for the answer to a
@@ -119,7 +123,7 @@ def second_response(see: See) -> Iterator[Hit]:
     """
     if _loose(see.frame, SECOND):
         told = f"the call with id {see.frame.rpc_id[:60]} had its response already"
-        yield Hit(summary=told, path="id", value=see.frame.rpc_id)
+        yield RuleFinding(summary=told, path="id", value=see.frame.rpc_id)
 
 
 @rule(
@@ -127,14 +131,14 @@ def second_response(see: See) -> Iterator[Hit]:
     "The agent ends with calls pending",
     Severity.WARNING,
     section="stdio proposal, lifecycle",
-    moment=(Moment.CLOSED, Moment.CONNECTION),
-    scope=Scope.SESSION,
+    moment=(HookPoint.CLOSED, HookPoint.CONNECTION),
+    scope=EvidenceScope.SESSION,
     bindings=STDIO,
     draft=True,
     flagged=pipe(*_BROKEN, close_output(), ends(1)),
     clean=pipe(*_STREAM, close_output(), ends(0)),
 )
-def pending(see: See) -> Iterator[Hit]:
+def pending(see: RuleContext) -> Iterator[RuleFinding]:
     """The agent closes its output, or its process ends, while calls are open, and its client has neither closed its
     input before an exit with 0 nor had it stopped by a signal. An end within a message is an error.
 
@@ -145,14 +149,14 @@ def pending(see: See) -> Iterator[Hit]:
     if frame is not None:
         if frame.kind is FrameKind.UNDECODABLE and frame.note == BROKE_OFF and frame.direction is Direction.TO_CLIENT:
             told = f"the agent's output ends after {frame.size} octets of a message"
-            yield Hit(summary=told, severity=Severity.ERROR)
+            yield RuleFinding(summary=told, severity=Severity.ERROR)
         return
     exchange = see.exchange
     if exchange.how in (EXITED, "agent gone"):
         how = see.track.cut if exchange.how == EXITED else "closed its output"
         how = f"was {how}" if how.startswith("killed") else how
         name = exchange.operation or exchange.method[:60]
-        yield Hit(summary=f"the agent {how} while {name} (id {exchange.rpc_id[:60]}) was open")
+        yield RuleFinding(summary=f"the agent {how} while {name} (id {exchange.rpc_id[:60]}) was open")
 
 
 @rule(
@@ -160,10 +164,10 @@ def pending(see: See) -> Iterator[Hit]:
     "The agent says something by itself",
     Severity.INFO,
     section="JSON-RPC 2.0; stdio proposal",
-    moment=(Moment.ANSWER, Moment.CONNECTION),
-    scope=Scope.SESSION,
+    moment=(HookPoint.ANSWER, HookPoint.CONNECTION),
+    scope=EvidenceScope.SESSION,
     bindings=STDIO,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     draft=True,
     flagged=pipe(
         *_BROKEN,
@@ -172,7 +176,7 @@ def pending(see: See) -> Iterator[Hit]:
     ),
     clean=pipe(*_STREAM),
 )
-def by_itself(see: See) -> Iterator[Hit]:
+def by_itself(see: RuleContext) -> Iterator[RuleFinding]:
     """A message of the agent has a `method`: a request or a notification of its own. Of a stream only the first is
     told.
 
@@ -186,4 +190,4 @@ def by_itself(see: See) -> Iterator[Hit]:
         return
     method = see.value.get("method") if isinstance(see.value, dict) else None
     kind = f"request (id {frame.rpc_id[:40]})" if frame.rpc_id else "notification"
-    yield Hit(summary=f"the agent sends the {kind} `{str(method)[:60]}`", path="method")
+    yield RuleFinding(summary=f"the agent sends the {kind} `{str(method)[:60]}`", path="method")

@@ -9,13 +9,13 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.bindings.stdio import NO_JSON, NO_RPC
 from a2a_proxy.protocol.conversation import STRAY
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import STDIO, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import json_text
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.pipe import DOWN, ask, octets, pipe, said, tell
-from a2a_proxy.rules.examples.talk import json_text
 from a2a_proxy.rules.families.rpc.reading import breaks_at, kind_of, whole_text
 from a2a_proxy.rules.families.stdio.reading import EVERYWHERE, HANDSHAKES, framed, once, session, side
-from a2a_proxy.rules.rule import STDIO, Hit, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
 _CLEAN = pipe(ask("GetTask", _GET), tell(task()))
@@ -27,13 +27,13 @@ _SHOWN = 60
     "Foreign octets on the pipe",
     Severity.WARNING,
     section="stdio proposal; Language Server Protocol, base protocol",
-    moment=Moment.CONNECTION,
+    moment=HookPoint.CONNECTION,
     bindings=STDIO,
     draft=True,
     flagged=pipe(octets(DOWN, "Starting agent...\n"), ask("GetTask", _GET), tell(task())),
     clean=_CLEAN,
 )
-def stray(see: See) -> Iterator[Hit]:
+def stray(see: RuleContext) -> Iterator[RuleFinding]:
     """Octets stand outside every message: banners, log lines, stack traces. Told once for what stands together.
 
     A reader takes them for a header block, and either skips them, or breaks on them. Standard error is the place for
@@ -49,7 +49,7 @@ def stray(see: See) -> Iterator[Hit]:
         pipe = "stdin" if frame.direction is Direction.TO_AGENT else "stdout"
         text = frame.payload[:_SHOWN].decode("utf-8", "replace")
         what = f'"{text}"' if text.strip() else "an empty line"
-        yield Hit(summary=f"outside every message on {pipe}: {what}", value=text)
+        yield RuleFinding(summary=f"outside every message on {pipe}: {what}", value=text)
 
 
 @rule(
@@ -59,12 +59,12 @@ def stray(see: See) -> Iterator[Hit]:
     section="stdio proposal; JSON-RPC 2.0",
     moment=EVERYWHERE,
     bindings=STDIO,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     draft=True,
     flagged=pipe(ask("GetTask", _GET), said(DOWN, [task()]), tell(task())),
     clean=_CLEAN,
 )
-def no_message(see: See) -> Iterator[Hit]:
+def no_message(see: RuleContext) -> Iterator[RuleFinding]:
     """The content of a message is no JSON, or an array or a scalar, or an object without `jsonrpc`. The handshake of a
     variant is an information.
 
@@ -74,20 +74,22 @@ def no_message(see: See) -> Iterator[Hit]:
     frame = see.frame
     if frame.note in HANDSHAKES and not frame.exchange:
         if once(see, "handshake"):
-            yield Hit(summary=f"the {side(frame)} begins with a {frame.note}: a variant", severity=Severity.INFO)
+            yield RuleFinding(
+                summary=f"the {side(frame)} begins with a {frame.note}: a variant", severity=Severity.INFO
+            )
     elif frame.note == NO_JSON and not frame.exchange:
         text = frame.payload[:_SHOWN].decode("utf-8", "replace")
-        yield Hit(summary=f"the content of the {side(frame)}'s message is no JSON", value=text)
+        yield RuleFinding(summary=f"the content of the {side(frame)}'s message is no JSON", value=text)
     elif frame.note == NO_RPC and not frame.exchange:
         told = kind_of(see.value)
         told += " that is neither request nor response" if isinstance(see.value, dict) else ""
-        yield Hit(summary=f"the content of the {side(frame)}'s message is {told}")
+        yield RuleFinding(summary=f"the content of the {side(frame)}'s message is {told}")
     elif frame.exchange and frame.payload and see.value is None:
         if whole_text(frame) and (place := breaks_at(frame.payload)) >= 0:
             text = frame.payload.decode("utf-8", "backslashreplace")[:_SHOWN]
-            yield Hit(summary=f"the {side(frame)}'s message is no JSON from octet {place} on", value=text)
+            yield RuleFinding(summary=f"the {side(frame)}'s message is no JSON from octet {place} on", value=text)
     elif frame.exchange and isinstance(see.value, dict) and "jsonrpc" not in see.value:
-        yield Hit(summary=f"the {side(frame)}'s message has no member `jsonrpc`", path="jsonrpc")
+        yield RuleFinding(summary=f"the {side(frame)}'s message has no member `jsonrpc`", path="jsonrpc")
 
 
 @rule(
@@ -96,14 +98,14 @@ def no_message(see: See) -> Iterator[Hit]:
     Severity.WARNING,
     section="stdio proposal, grammar",
     moment=EVERYWHERE,
-    scope=Scope.SESSION,
+    scope=EvidenceScope.SESSION,
     bindings=STDIO,
-    when=When.FRAMED,
+    when=FrameFlag.FRAMED,
     draft=True,
     flagged=pipe(ask("GetTask", _GET), octets(DOWN, json_text({"jsonrpc": "2.0", "id": 1, "result": task()}) + "\n")),
     clean=_CLEAN,
 )
-def by_lines(see: See) -> Iterator[Hit]:
+def by_lines(see: RuleContext) -> Iterator[RuleFinding]:
     """A side writes JSON a line, without header blocks. Told once for each side.
 
     The other side waits for a Content-Length. There is no place for service parameters either: no version, no
@@ -112,4 +114,4 @@ def by_lines(see: See) -> Iterator[Hit]:
     frame = see.frame
     message = "\0" in frame.framing and frame.note != STRAY
     if message and not framed(frame) and once(see, f"{side(frame)} by lines"):
-        yield Hit(summary=f"the {side(frame)} writes newline-delimited JSON, each message needs a header block")
+        yield RuleFinding(summary=f"the {side(frame)} writes newline-delimited JSON, each message needs a header block")

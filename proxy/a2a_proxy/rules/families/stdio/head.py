@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import BROKE_OFF, CUT_SHORT
+from a2a_proxy.rules.context import RuleContext, media_type
+from a2a_proxy.rules.define.rule import STDIO, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import json_text
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 from a2a_proxy.rules.examples.pipe import HEAD, PLAIN, UP, VERSIONED, ask, octets, pipe, tell
-from a2a_proxy.rules.examples.talk import json_text
 from a2a_proxy.rules.families.stdio.reading import (
     EVERYWHERE,
     HANDSHAKES,
@@ -21,8 +23,6 @@ from a2a_proxy.rules.families.stdio.reading import (
     side,
     values,
 )
-from a2a_proxy.rules.rule import STDIO, Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See, media_type
 
 _GET = {"id": "t1"}
 _CLEAN = pipe(ask("GetTask", _GET), tell(task()))
@@ -40,18 +40,18 @@ _DONE = tell(snapshot("COMPLETED"))
     section="stdio proposal, Required Headers",
     moment=EVERYWHERE,
     bindings=STDIO,
-    when=When.FRAMED,
+    when=FrameFlag.FRAMED,
     draft=True,
     flagged=pipe(ask("GetTask", _GET), tell(task(), head="Content-Type: application/json\r\n\r\n")),
     clean=_CLEAN,
 )
-def no_length(see: See) -> Iterator[Hit]:
+def no_length(see: RuleContext) -> Iterator[RuleFinding]:
     """The header block of a message has no Content-Length.
 
     A reader cannot know where the message ends, so it waits for ever or gives the connection up.
     """
     if framed(see.frame) and not values(see.frame, "content-length"):
-        yield Hit(summary=f"the {side(see.frame)}'s message has no Content-Length")
+        yield RuleFinding(summary=f"the {side(see.frame)}'s message has no Content-Length")
 
 
 @rule(
@@ -61,12 +61,12 @@ def no_length(see: See) -> Iterator[Hit]:
     section="stdio proposal, Required Headers",
     moment=EVERYWHERE,
     bindings=STDIO,
-    when=When.FRAMED,
+    when=FrameFlag.FRAMED,
     draft=True,
     flagged=pipe(ask("GetTask", _GET), tell(task(), head="Content-Length: {size}\r\n\r\n")),
     clean=_CLEAN,
 )
-def no_type(see: See) -> Iterator[Hit]:
+def no_type(see: RuleContext) -> Iterator[RuleFinding]:
     """The header block of a message has no Content-Type. Where the peers have shaken hands, as a variant with an
     optional Content-Type does, it is a warning.
 
@@ -76,7 +76,7 @@ def no_type(see: See) -> Iterator[Hit]:
     if framed(see.frame) and not values(see.frame, "content-type"):
         variant = see.frame.note in HANDSHAKES or "handshake" in session(see)
         severity = Severity.WARNING if variant else None
-        yield Hit(summary=f"the {side(see.frame)}'s message has no Content-Type", severity=severity)
+        yield RuleFinding(summary=f"the {side(see.frame)}'s message has no Content-Type", severity=severity)
 
 
 @rule(
@@ -86,12 +86,12 @@ def no_type(see: See) -> Iterator[Hit]:
     section="stdio proposal, grammar",
     moment=EVERYWHERE,
     bindings=STDIO,
-    when=When.FRAMED,
+    when=FrameFlag.FRAMED,
     draft=True,
     flagged=pipe(ask("GetTask", _GET), tell(task(), head=PLAIN.replace("\r\n", "\n"))),
     clean=_CLEAN,
 )
-def line_ends(see: See) -> Iterator[Hit]:
+def line_ends(see: RuleContext) -> Iterator[RuleFinding]:
     """A line of the header block, or the empty line after it, ends with LF alone.
 
     A reader that looks for CRLF CRLF never finds the end of the block. Runtimes that translate line ends of standard
@@ -100,7 +100,7 @@ def line_ends(see: See) -> Iterator[Hit]:
     found = [field for field in fields(see.frame) if not field.crlf]
     if found:
         count = f"{len(found)} of {len(fields(see.frame))} lines"
-        yield Hit(summary=f"{count} of the {side(see.frame)}'s header block end with LF alone, not with CRLF")
+        yield RuleFinding(summary=f"{count} of the {side(see.frame)}'s header block end with LF alone, not with CRLF")
 
 
 @rule(
@@ -110,12 +110,12 @@ def line_ends(see: See) -> Iterator[Hit]:
     section="stdio proposal, Required Headers",
     moment=EVERYWHERE,
     bindings=STDIO,
-    when=When.FRAMED,
+    when=FrameFlag.FRAMED,
     draft=True,
     flagged=pipe(octets(UP, VERSIONED.format(size=len(_TEXT)) + _TEXT), _DONE),
     clean=pipe(octets(UP, VERSIONED.format(size=len(_TEXT.encode())) + _TEXT), _DONE),
 )
-def wrong_length(see: See) -> Iterator[Hit]:
+def wrong_length(see: RuleContext) -> Iterator[RuleFinding]:
     """Content-Length is no decimal number of octets, several of them differ, or the content of that many octets is not
     exactly one JSON value: the characters were counted, not the octets, or the message was cut short.
 
@@ -135,7 +135,7 @@ def wrong_length(see: See) -> Iterator[Hit]:
         told = f"Content-Length is {value}, the content has {frame.size} octets"
         if not frame.redacted and _same(value, len(frame.payload.decode("utf-8", "replace"))):
             told += f" ({value} characters)"
-    yield Hit(summary=told, value=value)
+    yield RuleFinding(summary=told, value=value)
 
 
 def _same(value: str, size: int) -> bool:
@@ -149,7 +149,7 @@ def _same(value: str, size: int) -> bool:
     section="stdio proposal, Required Headers",
     moment=EVERYWHERE,
     bindings=STDIO,
-    when=When.FRAMED,
+    when=FrameFlag.FRAMED,
     draft=True,
     flagged=pipe(ask("GetTask", _GET), tell(task(), head="Content-Length: {size}\r\nContent-Type: text/plain\r\n\r\n")),
     clean=pipe(
@@ -157,7 +157,7 @@ def _same(value: str, size: int) -> bool:
         tell(task(), head="Content-Length: {size}\r\nContent-Type: application/json; charset=utf-8\r\n\r\n"),
     ),
 )
-def other_type(see: See) -> Iterator[Hit]:
+def other_type(see: RuleContext) -> Iterator[RuleFinding]:
     """Content-Type is neither application/json nor application/a2a+json nor application/vscode-jsonrpc, or its charset
     is not UTF-8.
 
@@ -167,9 +167,9 @@ def other_type(see: See) -> Iterator[Hit]:
     for value in values(see.frame, "content-type"):
         charset = _charset(value)
         if media_type(value) not in _TYPES:
-            yield Hit(summary=f"Content-Type is {value[:60]}, it should be application/json", value=value)
+            yield RuleFinding(summary=f"Content-Type is {value[:60]}, it should be application/json", value=value)
         elif charset and charset not in _CHARSETS:
-            yield Hit(summary=f"the charset of Content-Type is {charset[:40]}, JSON is UTF-8", value=value)
+            yield RuleFinding(summary=f"the charset of Content-Type is {charset[:40]}, JSON is UTF-8", value=value)
 
 
 def _charset(value: str) -> str:
@@ -186,9 +186,9 @@ def _charset(value: str) -> str:
     Severity.INFO,
     section="stdio proposal, Required Headers",
     moment=EVERYWHERE,
-    scope=Scope.SESSION,
+    scope=EvidenceScope.SESSION,
     bindings=STDIO,
-    when=When.FRAMED,
+    when=FrameFlag.FRAMED,
     draft=True,
     flagged=pipe(ask("GetTask", _GET), tell(task(), head=f"{HEAD}Foo: 1\r\n\r\n")),
     clean=pipe(
@@ -196,7 +196,7 @@ def _charset(value: str) -> str:
         tell(task()),
     ),
 )
-def unknown_field(see: See) -> Iterator[Hit]:
+def unknown_field(see: RuleContext) -> Iterator[RuleFinding]:
     """A header block has a field beside Content-Length, Content-Type, those that begin with A2A- and those of trace
     context, or one of them twice. Told once for each name and side.
 
@@ -208,7 +208,7 @@ def unknown_field(see: See) -> Iterator[Hit]:
         twice = names.count(name) > 1
         if (twice or not known) and once(see, f"{side(see.frame)} field {name}"[:100]):
             what = "stands twice in a header block" if twice else "is no field of this transport"
-            yield Hit(summary=f"`{name[:40]}` {what} of the {side(see.frame)}", value=name)
+            yield RuleFinding(summary=f"`{name[:40]}` {what} of the {side(see.frame)}", value=name)
 
 
 @rule(
@@ -216,16 +216,16 @@ def unknown_field(see: See) -> Iterator[Hit]:
     "A request of 1.0 without A2A-Version",
     Severity.WARNING,
     section="1.0 3.6.1, 12.3",
-    moment=Moment.REQUEST,
-    lines=Line.V1,
+    moment=HookPoint.REQUEST,
+    lines=Dialects.V1,
     bindings=STDIO,
-    when=When.ASKS,
+    when=FrameFlag.ASKS,
     also=("A2A-VER-001",),
     draft=True,
     flagged=pipe(ask("GetTask", _GET, head=PLAIN), tell(task())),
     clean=_CLEAN,
 )
-def no_version(see: See) -> Iterator[Hit]:
+def no_version(see: RuleContext) -> Iterator[RuleFinding]:
     """A request of 1.0 has a header block, and no field A2A-Version in it.
 
     The header block is there to carry what HTTP carries in its header: without the version an agent must take the
@@ -233,4 +233,4 @@ def no_version(see: See) -> Iterator[Hit]:
     """
     frame = see.frame
     if framed(frame) and frame.kind is FrameKind.REQUEST and see.operation and not see.exchange.version_header:
-        yield Hit(summary=f"`{see.exchange.method[:60]}` is of 1.0, and its header block has no A2A-Version")
+        yield RuleFinding(summary=f"`{see.exchange.method[:60]}` is of 1.0, and its header block has no A2A-Version")

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.protocol.command import is_command, is_stdio
-from a2a_proxy.rules.declared import objects, offers, word
+from a2a_proxy.protocol.stdio_command import is_command, is_stdio
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import CARD, RPC, STDIO, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import fetch_card
 from a2a_proxy.rules.examples.objects import Json, card, task
 from a2a_proxy.rules.examples.pipe import COMMAND, ask, close_output, ends, leave, pause, pipe, tell
-from a2a_proxy.rules.examples.talk import fetch_card
 from a2a_proxy.rules.families.card.reading import card_of
 from a2a_proxy.rules.families.stdio.reading import session
-from a2a_proxy.rules.rule import CARD, RPC, STDIO, Hit, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.card_declarations import objects, offers, word
 
 _GET = {"id": "t1"}
 _GRACE = 5.0
@@ -28,14 +28,14 @@ _SHELL = ("$(", "`", "|", ";")
     "The card is not fetched first",
     Severity.INFO,
     section="stdio proposal, bootstrap",
-    moment=Moment.HEADS,
-    scope=Scope.SESSION,
+    moment=HookPoint.HEADS,
+    scope=EvidenceScope.SESSION,
     bindings=STDIO,
     draft=True,
     flagged=pipe(ask("GetTask", _GET), tell(task()), fetches=False),
     clean=pipe(ask("GetTask", _GET), tell(task())),
 )
-def no_card(see: See) -> Iterator[Hit]:
+def no_card(see: RuleContext) -> Iterator[RuleFinding]:
     """The first call after the agent was spawned is not the one for the extended card, and no card of the agent has
     been seen.
 
@@ -44,7 +44,7 @@ def no_card(see: See) -> Iterator[Hit]:
     """
     exchange = see.exchange
     if exchange.stream == 1 and exchange.operation != "GetExtendedAgentCard" and see.declared is None:
-        yield Hit(summary=f"the first call is `{exchange.method[:60]}`, not the one for the agent's card")
+        yield RuleFinding(summary=f"the first call is `{exchange.method[:60]}`, not the one for the agent's card")
 
 
 def _offering(url: str) -> Json:
@@ -59,12 +59,12 @@ def _offering(url: str) -> Json:
     Severity.WARNING,
     section="stdio proposal, url",
     bindings=CARD | RPC,
-    when=When.CARD,
+    when=FrameFlag.CARD,
     draft=True,
     flagged=fetch_card(_offering("https://agent.example.com/")),
     clean=fetch_card(_offering(COMMAND)),
 )
-def no_command(see: See) -> Iterator[Hit]:
+def no_command(see: RuleContext) -> Iterator[RuleFinding]:
     """An interface over stdio has a URL of another kind, or nothing, as its `url`; or its command has what a shell
     would carry out: `$(...)`, backticks, `|` or `;`.
 
@@ -82,15 +82,15 @@ def no_command(see: See) -> Iterator[Hit]:
         danger = next((each for each in _SHELL if each in url), "")
         if not is_command(url):
             told = f"{url[:60]} is a URL" if url else "there is no command"
-            yield Hit(summary=f"the interface is stdio, and {told}", path=f"{see.root}{path}", value=url)
+            yield RuleFinding(summary=f"the interface is stdio, and {told}", path=f"{see.root}{path}", value=url)
         elif danger:
             told = f"the command has `{danger}`, which a shell would carry out"
-            yield Hit(summary=told, path=f"{see.root}{path}", value=url)
+            yield RuleFinding(summary=told, path=f"{see.root}{path}", value=url)
 
 
-def _alive(see: See) -> Iterator[Hit]:
+def _alive(see: RuleContext) -> Iterator[RuleFinding]:
     if "exit" not in session(see):
-        yield Hit(summary=f"the agent's stdin was closed {_GRACE:.0f} s ago, and its process is still there")
+        yield RuleFinding(summary=f"the agent's stdin was closed {_GRACE:.0f} s ago, and its process is still there")
 
 
 @rule(
@@ -98,15 +98,15 @@ def _alive(see: See) -> Iterator[Hit]:
     "The agent outlives its client",
     Severity.WARNING,
     section="stdio proposal, lifecycle",
-    moment=Moment.CONNECTION,
-    scope=Scope.SESSION,
+    moment=HookPoint.CONNECTION,
+    scope=EvidenceScope.SESSION,
     bindings=STDIO,
     draft=True,
     due=_alive,
     flagged=pipe(ask("GetTask", _GET), tell(task()), leave(), pause(6), close_output(), ends()),
     clean=pipe(ask("GetTask", _GET), tell(task()), leave(), pause(1), close_output(), ends()),
 )
-def outlives(see: See) -> Iterator[Hit]:
+def outlives(see: RuleContext) -> Iterator[RuleFinding]:
     """The client has closed the agent's stdin, and 5 s later the agent's process has not ended.
 
     A client ends the agent when it is done. Processes that stay hold memory, ports and files, one more with each run.

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.rules.registry import Notes
-from a2a_proxy.rules.rule import Moment
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import HookPoint
+from a2a_proxy.rules.state.records import Notes
 
-EVERYWHERE = (Moment.REQUEST, Moment.ANSWER, Moment.CONNECTION)
+EVERYWHERE = (HookPoint.REQUEST, HookPoint.ANSWER, HookPoint.CONNECTION)
 """A message of a pipe belongs to a call, or to the connection itself."""
 RIGHT = "\1"
 """What stands for a Content-Length that is right."""
@@ -19,7 +19,7 @@ HANDSHAKES = frozenset({"handshake", "handshakeAck"})
 _BLOCK = "\n\0"
 
 
-class Field(NamedTuple):
+class StdioField(NamedTuple):
     """One field of a header block."""
 
     name: str
@@ -34,7 +34,7 @@ def framed(frame: Frame) -> bool:
     return _BLOCK in frame.framing
 
 
-def fields(frame: Frame) -> list[Field]:
+def fields(frame: Frame) -> list[StdioField]:
     """The header block of a message; the empty line that ends it has no name. Nothing where there is none."""
     if not framed(frame):
         return []
@@ -42,7 +42,7 @@ def fields(frame: Frame) -> list[Field]:
     found = []
     for line in block.split("\n")[:-1]:
         name, _, value = line.removesuffix("\r").partition(":")
-        found.append(Field(name.strip().lower(), value.strip(), line.endswith("\r")))
+        found.append(StdioField(name.strip().lower(), value.strip(), line.endswith("\r")))
     return found
 
 
@@ -56,14 +56,14 @@ def side(frame: Frame) -> str:
     return "client" if frame.direction is Direction.TO_AGENT else "agent"
 
 
-def session(see: See) -> Notes:
+def session(see: RuleContext) -> Notes:
     """What is remembered of this agent process."""
     everyone: Notes = see.world.notes.setdefault("stdio", {})
     found: Notes = everyone.setdefault(str(see.track.connection), {})
     return found
 
 
-def once(see: See, what: str) -> bool:
+def once(see: RuleContext, what: str) -> bool:
     """True for the first time that it is asked about this agent process."""
     known = session(see)
     if what in known or len(known) >= _MOST:

@@ -8,13 +8,13 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
-from a2a_proxy.rules.course import INTERRUPTED, TERMINAL
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import EventPause, fetch_card, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, reply, send, snapshot, status
-from a2a_proxy.rules.examples.talk import Wait, fetch_card, rpc_error, rpc_stream
 from a2a_proxy.rules.families.stream.words import LEFT, STREAMS, WITH_LIVE, label
-from a2a_proxy.rules.registry import ACTIVE, Track
-from a2a_proxy.rules.rule import NETWORK, Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord
+from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
 
 _SECOND = 1_000_000_000
 LATE, TOO_LATE = 2, 10
@@ -40,17 +40,17 @@ _DONE = {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": _
     "Stream not closed after the terminal event",
     Severity.ERROR,
     section="1.0 3.1.2, 3.1.6",
-    moment=(Moment.ANSWER, Moment.CLOSED),
-    scope=Scope.EXCHANGE,
-    when=When.TERMINAL,
+    moment=(HookPoint.ANSWER, HookPoint.CLOSED),
+    scope=EvidenceScope.EXCHANGE,
+    when=FrameFlag.TERMINAL,
     operations=STREAMS,
     due=lambda see: open_still(see),
     flagged=rpc_stream(
-        "SendStreamingMessage", send(), *_WORKING, status("COMPLETED", second=1), Wait(60), finish="end"
+        "SendStreamingMessage", send(), *_WORKING, status("COMPLETED", second=1), EventPause(60), finish="end"
     ),
     clean=_WHOLE,
 )
-def not_closed(see: See) -> Iterator[Hit]:
+def not_closed(see: RuleContext) -> Iterator[RuleFinding]:
     """The agent keeps a stream open after it has told a terminal state: an error when it is open still after 10 s, a
     warning where it ended after more than 2 s.
 
@@ -68,15 +68,15 @@ def not_closed(see: See) -> Iterator[Hit]:
     if LATE < after < TOO_LATE:
         what = "ended" if see.exchange.how == "complete" else "was open still when it broke off,"
         told = f"the stream {what} {after:.1f} s after {label(track.state)} was told, it must end at once"
-        yield Hit(summary=told, severity=Severity.WARNING)
+        yield RuleFinding(summary=told, severity=Severity.WARNING)
 
 
-def open_still(see: See) -> Iterator[Hit]:
+def open_still(see: RuleContext) -> Iterator[RuleFinding]:
     """Due `TOO_LATE` seconds after the terminal event."""
     track = see.track
     if track.started and track.final is None:
         told = f"the stream is open still {TOO_LATE} s after {label(track.state)} was told, it must end at once"
-        yield Hit(summary=told, seq=see.due_seq)
+        yield RuleFinding(summary=told, seq=see.due_seq)
 
 
 @rule(
@@ -84,13 +84,13 @@ def open_still(see: See) -> Iterator[Hit]:
     "Stream ended while the task was active",
     Severity.ERROR,
     section="1.0 3.1.2",
-    moment=Moment.CLOSED,
-    scope=Scope.EXCHANGE,
+    moment=HookPoint.CLOSED,
+    scope=EvidenceScope.EXCHANGE,
     operations=STREAMS,
     flagged=rpc_stream("SendStreamingMessage", send(), *_WORKING),
     clean=_WHOLE,
 )
-def ended_early(see: See) -> Iterator[Hit]:
+def ended_early(see: RuleContext) -> Iterator[RuleFinding]:
     """The agent ends a stream cleanly, without an error, while the task is SUBMITTED or WORKING as far as this stream
     has told; in 0.x without `final: true`. Not judged where something came after that which cannot be read, nor where
     a terminal state was told before: going on after that is A2A-STREAM-005.
@@ -101,7 +101,9 @@ def ended_early(see: See) -> Iterator[Hit]:
     if track.terminal or (track.unread and track.unread >= track.state_at):
         return
     if _clean(see) and not track.final_at and track.state in ACTIVE:
-        yield Hit(summary=f"the stream ended in {label(track.state)}, without an error and with the client still there")
+        yield RuleFinding(
+            summary=f"the stream ended in {label(track.state)}, without an error and with the client still there"
+        )
 
 
 @rule(
@@ -110,14 +112,14 @@ def ended_early(see: See) -> Iterator[Hit]:
     Severity.INFO,
     section="1.0 3.1.2, 11.7, 7.6.1",
     bindings=NETWORK,
-    moment=Moment.CLOSED,
-    scope=Scope.EXCHANGE,
-    lines=Line.V1,
+    moment=HookPoint.CLOSED,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.V1,
     operations=STREAMS,
     flagged=rpc_stream("SendStreamingMessage", send(), *_WORKING, _ASKED),
     clean=rpc_stream("SendStreamingMessage", send(), *_WORKING, _ASKED, finish="leave"),
 )
-def ended_interrupted(see: See) -> Iterator[Hit]:
+def ended_interrupted(see: RuleContext) -> Iterator[RuleFinding]:
     """The agent ends a stream at INPUT_REQUIRED or AUTH_REQUIRED. The specification contradicts itself: 3.1.2 names
     terminal states only, 11.7 allows this. At AUTH_REQUIRED it is a warning: credentials may come by another way, and
     the stream should stay open for that.
@@ -128,7 +130,7 @@ def ended_interrupted(see: See) -> Iterator[Hit]:
     if not _clean(see) or track.final_at or track.state not in INTERRUPTED:
         return
     auth = track.state == int(TaskState.AUTH_REQUIRED)
-    yield Hit(
+    yield RuleFinding(
         summary=f"the stream ended at {label(track.state)}; what follows needs another stream",
         severity=Severity.WARNING if auth else None,
         sure=not auth,
@@ -140,13 +142,13 @@ def ended_interrupted(see: See) -> Iterator[Hit]:
     "Empty stream",
     Severity.ERROR,
     section="1.0 3.1.2",
-    moment=Moment.CLOSED,
-    scope=Scope.EXCHANGE,
+    moment=HookPoint.CLOSED,
+    scope=EvidenceScope.EXCHANGE,
     operations=STREAMS,
     flagged=rpc_stream("SendStreamingMessage", send()),
     clean=_WHOLE,
 )
-def empty(see: See) -> Iterator[Hit]:
+def empty(see: RuleContext) -> Iterator[RuleFinding]:
     """A stream that was opened with success ends without any event and without an error.
 
     A client cannot tell whether its message was taken: it has no task to ask about.
@@ -156,7 +158,7 @@ def empty(see: See) -> Iterator[Hit]:
         return
     grpc = exchange.binding is Binding.GRPC and exchange.grpc_status == 0
     if grpc or (exchange.status == 200 and see.media_type == "text/event-stream"):
-        yield Hit(summary="the stream ended without a single event and without an error")
+        yield RuleFinding(summary="the stream ended without a single event and without an error")
 
 
 @rule(
@@ -165,15 +167,15 @@ def empty(see: See) -> Iterator[Hit]:
     Severity.WARNING,
     section="0.3 7.2.2, 9.3",
     bindings=NETWORK,
-    moment=(Moment.ANSWER, Moment.CLOSED),
-    scope=Scope.EXCHANGE,
-    lines=Line.V0_2_0_3,
-    when=When.STATUS,
+    moment=(HookPoint.ANSWER, HookPoint.CLOSED),
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.V0_2_0_3,
+    when=FrameFlag.STATUS,
     operations=STREAMS,
     flagged=rpc_stream("message/stream", _SAID, _MADE, _DONE | {"final": False}, version=""),
     clean=rpc_stream("message/stream", _SAID, _MADE, _DONE, version=""),
 )
-def final_wrong(see: See) -> Iterator[Hit]:
+def final_wrong(see: RuleContext) -> Iterator[RuleFinding]:
     """In 0.2 and 0.3: the last status update of a stream does not say `final: true` (information where the task waits
     for input), or a status update says it in an active state, or, on JSON-RPC, has no `final` at all: in ProtoJSON, as
     REST has it, that is how false is written.
@@ -185,14 +187,16 @@ def final_wrong(see: See) -> Iterator[Hit]:
         state = (track.notes or {}).get("stream.last", 0)
         if _clean(see) and state and not track.final_at and state not in ACTIVE:
             severity = Severity.INFO if state in INTERRUPTED else None
-            yield Hit(summary=f"the last status update ({label(state)}) has no `final: true`", severity=severity)
+            yield RuleFinding(
+                summary=f"the last status update ({label(state)}) has no `final: true`", severity=severity
+            )
         return
     frame = see.frame
     track.remember()["stream.last"] = 0 if frame.final else frame.state
     if frame.final and frame.state in ACTIVE:
-        yield Hit(summary=f"`final: true` in {label(frame.state)}", path=f"{see.root}final", value="true")
+        yield RuleFinding(summary=f"`final: true` in {label(frame.state)}", path=f"{see.root}final", value="true")
     elif see.enveloped and b'"final"' not in frame.payload and not frame.truncated:
-        yield Hit(summary="a status update without `final`", path=see.root.rstrip("."))
+        yield RuleFinding(summary="a status update without `final`", path=see.root.rstrip("."))
 
 
 @rule(
@@ -200,13 +204,13 @@ def final_wrong(see: See) -> Iterator[Hit]:
     "Stream failed while the task was active",
     Severity.WARNING,
     section="1.0 3.1.2",
-    scope=Scope.EXCHANGE,
-    when=When.ERROR,
+    scope=EvidenceScope.EXCHANGE,
+    when=FrameFlag.ERROR,
     operations=WITH_LIVE,
     flagged=rpc_stream("SendStreamingMessage", send(), *_WORKING, {"error": rpc_error(-32603, "INTERNAL_ERROR")}),
     clean=rpc_stream("SendStreamingMessage", send(), *_WORKING, status("FAILED", second=1)),
 )
-def failed(see: See) -> Iterator[Hit]:
+def failed(see: RuleContext) -> Iterator[RuleFinding]:
     """An error ends a stream whose task is SUBMITTED or WORKING, and nothing has told a terminal state.
 
     The client does not know whether the task failed, or goes on: it has to ask by GetTask.
@@ -220,7 +224,7 @@ def failed(see: See) -> Iterator[Hit]:
         return
     failure = see.failure
     named = failure.name or (failure.status_name if see.binding is Binding.GRPC else "an error")
-    yield Hit(summary=f"{named} {failure.code} ends the stream of a task that is {label(track.state)}")
+    yield RuleFinding(summary=f"{named} {failure.code} ends the stream of a task that is {label(track.state)}")
 
 
 @rule(
@@ -229,16 +233,16 @@ def failed(see: See) -> Iterator[Hit]:
     Severity.INFO,
     section="1.0 3.1.2, 3.1.6",
     bindings=NETWORK,
-    moment=Moment.CLOSED,
-    scope=Scope.LIVE,
+    moment=HookPoint.CLOSED,
+    scope=EvidenceScope.LIVE,
     operations=STREAMS,
     due=lambda see: _never_back(see),
-    needs=When.ODD_END,
+    needs=FrameFlag.ODD_END,
     flagged=rpc_stream("SendStreamingMessage", send(), *_WORKING, finish="leave").then(fetch_card(), 60 * _SECOND),
     clean=rpc_stream("SendStreamingMessage", send(), *_WORKING, finish="leave")
     + rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), status("COMPLETED", second=1)),
 )
-def left(see: See) -> Iterator[Hit]:
+def left(see: RuleContext) -> Iterator[RuleFinding]:
     """A client leaves the stream of an active task, and for 30 s nobody asks about that task or is told about it.
 
     Leaving is no cancellation: the task goes on, may cost money, and its result waits for somebody.
@@ -249,14 +253,14 @@ def left(see: See) -> Iterator[Hit]:
     yield from ()
 
 
-def _never_back(see: See) -> Iterator[Hit]:
+def _never_back(see: RuleContext) -> Iterator[RuleFinding]:
     task = see.task
     if task is not None and task.last <= int(see.due_note) and task.state not in TERMINAL:
-        yield Hit(summary=f"the client left in {label(task.state)} and did not come back within {RETURN} s")
+        yield RuleFinding(summary=f"the client left in {label(task.state)} and did not come back within {RETURN} s")
 
 
-def _clean(see: See) -> bool:
+def _clean(see: RuleContext) -> bool:
     """The agent ended the stream of a task by itself, without an error; one answer in place of a stream is none."""
-    track: Track = see.track
+    track: ExchangeRecord = see.track
     told = see.exchange.streaming and track.events and not track.errors and track.first is not EventKind.MESSAGE
     return bool(told) and see.exchange.how == "complete"

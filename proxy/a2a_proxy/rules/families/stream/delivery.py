@@ -12,10 +12,10 @@ from typing import Any
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind
-from a2a_proxy.rules.digest import digest
-from a2a_proxy.rules.registry import Known, Notes, Track
-from a2a_proxy.rules.rule import When
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import FrameFlag
+from a2a_proxy.rules.facts.event_digest import digest
+from a2a_proxy.rules.state.records import ExchangeRecord, Notes, TaskRecord
 
 MAX_EVENTS = 256
 """Events of one stream that are remembered."""
@@ -81,19 +81,19 @@ class Delivered:
             places.pop(keys.pop(0), None)
 
 
-def delivered(task: Known, exchange: int) -> Delivered | None:
+def delivered(task: TaskRecord, exchange: int) -> Delivered | None:
     """What one stream has delivered; None where it was never open beside another."""
     notes = _all(task).get(str(exchange))
     return Delivered(notes) if notes is not None else None
 
 
-def others(task: Known, exchange: int) -> list[tuple[int, Delivered]]:
+def others(task: TaskRecord, exchange: int) -> list[tuple[int, Delivered]]:
     """The other streams of a task that are compared, and what each has delivered; some may have ended."""
     found = sorted((int(number), Delivered(notes)) for number, notes in _all(task).items())
     return [(number, each) for number, each in found if number != exchange]
 
 
-def key_of(see: See) -> str:
+def key_of(see: RuleContext) -> str:
     """The event as it is known again: `3:9f...`, or `:9f...` without a number; empty where it cannot be."""
     if see.frame.event not in (EventKind.STATUS, EventKind.ARTIFACT):
         return ""
@@ -101,7 +101,7 @@ def key_of(see: See) -> str:
     return f"{see.frame.generation or ''}:{found}" if found else ""
 
 
-def learn(see: See) -> str:
+def learn(see: RuleContext) -> str:
     """Take up one event of a stream that is not alone; its key, or empty where there is nothing to compare."""
     found = see.cache.get("delivery")
     if found is None:
@@ -109,7 +109,7 @@ def learn(see: See) -> str:
     return str(found)
 
 
-def _learn(see: See) -> str:
+def _learn(see: RuleContext) -> str:
     task, track = see.task, see.track
     if task is None or track.id not in task.streams:
         return ""
@@ -120,7 +120,7 @@ def _learn(see: See) -> str:
     return key
 
 
-def _begin(see: See, task: Known) -> Delivered | None:
+def _begin(see: RuleContext, task: TaskRecord) -> Delivered | None:
     """None where others are compared: a task may have thousands of streams."""
     every = task.remember().setdefault("shared", {})
     for number in [each for each in every if int(each) not in task.streams]:
@@ -139,19 +139,19 @@ def _begin(see: See, task: Known) -> Delivered | None:
     return _enter(every, task, see.track, see.at, base)
 
 
-def _enter(every: dict[str, Any], task: Known, track: Track, at: int, base: int) -> Delivered:
+def _enter(every: dict[str, Any], task: TaskRecord, track: ExchangeRecord, at: int, base: int) -> Delivered:
     notes: Notes = {"first": at, "base": base, "keys": [], "places": {}, "count": 0, "top": {}}
     notes |= {"live": track.operation in LIVE, "connection": track.connection, "joined": task.streams[track.id]}
     every[str(track.id)] = notes
     return Delivered(notes)
 
 
-def _all(task: Known) -> dict[str, Any]:
+def _all(task: TaskRecord) -> dict[str, Any]:
     found: dict[str, Any] = (task.notes or {}).get("shared", {})
     return found
 
 
-def suspect(task: Known, exchange: int, key: str) -> bool:
+def suspect(task: TaskRecord, exchange: int, key: str) -> bool:
     """Whether another stream may have this event before one that came here earlier.
 
     Each stream keeps, for each other one, the furthest place there of what both have told. Events may turn out to have
@@ -172,13 +172,13 @@ def suspect(task: Known, exchange: int, key: str) -> bool:
     return found
 
 
-def live_beside(task: Known, exchange: int) -> list[int]:
+def live_beside(task: TaskRecord, exchange: int) -> list[int]:
     """The other live streams of a live stream: an event that one of them leaves out is A2A-LIVE-016's."""
     mine = delivered(task, exchange)
     return [number for number, each in others(task, exchange) if each.live] if mine is not None and mine.live else []
 
 
-def crossed(task: Known, exchange: int, key: str) -> tuple[int, str] | None:
+def crossed(task: TaskRecord, exchange: int, key: str) -> tuple[int, str] | None:
     """Another stream that has this event before one that came here earlier; the stream, and that event."""
     mine = delivered(task, exchange)
     if mine is None or mine.place(key) in (None, AMBIGUOUS):
@@ -246,12 +246,12 @@ class Missing:
         return False
 
 
-def is_progress(see: See) -> bool:
+def is_progress(see: RuleContext) -> bool:
     """A status update that changes nothing and repeats the number told last, as the draft leaves open."""
     repeats = see.frame.generation == see.generation_before
-    return repeats and see.frame.event is EventKind.STATUS and see.is_(When.SAME)
+    return repeats and see.frame.event is EventKind.STATUS and see.is_(FrameFlag.SAME)
 
 
-def ends(see: See) -> bool:
+def ends(see: RuleContext) -> bool:
     """It tells the end of the task: where that is missing it is A2A-STREAM-021."""
     return see.frame.event is EventKind.STATUS and TaskState(see.frame.state).terminal

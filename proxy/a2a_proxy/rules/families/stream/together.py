@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import NETWORK, WEBHOOK, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import EventPause, Finish, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, both
-from a2a_proxy.rules.examples.talk import Finish, Wait, rpc, rpc_stream
 from a2a_proxy.rules.families.stream.delivery import (
     Missing,
     crossed,
@@ -23,9 +25,7 @@ from a2a_proxy.rules.families.stream.delivery import (
     suspect,
 )
 from a2a_proxy.rules.families.stream.words import LEFT, STREAMS, label
-from a2a_proxy.rules.registry import ACTIVE, Track
-from a2a_proxy.rules.rule import NETWORK, WEBHOOK, Hit, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord
 
 _SECOND = 1_000_000_000
 GRACE = 5
@@ -42,14 +42,16 @@ _A, _B, _C = chunk("a"), chunk("b", id="a2"), chunk("c", id="a3")
 _END = status("COMPLETED", second=9)
 
 
-def _two(one: tuple[Json | Wait, ...], two: tuple[Json | Wait, ...], finish: Finish = "end") -> Script:
+def _two(one: tuple[Json | EventPause, ...], two: tuple[Json | EventPause, ...], finish: Finish = "end") -> Script:
     """A stream, and a subscription that begins after its second event and a pause of a second in both."""
-    first = rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), Wait(1), *one, finish=finish)
-    other = rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), Wait(1), *two, id=2)
+    first = rpc_stream(
+        "SendStreamingMessage", send(), snapshot(), status("WORKING"), EventPause(1), *one, finish=finish
+    )
+    other = rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), EventPause(1), *two, id=2)
     return both(first, other, after=45 * MS)
 
 
-_ALIKE = _two((_A, _B, _C, Wait(7), _END), (_A, _B, _C, Wait(7), _END))
+_ALIKE = _two((_A, _B, _C, EventPause(7), _END), (_A, _B, _C, EventPause(7), _END))
 
 
 @rule(
@@ -58,13 +60,13 @@ _ALIKE = _two((_A, _B, _C, Wait(7), _END), (_A, _B, _C, Wait(7), _END))
     Severity.ERROR,
     section="1.0 3.5.2",
     bindings=NETWORK,
-    scope=Scope.LIVE,
-    when=When.SHARED,
+    scope=EvidenceScope.LIVE,
+    when=FrameFlag.SHARED,
     due=lambda see: _crossed(see),
-    flagged=_two((_A, _B, _C, Wait(7), _END), (_A, _C, _B, Wait(7), _END)),
+    flagged=_two((_A, _B, _C, EventPause(7), _END), (_A, _C, _B, EventPause(7), _END)),
     clean=_ALIKE,
 )
-def order(see: See) -> Iterator[Hit]:
+def order(see: RuleContext) -> Iterator[RuleFinding]:
     """Two streams of a task that are open at the same time tell two events the one this way round, the other that way
     round. Where they have generations, only the stream on which these go down is named.
 
@@ -76,12 +78,12 @@ def order(see: See) -> Iterator[Hit]:
     yield from ()
 
 
-def _crossed(see: See) -> Iterator[Hit]:
+def _crossed(see: RuleContext) -> Iterator[RuleFinding]:
     key, task = see.due_note, see.task
     found = crossed(task, see.track.id, key) if task is not None else None
     if found is not None and not in_order(found[1], key):
         told = f"this event came after another one here, but before it in exchange {found[0]}"
-        yield Hit(summary=told, seq=see.due_seq)
+        yield RuleFinding(summary=told, seq=see.due_seq)
 
 
 @rule(
@@ -90,13 +92,13 @@ def _crossed(see: See) -> Iterator[Hit]:
     Severity.ERROR,
     section="1.0 3.5.2",
     bindings=NETWORK,
-    scope=Scope.LIVE,
-    when=When.SHARED,
+    scope=EvidenceScope.LIVE,
+    when=FrameFlag.SHARED,
     due=lambda see: not_delivered(see),
-    flagged=_two((_A, _B, _C, Wait(7), _END), (_A, _C, Wait(7), _END)),
+    flagged=_two((_A, _B, _C, EventPause(7), _END), (_A, _C, EventPause(7), _END)),
     clean=_ALIKE,
 )
-def missing(see: See) -> Iterator[Hit]:
+def missing(see: RuleContext) -> Iterator[RuleFinding]:
     """An event came on one stream of a task and, within 5 s, not on another that was open. An error where the other has
     told events before and after it; a warning where the other is silent since, since its client may be slow. Between
     two live streams it is A2A-LIVE-016.
@@ -107,7 +109,7 @@ def missing(see: See) -> Iterator[Hit]:
     yield from ()
 
 
-def watch(see: See, *, live: bool) -> None:
+def watch(see: RuleContext, *, live: bool) -> None:
     """Look for this event on the other streams later: on live ones of a live stream, or on all others. All of them are
     looked at in one go, so that an event costs the same on a task with thousands of streams."""
     key, task = learn(see), see.task
@@ -119,7 +121,7 @@ def watch(see: See, *, live: bool) -> None:
         see.later(GRACE, f"{int(live)} {numbers} {int(is_progress(see))} {int(ends(see))} {task.joined} {key}")
 
 
-def not_delivered(see: See) -> Iterator[Hit]:
+def not_delivered(see: RuleContext) -> Iterator[RuleFinding]:
     """Due `GRACE` seconds after an event that `watch` looks for."""
     live, beside, progress, end, joined, key = see.due_note.split(" ", 5)
     task, exchange = see.task, see.track.id
@@ -134,14 +136,14 @@ def not_delivered(see: See) -> Iterator[Hit]:
         late = not found.numbered and see.at - GRACE * _SECOND - lost.first >= _SECOND
         if found.came or not (found.due or late):
             continue
-        ended = Track(number, lost.connection, task.agent, Binding.OTHER, "", 0, task_id=task.task_id)
+        ended = ExchangeRecord(number, lost.connection, task.agent, Binding.OTHER, "", 0, task_id=task.task_id)
         track = see.world.tracks.get(number, ended)
         if found.passed:
             severity = None if found.due else Severity.WARNING
-            yield Hit(summary=f"{told}, later ones did", sure=found.due, severity=severity, track=track, seq=-1)
+            yield RuleFinding(summary=f"{told}, later ones did", sure=found.due, severity=severity, track=track, seq=-1)
         elif track.started and track.final is None and end == "0":
             summary = f"{told} within {GRACE} s, nor anything after it"
-            yield Hit(summary=summary, sure=False, severity=Severity.WARNING, track=track, seq=-1)
+            yield RuleFinding(summary=summary, sure=False, severity=Severity.WARNING, track=track, seq=-1)
 
 
 @rule(
@@ -150,14 +152,14 @@ def not_delivered(see: See) -> Iterator[Hit]:
     Severity.WARNING,
     section="1.0 3.5.2",
     bindings=NETWORK,
-    moment=Moment.CLOSED,
-    scope=Scope.LIVE,
+    moment=HookPoint.CLOSED,
+    scope=EvidenceScope.LIVE,
     operations=STREAMS,
     also=("A2A-STREAM-007",),
-    flagged=_two((_A,), (_A, Wait(0.1)), "leave"),
+    flagged=_two((_A,), (_A, EventPause(0.1)), "leave"),
     clean=_two((_A,), (_A, _END), "leave"),
 )
-def dragged_along(see: See) -> Iterator[Hit]:
+def dragged_along(see: RuleContext) -> Iterator[RuleFinding]:
     """A client leaves one stream of an active task, and within a second the agent ends another stream of it.
 
     Streams of a task are independent: one client that goes away must not take the others' events with it.
@@ -176,7 +178,7 @@ def dragged_along(see: See) -> Iterator[Hit]:
     if other and not track.errors and 0 <= exchange.closed - at < _TOGETHER * _SECOND:
         waited = (exchange.closed - at) // 1_000_000
         told = f"the agent ended this stream {waited} ms after the client of exchange {other} had left"
-        yield Hit(summary=f"{told}; the task is {label(state)}")
+        yield RuleFinding(summary=f"{told}; the task is {label(state)}")
 
 
 @rule(
@@ -184,29 +186,29 @@ def dragged_along(see: See) -> Iterator[Hit]:
     "Stream not told of the end of its task",
     Severity.WARNING,
     section="1.0 3.5.2",
-    scope=Scope.LIVE,
+    scope=EvidenceScope.LIVE,
     bindings=NETWORK | WEBHOOK,
-    when=When.TERMINAL,
+    when=FrameFlag.TERMINAL,
     due=lambda see: _not_told(see),
     flagged=both(
-        rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), Wait(15), finish="open"),
+        rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), EventPause(15), finish="open"),
         rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1), id=2),
         after=1000 * MS,
     ),
     clean=both(
-        rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), Wait(3), status("COMPLETED")),
+        rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), EventPause(3), status("COMPLETED")),
         rpc("GetTask", {"id": "t1"}, task("COMPLETED"), id=2),
         after=1000 * MS,
     ),
 )
-def untold(see: See) -> Iterator[Hit]:
+def untold(see: RuleContext) -> Iterator[RuleFinding]:
     """An answer, a push or another stream shows a task at its end, and for 10 s a stream of it neither tells that nor
     ends.
 
     Its client waits for a task that is over.
     """
     task = see.task
-    if task is None or task.terminal_in != see.track.id or not see.is_(When.CHANGED):
+    if task is None or task.terminal_in != see.track.id or not see.is_(FrameFlag.CHANGED):
         return
     ends_shown = task.remember().setdefault("stream.ends", [])
     if len(ends_shown) == MAX_ENDS and see.at - ends_shown[0] < SILENT * _SECOND:
@@ -219,9 +221,11 @@ def untold(see: See) -> Iterator[Hit]:
     yield from ()
 
 
-def _not_told(see: See) -> Iterator[Hit]:
+def _not_told(see: RuleContext) -> Iterator[RuleFinding]:
     track = see.track
     if track.started and track.final is None and not track.terminal:
         exchange, state = see.due_note.split()
         shown = TaskState(int(state)).label
-        yield Hit(summary=f"exchange {exchange} has shown {shown} {SILENT} s ago; this stream has not, and is open")
+        yield RuleFinding(
+            summary=f"exchange {exchange} has shown {shown} {SILENT} s ago; this stream has not, and is open"
+        )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.context import RuleContext
 
 SEND = ("SendStreamingMessage",)
 SUBSCRIBE = ("SubscribeToTask",)
@@ -36,7 +36,7 @@ def label(state: int) -> str:
     return TaskState(state).label
 
 
-def instant(see: See) -> int:
+def instant(see: RuleContext) -> int:
     """When the status of a frame was set by its own word, ns; 0 where it says nothing that can be read."""
     status = see.object.get("status")
     text = status.get("timestamp") if isinstance(status, dict) else None

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.credentials import principal
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 from a2a_proxy.rules.examples.script import MS, Script
-from a2a_proxy.rules.examples.talk import rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.owners import note_owner, owner_of
-from a2a_proxy.rules.registry import ACTIVE
-from a2a_proxy.rules.rule import NETWORK, Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.facts.credentials import principal
+from a2a_proxy.rules.state.records import ACTIVE
+from a2a_proxy.rules.state.task_owners import note_owner, owner_of
 
 _POLLS = 5
 """Fast polls in a row that are worth a word."""
@@ -37,22 +37,22 @@ def _polls(pause: int) -> Script:
     "Known task is not found",
     Severity.WARNING,
     section="1.0 3.1.3",
-    scope=Scope.LIVE,
-    when=When.NEW_TASK | When.ERROR,
+    scope=EvidenceScope.LIVE,
+    when=FrameFlag.NEW_TASK | FrameFlag.ERROR,
     flagged=_SENT + rpc("GetTask", {"id": "t1"}, error=rpc_error(-32001, "TASK_NOT_FOUND"), id=2),
     clean=_SENT + rpc("GetTask", {"id": "t2"}, error=rpc_error(-32001, "TASK_NOT_FOUND"), id=2),
 )
-def known_not_found(see: See) -> Iterator[Hit]:
+def known_not_found(see: RuleContext) -> Iterator[RuleFinding]:
     """The agent says TaskNotFound for a task that it has told of earlier in this session. A client with other
     credentials than those that the task was created with is rightly told so.
 
     Either it forgets tasks sooner than its clients expect, or several instances of it do not share them.
     """
-    if see.is_(When.NEW_TASK):
+    if see.is_(FrameFlag.NEW_TASK):
         note_owner(see)
         return
     asked = see.track.asked
-    if asked is None or not asked.known or not see.is_(When.FIRST) or see.operation not in _BY_ID:
+    if asked is None or not asked.known or not see.is_(FrameFlag.FIRST) or see.operation not in _BY_ID:
         return
     failure, known = see.failure, see.world.task(see.track.agent, asked.task_id)
     born = known is not None and known.born != 0
@@ -60,10 +60,10 @@ def known_not_found(see: See) -> Iterator[Hit]:
         return
     by_status = {Binding.GRPC: failure.code == 5, Binding.REST: see.exchange.status == 404 and _by_agent(see)}
     if failure.name == "TASK_NOT_FOUND" or (not failure.name and by_status.get(see.binding, False)):
-        yield Hit(summary=f"task {asked.task_id} is not found, it was told of before", sure=born)
+        yield RuleFinding(summary=f"task {asked.task_id} is not found, it was told of before", sure=born)
 
 
-def _by_agent(see: See) -> bool:
+def _by_agent(see: RuleContext) -> bool:
     """The 404 is no page of a server in front of the agent; and no task under a wrong status (A2A-HTTP-010)."""
     return isinstance(see.value, dict) and not isinstance(see.value.get("status"), dict)
 
@@ -74,14 +74,14 @@ def _by_agent(see: See) -> bool:
     Severity.INFO,
     section="1.0 3.5.1",
     bindings=NETWORK,
-    lines=Line.ALL,
-    moment=Moment.REQUEST,
-    scope=Scope.LIVE,
+    lines=Dialects.ALL,
+    moment=HookPoint.REQUEST,
+    scope=EvidenceScope.LIVE,
     operations=("GetTask",),
     flagged=_polls(50 * MS),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), snapshot("COMPLETED")),
 )
-def tight_polling(see: See) -> Iterator[Hit]:
+def tight_polling(see: RuleContext) -> Iterator[RuleFinding]:
     """One client gets the same active task five times in a row with less than 500 ms between the calls, without
     `currentGeneration`.
 
@@ -99,6 +99,6 @@ def tight_polling(see: See) -> Iterator[Hit]:
         del polls[next(iter(polls))]
     if count == _POLLS:
         state = TaskState(asked.state).label
-        yield Hit(
+        yield RuleFinding(
             summary=f"{_POLLS + 1} GetTask calls for a task that is {state}, each less than 500 ms after the other"
         )

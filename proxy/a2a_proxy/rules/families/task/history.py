@@ -7,18 +7,18 @@ from typing import Any
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.schema import is_protobuf
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import message, reply, task
-from a2a_proxy.rules.examples.talk import rpc
 from a2a_proxy.rules.families.task.numbers import integer
-from a2a_proxy.rules.given import HISTORY_TAG
-from a2a_proxy.rules.rule import Hit, Line, Scope, When, rule
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.run.request_flags import HISTORY_TAG
 
 """Of `history_length` in GetTaskRequest and SendMessageConfiguration; no text has this octet."""
 _HISTORY = [message(taskId="t1", contextId="c1"), reply(taskId="t1")]
 
 
-def _wanted(see: See) -> int | None:
+def _wanted(see: RuleContext) -> int | None:
     """`historyLength` of the request, whichever call it is; None where it has none."""
     if not _limits(see):
         return None
@@ -30,22 +30,22 @@ def _wanted(see: See) -> int | None:
     return integer(found)
 
 
-def _limits(see: See) -> bool:
+def _limits(see: RuleContext) -> bool:
     """The request may have a `historyLength`: told without decoding it."""
     asked = see.request
     if asked is None:
         return False
     if is_protobuf(asked.schema):
-        return HISTORY_TAG in asked.payload or see.is_(When.LIST)
+        return HISTORY_TAG in asked.payload or see.is_(FrameFlag.LIST)
     return b"istory" in asked.payload or "istory" in see.exchange.target
 
 
-def _tasks(see: See) -> list[tuple[str, dict[str, Any]]]:
+def _tasks(see: RuleContext) -> list[tuple[str, dict[str, Any]]]:
     """The tasks of an answer, each with its path."""
     body = see.body
     if not isinstance(body, dict):
         return []
-    if see.is_(When.LIST):
+    if see.is_(FrameFlag.LIST):
         listed = body.get("tasks")
         tasks = listed if isinstance(listed, list) else []
         return [(f"{see.root}tasks[{n}]", each) for n, each in enumerate(tasks) if isinstance(each, dict)]
@@ -60,14 +60,14 @@ def _tasks(see: See) -> list[tuple[str, dict[str, Any]]]:
     "More history than asked for",
     Severity.ERROR,
     section="1.0 3.2.4",
-    lines=Line.V1,
-    scope=Scope.EXCHANGE,
-    when=When.TASK | When.LIST,
-    needs=When.LIMITS | When.LIST,
+    lines=Dialects.V1,
+    scope=EvidenceScope.EXCHANGE,
+    when=FrameFlag.TASK | FrameFlag.LIST,
+    needs=FrameFlag.LIMITS | FrameFlag.LIST,
     flagged=rpc("GetTask", {"id": "t1", "historyLength": 1}, task(history=_HISTORY)),
     clean=rpc("GetTask", {"id": "t1", "historyLength": 2}, task(history=_HISTORY)),
 )
-def too_much(see: See) -> Iterator[Hit]:
+def too_much(see: RuleContext) -> Iterator[RuleFinding]:
     """A task in an answer has more messages in its history than the request's `historyLength` allows.
 
     Clients set it to bound what they receive; a long history then costs what they wanted to save.
@@ -79,7 +79,7 @@ def too_much(see: See) -> Iterator[Hit]:
         history = each.get("history")
         if isinstance(history, list) and len(history) > wanted:
             summary = f"{len(history)} messages of history, asked for were {wanted}"
-            yield Hit(summary=summary, path=f"{path}.history", value=str(len(history)))
+            yield RuleFinding(summary=summary, path=f"{path}.history", value=str(len(history)))
 
 
 @rule(
@@ -87,14 +87,14 @@ def too_much(see: See) -> Iterator[Hit]:
     "History in an answer that was to have none",
     Severity.WARNING,
     section="1.0 3.2.4",
-    lines=Line.V1,
-    scope=Scope.EXCHANGE,
-    when=When.TASK | When.LIST,
-    needs=When.LIMITS | When.LIST,
+    lines=Dialects.V1,
+    scope=EvidenceScope.EXCHANGE,
+    when=FrameFlag.TASK | FrameFlag.LIST,
+    needs=FrameFlag.LIMITS | FrameFlag.LIST,
     flagged=rpc("GetTask", {"id": "t1", "historyLength": 0}, task(history=_HISTORY)),
     clean=rpc("GetTask", {"id": "t1", "historyLength": 0}, task()),
 )
-def none_wanted(see: See) -> Iterator[Hit]:
+def none_wanted(see: RuleContext) -> Iterator[RuleFinding]:
     """The request says `historyLength: 0` and a task of the answer has the member `history`, be it empty.
 
     0 means "leave it out"; a client that says so may not expect the member at all.
@@ -103,4 +103,4 @@ def none_wanted(see: See) -> Iterator[Hit]:
         return
     for path, each in _tasks(see):
         if "history" in each:
-            yield Hit(summary="`history` is there though `historyLength` is 0", path=f"{path}.history")
+            yield RuleFinding(summary="`history` is there though `historyLength` is 0", path=f"{path}.history")

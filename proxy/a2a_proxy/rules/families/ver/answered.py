@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import HTTP, NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import fetch_card, rest, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import CONTEXT, TASK, reply, said, send, snapshot, status
-from a2a_proxy.rules.examples.talk import fetch_card, rest, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.families.ver.version import declared, said_version
-from a2a_proxy.rules.rule import HTTP, NETWORK, Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.schema.fault import Wrong
-from a2a_proxy.rules.schema.judge import hits
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.schema.check import hits
+from a2a_proxy.rules.schema.fault import FaultKind
 
-_BOTH = (Moment.REQUEST, Moment.ANSWER)
+_BOTH = (HookPoint.REQUEST, HookPoint.ANSWER)
 _REFUSED = rpc_error(-32009, "VERSION_NOT_SUPPORTED", "version 9.9 is not supported")
 _CLEAN = fetch_card() + rpc("SendMessage", send(), said())
 
@@ -28,15 +28,15 @@ def _words(versions: set[tuple[int, int]]) -> str:
     "Unsupported version accepted",
     Severity.ERROR,
     section="1.0 3.6.2",
-    when=When.FIRST,
-    scope=Scope.EXCHANGE,
-    lines=Line.V1,
+    when=FrameFlag.FIRST,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.V1,
     bindings=NETWORK,
-    needs=When.CARD_SEEN,
+    needs=FrameFlag.CARD_SEEN,
     flagged=fetch_card() + rpc("SendMessage", send(), said(), version="9.9"),
     clean=fetch_card() + rpc("SendMessage", send(), error=_REFUSED, version="9.9"),
 )
-def accepted(see: See) -> Iterator[Hit]:
+def accepted(see: RuleContext) -> Iterator[RuleFinding]:
     """An agent answers a call with success although no interface of its card has the version that the client sent.
     Where only the minor number differs it is an information: libraries compare the major one.
 
@@ -49,7 +49,7 @@ def accepted(see: See) -> Iterator[Hit]:
     if not versions or version in versions:
         return
     near = any(major == version[0] for major, _ in versions)
-    yield Hit(
+    yield RuleFinding(
         summary=f"A2A-Version {version[0]}.{version[1]} is answered with success, the card has {_words(versions)}",
         value=see.exchange.version_header,
         severity=Severity.INFO if near else None,
@@ -61,14 +61,14 @@ def accepted(see: See) -> Iterator[Hit]:
     "Declared version refused",
     Severity.WARNING,
     section="1.0 3.6.2",
-    when=When.ERROR,
-    scope=Scope.LIVE,
-    lines=Line.SINCE_0_2,
+    when=FrameFlag.ERROR,
+    scope=EvidenceScope.LIVE,
+    lines=Dialects.SINCE_0_2,
     bindings=NETWORK,
     flagged=fetch_card() + rpc("SendMessage", send(), error=_REFUSED),
     clean=_CLEAN,
 )
-def refused(see: See) -> Iterator[Hit]:
+def refused(see: RuleContext) -> Iterator[RuleFinding]:
     """An agent answers VersionNotSupportedError although its card declares that version for this binding.
 
     Clients choose the interface by the card; this one cannot be used as it says.
@@ -78,7 +78,7 @@ def refused(see: See) -> Iterator[Hit]:
         return
     if version in declared(see, here=True):
         told = f"A2A-Version {version[0]}.{version[1]} is refused, the card declares it for this binding"
-        yield Hit(summary=told, value=see.exchange.version_header)
+        yield RuleFinding(summary=told, value=see.exchange.version_header)
 
 
 @rule(
@@ -86,16 +86,16 @@ def refused(see: See) -> Iterator[Hit]:
     "Missing version not taken for 0.3",
     Severity.WARNING,
     section="1.0 3.6.2",
-    when=When.FIRST,
-    scope=Scope.EXCHANGE,
-    lines=Line.V1,
+    when=FrameFlag.FIRST,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.V1,
     bindings=NETWORK,
-    needs=When.CARD_SEEN,
+    needs=FrameFlag.CARD_SEEN,
     flagged=fetch_card() + rpc("SendMessage", send(), said(), version=""),
     also=("A2A-VER-001",),
     clean=_CLEAN,
 )
-def lenient(see: See) -> Iterator[Hit]:
+def lenient(see: RuleContext) -> Iterator[RuleFinding]:
     """An agent whose card has interfaces of 1.0 only answers a request without `A2A-Version` with success. It must take
     the request for one of 0.3, and refuse it. A warning, as the agent is merely lenient.
 
@@ -107,7 +107,9 @@ def lenient(see: See) -> Iterator[Hit]:
         return
     versions = declared(see)
     if versions and all(major >= 1 for major, _ in versions):
-        yield Hit(summary=f"a request without A2A-Version is answered with success, the card has {_words(versions)}")
+        yield RuleFinding(
+            summary=f"a request without A2A-Version is answered with success, the card has {_words(versions)}"
+        )
 
 
 @rule(
@@ -115,8 +117,8 @@ def lenient(see: See) -> Iterator[Hit]:
     "The answer is of another line than the request",
     Severity.ERROR,
     section="1.0 3.6.2",
-    when=When.UNCLEAN,
-    scope=Scope.EXCHANGE,
+    when=FrameFlag.UNCLEAN,
+    scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
     flagged=rest(
         "POST",
@@ -126,13 +128,13 @@ def lenient(see: See) -> Iterator[Hit]:
     ),
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
-def foreign(see: See) -> Iterable[Hit]:
+def foreign(see: RuleContext) -> Iterable[RuleFinding]:
     """The answer to a 1.0 request has the form of 0.3 (`kind` in the result), or the other way round (a wrapper such as
     `statusUpdate`). Other rules about its payload say nothing then.
 
     The client parses it by the line that it asked in, and finds nothing in it, or fails.
     """
-    return hits(see, Wrong.FOREIGN)
+    return hits(see, FaultKind.FOREIGN)
 
 
 @rule(
@@ -141,19 +143,19 @@ def foreign(see: See) -> Iterable[Hit]:
     Severity.WARNING,
     section="1.0 appendix A.2.1",
     moment=_BOTH,
-    when=When.UNCLEAN,
-    lines=Line.V1,
+    when=FrameFlag.UNCLEAN,
+    lines=Dialects.V1,
     bindings=HTTP,
     flagged=rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), status("COMPLETED", final=True)),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), status("COMPLETED")),
 )
-def removed(see: See) -> Iterable[Hit]:
+def removed(see: RuleContext) -> Iterable[RuleFinding]:
     """A 1.0 object has a member that 1.0 took away: `kind`, `final`, `blocking`, `pushNotificationConfig`, `schemes`,
     `mimeType`, `file`, `stateTransitionHistory`. Cards that serve both lines may have it.
 
     1.0 receivers ignore it: `blocking: true` does not wait, a `file` is lost, `final` ends nothing.
     """
-    return hits(see, Wrong.REMOVED)
+    return hits(see, FaultKind.REMOVED)
 
 
 @rule(
@@ -162,18 +164,18 @@ def removed(see: See) -> Iterable[Hit]:
     Severity.ERROR,
     section="1.0 5.5",
     moment=_BOTH,
-    when=When.UNCLEAN,
+    when=FrameFlag.UNCLEAN,
     bindings=HTTP,
     flagged=rpc("SendMessage", send(role="user"), said()),
     clean=_CLEAN,
 )
-def other_enum(see: See) -> Iterable[Hit]:
+def other_enum(see: RuleContext) -> Iterable[RuleFinding]:
     """A state or role is spelled as in another line: `working` or `user` in 1.0, `TASK_STATE_WORKING` or `ROLE_USER` in
     0.3, `TASK_STATE_CANCELLED` in 1.0. A number in JSON is a warning.
 
     The receiver's parser does not know the value, and refuses the message or takes it for unspecified.
     """
-    return hits(see, Wrong.OTHER_ENUM)
+    return hits(see, FaultKind.OTHER_ENUM)
 
 
 @rule(
@@ -181,9 +183,9 @@ def other_enum(see: See) -> Iterable[Hit]:
     "messageUpdate sent to a peer before 1.1",
     Severity.ERROR,
     section="1.1 draft 3.2.8",
-    when=When.UNCLEAN,
-    scope=Scope.EXCHANGE,
-    lines=Line.DRAFT_1_1,
+    when=FrameFlag.UNCLEAN,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.DRAFT_1_1,
     bindings=NETWORK,
     draft=True,
     flagged=rpc_stream(
@@ -202,7 +204,7 @@ def other_enum(see: See) -> Iterable[Hit]:
         version="1.1",
     ),
 )
-def message_update(see: See) -> Iterator[Hit]:
+def message_update(see: RuleContext) -> Iterator[RuleFinding]:
     """A stream carries a `messageUpdate` (field 5 of StreamResponse) although the client's `A2A-Version` is below
     1.1 or absent.
 
@@ -218,4 +220,6 @@ def message_update(see: See) -> Iterator[Hit]:
         found = isinstance(see.body, dict) and isinstance(see.body.get("messageUpdate"), dict)
     if found:
         said = see.exchange.version_header or "absent"
-        yield Hit(summary=f"a `messageUpdate` is sent, and A2A-Version is {said}", path=f"{see.root}messageUpdate")
+        yield RuleFinding(
+            summary=f"a `messageUpdate` is sent, and A2A-Version is {said}", path=f"{see.root}messageUpdate"
+        )

@@ -8,12 +8,24 @@ from sys import intern
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.dialect import of_version
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.rule import (
+    CARD,
+    ENVELOPE,
+    JSONRPC,
+    NETWORK,
+    RPC,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+    RuleFinding,
+    rule,
+)
+from a2a_proxy.rules.examples.conversation import grpc, rpc
 from a2a_proxy.rules.examples.objects import said, send, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.examples.talk import grpc, rpc
 from a2a_proxy.rules.families.ver.version import NEW, OLD, said_version
-from a2a_proxy.rules.rule import CARD, ENVELOPE, JSONRPC, NETWORK, RPC, Hit, Line, Moment, Scope, When, rule
-from a2a_proxy.rules.see import See
 
 _GET = {"id": "t1"}
 _AT_ONCE = send(configuration={"returnImmediately": True})
@@ -32,13 +44,13 @@ def _form(exchange: Exchange) -> str:
     "No version on a 1.0 request",
     Severity.ERROR,
     section="1.0 3.6.1",
-    moment=Moment.HEADS,
-    lines=Line.V1,
+    moment=HookPoint.HEADS,
+    lines=Dialects.V1,
     bindings=RPC,
     flagged=rpc("SendMessage", send(), said(), version=""),
     clean=_CLEAN,
 )
-def absent(see: See) -> Iterator[Hit]:
+def absent(see: RuleContext) -> Iterator[RuleFinding]:
     """A request has the method, the path or the package of 1.0, and no `A2A-Version`: neither as header field nor as
     gRPC metadata nor as query parameter.
 
@@ -49,7 +61,7 @@ def absent(see: See) -> Iterator[Hit]:
         return
     if exchange.binding in ENVELOPE and "/" in exchange.method:
         return
-    yield Hit(summary=f"`{_form(exchange)}` is of 1.0, and there is no A2A-Version")
+    yield RuleFinding(summary=f"`{_form(exchange)}` is of 1.0, and there is no A2A-Version")
 
 
 @rule(
@@ -57,13 +69,13 @@ def absent(see: See) -> Iterator[Hit]:
     "Version is malformed",
     Severity.ERROR,
     section="1.0 3.6, 14.2.1",
-    moment=Moment.HEADS,
-    lines=Line.V1,
+    moment=HookPoint.HEADS,
+    lines=Dialects.V1,
     bindings=RPC,
     flagged=rpc("SendMessage", send(), said(), version="v1"),
     clean=_CLEAN,
 )
-def malformed(see: See) -> Iterator[Hit]:
+def malformed(see: RuleContext) -> Iterator[RuleFinding]:
     """`A2A-Version` is not of the form Major.Minor. A third number is a warning: patch versions should not be sent.
 
     Agents that compare the text, or parse two numbers, refuse the call.
@@ -72,7 +84,7 @@ def malformed(see: See) -> Iterator[Hit]:
     if not version or said_version(version):
         return
     three = version.count(".") == 2 and said_version(version.rpartition(".")[0]) and version[-1].isdigit()
-    yield Hit(
+    yield RuleFinding(
         summary=f"A2A-Version is `{version[:40]}`, it must be like 1.0",
         value=version,
         severity=Severity.WARNING if three else None,
@@ -84,12 +96,12 @@ def malformed(see: See) -> Iterator[Hit]:
     "Version contradicts the form of the request",
     Severity.ERROR,
     section="1.0 3.6.2",
-    moment=Moment.HEADS,
+    moment=HookPoint.HEADS,
     bindings=NETWORK,
     flagged=rpc("tasks/get", _GET, {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}}),
     clean=_CLEAN,
 )
-def contradiction(see: See) -> Iterator[Hit]:
+def contradiction(see: RuleContext) -> Iterator[RuleFinding]:
     """`A2A-Version` says 1.0 or later and the request has a method with a slash, a path under `/v1` that the agent's
     card does not have as a 1.0 interface, or the package `a2a.v1`; or it says 0.x and the request has a method, a
     path or the package of 1.0.
@@ -102,10 +114,10 @@ def contradiction(see: See) -> Iterator[Hit]:
     said, shown = of_version(exchange.version_header), _shown(see)
     if shown and ((said in NEW and shown == "0.3") or (said in OLD and shown == "1.0")):
         told = f"A2A-Version is {exchange.version_header}, but `{_form(exchange)}` is of {shown}"
-        yield Hit(summary=told, value=exchange.version_header)
+        yield RuleFinding(summary=told, value=exchange.version_header)
 
 
-def _shown(see: See) -> str:
+def _shown(see: RuleContext) -> str:
     """The line that the request line proves; empty where it fits both."""
     exchange = see.exchange
     if exchange.binding is Binding.GRPC:
@@ -128,8 +140,8 @@ def _shown(see: See) -> str:
     "Legacy or vendor dialect",
     Severity.INFO,
     section="0.1 and its JSON schema",
-    moment=Moment.HEADS,
-    lines=Line.OLD,
+    moment=HookPoint.HEADS,
+    lines=Dialects.OLD,
     bindings=JSONRPC | CARD,
     flagged=rpc(
         "tasks/send",
@@ -139,7 +151,7 @@ def _shown(see: See) -> str:
     ),
     clean=_CLEAN,
 )
-def legacy(see: See) -> Iterator[Hit]:
+def legacy(see: RuleContext) -> Iterator[RuleFinding]:
     """An exchange is in the dialect of 0.1, or in the vendor dialect between 0.1 and 0.2: parts with `type`,
     `sessionId`, `tasks/send`, a status with `progress`, results without `kind`, a card with `authentication`. Told
     once an agent.
@@ -152,7 +164,7 @@ def legacy(see: See) -> Iterator[Hit]:
     if see.agent.notes.setdefault("ver.legacy", exchange.id) != exchange.id:
         return
     name = "0.1" if exchange.dialect is Dialect.V0_1 else "a vendor's between 0.1 and 0.2"
-    yield Hit(summary=f"the dialect is {name} (`{_form(exchange)}`)")
+    yield RuleFinding(summary=f"the dialect is {name} (`{_form(exchange)}`)")
 
 
 def _draft(version: str, generation: str = "") -> Script:
@@ -165,16 +177,16 @@ def _draft(version: str, generation: str = "") -> Script:
     "1.1 feature under an earlier version",
     Severity.INFO,
     section="1.1 draft 3.2.7",
-    moment=(Moment.REQUEST, Moment.ANSWER),
-    when=When.UNCLEAN | When.NUMBERED,
-    scope=Scope.EXCHANGE,
-    lines=Line.V1,
+    moment=(HookPoint.REQUEST, HookPoint.ANSWER),
+    when=FrameFlag.UNCLEAN | FrameFlag.NUMBERED,
+    scope=EvidenceScope.EXCHANGE,
+    lines=Dialects.V1,
     bindings=NETWORK,
     draft=True,
     flagged=grpc("GetTask", _GET | {"currentGeneration": "3"}, task("WORKING", generation="4")),
     clean=_draft("1.1", "3"),
 )
-def early(see: See) -> Iterator[Hit]:
+def early(see: RuleContext) -> Iterator[RuleFinding]:
     """A client sends `currentGeneration` or `ifGenerationMatch`, or an agent a generation, in an exchange whose
     `A2A-Version` is below 1.1 or absent. Told once an exchange.
 
@@ -186,7 +198,7 @@ def early(see: See) -> Iterator[Hit]:
         return
     see.track.remember()["ver.early"] = True
     said = see.exchange.version_header or "absent"
-    yield Hit(summary=f"generation {number} is of 1.1, and A2A-Version is {said}", value=str(number))
+    yield RuleFinding(summary=f"generation {number} is of 1.1, and A2A-Version is {said}", value=str(number))
 
 
 @rule(
@@ -194,9 +206,9 @@ def early(see: See) -> Iterator[Hit]:
     "Version changes within a task",
     Severity.INFO,
     section="1.0 3.6.1",
-    moment=(Moment.HEADS, Moment.ANSWER),
-    when=When.UNCLEAN | When.NEW_TASK,
-    scope=Scope.LIVE,
+    moment=(HookPoint.HEADS, HookPoint.ANSWER),
+    when=FrameFlag.UNCLEAN | FrameFlag.NEW_TASK,
+    scope=EvidenceScope.LIVE,
     bindings=NETWORK,
     flagged=rpc("SendMessage", _AT_ONCE, {"task": task("WORKING")})
     + rpc(
@@ -207,7 +219,7 @@ def early(see: See) -> Iterator[Hit]:
     ),
     clean=rpc("SendMessage", _AT_ONCE, {"task": task("WORKING")}) + rpc("GetTask", _GET, task("WORKING")),
 )
-def changed(see: See) -> Iterator[Hit]:
+def changed(see: RuleContext) -> Iterator[RuleFinding]:
     """A client speaks to one task in different protocol versions: by `A2A-Version`, or by the form of its requests.
 
     The task looks different in each: ids, states and errors change their spelling between one call and the next.
@@ -216,7 +228,7 @@ def changed(see: See) -> Iterator[Hit]:
     if not here:
         return
     if see.shown is not None:
-        if see.is_(When.NEW_TASK) and see.task is not None:
+        if see.is_(FrameFlag.NEW_TASK) and see.task is not None:
             see.task.remember()[_place(see)] = here
         return
     asked = see.track.asked
@@ -229,13 +241,15 @@ def changed(see: See) -> Iterator[Hit]:
         return
     notes[_place(see)] = here
     if before is not None and before != here:
-        yield Hit(summary=f"the client spoke {before} about task {known.task_id}, now it speaks {here}", value=here)
+        yield RuleFinding(
+            summary=f"the client spoke {before} about task {known.task_id}, now it speaks {here}", value=here
+        )
 
 
 _SPOKEN = "ver.spoken "
 
 
-def _place(see: See) -> str:
+def _place(see: RuleContext) -> str:
     """Where a task's notes have the version that this client spoke: one entry each, for most tasks have one client."""
     return intern(_SPOKEN + see.track.client)
 

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.rules.see import See
+from a2a_proxy.rules.context import RuleContext
 
 NEW = (Dialect.V1_0, Dialect.V1_1)
 OLD = (Dialect.V0_1, Dialect.V0_2, Dialect.V0_3)
@@ -22,7 +22,7 @@ def said_version(text: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found is not None else None
 
 
-def declared(see: See, *, here: bool = False) -> set[tuple[int, int]]:
+def declared(see: RuleContext, *, here: bool = False) -> set[tuple[int, int]]:
     """Versions that the agent's card declared before the request; with `here` those of this binding only.
 
     Empty where no card was seen, or where it does not declare its interfaces as 1.0 does.

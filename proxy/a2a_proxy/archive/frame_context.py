@@ -1,0 +1,93 @@
+"""What a row of the table `frames` says besides its frame: of its call, of who answered, of what was found about it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from a2a_proxy.archive.cell_values import sound, trace_of
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import FrameRow, key
+
+SHARED = {"t": "task_id", "c": "context_id"}
+"""Columns that a frame has of its call where it names none itself."""
+OF_CALL = ("binding", "dialect", "operation", "method", "target", "status", "streaming", "trace_id")
+"""Columns that it always has of its call."""
+_COPIED = (*OF_CALL[:-2], *SHARED.values())
+_CACHED = 4096
+"""Calls that are known while frames are read."""
+
+_Value = TypeVar("_Value")
+
+
+class FrameContext(msgspec.Struct, frozen=True):
+    """What a frame's row says besides the frame."""
+
+    session: str
+    call: dict[str, Any] = {}
+    """The cells that are those of its call; see `call_cells`."""
+    agent: str | None = None
+    findings: list[Finding] = []
+
+
+def call_cells(call: Exchange) -> dict[str, Any]:
+    """What the rows of its frames say of a call."""
+    cells = {name: sound(getattr(call, name)) for name in _COPIED}
+    return {**cells, "streaming": call.streaming, "trace_id": trace_of(call.trace_context) or None}
+
+
+class FrameContexts:
+    """What is around the frames of a recording. Frames of one call share what they have of it."""
+
+    def __init__(self, recording: Recording, calls: dict[int, Exchange] | None = None) -> None:
+        """`calls`: those that have been read already, by key."""
+        self._recording = recording
+        self._calls = calls or {}
+        self._sessions = {row.id: row.facts.uuid for row in recording.sessions()}
+        self._plain: dict[tuple[int, int, int], FrameContext] = {}
+        """By session, connection and call: that of frames of which nothing was found."""
+        self._agents: dict[int, str | None] = {}
+        self._findings: dict[int, dict[tuple[int, int], list[Finding]]] = {}
+
+    def of(self, row: FrameRow) -> FrameContext:
+        """That of one frame. Raises RecordingError."""
+        frame = row.frame
+        where = row.session, frame.connection, frame.exchange
+        plain = self._plain.get(where) or _kept(self._plain, where, self._made(*where))
+        found = self._found(row.session).get((frame.exchange, frame.seq)) if frame.exchange else None
+        return msgspec.structs.replace(plain, findings=found) if found else plain
+
+    def _made(self, session: int, connection: int, exchange: int) -> FrameContext:
+        call = self._call(key(session, exchange)) if exchange else None
+        agent = self._agent(key(session, connection))
+        return FrameContext(self._sessions[session], call_cells(call) if call is not None else {}, agent)
+
+    def _call(self, number: int) -> Exchange | None:
+        if number in self._calls:
+            return self._calls[number]
+        row = self._recording.exchange(number, headers=False)
+        return row.exchange if row is not None else None
+
+    def _agent(self, number: int) -> str | None:
+        if number not in self._agents:
+            row = self._recording.connection(number)
+            return _kept(self._agents, number, sound(row.connection.upstream) if row is not None else None)
+        return self._agents[number]
+
+    def _found(self, session: int) -> dict[tuple[int, int], list[Finding]]:
+        if session not in self._findings:
+            found = self._findings[session] = {}
+            for row in self._recording.findings(session):
+                if row.finding.seq >= 0:
+                    found.setdefault((row.finding.exchange, row.finding.seq), []).append(row.finding)
+        return self._findings[session]
+
+
+def _kept(known: dict[Any, _Value], name: Any, value: _Value) -> _Value:
+    known[name] = value
+    if len(known) > _CACHED:
+        del known[next(iter(known))]
+    return value

@@ -1,0 +1,144 @@
+"""The recorder's side of the journal: read records from a position on, while they are written or long after.
+
+Reads and deletes segments; decodes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.capture.loss import LossRecord
+from a2a_proxy.capture.record_format import SEGMENT, START, Position, previous_end, scan, segment_numbers, segment_path
+from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+
+
+class JournalReader:
+    """Follows one journal. Never raises for what a segment holds."""
+
+    def __init__(self, folder: Path, position: Position = START) -> None:
+        """`position` is where the next record begins, as `position` said before."""
+        self._folder = folder
+        self._segment, self._offset = position
+        self._fd = -1
+        self._given_up = False
+        self._at = 0
+
+    @property
+    def position(self) -> Position:
+        """After the last record returned."""
+        return self._segment, self._offset
+
+    @property
+    def behind(self) -> int:
+        """Octets written and not yet read."""
+        total = -self._offset
+        for number in segment_numbers(self._folder):
+            if number >= self._segment:
+                total += _size(segment_path(self._folder, number))
+        return max(0, total)
+
+    def read(self, max_bytes: int = 1 << 20, until: Position | None = None) -> list[Chunk]:
+        """The next records, some `max_bytes` octets of them; empty where there are no more now, or none before `until`
+        (a position that a reader had). All of them come from one segment.
+
+        Where records cannot be read, one LOST on connection 0 stands for them (`Lost.damage` says why), and reading
+        goes on with the next segment.
+        """
+        while True:
+            if until is not None and self._segment >= until[0]:
+                max_bytes = min(max_bytes, until[1] - self._offset)
+                if self.position >= until or max_bytes <= 0:
+                    return []
+            chunks = self._open()
+            if chunks or self._fd < 0:
+                return chunks
+            ended = segment_path(self._folder, self._segment + 1).exists()  # asked before the last read of this one
+            chunks = [] if self._given_up else self._read_some(max_bytes)
+            if chunks or not ended:
+                return chunks
+            chunks = self._advance()
+            if chunks:
+                return chunks
+
+    def _read_some(self, max_bytes: int) -> list[Chunk]:
+        size = max_bytes
+        while True:
+            buffer = os.pread(self._fd, size, self._offset)
+            found = scan(buffer)
+            if found.chunks or found.damage or len(buffer) < size or found.wanted <= size:
+                break
+            size = found.wanted
+        self._offset += found.end
+        if found.chunks:
+            self._at = found.chunks[-1].at
+        elif found.damage:
+            return self._give_up(found.damage)
+        return found.chunks
+
+    def _open(self) -> list[Chunk]:
+        """Open the segment of the position; skip to the next one that is there where it is gone."""
+        if self._fd >= 0:
+            return []
+        path = segment_path(self._folder, self._segment)
+        try:
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            later = [number for number in segment_numbers(self._folder) if number > self._segment]
+            if not later:
+                return []
+            damage = self._damage("the segment is missing")
+            self._segment, self._offset = later[0], 0
+            return damage
+        self._offset = max(self._offset, SEGMENT.size)
+        if previous_end(os.pread(self._fd, SEGMENT.size, 0)) is None:
+            return self._give_up("it does not begin as a segment of this version")
+        return []
+
+    def _advance(self) -> list[Chunk]:
+        """Go to the next segment, whose header says where this one had to end."""
+        following = segment_path(self._folder, self._segment + 1)
+        end = previous_end(_head(following))
+        if end is not None and self._offset < end and not self._given_up:
+            return self._give_up(f"{end - self._offset} octets are missing at its end")
+        self.close()
+        self._segment, self._offset, self._given_up = self._segment + 1, 0, False
+        return []
+
+    def _give_up(self, reason: str) -> list[Chunk]:
+        self._given_up = True
+        return self._damage(reason)
+
+    def _damage(self, reason: str) -> list[Chunk]:
+        where = f"journal segment {self._segment}, offset {self._offset}: {reason}"
+        data = msgspec.json.encode(LossRecord(0, damage=where))
+        return [Chunk(0, ChunkKind.LOST, Direction.TO_AGENT, self._at, data)]
+
+    def delete_before(self, segment: int) -> None:
+        """Delete the segments with lower numbers."""
+        for number in segment_numbers(self._folder):
+            if number < segment:
+                segment_path(self._folder, number).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close the file. The reader may be used again."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(SEGMENT.size)
+    except FileNotFoundError:
+        return b""

@@ -1,0 +1,123 @@
+"""The journal's format: records and segment headers, to octets and back. No files, no threads.
+
+A journal is a folder of segments `000001.a2aj`, `000002.a2aj`, ... Octets once written are never changed: a writer that
+fails in mid-record begins a new segment, and the header of that one says where the last whole record before it ended.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from zlib import crc32
+
+import msgspec
+
+from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+
+RECORD = struct.Struct("<IIBBHIQ")
+"""Payload length, CRC-32 of all that follows it, kind, direction, flags (0), connection, time in ns; then payload."""
+
+SEGMENT = struct.Struct("<8sIIQ")
+"""Magic, version, number of the segment, offset at which the records of the segment before it end."""
+
+MAGIC = b"A2AJRNL\n"
+VERSION = 1
+MAX_PAYLOAD = 64 * 1024 * 1024
+"""A length above this is damage. The relay reads at most 256 KiB at a time."""
+
+Position = tuple[int, int]
+"""Segment number (from 1) and offset in it; where the next record begins."""
+
+START: Position = (1, 0)
+
+_FRONT = struct.Struct("<II")
+_HEAD = struct.Struct("<BBHIQ")
+_KINDS: tuple[ChunkKind | None, ...] = (None, *ChunkKind)
+_DIRECTIONS = tuple(Direction)
+
+Record = tuple[bytes, bytes, bytes]
+"""Length and checksum, the rest of the header, the payload: three pieces, so that the payload is not copied."""
+
+
+def pack(kind: int, direction: int, connection: int, at: int, data: bytes) -> Record:
+    """One record as its three pieces."""
+    head = _HEAD.pack(kind, direction, 0, connection, at)
+    return _FRONT.pack(len(data), crc32(data, crc32(head))), head, data
+
+
+def unpack_head(head: bytes) -> tuple[int, int, int, int]:
+    """Kind, direction, connection and time from the second piece of a record."""
+    kind, direction, _, connection, at = _HEAD.unpack(head)
+    return kind, direction, connection, at
+
+
+class RecordScan(msgspec.Struct):
+    """What a buffer held."""
+
+    chunks: list[Chunk]
+    end: int
+    """Offset after the last whole record."""
+    wanted: int = 0
+    """Octets from `end` on that the next record needs, as far as known; 0 where `damage` is set."""
+    damage: str = ""
+    """Why the record at `end` cannot be one; empty where the buffer just ends in mid-record."""
+
+
+def scan(buffer: bytes, start: int = 0) -> RecordScan:
+    """Read whole records from `start` on. An incomplete last one is no fault: more may come."""
+    chunks: list[Chunk] = []
+    add, unpack, view, size, header = chunks.append, RECORD.unpack_from, memoryview(buffer), len(buffer), RECORD.size
+    at = start
+    while size - at >= header:
+        length, check, kind, direction, _, connection, time = unpack(buffer, at)
+        end = at + header + length
+        if length > MAX_PAYLOAD:
+            return RecordScan(chunks, at, damage=f"a length of {length} octets")
+        if end > size:
+            return RecordScan(chunks, at, wanted=end - at)
+        if crc32(view[at + 8 : end]) != check:
+            return RecordScan(chunks, at, damage="a wrong checksum")
+        if not 0 < kind < len(_KINDS) or direction > 1:
+            return RecordScan(chunks, at, damage=f"an unknown kind {kind} or direction {direction}")
+        known = _KINDS[kind]
+        assert known is not None
+        add(Chunk(connection, known, _DIRECTIONS[direction], time, buffer[at + header : end]))
+        at = end
+    return RecordScan(chunks, at, wanted=header)
+
+
+def segment_header(number: int, previous_end: int) -> bytes:
+    """The octets a segment begins with. `previous_end` is 0 for the first."""
+    return SEGMENT.pack(MAGIC, VERSION, number, previous_end)
+
+
+def previous_end(header: bytes) -> int | None:
+    """Where the records of the segment before this one end; None where `header` begins no segment of this version."""
+    if len(header) < SEGMENT.size:
+        return None
+    magic, version, _, end = SEGMENT.unpack_from(header)
+    return int(end) if magic == MAGIC and version == VERSION else None
+
+
+def segment_path(folder: Path, number: int) -> Path:
+    """Where a segment lies."""
+    return folder / f"{number:06d}.a2aj"
+
+
+def segment_numbers(folder: Path) -> list[int]:
+    """Numbers of the segments that are there, in order."""
+    return sorted(int(path.stem) for path in folder.glob("*.a2aj") if path.stem.isdigit())
+
+
+def bytes_after(folder: Path, position: Position) -> int:
+    """Return how many bytes of the journal lie behind this position."""
+    segment, offset = position
+    sizes = {number: _size(segment_path(folder, number)) for number in segment_numbers(folder) if number >= segment}
+    return max(sum(sizes.values()) - (offset if segment in sizes else 0), 0)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # it has been recorded, and is deleted

@@ -1,0 +1,39 @@
+"""What a run can have follow its recording: one interface for hooks, the export and the archive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from a2a_proxy.cli.console import Console
+
+if TYPE_CHECKING:
+    from a2a_proxy.follower.keeper import HookKeeper, HookReport, Tell
+
+
+class FollowedSession(msgspec.Struct, frozen=True):
+    """What is followed."""
+
+    recording: str
+    uuid: str
+
+    def frames_after(self, frame: int) -> int:
+        """Frames that were stored after this one; 0 where nobody can tell."""
+        from a2a_proxy.follower.lag import frames_after  # which knows SQLite: the relay starts without it
+        from a2a_proxy.recording.errors import RecordingError
+
+        try:
+            return frames_after(self.recording, self.uuid, frame)
+        except RecordingError:
+            return 0
+
+
+class RunFollower(Protocol):
+    """A hook, the export, or the archive, as the user asked for it."""
+
+    def keeper(self, session: FollowedSession, tell: Tell) -> HookKeeper:
+        """What keeps its process. Raises UserError, OSError: the state directory cannot be used."""
+
+    def sum_up(self, session: FollowedSession, report: HookReport, console: Console) -> None:
+        """Say how it did."""

@@ -1,0 +1,133 @@
+"""What is to follow a run, as it is typed: `--hook`, `--otlp...` and `--archive...`, the same for each command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import msgspec
+
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.span_options import shape_of, shape_options
+
+if TYPE_CHECKING:
+    from a2a_proxy.cli.archive import ArchiveConfig
+    from a2a_proxy.telemetry.settings import OtlpSettings
+    from a2a_proxy.telemetry.span_options import Compat, SpanKind
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_OPTIONS = (
+    click.option(
+        "--hook",
+        multiple=True,
+        metavar="NAME",
+        envvar="A2A_PROXY_HOOK",
+        help="Call this hook for what passes: an installed one, or module:Class. `a2a-inspect hooks` lists them.",
+    ),
+    click.option(
+        "--archive",
+        default="",
+        metavar="URL",
+        envvar="A2A_PROXY_ARCHIVE",
+        help="Archive as well: s3://BUCKET/PREFIX, or file:///FOLDER.",
+    ),
+    click.option(
+        "--archive-every",
+        type=click.FloatRange(1),
+        default=300.0,
+        show_default=True,
+        metavar="SECONDS",
+        envvar="A2A_PROXY_ARCHIVE_EVERY",
+        help="What has come is archived after this time, however little.",
+    ),
+    click.option(
+        "--archive-id",
+        default="",
+        metavar="ID",
+        envvar="A2A_PROXY_ARCHIVE_ID",
+        help="Name of this proxy in the archive; else the state directory has one.",
+    ),
+    click.option(
+        "--otlp",
+        is_flag=False,
+        flag_value="",
+        metavar="[URL]",
+        envvar="A2A_PROXY_OTLP",
+        help="Send a span for each call to this OpenTelemetry backend; without a URL to where OTEL_* say.",
+    ),
+    click.option(
+        "--otlp-protocol",
+        type=click.Choice(["grpc", "http/protobuf"]),
+        envvar="A2A_PROXY_OTLP_PROTOCOL",
+        help="How; else as OTEL_EXPORTER_OTLP_PROTOCOL or the port says (4317 is grpc).",
+    ),
+    click.option(
+        "--otlp-kind",
+        type=click.Choice(["internal", "server"]),
+        default="internal",
+        show_default=True,
+        envvar="A2A_PROXY_OTLP_KIND",
+        help="Kind of the spans: server where neither clients nor agents send spans of their own.",
+    ),
+    click.option(
+        "--otlp-frames", is_flag=True, envvar="A2A_PROXY_OTLP_FRAMES", help="A log record for each frame as well."
+    ),
+    shape_options("--otlp-", "A2A_PROXY_OTLP_"),
+)
+
+
+def follow_options(command: _Command) -> _Command:
+    """All of them."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+class FollowerOptions(msgspec.Struct, frozen=True):
+    """What is to follow."""
+
+    hooks: tuple[str, ...] = ()
+    """Names of hooks: of an entry point, or `module:Class`."""
+    otlp: OtlpSettings | None = None
+    """Export to an OpenTelemetry backend."""
+    archive: ArchiveConfig | None = None
+
+
+def wanted(
+    *,
+    hook: tuple[str, ...] = (),
+    otlp: str | None = None,
+    otlp_protocol: str | None = None,
+    otlp_kind: SpanKind = "internal",
+    otlp_frames: bool = False,
+    otlp_content: bool = False,
+    otlp_compat: tuple[Compat, ...] = (),
+    otlp_segment: str = "",
+    archive: str = "",
+    archive_every: float = 300.0,
+    archive_id: str = "",
+) -> FollowerOptions:
+    """What the options say.
+
+    Raises:
+        UserError: there is no such hook, it is no endpoint or archive, or what is needed for it is not installed.
+    """
+    if hook:
+        from a2a_proxy.cli.hooks import check_hooks
+
+        check_hooks(hook)
+    export = None
+    if otlp is not None:
+        from a2a_proxy.cli.otlp import otlp_settings
+
+        shape = shape_of(otlp_kind, content=otlp_content, compat=otlp_compat, segment=otlp_segment)
+        export = otlp_settings(otlp, otlp_protocol or "", shape, frames=otlp_frames)
+    elif otlp_protocol or otlp_frames or otlp_content or otlp_compat or otlp_segment:
+        raise UserError("options --otlp-... go with --otlp", "for example: --otlp http://localhost:4318")
+    place = None
+    if archive or archive_id:
+        from a2a_proxy.cli.archive import archive_config
+
+        place = archive_config(archive, archive_every, archive_id)
+    return FollowerOptions(hook, export, place)

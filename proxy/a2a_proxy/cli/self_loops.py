@@ -1,0 +1,50 @@
+"""Upstreams that lead back to the proxy itself: one connection would make another, until no descriptor is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.relay.own_addresses import leads_to
+from a2a_proxy.relay.route import Route, Upstream
+
+Resolved = dict[Upstream, list[str]]
+"""The addresses of each upstream."""
+
+
+def refuse_circles(listening: Sequence[tuple[Route, list[str]]], resolved: Mapping[Upstream, list[str]]) -> None:
+    """Follow each kind of connection from listener to listener; a chain that ends elsewhere is fine.
+
+    `listening` has the routes with the addresses they are bound to, `host:port`.
+
+    Raises:
+        UserError: a connection would come back to a listener that it has passed.
+    """
+    kinds: tuple[Callable[[Route], Upstream], ...] = (
+        lambda route: route.upstream,
+        lambda route: route.grpc or route.upstream,
+    )
+    for upstream_of in kinds:
+        to = [upstream_of(route) for route, _ in listening]
+        nexts = [
+            [at for at, (_, own) in enumerate(listening) if leads_to(resolved.get(upstream, []), upstream.port, own)]
+            for upstream in to
+        ]
+        for start, upstream in enumerate(to):
+            if start in _reachable(start, nexts):
+                raise UserError(
+                    f"upstream {upstream.text} leads back to the proxy itself",
+                    "--upstream names the agent's port, not the proxy's",
+                )
+
+
+def _reachable(start: int, nexts: list[list[int]]) -> set[int]:
+    """All that can be reached from `start` in one step or more."""
+    found: set[int] = set()
+    ahead = list(nexts[start])
+    while ahead:
+        at = ahead.pop()
+        if at not in found:
+            found.add(at)
+            ahead += nexts[at]
+    return found

@@ -1,0 +1,71 @@
+"""What spans say, as it is typed: the same options for a live export (`--otlp-...`) and for one long after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from a2a_proxy.present.sizes import span
+
+if TYPE_CHECKING:
+    from a2a_proxy.telemetry.span_options import Compat, SpanKind, SpanOptions
+
+_SHORTEST = 10
+"""Seconds of a segment, at least."""
+
+
+def shape_options(prefix: str, variable: str = "") -> Callable[[Any], Any]:
+    """`--content`, `--compat` and `--segment` behind this prefix, and as environment variables behind that one."""
+
+    def named(word: str) -> str | None:
+        return f"{variable}{word}" if variable else None
+
+    options = (
+        click.option(
+            f"{prefix}content",
+            is_flag=True,
+            envvar=named("CONTENT"),
+            help="The text of messages and artifacts as well, as it is recorded.",
+        ),
+        click.option(
+            f"{prefix}compat",
+            envvar=named("COMPAT"),
+            multiple=True,
+            type=click.Choice(["kong", "openinference", "langfuse"]),
+            help="Attributes by the names of this tool as well; may be given several times.",
+        ),
+        click.option(
+            f"{prefix}segment",
+            envvar=named("SEGMENT"),
+            metavar="TIME",
+            default="",
+            help="A span each TIME (5m, 1h) of a call that goes on, for backends that lose what ends late.",
+        ),
+    )
+
+    def add(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def shape_of(kind: SpanKind, *, content: bool, compat: tuple[Compat, ...], segment: str) -> SpanOptions:
+    """The shape of these words. Raises UserError: the segment is no time."""
+    from a2a_proxy.telemetry.span_options import SpanOptions
+
+    length = span("segment", segment, _SHORTEST) if segment else 0
+    return SpanOptions(kind, content, tuple(dict.fromkeys(compat)), length)
+
+
+def shape_words(shape: SpanOptions) -> list[str]:
+    """What `a2a-inspect export otlp` is given for the same spans."""
+    words = ["--span-kind", shape.kind] if shape.kind != "internal" else []
+    words += ["--content"] if shape.content else []
+    words += [word for each in shape.compat for word in ("--compat", each)]
+    seconds, rest = divmod(shape.segment, 1_000_000_000)
+    length = f"{seconds}.{rest:09d}s" if rest else f"{seconds}s"
+    return words + (["--segment", length] if shape.segment else [])

@@ -1,0 +1,96 @@
+"""What follows the recording of a stdio agent, kept by a process of its own: `a2a-proxy stdio` ends as its agent does.
+
+It begins when there is a recording, ends some time after that has ended, and says how all went in a log: stdout and
+stderr of `a2a-proxy stdio` belong to the agent.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.capture import file_layout
+from a2a_proxy.cli.archive import ArchiveConfig
+from a2a_proxy.cli.console import TextConsole
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.followers import PATIENCE, Followers, followed
+from a2a_proxy.model import name_json
+from a2a_proxy.recorder.priority import give_way
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.telemetry.settings import OtlpSettings
+
+_LOOK_EVERY = 0.5
+"""Seconds."""
+
+
+class FollowersJob(msgspec.Struct, frozen=True):
+    """What the process is for: its argument, as JSON."""
+
+    recording: str
+    session: str
+    """Uuid."""
+    journal: str
+    """Folder: while somebody holds it there is more to come."""
+    hooks: tuple[str, ...]
+    otlp: OtlpSettings | None
+    archive: ArchiveConfig | None
+
+
+def main() -> int:
+    """Follow until the session is recorded and everybody has seen it, or was given time to."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    give_way()
+    work: FollowersJob = name_json.decode(os.fsencode(sys.argv[1]), FollowersJob)
+    console = TextConsole(None, sys.stderr, quiet=True)
+    try:
+        keep(work, console)
+    except UserError as wrong:
+        console.note(wrong.message, wrong.hint)
+    finally:
+        console.close()
+    return 0
+
+
+def keep(work: FollowersJob, console: TextConsole, patience: float = PATIENCE) -> None:
+    """The same, with the lines of a run on `console`. Raises UserError."""
+    console.note(f"{work.recording}: recorded from a stdio agent", loud=False)
+    if not _recorded(work, whole=False):
+        console.note("nothing was recorded: nobody has followed it", "finish with: a2a-inspect recover")
+        return
+    followers = Followers(followed(work.hooks, work.otlp, work.archive, console), console)
+    followers.start(work.recording, work.session)
+    whole = _recorded(work, whole=True)
+    followers.wait(lambda: not whole, patience)
+    followers.give_up()
+
+
+def _recorded(work: FollowersJob, *, whole: bool) -> bool:
+    """Wait until the session is in the recording, to its end where it has to be `whole`; False: nobody records it."""
+    while True:
+        goes_on = file_layout.is_at_work(Path(work.journal))  # first: what was finished in between is seen
+        ended = _ended(work)
+        if ended or (ended is not None and not whole):
+            return True
+        if not goes_on:
+            return False
+        time.sleep(_LOOK_EVERY)
+
+
+def _ended(work: FollowersJob) -> bool | None:
+    """Whether the session is recorded to its end; None where it is not in the recording."""
+    try:
+        with Recording(work.recording) as recording:
+            return next((bool(row.how) for row in recording.sessions() if row.facts.uuid == work.session), None)
+    except RecordingError:
+        return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

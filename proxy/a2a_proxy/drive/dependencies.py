@@ -1,0 +1,94 @@
+"""What each message of a client waits for, worked out from recorded times and from the ids in it.
+
+Order alone proves no cause, so a message waits for all that had ended when it was sent, and of a call that was still
+going on for as many answers as had come, where the two are about one task. Whoever waits for more than was needed is
+late; whoever waits for less asks for a task that the agent does not know yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from a2a_proxy.drive.plan import ENDED, AwaitedResponse, ClientAction, ClientTurn, PlannedCall
+from a2a_proxy.model.frame import Frame
+
+_LONG = 8
+"""Characters of an identifier that no word of a text is by chance."""
+
+
+def with_waits(steps: list[PlannedCall]) -> Iterator[PlannedCall]:
+    """The same steps, in the same order, each turn with what it waits for and how long after that it came."""
+    front: list[PlannedCall] = []
+    for step in steps:
+        front = _front(front, step)
+        turns: list[ClientTurn] = []
+        for number, turn in enumerate(step.turns):
+            waits = tuple(_of_call(front, step) if number == 0 else _meanwhile(steps, step, turn))
+            cause = max(_known(steps, step, turn, waits), *(each.at for each in turns[-1:]), 0)
+            turns.append(msgspec.structs.replace(turn, waits=waits, pause=max(turn.at - cause, 0) if cause else 0))
+        yield msgspec.structs.replace(step, turns=tuple(turns))
+        front.append(step)
+
+
+def _front(front: list[PlannedCall], step: PlannedCall) -> list[PlannedCall]:
+    """Of the calls before, those that no later one which has ended as well had waited for."""
+    ended = [other for other in front if _over(other, step)]
+    latest = max(((other.row.session, other.began) for other in ended), default=(0, 0))
+    return [
+        other
+        for other in front
+        if not _over(other, step) or (other.row.session, other.exchange.closed or other.began) >= latest
+    ]
+
+
+def _over(other: PlannedCall, step: PlannedCall) -> bool:
+    """The one had ended when the other began; what was open at the end of a session ended with it."""
+    if other.row.session != step.row.session:
+        return True
+    return 0 < other.exchange.closed <= step.began
+
+
+def _of_call(front: list[PlannedCall], step: PlannedCall) -> Iterator[AwaitedResponse]:
+    """What a call waits for."""
+    for other in front:
+        if _over(other, step):
+            yield AwaitedResponse(other.number, ENDED)
+            continue
+        told = [frame for frame in other.answers if frame.at <= step.began]
+        if _names(step, {name for frame in told for name in _ids_of(frame)}):
+            yield AwaitedResponse(other.number, len(told))
+
+
+def _meanwhile(steps: list[PlannedCall], step: PlannedCall, turn: ClientTurn) -> Iterator[AwaitedResponse]:
+    """What a later message, or a cancel, of a call waits for in calls that came and went while it was going on."""
+    if turn.act is ClientAction.END:
+        return
+    for other in steps[step.number + 1 :]:
+        if other.began > turn.at:
+            return
+        if 0 < other.exchange.closed <= turn.at:
+            yield AwaitedResponse(other.number, ENDED)
+
+
+def _known(steps: list[PlannedCall], step: PlannedCall, turn: ClientTurn, waits: tuple[AwaitedResponse, ...]) -> int:
+    """When the last of what a turn waits for had come in the recording, ns; 0 where it waits for nothing."""
+    times = [frame.at for frame in step.answers[: turn.heard][-1:]]
+    for wait in waits:
+        other = steps[wait.step]
+        times.append(other.exchange.closed if wait.answers == ENDED else other.answers[wait.answers - 1].at)
+    return max(times, default=0)
+
+
+def _names(step: PlannedCall, told: set[str]) -> bool:
+    """The first message of a call names something that an answer told, wherever it does: also in a text."""
+    frame = step.turns[0].frame
+    if frame is None:
+        return False
+    octets = step.exchange.target.encode("latin-1", "replace") + b" " + frame.payload
+    return any(name in _ids_of(frame) or (len(name) >= _LONG and name.encode() in octets) for name in told)
+
+
+def _ids_of(frame: Frame) -> set[str]:
+    return {name for name in (frame.task_id, frame.context_id) if name}

@@ -1,0 +1,139 @@
+"""Where a follower is, in a file without a name that outlives the process: the next one goes on from there.
+
+The file has two slots; the number at its beginning says by its last bit which one is valid. So a process that is killed
+at any moment leaves a state that was true. Whoever started the follower reads the marks as they change.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+
+import msgspec
+
+from a2a_proxy.recording.read.cursor import Fingerprint
+
+_EPOCH = struct.Struct("<Q")
+_MARK = struct.Struct("<QQQQQ")
+_SLOTS = (4096, 1 << 30)
+"""Where they begin; what lies between takes no room on the disk."""
+_LENGTH_AT = _MARK.size
+_STATE_AT = _MARK.size + _EPOCH.size
+
+
+class CallMark(msgspec.Struct, frozen=True):
+    """What changes with each call."""
+
+    done: int = 0
+    """Items of the batch that have been handed over; of one that is taken as a whole, what its consumer counts."""
+    calls: int = 0
+    """Calls made since the beginning, over all processes."""
+    errors: int = 0
+    """Those that failed."""
+    frame: int = 0
+    """Id of the last frame that was passed."""
+    since: int = 0
+    """When the call that is being made began, ns of the monotonic clock; 0 between calls."""
+
+
+class TableProgress(msgspec.Struct):
+    """What is known of one table of segments, interruptions or hand-offs."""
+
+    top: int = 0
+    """The highest number that was seen."""
+    seen: bytes = b""
+    """Which of the numbers up to it were seen: one bit each, the lowest that of `top`."""
+    open: list[int] = []
+    """Numbers of those that have not ended."""
+
+
+class SessionCursor(msgspec.Struct):
+    """How far one session has been followed."""
+
+    frame: int = 0
+    """Id of the last frame."""
+    finding: int = 0
+    """Id of the last finding."""
+    own_frame: int = 0
+    """Id of the last frame of this session; `frame` may be one of another session, and that may be pruned."""
+    own_finding: int = 0
+    frame_print: Fingerprint = ()
+    """Which row `frame` was: its number may be given out again."""
+    finding_print: Fingerprint = ()
+    exchange: int = 0
+    """Key of the last exchange that is known: those up to it are over and told, or in `open`."""
+    open: list[int] = []
+    """Keys of the exchanges whose end is still to be told."""
+    parts: dict[int, TableProgress] = {}
+    """The same for segments, interruptions and hand-offs, by kind."""
+    at: int = 0
+    """Time of the newest frame, ns."""
+    over: bool = False
+    """There will be nothing more."""
+
+
+class Pending(msgspec.Struct):
+    """A batch on its way."""
+
+    session: int
+    items: list[tuple[int, int]]
+    """Kind, and the row's number."""
+    after: SessionCursor
+    """Where the session is when all of them have been handed over."""
+
+
+class State(msgspec.Struct):
+    """All that a new process needs."""
+
+    file: tuple[int, int] | None = None
+    """Device and inode of the recording; None before it was opened."""
+    cursors: dict[int, SessionCursor] = {}
+    batch: Pending | None = None
+    notes: dict[int, int] = {}
+    """What a consumer wants to know again, by the key of a call."""
+
+
+_decode = msgspec.msgpack.Decoder(State)
+
+
+class CheckpointFile:
+    """Reads and writes the file behind a descriptor."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._file = descriptor
+
+    def load(self) -> State:
+        """The state that was stored last; an empty one at first."""
+        start = self._slot(self._epoch())
+        length = self._number(start + _LENGTH_AT)
+        return _decode.decode(os.pread(self._file, length, start + _STATE_AT)) if length else State()
+
+    def store(self, state: State, mark: CallMark) -> None:
+        """Replace the state and the mark, both or neither."""
+        epoch = self._epoch() + 1
+        start, data = self._slot(epoch), msgspec.msgpack.encode(state)
+        os.pwrite(self._file, _packed(mark) + _EPOCH.pack(len(data)) + data, start)
+        os.pwrite(self._file, _EPOCH.pack(epoch), 0)
+
+    def mark(self, mark: CallMark) -> None:
+        """Replace the mark."""
+        os.pwrite(self._file, _packed(mark), self._slot(self._epoch()))
+
+    def read_mark(self) -> CallMark:
+        """The mark as it is now."""
+        data = os.pread(self._file, _MARK.size, self._slot(self._epoch()))
+        return CallMark(*_MARK.unpack(data.ljust(_MARK.size, b"\0")))
+
+    def _epoch(self) -> int:
+        return self._number(0)
+
+    def _number(self, at: int) -> int:
+        data: tuple[int] = _EPOCH.unpack(os.pread(self._file, _EPOCH.size, at).ljust(_EPOCH.size, b"\0"))
+        return data[0]
+
+    def _slot(self, epoch: int) -> int:
+        return _SLOTS[epoch & 1]
+
+
+def _packed(mark: CallMark) -> bytes:
+    return _MARK.pack(mark.done, mark.calls, mark.errors, mark.frame, mark.since)

@@ -1,0 +1,150 @@
+"""A hook as a consumer: its methods called, what they raise counted, logged, and told once of each kind."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable
+from io import TextIOBase
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.follower.consumer import RowKind
+from a2a_proxy.follower.status import HookCallFailed, Status
+from a2a_proxy.hooks.find import HookError
+from a2a_proxy.hooks.gap import gap_of
+from a2a_proxy.hooks.hook import METHODS, Session, overridden
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.recording.read.rows import SessionRow
+
+_KINDS = 100
+"""Kinds of errors of one hook that are told apart."""
+_WIDTH = 200
+"""Characters of an error that are told; all of them are in the log."""
+_WANTS = {
+    "on_frame": RowKind.FRAME,
+    "on_finding": RowKind.FINDING,
+    "on_gap": RowKind.FINDING,
+    "on_segment_end": RowKind.SEGMENT,
+    "on_interruption": RowKind.INTERRUPTION,
+    "on_handoff": RowKind.HANDOFF,
+    "on_exchange_end": RowKind.EXCHANGE,
+}
+_METHODS = {kind: method for method, kind in _WANTS.items() if kind is not RowKind.FINDING}
+
+
+class CallTally(msgspec.Struct):
+    """Calls of a hook, over all its sessions and processes."""
+
+    calls: int = 0
+    errors: int = 0
+
+
+class Faults:
+    """Which errors of a hook are known already."""
+
+    def __init__(self, name: str, log: TextIOBase, tell: Callable[[Status], None]) -> None:
+        self._name = name
+        self._log = log
+        self._tell = tell
+        self._known: set[tuple[str, type[BaseException]]] = set()
+
+    def note(self, method: str, wrong: BaseException) -> None:
+        """A call failed."""
+        kind = (method, type(wrong))
+        if kind in self._known or len(self._known) >= _KINDS:
+            return
+        self._known.add(kind)
+        self.log(wrong)
+        self._tell(HookCallFailed(f"hook {self._name}: {method} failed: {describe(wrong)}"))
+
+    def log(self, wrong: BaseException) -> None:
+        """Write its traceback down."""
+        self._log.write("".join(traceback.format_exception(wrong)))
+
+
+def describe(wrong: BaseException) -> str:
+    """An error in one line."""
+    text = " ".join(traceback.format_exception_only(wrong)[-1].split())
+    return text if len(text) <= _WIDTH else text[:_WIDTH] + "…"
+
+
+class HookConsumer:
+    """One instance of a hook, for one session."""
+
+    def __init__(self, name: str, make: Callable[[], Any], tally: CallTally, faults: Faults) -> None:
+        """Raises HookError where `make` fails, or makes no hook, or one with methods that cannot be called."""
+        try:
+            self._hook = make()
+        except BaseException as wrong:
+            faults.log(wrong)
+            raise HookError(f"hook {name} cannot be made: {describe(wrong)}", "") from None
+        self._own = overridden(self._hook)
+        if not self._own:
+            raise HookError(f"hook {name} has no method to call", f"give it one of {', '.join(METHODS)}")
+        for method in sorted(self._own):
+            if inspect.iscoroutinefunction(getattr(self._hook, method)):
+                raise HookError(f"hook {name}: {method} is `async`, and nothing awaits it", "write it without `async`")
+        self._tally = tally
+        self._faults = faults
+
+    @property
+    def wants(self) -> frozenset[RowKind]:
+        """What its methods are called for."""
+        return frozenset(kind for method, kind in _WANTS.items() if method in self._own)
+
+    @property
+    def whole(self) -> bool:
+        """Each call is made once."""
+        return False
+
+    def settle(self) -> bool:
+        """Nothing is kept back."""
+        return True
+
+    def look(self, unfinished: list[int]) -> None:
+        """Nothing is done where nothing comes."""
+
+    def start(self, recording: str, session: SessionRow) -> None:
+        """The session."""
+        facts = session.facts
+        self._call(
+            "start",
+            Session(
+                uuid=facts.uuid,
+                recording=recording,
+                started=facts.started,
+                tool=facts.tool,
+                command=facts.command,
+                listens=facts.listens,
+                upstreams=facts.upstreams,
+            ),
+        )
+
+    def take(self, kind: RowKind, value: Any) -> None:
+        """One value of the model."""
+        if kind is RowKind.FINDING:
+            self._finding(value)
+        else:
+            self._call(_METHODS[kind], value)
+
+    def close(self) -> None:
+        """There is no more."""
+        self._call("close")
+
+    def _finding(self, finding: Finding) -> None:
+        self._call("on_finding", finding)
+        gap = gap_of(finding)
+        if gap is not None:
+            self._call("on_gap", gap)
+
+    def _call(self, method: str, *values: Any) -> None:
+        if method not in self._own:
+            return
+        self._tally.calls += 1
+        try:
+            getattr(self._hook, method)(*values)
+        except BaseException as wrong:  # SystemExit too: who calls a hook goes on, whatever it does
+            self._tally.errors += 1
+            self._faults.note(method, wrong)

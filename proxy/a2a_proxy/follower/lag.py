@@ -1,0 +1,14 @@
+"""How many frames a hook has not seen."""
+
+from __future__ import annotations
+
+from a2a_proxy.recording.read.reader import Recording
+
+_COUNT = """SELECT count(*) FROM frame JOIN session ON session.id = frame.session
+  WHERE session.uuid = ? AND +frame.session = session.id AND frame.id > ?"""
+
+
+def frames_after(path: str, session: str, frame: int) -> int:
+    """Frames of the session of this uuid that were stored after this one. Raises RecordingError."""
+    with Recording(path) as recording:
+        return int(recording.db.execute(_COUNT, (session, frame)).fetchone()[0])

@@ -1,0 +1,65 @@
+"""The three pages: `/metrics`, `/healthz` (the process is alive) and `/readyz` (all that passes is recorded)."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import msgspec
+
+_TEXT = "text/plain; charset=utf-8"
+_PATIENCE = 10.0
+"""Seconds for a client to say what it wants."""
+
+
+class MetricsPages(msgspec.Struct):
+    """What is served at the moment. Replaced as a whole by the thread that counts."""
+
+    metrics: bytes = b""
+    kind: str = _TEXT
+    lacking: str = "the recording is not there yet"
+    """Why it is not ready; empty where it is."""
+
+    def page(self, path: str) -> tuple[int, str, bytes]:
+        """Status, content type and body."""
+        path = path.partition("?")[0]
+        if path == "/healthz":
+            return 200, _TEXT, b"alive\n"
+        if path == "/readyz":
+            return (503, _TEXT, f"{self.lacking}\n".encode()) if self.lacking else (200, _TEXT, b"ready\n")
+        if path == "/metrics":
+            if not self.metrics:
+                return 503, _TEXT, b"not counted yet\n"
+            return 200, self.kind, self.metrics
+        return 404, _TEXT, b"there is /metrics, /healthz and /readyz\n"
+
+
+def serve(sockets: list[socket.socket], pages: MetricsPages) -> None:
+    """Serve them on listening sockets, in threads of their own; returns at once."""
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = _PATIENCE
+        server_version, sys_version = "a2a-proxy", ""
+
+        def do_GET(self) -> None:
+            status, kind, body = pages.page(self.path)
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nobody reads that."""
+
+    for sock in sockets:
+        sock.setblocking(True)
+        server = ThreadingHTTPServer(sock.getsockname()[:2], Handler, bind_and_activate=False)
+        server.socket.close()
+        server.socket = sock
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()

@@ -1,0 +1,151 @@
+"""The rows of one session, as they come, into numbers. One look reads what is new; memory holds what is open."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from a2a_proxy.capture.record_format import bytes_after
+from a2a_proxy.follower.metrics.numbers import SessionMetrics
+from a2a_proxy.follower.task_counts import OTHER, task_states
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import SessionRow, key
+
+_BATCH = 5_000
+"""Rows that one look reads of each kind."""
+_KEPT = 4_096
+"""Calls whose labels are known."""
+_CLOSED = "SELECT id FROM exchange WHERE id IN (SELECT value FROM json_each(?)) AND closed IS NOT NULL"
+NO_CALL = ("", "", "")
+
+Call = tuple[str, str, str]
+"""Labels: method, binding, upstream."""
+
+
+class MetricsSession:
+    """See the module."""
+
+    def __init__(self, recording: Recording, row: SessionRow, journal: Path | None = None) -> None:
+        """`journal`: the folder of the session's journal, to tell how far the recorder has come."""
+        self.numbers = SessionMetrics()
+        self._recording = recording
+        self._id = row.id
+        self._journal = journal
+        self._frame = self._finding = 0
+        self._exchange = key(row.id, 0)
+        self._open: dict[int, Call] = {}
+        self._last_event: dict[int, int] = {}
+        """Of open streams: when their last event came, ns."""
+        self._calls: dict[int, Call] = {}
+        self._upstreams: dict[int, str] = {}
+
+    def look(self) -> bool:
+        """Read what is new; False where there was nothing more. Raises RecordingError."""
+        moved = [self._begun(), self._frames(), self._findings()]
+        if not any(moved):
+            self._ended()  # when all that was said in them is counted
+            self._stand()
+        return any(moved)
+
+    def _begun(self) -> bool:
+        rows = list(self._recording.exchanges(self._id, after=self._exchange, limit=_BATCH))
+        for row in rows:
+            self._open[row.key] = self._labels(row.exchange)
+            self._exchange = row.key
+        return len(rows) == _BATCH
+
+    def _frames(self) -> bool:
+        count = 0
+        for row in self._recording.frames_after(self._frame, limit=_BATCH, session=self._id, payloads=False):
+            frame, self._frame = row.frame, row.id
+            call = self._call(key(self._id, frame.exchange)) if frame.exchange else NO_CALL
+            self.numbers.frame(frame, call)
+            if frame.kind is FrameKind.EVENT:
+                self._event(frame, call)
+            if frame.task_id and frame.state and frame.event is not EventKind.NONE:
+                self._state(frame, call[2])
+            count += 1
+        return count == _BATCH
+
+    def _event(self, frame: Frame, call: Call) -> None:
+        number = key(self._id, frame.exchange)
+        before = self._last_event.get(number)
+        if before is not None:
+            self.numbers.gap(max(frame.at - before, 0), call)
+        if number in self._open:
+            self._last_event[number] = frame.at
+
+    def _state(self, frame: Frame, upstream: str) -> None:
+        """Where this frame was the one that ended a task, how long that took."""
+        if not any(int(state) == frame.state and state.terminal for state in TaskState):
+            return
+        for row in self._recording.task(frame.task_id):
+            if row.session == self._id and (frame.at, frame.state) in row.task.states:
+                self.numbers.task_ended(frame.at - row.task.first, TaskState(frame.state).label, upstream)
+
+    def _ended(self) -> None:
+        wanted = json.dumps(list(self._open))
+        for (number,) in self._recording.db.execute(_CLOSED, (wanted,)).fetchall() if self._open else ():
+            row = self._recording.exchange(number)
+            self._open.pop(number)
+            self._last_event.pop(number, None)
+            if row is not None:
+                self.numbers.ended(row.exchange, self._labels(row.exchange))
+
+    def _findings(self) -> bool:
+        count = 0
+        for row in self._recording.findings(self._id, after=self._finding, limit=_BATCH):
+            self.numbers.finding(row.finding)
+            self._finding = row.id
+            count += 1
+        return count == _BATCH
+
+    def _stand(self) -> None:
+        tasks = task_states(self._recording, self._id)
+        row = self._recording.session(self._id)
+        lost = row.lost if row is not None else 0
+        self.numbers.stand(Counter(self._open.values()), tasks, lost, self.behind())
+
+    def behind(self) -> int:
+        """Octets of the journal that are not in the recording yet."""
+        row = self._recording.session(self._id)
+        if self._journal is None or row is None or row.how:
+            return 0
+        return bytes_after(self._journal, row.position or (0, 0))
+
+    def position(self) -> tuple[int, int] | None:
+        """How far the recorder has come in the journal: segment, and offset in it."""
+        row = self._recording.session(self._id)
+        return row.position if row is not None else None
+
+    def lacking(self) -> str:
+        """What the capture lacks, in words; empty where it lacks nothing so far."""
+        row = self._recording.session(self._id)
+        if row is None:
+            return "the session is gone from the recording"
+        return f"{row.lost} octets passed uncaptured" if row.lost else row.lacking
+
+    def _call(self, number: int) -> Call:
+        """Its labels; the operation may not have been known when it began."""
+        known = self._open if number in self._open else self._calls
+        if number not in known or known[number][0] == OTHER:
+            row = self._recording.exchange(number)
+            known[number] = self._labels(row.exchange) if row is not None else NO_CALL
+            if len(self._calls) > _KEPT:
+                del self._calls[next(iter(self._calls))]
+        return known[number]
+
+    def _labels(self, exchange: Exchange) -> Call:
+        return exchange.operation or OTHER, exchange.binding.value, self._upstream(exchange.connection)
+
+    def _upstream(self, number: int) -> str:
+        if number not in self._upstreams:
+            row = self._recording.connection(key(self._id, number))
+            self._upstreams[number] = row.connection.upstream if row is not None else ""
+            if len(self._upstreams) > _KEPT:
+                del self._upstreams[next(iter(self._upstreams))]
+        return self._upstreams[number]

@@ -1,0 +1,19 @@
+"""How many tasks of a session are in which state."""
+
+from __future__ import annotations
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.recording.read.reader import Recording
+
+OTHER = "other"
+_COUNT = "SELECT state, count(*) FROM task WHERE session = ? GROUP BY state"
+
+
+def task_states(recording: Recording, session: int) -> dict[str, int]:
+    """Tasks by their state. Each state of the protocol is there; all others are one, as peers could make up any."""
+    known = {int(state): state.label for state in TaskState}
+    counts = dict.fromkeys(known.values(), 0)
+    for state, count in recording.db.execute(_COUNT, (session,)):
+        word = known.get(state, OTHER)
+        counts[word] = counts.get(word, 0) + count
+    return counts

@@ -1,0 +1,273 @@
+"""A difference as blocks, top to bottom: the verdict first, then each call with what differs in it. No width yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.present import text
+from a2a_proxy.present.difference.brief import brief, written
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.difference.artifacts import Text, Texts
+from a2a_proxy.recording.difference.exchanges import Difference
+from a2a_proxy.recording.difference.runs import CallPair, RunDifference
+from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, Path, ValueChange, path_text
+from a2a_proxy.recording.difference.words import WordRun, compare_texts
+from a2a_proxy.recording.read.rows import ExchangeRow
+
+BLOCKS = 20_000
+"""Of one difference; what comes after is counted, not shown."""
+MARKS = {ValueChange.LEFT: "-", ValueChange.RIGHT: "+", ValueChange.CHANGED: "~", ValueChange.MOVED: ">", None: " "}
+_ALONE = (ValueChange.LEFT, ValueChange.RIGHT)
+_CONTEXT = 30
+"""Characters of what is the same that are shown before and after what is not."""
+
+
+class BlockKind(Enum):
+    """What a block is."""
+
+    NOTE = "note"
+    """A sentence over both columns."""
+    TITLE = "title"
+    """A call, on both sides or one."""
+    HEAD = "head"
+    """What a difference is about."""
+    VALUE = "value"
+    """What stands on either side."""
+
+
+class DifferenceBlock(msgspec.Struct, frozen=True):
+    """Some lines."""
+
+    kind: BlockKind
+    left: str
+    """Over both columns where it is a note or a head."""
+    right: str | None = None
+    mark: str = " "
+    """`-` only left, `+` only right, `~` changed, `>` moved, blank for what is the same."""
+    anchor: bool = False
+    """A difference begins here: where next and previous go."""
+    ignored: bool = False
+
+
+def blocks(found: RunDifference, *, everything: bool = False) -> list[DifferenceBlock]:
+    """All blocks; with `everything` also of canonical fields."""
+    made = list(_verdict(found))
+    for block in _calls(found, everything):
+        if len(made) >= BLOCKS:
+            made.append(
+                DifferenceBlock(BlockKind.NOTE, "there is more: it is too much to show; choose a call, or use a filter")
+            )
+            break
+        made.append(block)
+    return made
+
+
+def _verdict(found: RunDifference) -> Iterator[DifferenceBlock]:
+    yield DifferenceBlock(BlockKind.NOTE, _in_one_line(found))
+    for match in found.matches:
+        if match.left is not None and match.right is not None:
+            ends = text.outcome(match.left.exchange), text.outcome(match.right.exchange)
+            if ends[0] != ends[1] and len(found.matches) > 1:
+                yield DifferenceBlock(
+                    BlockKind.NOTE, f"{_number(match.left)} ended {ends[0]}, {_number(match.right)} {ends[1]}"
+                )
+    if found.ignored:
+        yield DifferenceBlock(
+            BlockKind.NOTE, f"{text.plural(found.ignored, 'difference')} in canonical fields not counted"
+        )
+    for remark in found.cut:
+        yield DifferenceBlock(BlockKind.NOTE, f"note: {visible(remark)}")
+
+
+def _in_one_line(found: RunDifference) -> str:
+    changes = [match.change for match in found.matches]
+    compared = f"{text.plural(len(changes), 'call')} compared"
+    if not found.count:
+        return f"same: {compared}" if len(changes) != 1 else "same"
+    if len(changes) == 1 and changes[0] is ValueChange.CHANGED:
+        return f"different: {text.plural(found.count, 'difference')}"
+    words = []
+    for change, said in (
+        (ValueChange.CHANGED, "differ"),
+        (ValueChange.LEFT, "only left"),
+        (ValueChange.RIGHT, "only right"),
+        (ValueChange.MOVED, "in another order"),
+        (None, "the same"),
+    ):
+        if number := changes.count(change):
+            words.append(f"{number} {said}" if not (change is ValueChange.CHANGED and number == 1) else "1 differs")
+    return f"different: of {text.plural(len(changes), 'call')} {', '.join(words)}"
+
+
+def _calls(found: RunDifference, everything: bool) -> Iterator[DifferenceBlock]:
+    for row in found.tasks:
+        if everything or row.counts:
+            yield DifferenceBlock(BlockKind.NOTE, "")
+            yield from _row(row, f"task {visible(text.short(str((row.left or ('',))[0])))} {(row.left or ('',))[-1]}")
+    single = len(found.matches) == 1
+    before: ValueChange | None = None
+    for match in found.matches:
+        if match.change is None and not everything and not single:
+            continue
+        if match.change is not before or match.change not in _ALONE:
+            yield DifferenceBlock(BlockKind.NOTE, "")
+        before = match.change
+        yield _title(match)
+        if match.difference is not None:
+            yield from _inside(match.difference, everything)
+
+
+def _title(match: CallPair) -> DifferenceBlock:
+    sides = [_call(row) if row is not None else "" for row in (match.left, match.right)]
+    anchor = match.change not in (ValueChange.CHANGED, None)
+    return DifferenceBlock(BlockKind.TITLE, sides[0], sides[1], MARKS[match.change], anchor=anchor)
+
+
+def _number(row: ExchangeRow) -> str:
+    return f"#{row.exchange.id}" if row.session == 1 else f"#{row.session}:{row.exchange.id}"
+
+
+def _call(row: ExchangeRow) -> str:
+    exchange = row.exchange
+    words = [_number(row), text.title(exchange), text.manner(exchange)]
+    words += [text.standing(exchange), text.latency(exchange), _end(exchange)]
+    return visible("  ".join(word for word in words if word))
+
+
+def _end(exchange: Exchange) -> str:
+    return exchange.error or (exchange.how if text.outcome(exchange) == "cut" else "")
+
+
+def _inside(found: Difference, everything: bool) -> Iterator[DifferenceBlock]:
+    texts = {each.name: each for each in found.texts}
+    for row in found.rows:
+        if not (everything or row.counts):
+            continue
+        path = row.left or row.right or ()
+        if row.part is ExchangePart.ARTIFACTS and path[-1] == "text":
+            yield from _artifact(row, texts[str(path[0])])
+        else:
+            yield from _row(row, _about(row))
+
+
+def _about(row: DifferenceRow) -> str:
+    """What a row is about: `event 3 | 4  $.statusUpdate.status.state`."""
+    place = _place(row.left, row.right)
+    if row.part is ExchangePart.EVENTS:
+        return f"{_frames('frame', row)} {place}"
+    if row.part is ExchangePart.REQUEST:
+        return f"request {place}" if row.frames in ((0, 0), (-1, -1)) else f"{_frames('request', row)} {place}"
+    words = " ".join(str(step) for step in row.left or row.right or ())
+    if row.part is ExchangePart.ARTIFACTS:
+        return f"artifact {visible(words)}"
+    if row.part is ExchangePart.FINDINGS:
+        said = row.before if row.change is ValueChange.LEFT else row.after
+        rules = said if isinstance(said, dict) else (row.left or ())[1:]
+        return visible("finding " + " ".join(map(str, rules)))
+    return visible(words.replace("_", " "))
+
+
+def _place(left: Path | None, right: Path | None) -> str:
+    one, other = (visible(path_text(path)) if path is not None else "" for path in (left, right))
+    if one == "$" and other in ("$", ""):
+        return ""
+    return one or (other if other != "$" else "") if one == other or not (one and other) else f"{one} | {other}"
+
+
+def _frames(noun: str, row: DifferenceRow) -> str:
+    numbers = [str(frame) for frame in row.frames if frame >= 0]
+    return f"{noun} {' | '.join(dict.fromkeys(numbers))}"
+
+
+def _row(row: DifferenceRow, about: str) -> Iterator[DifferenceBlock]:
+    why = f"  ({row.ignored})" if row.ignored else ""
+    mark, ignored = MARKS[row.change], bool(row.ignored)
+    head = about.strip() + why
+    before, after = _worth(row, row.before), _worth(row, row.after)
+    if row.change is ValueChange.LEFT:
+        yield DifferenceBlock(BlockKind.HEAD, f"{head}  {before}", "", mark, anchor=True, ignored=ignored)
+    elif row.change is ValueChange.RIGHT:
+        yield DifferenceBlock(BlockKind.HEAD, "", f"{head}  {after}", mark, anchor=True, ignored=ignored)
+    elif row.change is ValueChange.MOVED:
+        yield DifferenceBlock(BlockKind.HEAD, f"{head}  {before}", None, mark, anchor=True, ignored=ignored)
+    else:
+        yield DifferenceBlock(BlockKind.HEAD, head, None, mark, anchor=True, ignored=ignored)
+        yield _changed(row.before, row.after, mark, ignored)
+
+
+def _worth(row: DifferenceRow, value: Any) -> str:
+    """A value in a line; of a finding what it says."""
+    if row.part is ExchangePart.FINDINGS and isinstance(value, dict):
+        return brief(next(iter(value.values()), ""))
+    return brief(value)
+
+
+def _changed(before: Any, after: Any, mark: str, ignored: bool) -> DifferenceBlock:
+    if isinstance(before, str) and isinstance(after, str):
+        left, right = excerpts(compare_texts(before, after))
+        return DifferenceBlock(BlockKind.VALUE, left, right, mark, ignored=ignored)
+    return DifferenceBlock(BlockKind.VALUE, visible(written(before)), visible(written(after)), mark, ignored=ignored)
+
+
+def _artifact(row: DifferenceRow, texts: Texts) -> Iterator[DifferenceBlock]:
+    """An artifact's text by words, and the chunks in which they differ."""
+    pieces = compare_texts(texts.left.text, texts.right.text)
+    gone, new = (
+        sum(len(p.text.split()) for p in pieces if p.change is side) for side in (ValueChange.LEFT, ValueChange.RIGHT)
+    )
+    words = f"{text.plural(gone, 'word')} only left, {new} only right"
+    yield DifferenceBlock(
+        BlockKind.HEAD, f"artifact {visible(texts.name)} text: {words}", None, MARKS[row.change], anchor=True
+    )
+    for run in _together(pieces):
+        first = next(piece for piece in run if piece.change)
+        left, right = excerpts(run)
+        sides = _chunk(texts.left, first.left) + left, _chunk(texts.right, first.right) + right
+        yield DifferenceBlock(BlockKind.VALUE, *sides, MARKS[row.change])
+
+
+def _chunk(side: Text, at: int) -> str:
+    """The frame that brought the chunk, where there are several."""
+    return f"frame {side.frame_at(at)}: " if len(side.starts) > 1 else ""
+
+
+def _together(pieces: tuple[WordRun, ...]) -> Iterator[tuple[WordRun, ...]]:
+    """Differences with a little of what is around them; those that are near each other in one."""
+    group: list[WordRun] = []
+    for piece in pieces:
+        if piece.change is not None or len(piece.text) <= 2 * _CONTEXT:
+            group.append(piece)
+            continue
+        if any(each.change for each in group):
+            yield (*group, piece)
+        group = [piece]
+    if any(each.change for each in group):
+        yield tuple(group)
+
+
+def excerpts(pieces: tuple[WordRun, ...]) -> tuple[str, str]:
+    """Both texts, harmless; what differs in brackets, what is the same shortened. Whole texts have no brackets."""
+    made = []
+    for side, other in ((ValueChange.LEFT, ValueChange.RIGHT), (ValueChange.RIGHT, ValueChange.LEFT)):
+        mine = [piece for piece in pieces if piece.change is not other]
+        alone = all(piece.change for piece in mine)
+        words = [_shown(piece, number, len(mine), side, alone) for number, piece in enumerate(mine)]
+        made.append(visible("".join(words)))
+    return made[0], made[1]
+
+
+def _shown(piece: WordRun, number: int, of: int, side: ValueChange, alone: bool) -> str:
+    if piece.change is side:
+        said = piece.text[:1000] + ("…" if len(piece.text) > 1000 else "")
+        return said if alone else f"[{said}]"
+    words = piece.text
+    if len(words) <= 2 * _CONTEXT:
+        return words
+    head = words[:_CONTEXT] if number else ""
+    tail = words[-_CONTEXT:] if number < of - 1 else ""
+    return f"{head}…{tail}"

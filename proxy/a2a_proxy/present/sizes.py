@@ -1,0 +1,40 @@
+"""Sizes and spans of time as people write them."""
+
+from __future__ import annotations
+
+import re
+
+from a2a_proxy.cli.errors import UserError
+
+
+def octets(option: str, size: str) -> int:
+    """A size as people write it (`500M`, `4GiB`, `65536`) in octets; K, M, G and T are powers of 1024.
+
+    Raises:
+        UserError: it is none, or 0.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", size.strip(), re.IGNORECASE | re.ASCII)
+    number = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " ")) if found else 0
+    if not number:
+        raise UserError(f"{option}: {size!r} is no size", f"for example: {option} 4GiB")
+    return number
+
+
+def span(what: str, typed: str, least: int = 0) -> int:
+    """A span of time as people write it (`30d`, `12h`, `1.5m`), ns; `what` it is, or its option.
+
+    Raises:
+        UserError: it is none, or shorter than `least` seconds.
+    """
+    from a2a_proxy.recording.query import kinds
+
+    try:
+        length = kinds.length(typed)
+    except kinds.InvalidValue:
+        raise UserError(f"{what}: {typed!r} is no span of time", _SPANS) from None
+    if length < least * 1_000_000_000:
+        raise UserError(f"{what}: {typed} is too short", f"at least {least}s; {_SPANS}")
+    return length
+
+
+_SPANS = "write a number and its unit: 90s, 5m, 1.5h, 30d, 2w"

@@ -1,0 +1,144 @@
+"""What frames say about artifacts, in numbers: enough for the task list, without keeping content.
+
+Content itself is put together by `artifact`, from recorded frames.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from google.protobuf.message import DecodeError
+
+from a2a_proto import RenderError, to_dict
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.protocol.json_shapes import UNREADABLE
+from a2a_proxy.protocol.schema import JSON, decoder, is_protobuf
+
+
+class ArtifactChunk(msgspec.Struct, frozen=True, gc=False):
+    """One artifact as one frame has it."""
+
+    artifact_id: str
+    name: str
+    parts: int
+    size: int
+    """Octets of text, raw and data."""
+    content: int
+    """A hash of the content, the same for every binding where the parts are text."""
+
+
+class _ChunkFile(msgspec.Struct, rename="camel", gc=False):
+    bytes: str | None = None
+    file_with_bytes: str | None = None
+
+
+class _ChunkPart(msgspec.Struct, gc=False):
+    text: str | None = None
+    raw: str | None = None
+    data: msgspec.Raw = msgspec.Raw()
+    kind: str | None = None
+    type: str | None = None
+    file: _ChunkFile | None = None
+
+
+class _ChunkArtifact(msgspec.Struct, rename="camel", gc=False):
+    artifact_id: str | None = None
+    index: int | None = None
+    name: str | None = None
+    parts: list[_ChunkPart] | None = None
+
+
+class _ArtifactHolder(msgspec.Struct, rename="camel", gc=False):
+    """Anything that has artifacts, in any nesting: envelope, wrapper, bare event, task."""
+
+    result: _ArtifactHolder | None = None
+    artifact_update: _ArtifactHolder | None = None
+    task: _ArtifactHolder | None = None
+    artifact: _ChunkArtifact | None = None
+    artifacts: list[_ChunkArtifact] | None = None
+
+
+_decode = msgspec.json.Decoder(_ArtifactHolder).decode
+
+
+def chunks(frame: Frame) -> list[ArtifactChunk]:
+    """The artifacts of a frame; empty where it has none or cannot be read."""
+    try:
+        if frame.schema == JSON:
+            return [_from_json(artifact) for artifact in _artifacts(_decode(frame.payload))]
+        if is_protobuf(frame.schema):
+            return [_from_proto(artifact) for artifact in _proto_artifacts(decoder(frame.schema).parse(frame.payload))]
+    except (*UNREADABLE, DecodeError, KeyError, RenderError):
+        return []
+    return []
+
+
+def _artifacts(holder: _ArtifactHolder) -> list[_ChunkArtifact]:
+    inner = holder.result or holder.artifact_update or holder.task
+    if inner is not None:
+        return _artifacts(inner)
+    return [holder.artifact] if holder.artifact is not None else holder.artifacts or []
+
+
+def _from_json(artifact: _ChunkArtifact) -> ArtifactChunk:
+    parts = artifact.parts or []
+    content = tuple(_json_content(part) for part in parts)
+    artifact_id = artifact.artifact_id or str(artifact.index or 0)
+    return ArtifactChunk(artifact_id, artifact.name or "", len(parts), sum(map(_octets, content)), hash(content))
+
+
+def _json_content(part: _ChunkPart) -> str | bytes | int:
+    """Text as it is; of base64 the decoded length only."""
+    if part.text is not None:
+        return part.text
+    data = bytes(part.data)
+    if data:
+        value = msgspec.json.decode(data)
+        wrapped = isinstance(value, dict) and set(value) == {"data"} and not (part.kind or part.type)
+        return _canonical(value["data"] if wrapped else value)
+    raw = part.raw or (part.file and (part.file.bytes or part.file.file_with_bytes)) or ""
+    return len(raw.rstrip("=")) * 3 // 4
+
+
+def _octets(content: str | bytes | int) -> int:
+    if isinstance(content, int):
+        return content
+    if isinstance(content, str):
+        return len(content) if content.isascii() else len(content.encode("utf-8", "surrogatepass"))
+    return len(content)
+
+
+def _proto_artifacts(message: Any) -> list[Any]:
+    name = message.DESCRIPTOR.name
+    if name in _WRAPPERS:
+        which = message.WhichOneof("payload")
+        return _proto_artifacts(getattr(message, which)) if which in _HOLDERS else []
+    if name == "TaskArtifactUpdateEvent":
+        return [message.artifact]
+    return list(message.artifacts) if name == "Task" else []
+
+
+_WRAPPERS = frozenset({"StreamResponse", "SendMessageResponse", "LiveResponse", "StreamRequest"})
+_HOLDERS = frozenset({"event", "artifact_update", "task"})
+
+
+def _from_proto(artifact: Any) -> ArtifactChunk:
+    content = tuple(_proto_content(part) for part in artifact.parts)
+    return ArtifactChunk(artifact.artifact_id, artifact.name, len(content), sum(map(_octets, content)), hash(content))
+
+
+def _proto_content(part: Any) -> str | bytes | int:
+    text: str = part.text
+    if text:
+        return text
+    fields = part.DESCRIPTOR.fields_by_name
+    if part.HasField("data"):
+        value = to_dict(part)["data"]
+        return _canonical(value.get("data") if "file" in fields and isinstance(value, dict) else value)
+    return len(part.raw if "raw" in fields else part.file.file_with_bytes)
+
+
+def _canonical(value: object) -> bytes:
+    """JSON in one form, whatever its spacing and order on the wire."""
+    return msgspec.json.encode(value, order="sorted")

@@ -1,0 +1,102 @@
+"""From the journal into the observer: records in order, those left out that have killed earlier recorders."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.capture.journal_reader import JournalReader
+from a2a_proxy.capture.record_format import RECORD, Position
+from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.observer import Observer
+from a2a_proxy.recorder.crashes import Crashes
+from a2a_proxy.redaction import Redactor
+
+READ = 1 << 20
+"""Octets of journal decoded before the clock is looked at again."""
+PIECE = 1 << 17
+"""Octets read at once."""
+MOST = 10_000
+"""Observations after which no more is read: a message may be as short as five octets, and what is made of each is held
+in memory until it is stored."""
+_SETTLED = 500_000_000
+"""ns after which a record has surely been written to the journal and read."""
+_FATAL = "a record of it has ended the recorder three times"
+
+
+class DecoderSnapshot(msgspec.Struct):
+    """The decoders at a position, as it lies in a file beside the journal. It holds credentials."""
+
+    position: Position
+    observer: dict[str, object]
+    at: int = 0
+    """Time of the last record before it, ns."""
+
+
+class JournalPump:
+    """One observer and the place in the journal up to which it has read."""
+
+    def __init__(self, folder: Path, crashes: Crashes, observer: Observer, position: Position | None = None) -> None:
+        self.crashes = crashes
+        self.observer = observer
+        self.reader = JournalReader(folder, position) if position is not None else JournalReader(folder)
+        self.last_at = 0
+        """Time of the last record read, ns; 0 before the first."""
+        self._read_at = time.monotonic_ns()
+
+    @classmethod
+    def restore(cls, folder: Path, crashes: Crashes, snapshot: bytes, redactor: Redactor) -> JournalPump:
+        """Go on from where `save` was called. Raises msgspec.MsgspecError, or others, where `snapshot` is damaged."""
+        saved = msgspec.msgpack.decode(snapshot, type=DecoderSnapshot, strict=False)
+        feed = cls(folder, crashes, Observer.restore(saved.observer, redactor), saved.position)
+        feed.last_at = saved.at
+        return feed
+
+    def save(self) -> bytes:
+        """The decoders as they are now, and where they are."""
+        return msgspec.msgpack.encode(DecoderSnapshot(self.reader.position, self.observer.save(), self.last_at))
+
+    def step(self, out: list[Observation], until: Position | None = None, octets: int = READ) -> bool:
+        """Decode the next records, up to `octets` of them, none beyond `until`; False where there are none now."""
+        reader, observer = self.reader, self.observer
+        bad = self.crashes.next_abandoned(reader.position)
+        if bad == reader.position:
+            chunks = reader.read(1)
+            for chunk in chunks:
+                observer.abandon(chunk.connection, chunk.at, _FATAL, out)
+        else:
+            stop = min((at for at in (bad, until) if at is not None), default=None)
+            observer.hold()
+            chunks = self._read(octets, stop, out)
+            observer.judge(out)
+        if chunks:
+            self.last_at, self._read_at = chunks[-1].at, time.monotonic_ns()
+        return bool(chunks)
+
+    def _read(self, octets: int, stop: Position | None, out: list[Observation]) -> list[Chunk]:
+        """Feed the next records to the observer; the last ones of them."""
+        most = len(out) + MOST
+        last: list[Chunk] = []
+        while octets > 0 and len(out) < most and (chunks := self.reader.read(min(octets, PIECE), stop)):
+            for chunk in chunks:
+                self.observer.feed(chunk, out)
+                octets -= len(chunk.data) + RECORD.size
+            last = chunks
+        return last
+
+    def tick(self, out: list[Observation]) -> None:
+        """The journal has been read to its end: rules may judge silence.
+
+        The time is that of the last record and what has passed since it was read: the relay's clock, not this one's.
+        """
+        if self.last_at:
+            self.observer.tick(self.last_at + time.monotonic_ns() - self._read_at - _SETTLED, out)
+
+    def catch_up(self, committed: Position) -> None:
+        """Decode again what is stored already, to bring the decoders where they were; the results are dropped."""
+        while self.reader.position < committed and self.step([], committed):
+            pass
+        self.observer.changes()

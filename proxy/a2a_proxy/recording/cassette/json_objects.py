@@ -1,0 +1,279 @@
+"""Values to JSON objects and back, for cassettes: one table of fields per kind of value, defaults left out.
+
+Times are ns relative to the start of the session. Keys come in the order of the model's fields, after the one that says
+what the line is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.note import Note
+from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
+from a2a_proxy.recording.store.version_1 import ranges_told
+
+Line = dict[str, Any]
+_Convert = Callable[[Any, int], Any]
+_ABSENT = msgspec.NODEFAULT
+
+
+class _Field(NamedTuple):
+    name: str
+    key: str
+    default: Any
+    write: _Convert
+    read: _Convert
+
+
+def _plain(value: Any, _: int) -> Any:
+    return value
+
+
+def _names(kind: type[IntEnum]) -> tuple[_Convert, _Convert]:
+    def write(value: Any, _: int) -> Any:
+        return kind(value).name.lower()
+
+    def read(value: Any, _: int) -> Any:
+        return kind[str(value).upper()]
+
+    return write, read
+
+
+def _write_state(value: int, _: int = 0) -> Any:
+    """`input-required`; a number where the protocol has none such."""
+    return TaskState(value).label if value in TaskState._value2member_map_ else value
+
+
+def _read_state(value: Any, _: int = 0) -> int:
+    return value if isinstance(value, int) else int(TaskState[str(value).upper().replace("-", "_")])
+
+
+def _write_headers(value: Any, _: int) -> Any:
+    return [[name.decode("latin-1"), text.decode("latin-1")] for name, text in value]
+
+
+def _read_headers(value: Any, _: int) -> Any:
+    return tuple((name.encode("latin-1"), text.encode("latin-1")) for name, text in value)
+
+
+def _write_states(value: Any, start: int) -> Any:
+    return [[at - start, _write_state(state)] for at, state in value]
+
+
+def _read_states(value: Any, start: int) -> Any:
+    return tuple((start + at, _read_state(state)) for at, state in value)
+
+
+_TIME: tuple[_Convert, _Convert] = (lambda at, start: at - start, lambda at, start: start + msgspec.convert(at, int))
+_HEADERS = (_write_headers, _read_headers)
+_LIST: tuple[_Convert, _Convert] = (lambda value, _: list(value), _plain)
+
+
+def _enum(kind: Callable[[Any], Any]) -> tuple[_Convert, _Convert]:
+    return _plain, lambda value, _: kind(value)
+
+
+def _typed(kind: Any, write: _Convert, read: _Convert) -> tuple[_Convert, _Convert]:
+    """What is read as it is written must be of the field's type."""
+    return write, (lambda value, _: msgspec.convert(value, kind)) if read is _plain else read
+
+
+def _fields(kind: type[msgspec.Struct], first: str, /, **converters: tuple[_Convert, _Convert]) -> tuple[_Field, ...]:
+    """The fields of a Struct; `first` is the one whose key names the kind of line."""
+    known = {
+        field.name: _Field(
+            field.name,
+            kind.__name__.lower() if field.name == first else field.name,
+            field.default if field.default_factory is _ABSENT else field.default_factory(),
+            *_typed(field.type, *converters.get(field.name, (_plain, _plain))),
+        )
+        for field in msgspec.structs.fields(kind)
+    }
+    return (known.pop(first), *known.values()) if first else tuple(known.values())
+
+
+_ARTIFACT = _fields(ArtifactState, "", first=_TIME, last=_TIME)
+
+
+def _write_artifacts(value: Any, start: int) -> Any:
+    return [_write(_ARTIFACT, artifact, start) for artifact in value]
+
+
+def _read_artifacts(value: Any, start: int) -> Any:
+    return tuple(ArtifactState(**_read(_ARTIFACT, line, start)) for line in value)
+
+
+_MISSED = _fields(MissedGenerations, "", at=_TIME, healed=_TIME)
+
+
+def _write_missed(value: Any, start: int) -> Any:
+    return [_write(_MISSED, missed, start) for missed in value]
+
+
+def _read_missed(value: Any, start: int) -> Any:
+    return tuple(MissedGenerations(**_read(_MISSED, line, start)) for line in value if isinstance(line, dict))
+
+
+_CONNECTION = _fields(Connection, "id", opened=_TIME, dialed=_TIME, closed=_TIME)
+_EXCHANGE = _fields(
+    Exchange,
+    "id",
+    binding=_enum(Binding),
+    dialect=_enum(Dialect),
+    request_headers=_HEADERS,
+    response_headers=_HEADERS,
+    trailers=_HEADERS,
+    informational=_LIST,
+    states=_LIST,
+    redacted=_LIST,
+    **dict.fromkeys(("started", "request_ended", "response_started", "first_event", "last_event", "closed"), _TIME),
+)
+_TASK = _fields(
+    Task,
+    "task_id",
+    state=(_write_state, _read_state),
+    states=(_write_states, _read_states),
+    first=_TIME,
+    last=_TIME,
+    seen=(lambda value, _: [list(each) for each in value], lambda value, _: tuple((a, b) for a, b in value)),
+    missed=(_write_missed, _read_missed),
+    support=_names(Support),
+    artifacts=(_write_artifacts, _read_artifacts),
+    exchanges=_LIST,
+)
+_FINDING = _fields(Finding, "rule", severity=_names(Severity), at=_TIME)
+_NOTE = _fields(Note, "text", at=_TIME)
+_FRAME = _fields(
+    Frame,
+    "kind",
+    direction=_names(Direction),
+    kind=_names(FrameKind),
+    event=_names(EventKind),
+    began=_TIME,
+    at=_TIME,
+    sha256=(lambda value, _: value.hex(), lambda value, _: bytes.fromhex(value)),
+    state=(_write_state, _read_state),
+    redacted=_LIST,
+)
+_FRAME_LINE = tuple(field for field in _FRAME if field.name not in ("payload", "size"))
+
+MEMBERS = {
+    "connection": tuple(field.key for field in _CONNECTION),
+    "exchange": tuple(field.key for field in _EXCHANGE),
+    "frame": (*(field.key for field in _FRAME_LINE), "size", "data", "json", "text", "raw_b64", "view", "blob"),
+    "task": tuple(field.key for field in _TASK),
+    "artifact": tuple(field.key for field in _ARTIFACT),
+    "missed": tuple(field.key for field in _MISSED),
+    "finding": tuple(field.key for field in _FINDING),
+    "note": tuple(field.key for field in _NOTE),
+}
+"""The members of each kind of line, and of what a task's line holds; the manual has them too."""
+
+
+def _write(fields: tuple[_Field, ...], value: Any, start: int) -> Line:
+    line: Line = {}
+    for name, key, default, write, _ in fields:
+        member = getattr(value, name)
+        if member != default:
+            line[key] = write(member, start)
+    return line
+
+
+def _read(fields: tuple[_Field, ...], line: Line, start: int) -> Line:
+    return {name: read(line[key], start) for name, key, _, _, read in fields if key in line}
+
+
+def write_connection(value: Connection, start: int) -> Line:
+    """`{"connection": 1, ...}`."""
+    return _write(_CONNECTION, value, start)
+
+
+def read_connection(line: Line, start: int) -> Connection:
+    """Inverse of `write_connection`; raises TypeError, KeyError or ValueError where the line makes no sense."""
+    return Connection(**_read(_CONNECTION, line, start))
+
+
+def write_exchange(value: Exchange, start: int) -> Line:
+    """`{"exchange": 1, ...}`."""
+    return _write(_EXCHANGE, value, start)
+
+
+def read_exchange(line: Line, start: int) -> Exchange:
+    """Inverse of `write_exchange`; raises as `read_connection`."""
+    return Exchange(**_read(_EXCHANGE, line, start))
+
+
+def write_task(value: Task, start: int) -> Line:
+    """`{"task": "id", ...}`."""
+    line = _write(_TASK, value, start)
+    if value.generation:  # also where it is empty: its absence tells version 1
+        line.setdefault("seen", [])
+    return line
+
+
+def read_task(line: Line, start: int) -> Task:
+    """Inverse of `write_task`; raises as `read_connection`."""
+    if line.get("generation") and "seen" not in line:  # version 1: `missed` has the numbers themselves
+        seen = ranges_told(line["generation"], line.get("missed", []))
+        line = {**line, "seen": seen, "missed": [], "support": "yes"}
+    return Task(**_read(_TASK, line, start))
+
+
+def write_finding(value: Finding, start: int) -> Line:
+    """`{"finding": "A2A-GEN-001", ...}`."""
+    return _write(_FINDING, value, start)
+
+
+def read_finding(line: Line, start: int) -> Finding:
+    """Inverse of `write_finding`; raises as `read_connection`."""
+    return Finding(**_read(_FINDING, line, start))
+
+
+def write_note(value: Note, start: int) -> Line:
+    """`{"note": "what a person wrote", ...}`."""
+    return _write(_NOTE, value, start)
+
+
+def read_note(line: Line, start: int) -> Note:
+    """Inverse of `write_note`; raises as `read_connection`."""
+    return Note(**_read(_NOTE, line, start))
+
+
+def write_frame(value: Frame, start: int, payload: Line) -> Line:
+    """`{"frame": "event", ...}`, `payload` last; `began` only where it differs from `at`, `size` from the payload's."""
+    line = _write(_FRAME_LINE, value, start)
+    if value.began == value.at:
+        del line["began"]
+    if value.size != len(value.payload):
+        line["size"] = value.size
+    line.update(payload)
+    return line
+
+
+def frame_members(frames: Sequence[Frame]) -> dict[str, list[Any]]:
+    """What `write_frame` says of many frames, member by member: None where it says nothing. Times are since the epoch,
+    `began` always stands, what tells of the payload never. Each value is converted once, however many frames have it.
+    """
+    members = {}
+    for name, key, default, write, _ in _FRAME_LINE:
+        values = list(map(attrgetter(name), frames))
+        known = {value: write(value, 0) for value in set(values)} | {default: None}
+        members[key] = list(map(known.__getitem__, values))
+    return members
+
+
+def read_frame(line: Line, start: int, payload: bytes) -> Frame:
+    """Inverse of `write_frame`; raises as `read_connection`."""
+    members = _read(_FRAME_LINE, line, start)
+    members.setdefault("began", members["at"])
+    return Frame(payload=payload, size=line.get("size", len(payload)), **members)

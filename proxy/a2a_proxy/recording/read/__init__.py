@@ -1,0 +1,1 @@
+"""Reading a recording, or several as one, also while it is written."""

@@ -1,0 +1,217 @@
+"""Segments of a recorded session, cut anew from its frames by the same code as live, with what the frames say.
+
+So recordings made before there were segments have them too, and the turns that have no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from zlib import crc32
+
+import msgspec
+
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.segment import AGENT, Handoff, Interruption, Segment
+from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.segments.content import FrameContent, Media, ToolEvent, said_in
+from a2a_proxy.protocol.segments.state import SegmentState
+from a2a_proxy.protocol.segments.tracker import SegmentTracker
+from a2a_proxy.protocol.session_facts import SessionFacts
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import SessionRow, key
+
+_RECENT = 4096
+"""Exchanges kept between two looks at them."""
+_OFTEN = 1000
+"""Frames between two looks at what has changed."""
+_TEXT = 65_536
+"""Characters of a segment's text that are kept."""
+_MARKS = 4096
+"""Texts and blobs of a segment that are known again."""
+
+
+class SegmentExchangeView(msgspec.Struct, frozen=True):
+    """What the tracker and the readers of payloads look at of an exchange."""
+
+    id: int
+    binding: Binding
+    operation: str
+    traceparent: str
+    dialect: Dialect
+    agent: str
+    client: str
+    connection: int
+    sent_traceparent: str = ""
+
+
+class SegmentEvent(msgspec.Struct, frozen=True):
+    """Something at a time, in a frame."""
+
+    at: int
+    exchange: int
+    seq: int
+    what: Media | ToolEvent
+
+
+class SegmentContent(msgspec.Struct):
+    """What a segment says."""
+
+    text: str = ""
+    """Its beginning, where it is long. What one artifact or message says is one line."""
+    source: str = ""
+    """The artifact or message that spoke last."""
+    characters: int = 0
+    output_characters: int = 0
+    """Of the text that is output."""
+    heard: list[SegmentEvent] = []
+    """Tools and media, in order."""
+    marks: dict[int, int] = {}
+    """CRC-32 of each text and blob -> when it was said first."""
+    gaps: list[int] = []
+    """Pauses between its frames, ns."""
+    last: int = 0
+    """When its last frame came."""
+
+    def add(self, frame: Frame, said: FrameContent, *, output: bool) -> None:
+        """What one frame says."""
+        for source, text in said.texts:
+            if self.text and source != self.source:
+                self.text += "\n"
+            self.source = source
+            self.characters += len(text)
+            self.output_characters += len(text) if output else 0
+            if len(self.text) < _TEXT:
+                self.text += text[: _TEXT - len(self.text)]
+            self._mark(text.encode("utf-8", "surrogatepass"), frame.at)
+        for each in said.media:
+            self.heard.append(SegmentEvent(frame.at, frame.exchange, frame.seq, each))
+            self._mark(each.data or each.url.encode(), frame.at)
+        self.heard += [SegmentEvent(frame.at, frame.exchange, frame.seq, tool) for tool in said.tools]
+
+    def _mark(self, octets: bytes, at: int) -> None:
+        if octets and len(self.marks) < _MARKS:
+            self.marks.setdefault(crc32(octets), at)
+
+
+class Conversations(msgspec.Struct):
+    """Everything that was cut out of one session."""
+
+    segments: list[Segment]
+    interruptions: list[Interruption]
+    handoffs: list[Handoff]
+    contents: dict[int, SegmentContent]
+    """By the number of the segment."""
+
+
+def conversations(recording: Recording, session: SessionRow) -> Conversations:
+    """Cut a session and read what it says. Raises RecordingError."""
+    tracker = SegmentTracker(whole=True)
+    segments: dict[int, Segment] = {}
+    interruptions: dict[int, Interruption] = {}
+    handoffs: dict[int, Handoff] = {}
+    contents: dict[int, SegmentContent] = {}
+    outputs: dict[int, int] = {}
+    for count, (frame, view, said) in enumerate(_replayed(recording, session, tracker)):
+        if said is not None:
+            known = contents.setdefault(said.id, SegmentContent())
+            output = said.speaker == AGENT and said.outputs > outputs.get(said.id, 0)
+            outputs[said.id] = said.outputs
+            if said.frames > 1:
+                known.gaps.append(frame.at - known.last)
+            known.last = frame.at
+            if output or said.speaker != AGENT:
+                known.add(frame, said_in(frame, view.dialect, view.operation), output=output)
+        if count % _OFTEN == 0:
+            _learn(tracker, segments, interruptions, handoffs)
+    _learn(tracker, segments, interruptions, handoffs)
+    return Conversations(
+        [segments[number] for number in sorted(segments)],
+        [interruptions[number] for number in sorted(interruptions)],
+        [handoffs[number] for number in sorted(handoffs)],
+        contents,
+    )
+
+
+def _learn(
+    tracker: SegmentTracker,
+    segments: dict[int, Segment],
+    interruptions: dict[int, Interruption],
+    handoffs: dict[int, Handoff],
+) -> None:
+    cut, broken, handed = tracker.changed()
+    segments.update((each.id, each) for each in cut)
+    interruptions.update((each.id, each) for each in broken)
+    handoffs.update((each.id, each) for each in handed)
+
+
+def cut_again(recording: Recording, session: SessionRow) -> Iterator[Changes]:
+    """What a recorder would have stored of a session's segments, in portions."""
+    tracker = SegmentTracker()
+    for count, _ in enumerate(_replayed(recording, session, tracker), 1):
+        if count % _OFTEN == 0:
+            yield Changes([], [], [], *tracker.changed())
+    yield Changes([], [], [], *tracker.changed())
+
+
+def _replayed(
+    recording: Recording, session: SessionRow, tracker: SegmentTracker
+) -> Iterator[tuple[Frame, SegmentExchangeView, SegmentState | None]]:
+    """Feed all frames of exchanges; each with the segment that it is part of. Then the session ends, if it did."""
+    views = _Views(recording, session.id)
+    last = session.facts.started
+    for row in recording.frames_after(0, session=session.id):
+        frame = row.frame
+        last = max(last, frame.at)
+        view = views.of(frame) if frame.exchange else None
+        if view is None:
+            continue
+        talk = tracker.apply(frame, view, view.client)
+        yield frame, view, talk.said if talk is not None else None
+    if session.how:
+        tracker.end(max(session.ended, last))
+
+
+class _Views:
+    """Exchanges as the tracker sees them."""
+
+    def __init__(self, recording: Recording, session: int) -> None:
+        self._recording = recording
+        self._session = session
+        self._shared = SessionFacts()
+        self._known: dict[int, SegmentExchangeView | None] = {}
+
+    def of(self, frame: Frame) -> SegmentExchangeView | None:
+        """That of a frame's exchange; None where the recording does not have it."""
+        number = frame.exchange
+        if number in self._known:
+            view = self._known[number]
+        else:
+            view = self._known[number] = self._read(number)
+            if len(self._known) > _RECENT:
+                del self._known[next(iter(self._known))]
+        if frame.event is EventKind.CARD and view is not None:
+            row = self._recording.connection(key(self._session, view.connection))
+            if row is not None:
+                self._shared.learn_card(row.connection.upstream, plain(frame.payload, frame.schema))
+        return view
+
+    def _read(self, number: int) -> SegmentExchangeView | None:
+        row = self._recording.exchange(key(self._session, number))
+        if row is None:
+            return None
+        exchange = row.exchange
+        line = self._recording.connection(key(self._session, exchange.connection))
+        upstream, client = (line.connection.upstream, line.connection.client) if line is not None else ("", "")
+        return SegmentExchangeView(
+            number,
+            exchange.binding,
+            exchange.operation,
+            exchange.traceparent,
+            exchange.dialect,
+            self._shared.agent_of(upstream),
+            client,
+            exchange.connection,
+            exchange.sent_traceparent,
+        )

@@ -1,0 +1,231 @@
+"""Several recordings as one: their rows by time, their tasks joined. One is a case of several.
+
+Nothing is copied and no index is made: each file is read by pages as ever, and the pages are merged. So files that are
+being written are followed like one, and memory does not grow with them.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, TaskRow
+from a2a_proxy.recording.store.codec import pack_uuid, unpack_ident, unpack_text
+
+if TYPE_CHECKING:
+    from a2a_proxy.recording.query.tree import Node
+
+_ENDINGS = (".a2a.db", ".a2a.jsonl")
+
+_TASKS = """SELECT t.id, t.session, CASE WHEN t.ident < 0 THEN CAST(-1 - t.ident AS TEXT) ELSE i.value END, a.value,
+    s.started + t.first AS first, s.started + t.last AS last, t.state
+  FROM task t JOIN session s ON s.id = t.session
+    LEFT JOIN ident i ON i.id = t.ident LEFT JOIN text a ON a.id = t.agent"""
+
+
+class MultiReaderFile(msgspec.Struct, frozen=True):
+    """One of the files."""
+
+    number: int
+    """From 0, in the order in which they were named."""
+    name: str
+    """Short, and its own among them: the file's name without its ending."""
+    recording: Recording
+
+
+class TaskSighting(msgspec.Struct, frozen=True):
+    """A task as one session of one file has it."""
+
+    member: MultiReaderFile
+    row: TaskRow
+
+
+class _View(NamedTuple):
+    """Where a task is, and what counting needs of it."""
+
+    first: int
+    member: int
+    row: int
+    last: int
+    state: int
+
+
+class MultiReader:
+    """The files, open for reading. Not for two threads at once.
+
+    Raises RecordingError on opening; then none of them is open.
+    """
+
+    def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
+        members: list[MultiReaderFile] = []
+        try:
+            for number, name in enumerate(short_names(paths)):
+                members.append(MultiReaderFile(number, name, open_any(paths[number])))
+        except BaseException:
+            for member in members:
+                member.recording.close()
+            raise
+        self.members = tuple(members)
+
+    def close(self) -> None:
+        """Close all of them."""
+        for member in self.members:
+            member.recording.close()
+
+    def __enter__(self) -> MultiReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def sessions(self) -> list[tuple[MultiReaderFile, SessionRow]]:
+        """All sessions by the time of their start; of one that several files hold, that of the file with most of it."""
+        found = best_sessions(self.members)
+        return sorted(found, key=lambda each: (each[1].facts.started, each[0].number, each[1].id))
+
+    def exchanges(self, where: str = "") -> Iterator[tuple[MultiReaderFile, ExchangeRow]]:
+        """All exchanges by the time of their first octet, or those for which an expression of the filter holds.
+
+        Raises as `Recording.find_exchanges`.
+        """
+        if not where:
+            return _by_time(self.sessions(), None)
+
+        from a2a_proxy.recording.query.parser import parse
+
+        return _by_time(self.sessions(), parse(where))
+
+    def frames(self, where: str = "", *, payloads: bool = True) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
+        """All frames by the time of their last octet; those of one file stay in the order in which it stored them.
+
+        Raises as `Recording.find_frames`.
+        """
+        return frames_by_time(zip(self.members, self.own(), strict=True), where, payloads=payloads)
+
+    def tasks(self) -> Iterator[list[TaskSighting]]:
+        """Each task once, in order of first sight, with what each session of each file knows of it, the earliest first.
+
+        A UUID names the same task wherever it stands. Any other id does so at agents of one name only: two agents may
+        both have a task 1.
+        """
+        for rows in self._joined():
+            seen = (self._seen(each.member, each.row) for each in rows)
+            if known := [each for each in seen if each is not None]:
+                yield known
+
+    def task(self, task_id: str) -> list[TaskSighting]:
+        """What each session of each file knows of the task of this id, the earliest first; where agents share the id,
+        of the agent that is seen first."""
+        own = self.own()
+        found = [
+            TaskSighting(member, row)
+            for member in self.members
+            for row in member.recording.task(task_id)
+            if row.session in own[member.number]
+        ]
+        found.sort(key=lambda seen: seen.row.task.first)
+        return [seen for seen in found if pack_uuid(task_id) or seen.row.task.agent == found[0].row.task.agent]
+
+    def task_states(self) -> Counter[int]:
+        """How many tasks are in which state (see `TaskState`), as the session says that heard of each last."""
+        return Counter(max(rows, key=lambda each: each.last).state for rows in self._joined())
+
+    def _joined(self) -> list[list[_View]]:
+        """Rows of the same task, by the time of its first sight."""
+        own = self.own()
+        groups: dict[tuple[str, str], list[_View]] = {}
+        for member in self.members:
+            for number, session, ident, agent, first, last, state in member.recording.db.execute(_TASKS).fetchall():
+                if session in own[member.number]:
+                    task = unpack_ident(ident)
+                    home = "" if pack_uuid(task) else unpack_text(agent)
+                    groups.setdefault((task, home), []).append(_View(first, member.number, number, last, state))
+        return sorted(map(sorted, groups.values()))
+
+    def own(self) -> list[set[int]]:
+        """By member the numbers of its sessions, without those of which another has more."""
+        own: list[set[int]] = [set() for _ in self.members]
+        for member, row in self.sessions():
+            own[member.number].add(row.id)
+        return own
+
+    def _seen(self, number: int, row_id: int) -> TaskSighting | None:
+        member = self.members[number]
+        row = member.recording.task_row(row_id)
+        return TaskSighting(member, row) if row is not None else None
+
+
+def best_sessions(members: Iterable[MultiReaderFile]) -> list[tuple[MultiReaderFile, SessionRow]]:
+    """Each session once; of one that several files hold, that of the file with most of it."""
+    best: dict[str, tuple[MultiReaderFile, SessionRow]] = {}
+    for member in members:
+        for row in member.recording.sessions():
+            known = best.get(row.facts.uuid)
+            if known is None or _much(member, row) > _much(*known):
+                best[row.facts.uuid] = member, row
+    return list(best.values())
+
+
+def _much(member: MultiReaderFile, row: SessionRow) -> tuple[bool, int]:
+    return bool(row.how), member.recording.counts(row.id).frames
+
+
+def _by_time(
+    sessions: list[tuple[MultiReaderFile, SessionRow]], node: Node | None
+) -> Iterator[tuple[MultiReaderFile, ExchangeRow]]:
+    """Exchanges of sessions that are given by the time of their start: none is looked into before that time."""
+    waiting = deque(enumerate(sessions))
+    heap: list[tuple[int, int, MultiReaderFile, ExchangeRow, Iterator[ExchangeRow]]] = []
+    while waiting or heap:
+        while waiting and (not heap or waiting[0][1][1].facts.started <= heap[0][0]):
+            place, (member, session) = waiting.popleft()
+            recording = member.recording
+            rows = recording.exchanges(session.id) if node is None else recording.find_exchanges(node, session.id)
+            if (first := next(rows, None)) is not None:
+                heapq.heappush(heap, (first.exchange.started, place, member, first, rows))
+        if heap:
+            _, place, member, row, rows = heap[0]
+            yield member, row
+            if (after := next(rows, None)) is not None:
+                heapq.heapreplace(heap, (after.exchange.started, place, member, after, rows))
+            else:
+                heapq.heappop(heap)
+
+
+def frames_by_time(
+    own: Iterable[tuple[MultiReaderFile, set[int]]], where: str = "", *, payloads: bool = True
+) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
+    """Frames of these sessions of each file; see `Several.frames`."""
+    merged = [_frames(member, sessions, where, payloads) for member, sessions in own]
+    return heapq.merge(*merged, key=lambda each: each[1].frame.at)
+
+
+def _frames(
+    member: MultiReaderFile, sessions: set[int], where: str, payloads: bool
+) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
+    recording = member.recording
+    rows = recording.find_frames(where, payloads=payloads) if where else recording.frames_after(0, payloads=payloads)
+    return ((member, row) for row in rows if row.session in sessions)
+
+
+def short_names(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """What to call each file: its name without its ending, after as many folders as tell it from the others."""
+    files = [Path(path).absolute() for path in paths]
+    names = {file: _stem(file) for file in files}
+    for depth in range(1, max((len(file.parts) for file in files), default=0)):
+        told = list(names.values())
+        names = {file: name if told.count(name) == 1 else "/".join(file.parts[-depth:]) for file, name in names.items()}
+    return [names[file] for file in files]
+
+
+def _stem(file: Path) -> str:
+    ending = next((ending for ending in _ENDINGS if file.name.endswith(ending)), file.suffix)
+    return file.name.removesuffix(ending) or file.name

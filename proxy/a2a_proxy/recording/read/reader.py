@@ -1,0 +1,334 @@
+"""Reading a recording, also while it is written. Gives the model's values back as they went in.
+
+No transaction is held between calls, nor while a caller works through an iterator: rows are fetched page by page.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from a2a_proxy.recording.read.pages import PagedQuery
+from a2a_proxy.recording.read.row_decoder import RowDecoder
+from a2a_proxy.recording.read.rows import (
+    ConnectionRow,
+    Counts,
+    ExchangeRow,
+    FindingRow,
+    FrameRow,
+    HandoffRow,
+    InterruptionRow,
+    NoteRow,
+    SegmentRow,
+    SessionRow,
+    TaskRow,
+    key,
+    split,
+)
+from a2a_proxy.recording.store.codec import pack_decimal, pack_ident, pack_text
+from a2a_proxy.recording.store.database import forget_log, has_log, open_readable, translated
+from a2a_proxy.recording.store.notes import catch_up, stored
+from a2a_proxy.recording.store.payloads import Payloads
+from a2a_proxy.recording.store.row_types import Row
+from a2a_proxy.recording.store.sql_functions import register
+
+if TYPE_CHECKING:
+    from a2a_proxy.recording.query.run import QueryableRecording, Watch
+    from a2a_proxy.recording.query.tree import Node
+
+_Value = TypeVar("_Value")
+
+
+class Recording:
+    """One recording, open for reading. Not for two threads at once.
+
+    Raises RecordingError on opening, and where the file turns out damaged or locked.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        finished = not has_log(path)
+        self._attach(os.fspath(path), open_readable(path))
+        self._leaves_log = finished
+
+    @classmethod
+    def over(cls, db: sqlite3.Connection, name: str) -> Recording:
+        """A recording on an open connection (see `database.private`)."""
+        recording = cls.__new__(cls)
+        recording._attach(name, db)
+        return recording
+
+    def _attach(self, path: str, db: sqlite3.Connection) -> None:
+        self.path = path
+        self._leaves_log = False
+        """There was no write-ahead log before this look at the file."""
+        self.db = db
+        """For queries of the caller's own; the functions of `recording.functions` are registered."""
+        self._pages = PagedQuery(db, path)
+        self._payloads = Payloads(db)
+        self._decode = RowDecoder(db, self._payloads)
+        register(db, self._payloads)
+        self._asked: QueryableRecording | None = None
+
+    def close(self) -> None:
+        """Close the file, and leave nothing beside it that was not there before."""
+        self.db.close()
+        if self._leaves_log:
+            forget_log(self.path)
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def data_version(self) -> int:
+        """A number that differs from the last one when somebody else committed in between. Costs microseconds."""
+        with translated(self.path):
+            catch_up(self.db)
+        return int(self._pages.all("PRAGMA data_version")[0][0])
+
+    def counts(self, session: int | None = None) -> Counts:
+        """How much is there, in all or in one session."""
+        if session is None:
+            names = ("session", "connection", "exchange", "frame", "task", "finding")
+            return Counts(*(self._pages.all(f"SELECT count(*) FROM {name}")[0][0] for name in names))
+        keys = (key(session, 0), key(session + 1, 0))
+        span = "SELECT count(*) FROM {} WHERE id >= ? AND id < ?"
+        of = "SELECT count(*) FROM {} WHERE session = ?"
+        numbers = [self._pages.all(span.format(name), keys)[0][0] for name in ("connection", "exchange")]
+        numbers += [self._pages.all(of.format(name), (session,))[0][0] for name in ("frame", "task", "finding")]
+        return Counts(1, *numbers)
+
+    def sessions(self) -> list[SessionRow]:
+        """All sessions in order of their start in this file."""
+        return [self._decode.session(row) for row in self._pages.all("SELECT * FROM session ORDER BY id")]
+
+    def session(self, number: int) -> SessionRow | None:
+        """One session."""
+        row = self._pages.one("SELECT * FROM session WHERE id = ?", (number,))
+        return self._decode.session(row) if row is not None else None
+
+    def connections(self, session: int | None = None, *, after: int = 0) -> Iterator[ConnectionRow]:
+        """Connections by session and number, those with a key greater than `after`."""
+        return self._pages.of_session("connection", self._decode.connection, session, after)
+
+    def connection(self, row_key: int) -> ConnectionRow | None:
+        """One connection."""
+        row = self._pages.one("SELECT * FROM connection WHERE id = ?", (row_key,))
+        return self._decode.connection(row) if row is not None else None
+
+    def exchanges(
+        self, session: int | None = None, *, after: int = 0, limit: int | None = None, headers: bool = True
+    ) -> Iterator[ExchangeRow]:
+        """Exchanges by session and number (order of first octet), those with a key greater than `after`."""
+        make = partial(self._decode.exchange, headers=headers)
+        return self._pages.of_session("exchange", make, session, after, limit=limit)
+
+    def exchange(self, row_key: int, *, headers: bool = True) -> ExchangeRow | None:
+        """One exchange."""
+        row = self._pages.one("SELECT * FROM exchange WHERE id = ?", (row_key,))
+        return self._decode.exchange(row, headers=headers) if row is not None else None
+
+    def frames(
+        self, exchange_key: int, *, after: int = -1, limit: int | None = None, payloads: bool = True
+    ) -> Iterator[FrameRow]:
+        """Frames of an exchange by `seq`, those after this one."""
+        session, number = split(exchange_key)
+        query = "SELECT * FROM frame WHERE session = ? AND exchange = ? AND seq > ? ORDER BY seq LIMIT ?"
+        make = self._frame(payloads)
+        return self._pages.by_keyset(query, (session, number), after, lambda value: value.frame.seq, make, limit)
+
+    def connection_frames(self, connection_key: int, *, payloads: bool = True) -> Iterator[FrameRow]:
+        """Frames of the connection itself (SETTINGS, GOAWAY, opaque octets) in order."""
+        session, number = split(connection_key)
+        query = (
+            "SELECT * FROM frame WHERE session = ? AND exchange = 0 AND connection = ? AND seq > ? ORDER BY seq LIMIT ?"
+        )
+        return self._pages.by_keyset(
+            query, (session, number), -1, lambda value: value.frame.seq, self._frame(payloads), None
+        )
+
+    def frame(self, number: int, *, payload: bool = True) -> FrameRow | None:
+        """One frame by its id."""
+        row = self._pages.one("SELECT * FROM frame WHERE id = ?", (number,))
+        return self._decode.frame(row, payload=payload) if row is not None else None
+
+    def frames_of(self, numbers: Sequence[int]) -> list[FrameRow]:
+        """The frames of these ids that are there, in order of storing, without their payloads."""
+        query = "SELECT * FROM frame WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
+        return [self._decode.frame(row, payload=False) for row in self._pages.all(query, (json.dumps(numbers),))]
+
+    def frames_after(
+        self, number: int, limit: int | None = None, *, session: int | None = None, payloads: bool = True
+    ) -> Iterator[FrameRow]:
+        """Frames stored after this id, in order of storing: the cursor of a follower."""
+        # With the index of sessions SQLite would sort all frames of the session for each page: `+` keeps it from that.
+        of = "" if session is None else "+session = ? AND "
+        fixed = () if session is None else (session,)
+        query = f"SELECT * FROM frame WHERE {of}id > ? ORDER BY id LIMIT ?"
+        return self._pages.by_keyset(query, fixed, number, lambda value: value.id, self._frame(payloads), limit)
+
+    def find_exchanges(
+        self,
+        expression: str | Node,
+        session: int | None = None,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        watch: Watch | None = None,
+    ) -> Iterator[ExchangeRow]:
+        """Exchanges for which an expression of the filter language holds, as `exchanges` gives them.
+
+        `watch` is called now and then with rows looked at and rows in all; where it says False, the search ends.
+        Raises QueryError at once where the expression is wrong, later where a regular expression takes too long;
+        Stopped where `watch` ended it.
+        """
+        from a2a_proxy.recording.query.sql import Rows
+
+        ids = self.asked().ids(expression, Rows.EXCHANGES, session=session, after=after, limit=limit, watch=watch)
+        return self._pages.chosen("exchange", ids, self._decode.exchange)
+
+    def find_frames(
+        self,
+        expression: str | Node,
+        session: int | None = None,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        watch: Watch | None = None,
+        payloads: bool = True,
+    ) -> Iterator[FrameRow]:
+        """Frames for which an expression of the filter language holds, in order of storing; see `find_exchanges`."""
+        from a2a_proxy.recording.query.sql import Rows
+
+        ids = self.asked().ids(expression, Rows.FRAMES, session=session, after=after, limit=limit, watch=watch)
+        return self._pages.chosen("frame", ids, self._frame(payloads))
+
+    def asked(self) -> QueryableRecording:
+        """What the filter language asks this recording through; made, and imported, when it is first needed."""
+        if self._asked is None:
+            from a2a_proxy.recording.query.functions import Functions
+            from a2a_proxy.recording.query.run import QueryableRecording
+
+            with translated(self.path):
+                self._asked = QueryableRecording(self.db, self.path, Functions(self.db, self._payloads))
+        return self._asked
+
+    def payload(self, row: FrameRow) -> bytes:
+        """The stored payload of a frame, exactly."""
+        with translated(self.path):
+            rest = self._payloads.at(row.block, row.offset, row.size)
+            return self._payloads.whole(row.id, rest) if row.pieces else rest
+
+    def tasks(self, session: int | None = None) -> Iterator[TaskRow]:
+        """Tasks in order of first sight."""
+        of = "" if session is None else "session = ? AND "
+        fixed = () if session is None else (session,)
+        query = f"SELECT * FROM task WHERE {of}id > ? ORDER BY id LIMIT ?"
+        return self._pages.by_keyset(query, fixed, 0, lambda value: value.id, self._task, None)
+
+    def task(self, task_id: str, agent: str | None = None, *, session: int | None = None) -> list[TaskRow]:
+        """What each session of the file, or one of them, knows of the task of this id, of one agent or of all. With
+        both an index finds it."""
+        number = self._ident(task_id)
+        if number is None:
+            return []
+        query = "SELECT * FROM task WHERE ident = ?"
+        fixed: list[int | str | bytes] = [number]
+        if session is not None:
+            query += " AND session = ?"
+            fixed.append(session)
+        if agent is not None and session is not None:
+            query += " AND agent = (SELECT id FROM text WHERE value = ?)"
+            fixed.append(pack_text(agent))
+        rows = self._pages.all(f"{query} ORDER BY id", tuple(fixed))
+        values = [self._task(row) for row in rows]
+        return [value for value in values if agent is None or value.task.agent == agent]
+
+    def first_exchange(self, task_id: str, session: int) -> int:
+        """The number of the first exchange of a session whose task this is; 0 where there is none. Looks at all of the
+        session's exchanges."""
+        query = "SELECT min(id) FROM exchange WHERE id >= ? AND id < ? AND task = ?"
+        found = self._pages.one(query, (key(session, 0), key(session + 1, 0), self._ident(task_id)))
+        return split(found[0])[1] if found is not None and found[0] is not None else 0
+
+    def task_row(self, number: int) -> TaskRow | None:
+        """One task by the key of its row."""
+        row = self._pages.one("SELECT * FROM task WHERE id = ?", (number,))
+        return self._task(row) if row is not None else None
+
+    def findings(
+        self,
+        session: int | None = None,
+        *,
+        exchange: int | None = None,
+        seq: int | None = None,
+        after: int = 0,
+        limit: int | None = None,
+    ) -> Iterator[FindingRow]:
+        """Findings in order, of a session, of the exchange of this key, or of one frame of it; those with an id greater
+        than `after`."""
+        where, fixed = ["1"], []
+        if exchange is not None:
+            session, number = split(exchange)
+            where, fixed = ["exchange = ?"], [number]
+        if session is not None:
+            where.append("session = ?")
+            fixed.append(session)
+        if seq is not None:
+            where.append("seq = ?")
+            fixed.append(seq)
+        query = f"SELECT * FROM finding WHERE {' AND '.join(where)} AND id > ? ORDER BY id LIMIT ?"
+        return self._pages.by_keyset(query, tuple(fixed), after, lambda value: value.id, self._decode.finding, limit)
+
+    def notes(self, session: int | None = None) -> list[NoteRow]:
+        """What people wrote down, of a session or of all, by session, exchange and frame."""
+        with translated(self.path):
+            catch_up(self.db)
+            return stored(self.db, session)
+
+    def has_segments(self) -> bool:
+        """Segments, interruptions and hand-offs are stored; recordings before schema version 3 have none."""
+        return self._pages.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'segment'") is not None
+
+    def segments(self, session: int | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[SegmentRow]:
+        """Segments as they stand, by session and number, those with a key greater than `after`; turns that are one
+        unary call have none (see `segment_schema`)."""
+        return self._cut("segment", self._decode.segments.segment, session, after, limit)
+
+    def interruptions(
+        self, session: int | None = None, *, after: int = 0, limit: int | None = None
+    ) -> Iterator[InterruptionRow]:
+        """Interruptions as they stand, by session and number, those with a key greater than `after`."""
+        return self._cut("interruption", self._decode.segments.interruption, session, after, limit)
+
+    def handoffs(self, session: int | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[HandoffRow]:
+        """Hand-offs as they stand, by session and number, those with a key greater than `after`."""
+        return self._cut("handoff", self._decode.segments.handoff, session, after, limit)
+
+    def _cut(
+        self, table: str, make: Callable[[Row], _Value], session: int | None, after: int, limit: int | None
+    ) -> Iterator[_Value]:
+        """Rows of a table that recordings before schema version 3 do not have."""
+        if not self.has_segments():
+            return iter(())
+        return self._pages.of_session(table, make, session, after, limit=limit)
+
+    def _ident(self, text: str) -> int | None:
+        """The number that stands for an identifier; None where no row has it."""
+        number = pack_decimal(text)
+        if number is None:
+            found = self._pages.one("SELECT id FROM ident WHERE value = ?", (pack_ident(text),))
+            number = found[0] if found is not None else None
+        return number
+
+    def _frame(self, payloads: bool) -> Callable[[Row], FrameRow]:
+        return lambda row: self._decode.frame(row, payload=payloads)
+
+    def _task(self, row: Row) -> TaskRow:
+        artifacts = self._pages.all("SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],))
+        return self._decode.task(row, artifacts)

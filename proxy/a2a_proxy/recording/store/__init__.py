@@ -1,0 +1,1 @@
+"""The SQLite file: schema, migrations, column codecs, payload blocks, and opening it safely."""

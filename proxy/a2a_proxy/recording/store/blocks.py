@@ -1,0 +1,103 @@
+"""Payload octets on their way into the file: many small ones in compressed blocks, big ones as blobs stored once.
+
+An address is (block, offset, size). The open block lives as pieces in `block_tail`, so that each commit adds only its
+own octets; when it is full it is compressed into `block` in the same transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+
+from a2a_proxy.recording.store.zstd import compressor
+
+BLOCK_SIZE = 1_048_576
+"""Octets. A payload that begins in a block ends in it, so a block may be larger by one payload.
+
+Half of it costs 3 octets of 150 a frame more on disk, a quarter 10; but reading one payload takes 0.6 ms here, and half
+or a quarter of that there."""
+_LEVEL = 4
+"""For blocks of this size it is as quick as 3, and the outcome 1 % smaller."""
+
+Address = tuple[int, int, int]
+
+
+class Blocks:
+    """The blocks of one session. Use inside a write transaction; `flush` before its commit."""
+
+    def __init__(self, db: sqlite3.Connection, session: int) -> None:
+        self._db = db
+        self._session = session
+        self._compress = compressor(_LEVEL)
+        self._parts: list[bytes] = []
+        self._block = 0
+        self._size = 0
+        self._stored = self._stored_parts = 0
+        """Octets, and parts, that the file has."""
+
+    def put(self, data: bytes) -> Address:
+        """Keep these octets and say where."""
+        if not self._block:
+            self._open()
+        offset, size = self._size, len(data)
+        address = (self._block, offset, size)
+        self._parts.append(data)
+        self._size = offset + size
+        if self._size >= BLOCK_SIZE:
+            self._close()
+        return address
+
+    def flush(self) -> None:
+        """Write what the open block got since the last time."""
+        if self._size > self._stored:
+            new = b"".join(self._parts[self._stored_parts :])
+            self._db.execute("INSERT INTO block_tail VALUES (?, ?, ?)", (self._block, self._stored, new))
+            self._stored, self._stored_parts = self._size, len(self._parts)
+
+    def close(self) -> None:
+        """Compress the open block: nothing more will come."""
+        if self._block:
+            self._close()
+
+    def reload(self) -> None:
+        """Take up the open block as the file has it (after a rollback, or from an earlier recorder)."""
+        found = self._db.execute("SELECT id FROM block WHERE session = ? AND data IS NULL", (self._session,)).fetchone()
+        self._block = found[0] if found else 0
+        rows = self._db.execute("SELECT data FROM block_tail WHERE block = ? ORDER BY offset", (self._block,))
+        data = b"".join(row[0] for row in rows)
+        self._parts = [data] if data else []
+        self._size = self._stored = len(data)
+        self._stored_parts = len(self._parts)
+
+    def _open(self) -> None:
+        cursor = self._db.execute("INSERT INTO block (session, size) VALUES (?, 0)", (self._session,))
+        self._block = cursor.lastrowid or 0
+
+    def _close(self) -> None:
+        data = self._compress(b"".join(self._parts))
+        self._db.execute("UPDATE block SET size = ?, data = ? WHERE id = ?", (self._size, data, self._block))
+        if self._stored:
+            self._db.execute("DELETE FROM block_tail WHERE block = ?", (self._block,))
+        self._parts = []
+        self._block = self._size = self._stored = self._stored_parts = 0
+
+
+class Blobs:
+    """Content-addressed octets of all sessions of a file. Use inside a write transaction."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._compress = compressor()
+
+    def put(self, data: bytes) -> int:
+        """The row of these octets, stored if the file does not have them."""
+        digest = hashlib.sha256(data).digest()
+        found = self._db.execute("SELECT id FROM blob WHERE sha256 = ?", (digest,)).fetchone()
+        if found:
+            return int(found[0])
+        packed = self._compress(data)
+        codec, kept = ("zstd", packed) if len(packed) < len(data) else ("raw", data)
+        row = (digest, len(data), codec, kept)
+        number = self._db.execute("INSERT INTO blob (sha256, size, codec, data) VALUES (?, ?, ?, ?)", row).lastrowid
+        assert number is not None
+        return number

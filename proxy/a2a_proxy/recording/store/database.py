@@ -1,0 +1,227 @@
+"""Opening the file: is it ours, may we, create it whole or not at all. No table is read here.
+
+A new recording is made complete under another name and then linked to its own: eight processes that create one file at
+once get one file, and nobody ever sees a half-made one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.store.file_header import NAME_ANOTHER, check_recording, check_version, check_writable
+from a2a_proxy.recording.store.notes import stand_in
+from a2a_proxy.recording.store.schema import APPLICATION_ID, PAGE_SIZE, SCHEMA_VERSION
+from a2a_proxy.recording.store.table_check import check_tables
+
+BUSY_SECONDS = 30.0
+"""How long a short transaction waits for those of other processes."""
+
+
+def open_writable(path: str | os.PathLike[str], *, create: bool = True) -> sqlite3.Connection:
+    """A connection that may write, the file created (0600) where there is none and brought to the newest schema.
+
+    Raises RecordingError; then nothing was created or changed.
+    """
+    file = Path(path)
+    if create:
+        check_writable(file)
+        if not file.exists():
+            _create(file)
+    check_recording(file)
+    with translated(file):
+        connection = _connect(str(file))
+        try:
+            check_tables(file, connection, writing=True)
+            _upgrade(file, connection)
+            connection.execute("PRAGMA synchronous = NORMAL")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
+    """A connection that can only read, also while others write, also in a folder where nothing may be written.
+
+    Raises RecordingError.
+    """
+    file = Path(path)
+    check_recording(file)
+    uri = f"{_uri(file)}?mode=ro"
+    with translated(file):
+        connection = _connect(uri)
+        try:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+        except sqlite3.OperationalError:
+            connection.close()
+            connection = _connect(uri + "&immutable=1") if _settled(file) else _connect(uri)
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+        try:
+            check_version(file, version)
+            check_tables(file, connection)
+            stand_in(connection)
+            connection.execute("PRAGMA query_only = ON")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+@contextlib.contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All that is written in the block, or nothing; nobody else writes meanwhile."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def has_log(path: str | os.PathLike[str]) -> bool:
+    """A write-ahead log lies beside the recording: somebody has it open, or did not close it."""
+    return Path(f"{os.fspath(path)}-wal").exists()
+
+
+def forget_log(path: str | os.PathLike[str]) -> None:
+    """Let SQLite remove the empty log that one who may only read has made and could not remove.
+
+    Where somebody else has the file open, or it may not be written, the log stays.
+    """
+    if _settled(Path(path)) and has_log(path):
+        uri = f"{_uri(Path(path))}?mode=rw"
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(_connect(uri)) as connection:
+            connection.execute("PRAGMA user_version").fetchone()
+
+
+def _uri(file: Path) -> str:
+    """Its name as SQLite takes it, also where that is no text in any encoding."""
+    return f"file:{quote(os.fsencode(file.absolute()))}"
+
+
+def _connect(target: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        target, timeout=BUSY_SECONDS, isolation_level=None, uri=target.startswith("file:"), check_same_thread=False
+    )
+
+
+def _settled(file: Path) -> bool:
+    """Nothing waits in a write-ahead log, so the main file alone is the whole recording."""
+    log = file.with_name(file.name + "-wal")
+    return not log.exists() or not log.stat().st_size
+
+
+def _upgrade(file: Path, connection: sqlite3.Connection) -> None:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    check_version(file, version)
+    if version < SCHEMA_VERSION:
+        from a2a_proxy.recording.store import migrations
+
+        migrations.apply(connection)
+
+
+def _create(file: Path) -> None:
+    """Make the file, or find that another process just did."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    except OSError as error:
+        raise RecordingError(f"cannot record to {file}: {error.strerror}", NAME_ANOTHER) from None
+    os.close(handle)
+    made = Path(name)
+    try:
+        with translated(file):
+            _fill(made)
+        with _alone_in(file.parent):
+            _forget_log(file)
+            _place(made, file)
+    finally:
+        for suffix in ("", "-wal", "-shm"):
+            Path(name + suffix).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """One process at a time gives a new recording its name here: another one may have it open already, and a log."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _forget_log(file: Path) -> None:
+    """A log that a deleted database left under this name would be played into the new one: SQLite cannot tell."""
+    if not file.exists():
+        for suffix in ("-wal", "-shm", "-journal"):
+            with contextlib.suppress(OSError):
+                file.with_name(file.name + suffix).unlink()
+
+
+def _fill(file: Path) -> None:
+    from a2a_proxy.recording.store import migrations
+
+    with contextlib.closing(_connect(str(file))) as connection:
+        connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        migrations.apply(connection)
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _place(made: Path, file: Path) -> None:
+    """Give the file its name without ever replacing one: a link where the file system has links, else a rename."""
+    try:
+        os.link(made, file)
+    except FileExistsError:
+        return
+    except OSError:
+        if not file.exists():
+            made.rename(file)
+
+
+class translated:  # used as a function is, and entered for every row that is read
+    """SQLite's errors within it as ours: message and hint."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: str | os.PathLike[str]) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, sqlite3.Error):
+            raise _translate(self._file, error) from error
+
+
+def _translate(file: str | os.PathLike[str], error: sqlite3.Error) -> RecordingError:
+    text = str(error)
+    if "locked" in text or "busy" in text:
+        return RecordingError(f"{file} is locked by another program", "close what has it open")
+    if "full" in text:
+        return RecordingError(f"cannot write to {file}: the disk is full", "free some space")
+    if "readonly" in text or "unable to open" in text:
+        return RecordingError(f"cannot open {file}: {text}", "check its permissions and those of its folder")
+    return RecordingError(f"{file} cannot be used: {text}", "if it is damaged: sqlite3 FILE .recover")
+
+
+def private() -> sqlite3.Connection:
+    """An empty recording of this process's own, in memory while it is small, gone when it is closed."""
+    from a2a_proxy.recording.store import migrations
+
+    connection = _connect("")
+    migrations.create(connection)
+    return connection

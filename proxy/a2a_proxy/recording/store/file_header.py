@@ -1,0 +1,80 @@
+"""What can be told of a recording before it is opened: is it ours, may we write it. Needs no SQLite."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from a2a_proxy.protocol.text import shell_line
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.names import near
+
+NAME_ANOTHER = "name another file with --record"
+_LEFT_ALONE = "name another file; this one was left as it is"
+_HEADER_SIZE = 100
+_MAGIC = b"SQLite format 3\0"
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """May a recording be written here? Creates and changes nothing.
+
+    Raises RecordingError.
+    """
+    file = Path(path)
+    if file.exists():
+        check_recording(file)
+        if not os.access(file, os.W_OK):
+            raise RecordingError(f"cannot write to {file}: permission denied", NAME_ANOTHER)
+    folder = file.parent
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
+        raise RecordingError(
+            f"cannot record to {file}: {folder} {what}", f"create it first: {shell_line('mkdir', '-p', str(folder))}"
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise RecordingError(f"cannot record to {file}: no permission to write in {folder}", NAME_ANOTHER)
+
+
+def check_recording(path: str | os.PathLike[str]) -> None:
+    """Is this file a recording that this version can read? Looks at its first octets only.
+
+    Raises RecordingError.
+    """
+    head = _head(Path(path))
+    if head[:16] != _MAGIC:
+        what = "is empty" if not head else "is not a recording"
+        raise RecordingError(f"{path} {what}", _LEFT_ALONE)
+    # The schema, and what it imports, is not for a stdio relay that is about to start.
+    from a2a_proxy.recording.store.schema import APPLICATION_ID
+
+    if int.from_bytes(head[68:72]) != APPLICATION_ID:
+        raise RecordingError(f"{path} is a database of another program", _LEFT_ALONE)
+    check_version(path, int.from_bytes(head[60:64]))
+
+
+def _head(file: Path) -> bytes:
+    try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            raise RecordingError(f"{file} is not a file", "name a recording")
+        with file.open("rb") as stream:
+            return stream.read(_HEADER_SIZE)
+    except FileNotFoundError:
+        raise RecordingError(f"there is no recording {file}", near(file)) from None
+    except NotADirectoryError:
+        raise RecordingError(f"there is no recording {file}: {file.parent} is not a folder", "check the name") from None
+    except PermissionError:
+        raise RecordingError(f"cannot read {file}: permission denied", "only its owner may read it") from None
+    except OSError as error:
+        raise RecordingError(f"cannot read {file}: {error.strerror}", "check the name") from None
+
+
+def check_version(path: str | os.PathLike[str], version: int) -> None:
+    """May a file of this schema be read? Raises RecordingError."""
+    from a2a_proxy.recording.store.schema import SCHEMA_VERSION
+
+    if version > SCHEMA_VERSION:
+        raise RecordingError(
+            f"{path} was made by a newer a2a-proxy (schema {version}, this one knows {SCHEMA_VERSION})",
+            "upgrade: pip install -U a2a-proxy",
+        )

@@ -1,0 +1,168 @@
+"""Values that repeat, stored once: texts, identifiers, shapes. Value to row number, for a writer.
+
+The caches are bounded: a recording may see any number of identifiers. Of two generations the older is dropped when the
+younger is full; what is still in use moves to the younger one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+
+from a2a_proxy.recording.store.codec import Column, pack_decimal, pack_ident, pack_int, pack_text
+
+_GENERATION = 16_384
+_BATCH = 500
+"""Parameters of one statement; SQLite before 3.32 allows 999."""
+
+
+class Interner:
+    """Row numbers of the values of one table `(id, value)`. Use inside a write transaction.
+
+    `learn` what a batch needs, then look up in `ids`. The empty text is 0, the number n as an identifier `-1-n`.
+    """
+
+    def __init__(
+        self, db: sqlite3.Connection, table: str, pack: Callable[[str], str | bytes], *, decimals: bool
+    ) -> None:
+        self._db = db
+        self._table = table
+        self._pack = pack
+        self._decimals = decimals
+        self._old: dict[str, int] = {}
+        self.ids: dict[str, int] = {"": 0}
+
+    def one(self, value: str) -> int:
+        """The row number of one value."""
+        found = self.ids.get(value)
+        if found is None:
+            self.learn((value,))
+            found = self.ids[value]
+        return found
+
+    def learn(self, values: Iterable[str]) -> None:
+        """Make `ids` hold all of these."""
+        ids = self.ids
+        unknown = [value for value in values if value not in ids]
+        if not unknown:
+            return
+        if len(ids) > _GENERATION:
+            self._age(values)
+        missing: dict[str | bytes, str] = {}
+        for value in unknown:
+            number = self._old.get(value)
+            if number is None and self._decimals:
+                number = pack_decimal(value)
+            if number is None:
+                missing[self._pack(value)] = value
+            else:
+                self.ids[value] = number
+        if missing:
+            self._find(missing)
+            self._add(missing)
+
+    def forget(self) -> None:
+        """Trust nothing learnt so far: the transaction was rolled back."""
+        self._old = {}
+        self.ids = {"": 0}
+
+    def _age(self, wanted: Iterable[str]) -> None:
+        """Start a new generation; what this batch has already found stays."""
+        self._old, young = self.ids, {"": 0}
+        young.update((value, self._old[value]) for value in wanted if value in self._old)
+        self.ids = young
+
+    def _find(self, missing: dict[str | bytes, str]) -> None:
+        packed = list(missing)
+        for start in range(0, len(packed), _BATCH):
+            part = packed[start : start + _BATCH]
+            marks = ",".join("?" * len(part))
+            rows = self._db.execute(f"SELECT value, id FROM {self._table} WHERE value IN ({marks})", part)
+            for value, number in rows:
+                self.ids[missing.pop(value)] = number
+
+    def _add(self, missing: dict[str | bytes, str]) -> None:
+        if not missing:
+            return
+        first = self._db.execute(f"SELECT coalesce(max(id), 0) + 1 FROM {self._table}").fetchone()[0]
+        rows = [(first + index, value) for index, value in enumerate(missing)]
+        self._db.executemany(f"INSERT INTO {self._table} (id, value) VALUES (?, ?)", rows)
+        self.ids.update((missing[value], number) for number, value in rows)
+
+
+def texts(db: sqlite3.Connection) -> Interner:
+    """The table `text`."""
+    return Interner(db, "text", pack_text, decimals=False)
+
+
+def idents(db: sqlite3.Connection) -> Interner:
+    """The table `ident`."""
+    return Interner(db, "ident", pack_ident, decimals=True)
+
+
+ShapeKey = tuple[int, int, int, int, bool, bool, bool, bool, bool, str, str, str, int, tuple[str, ...], bool]
+"""direction, kind, event, state, append, last_chunk, final, truncated, ours, schema, framing, note, error_code,
+redacted, pieces."""
+
+_SELECT_SHAPE = (
+    "SELECT id FROM shape WHERE direction = ? AND kind = ? AND event = ? AND state = ? AND flags = ?"
+    " AND schema = ? AND framing = ? AND note = ? AND error = ? AND redacted = ?"
+)
+_INSERT_SHAPE = (
+    "INSERT INTO shape (direction, kind, event, state, flags, schema, framing, note, error, redacted)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+class Shapes:
+    """Row numbers of what frames have in common. Use inside a write transaction."""
+
+    def __init__(self, db: sqlite3.Connection, words: Interner, lists: Callable[[tuple[str, ...]], int]) -> None:
+        self._db = db
+        self._words = words
+        self._lists = lists
+        self.ids: dict[ShapeKey, int] = {}
+
+    def one(self, key: ShapeKey) -> int:
+        """The row number of one shape, stored if it is new."""
+        found = self.ids.get(key)
+        if found is None:
+            if len(self.ids) > _GENERATION:
+                self.ids = {}
+            found = self.ids[key] = self._find_or_add(self._row(key))
+        return found
+
+    def forget(self) -> None:
+        """Trust nothing learnt so far: the transaction was rolled back."""
+        self.ids = {}
+
+    def _row(self, key: ShapeKey) -> tuple[Column, ...]:
+        (
+            direction,
+            kind,
+            event,
+            state,
+            append,
+            last,
+            final,
+            cut,
+            ours,
+            schema,
+            framing,
+            note,
+            error,
+            redacted,
+            pieces,
+        ) = key
+        flags = append | last << 1 | final << 2 | cut << 3 | ours << 4 | pieces << 5
+        word = self._words.one
+        words = (word(schema), word(framing), word(note))
+        return (direction, kind, event, pack_int(state), flags, *words, pack_int(error), self._lists(redacted))
+
+    def _find_or_add(self, row: tuple[Column, ...]) -> int:
+        found = self._db.execute(_SELECT_SHAPE, row).fetchone()
+        if found:
+            return int(found[0])
+        number = self._db.execute(_INSERT_SHAPE, row).lastrowid
+        assert number is not None
+        return number

@@ -1,0 +1,100 @@
+"""Do rows make sense? A file may be damaged, or made to do harm: no column is believed to hold what it should.
+
+What is expected is what our own schema declares, whatever the file's tables declare. Looking at the types of a row
+costs a microsecond: combinations of types that were seen once are known.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import msgspec
+
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.store import note_schema, schema, segment_schema
+
+DAMAGED = "the file is damaged; what can be saved: sqlite3 FILE .recover"
+SENSELESS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError, msgspec.MsgspecError)
+"""What reading raises where values are not what they should be."""
+_KNOWN = 4096
+"""Combinations of types that are kept for a table; a sound file has some ten."""
+_TYPES: dict[str, set[type]] = {"INTEGER": {int}, "TEXT": {str}, "BLOB": {bytes}, "ANY": {int, str, bytes}}
+
+_COLUMN = re.compile(r'"?[a-z_0-9]+"? (INTEGER|TEXT|BLOB|ANY)\b')
+
+Row = tuple[Any, ...]
+_P = ParamSpec("_P")
+_Self = TypeVar("_Self")
+_Value = TypeVar("_Value")
+_Reader = Callable[Concatenate[_Self, Row, _P], _Value]
+
+
+def sensible(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Self, _P, _Value]]:
+    """For a method that makes a value of a row of this table: it raises RecordingError where the row makes no sense."""
+    columns, known = declared()[table], set[tuple[type, ...]]()
+
+    def decorate(make: _Reader[_Self, _P, _Value]) -> _Reader[_Self, _P, _Value]:
+        def made(self: _Self, row: Row, /, *args: _P.args, **more: _P.kwargs) -> _Value:
+            try:
+                types = tuple(map(type, row))
+                if types not in known:
+                    _look(columns, types)
+                    if len(known) < _KNOWN:
+                        known.add(types)
+                return make(self, row, *args, **more)
+            except SENSELESS as wrong:
+                place = next(iter(row), None)
+                raise RecordingError(f"row {place!r} of table {table} makes no sense", DAMAGED) from wrong
+
+        functools.update_wrapper(made, make)
+        return made
+
+    return decorate
+
+
+def reader(kind: Any) -> Callable[[str | None], Any]:
+    """A function from the JSON that `pack_json` wrote to a value of this type; NULL and no text are the empty list.
+
+    It raises one of the errors that `sensible` expects.
+    """
+    decoder = msgspec.json.Decoder(kind)
+
+    def read(text: str | None) -> Any:
+        try:
+            return decoder.decode(text or "[]")
+        except msgspec.DecodeError:  # not at home with lone surrogates
+            return msgspec.convert(json.loads(text or "[]"), kind)
+
+    return read
+
+
+@functools.cache
+def declared() -> dict[str, tuple[frozenset[type], ...]]:
+    """What the columns of each table of the newest schema may hold, in their order."""
+    found: dict[str, list[str]] = {}
+    for script in (schema.TABLES, segment_schema.TABLES, note_schema.TABLE, schema.RULES):
+        for name, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\) STRICT", script, re.DOTALL):
+            found[name] = [part for part in map(str.strip, body.split(",")) if _COLUMN.match(part)]
+    for since in schema.COLUMNS_SINCE:
+        for name, columns in since.items():
+            found[name] += [f"{column} {kind}" for column, kind in columns.items()]
+    return {name: tuple(map(_holds, columns)) for name, columns in found.items()}
+
+
+def _holds(column: str) -> frozenset[type]:
+    kind = column.split()[1]
+    never_null = "NOT NULL" in column or "PRIMARY KEY" in column
+    return frozenset(_TYPES[kind] if never_null else _TYPES[kind] | {type(None)})
+
+
+def _look(columns: tuple[frozenset[type], ...], types: tuple[type, ...]) -> None:
+    """Raises TypeError. A file of an older schema has fewer columns than the newest one, and none has more."""
+    if len(types) > len(columns):
+        raise TypeError(f"{len(types)} columns")
+    for allowed, found in zip(columns, types, strict=False):
+        if found not in allowed:
+            raise TypeError(found.__name__)

@@ -1,0 +1,247 @@
+"""Segments, interruptions and hand-offs to rows and back."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, TypedDict
+
+import msgspec
+
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.segment import AGENT, CLIENT, Handoff, Interruption, Segment
+from a2a_proxy.recording.read.rows import HandoffRow, InterruptionRow, SegmentRow, key, split
+from a2a_proxy.recording.store.codec import Column
+from a2a_proxy.recording.store.intern import Interner
+from a2a_proxy.recording.store.row_types import Row, reader, sensible
+
+TABLES = ("segment", "interruption", "handoff")
+_WIDTHS = {"segment": 22, "interruption": 16, "handoff": 16}
+_INSERT = {
+    table: f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * width)})" for table, width in _WIDTHS.items()
+}
+_EXTRA = ("idle", "activity_end", "closed", "generation_first", "generation_last", "author")
+"""Fields that few segments have; the two times among them are counted from `end`."""
+_TIMES = ("activity_end", "closed")
+
+
+class _Extra(TypedDict, total=False):
+    idle: int
+    activity_end: int
+    closed: int
+    generation_first: int
+    generation_last: int
+    author: str
+
+
+_extra = reader(_Extra)
+
+
+class SegmentWriter:
+    """Stores them for one session. Use inside a write transaction."""
+
+    def __init__(self, db: sqlite3.Connection, session: int, started: int, words: Interner, idents: Interner) -> None:
+        self._db = db
+        self._session = session
+        self._started = started
+        self._words = words
+        self._idents = idents
+
+    def write(self, changes: Changes) -> None:
+        """Store snapshots; they replace what the file had of the same thing."""
+        if changes.segments:
+            self._store("segment", changes.segments, self._segment)
+        if changes.interruptions:
+            self._store("interruption", changes.interruptions, self._interruption)
+        if changes.handoffs:
+            self._store("handoff", changes.handoffs, self._handoff)
+
+    def _store(self, table: str, values: Sequence[Any], row: Any) -> None:
+        wanted = {name for value in values for name in (value.task_id, value.context_id)}
+        wanted.update(value.to_task for value in values if table == "handoff")
+        self._idents.learn(wanted)
+        self._db.executemany(_INSERT[table], [row(value) for value in values])
+
+    def _time(self, at: int) -> int | None:
+        return at - self._started if at else None
+
+    def _whose(self, value: Segment | Interruption | Handoff) -> tuple[int, int, int]:
+        ids = self._idents.ids
+        return self._words.one(value.agent), ids[value.task_id], ids[value.context_id]
+
+    def _segment(self, value: Segment) -> tuple[Column, ...]:
+        start, end = value.start, value.end
+        return (
+            key(self._session, value.id),
+            *self._whose(value),
+            int(value.speaker == AGENT),
+            value.turn,
+            value.exchange,
+            value.seq,
+            value.last_exchange - value.exchange,
+            value.last_seq,
+            value.began - self._started,
+            start - value.began,
+            end - start,
+            value.ended - end if value.ended else None,
+            self._words.one(value.reason),
+            value.frames,
+            value.bytes,
+            value.outputs,
+            value.first_output - start if value.first_output else None,
+            end - value.last_output if value.last_output else None,
+            value.gap,
+            _pack_extra(value),
+        )
+
+    def _interruption(self, value: Interruption) -> tuple[Column, ...]:
+        word, time = self._words.one, self._time
+        return (
+            key(self._session, value.id),
+            *self._whose(value),
+            word(value.kind),
+            value.segment,
+            value.exchange,
+            value.seq,
+            value.at - self._started,
+            time(value.ended),
+            word(value.outcome),
+            value.residual_frames,
+            value.residual_bytes,
+            time(value.last_residual),
+            value.wasted,
+            time(value.reaction),
+        )
+
+    def _handoff(self, value: Handoff) -> tuple[Column, ...]:
+        word, time = self._words.one, self._time
+        return (
+            key(self._session, value.id),
+            word(value.kind),
+            word(value.evidence),
+            *self._whose(value),
+            value.segment,
+            word(value.to_agent),
+            self._idents.ids[value.to_task],
+            value.to_exchange,
+            value.exchange,
+            value.seq,
+            value.at - self._started,
+            time(value.ended),
+            time(value.first_output),
+            value.briefing,
+        )
+
+
+def _pack_extra(value: Segment) -> str | None:
+    extra: dict[str, object] = {}
+    for name in _EXTRA:
+        member = getattr(value, name)
+        if member:
+            extra[name] = member - value.end if name in _TIMES else member
+    return msgspec.json.encode(extra).decode() if extra else None
+
+
+class SegmentDecode:
+    """Makes values of rows: the inverse. `words` and `idents` look up by row number, `start` that of a session."""
+
+    def __init__(self, words: Any, idents: Any, start: Any) -> None:
+        self._words = words
+        self._idents = idents
+        self._start = start
+
+    def _begin(self, row_key: int) -> tuple[int, int, int]:
+        session, number = split(row_key)
+        return session, number, self._start(session)
+
+    def _whose(self, agent: int, task: int, context: int) -> tuple[str, str, str]:
+        return self._words[agent], self._idents[task], self._idents[context]
+
+    @sensible("segment")
+    def segment(self, row: Row) -> SegmentRow:
+        """A row of `segment`."""
+        row_key, agent, task, context, speaker, turn, exchange, seq, exchanges, last_seq, began, *rest = row
+        start, end, ended, reason, frames, size, outputs, first_output, last_output, gap, extra = rest
+        session, number, zero = self._begin(row_key)
+        began += zero
+        start += began
+        end += start
+        more = _extra(extra) if extra else {}
+        for name in _TIMES:
+            if name in more:
+                more[name] += end
+        value = Segment(
+            number,
+            *self._whose(agent, task, context),
+            AGENT if speaker else CLIENT,
+            turn,
+            exchange,
+            seq,
+            exchange + exchanges,
+            last_seq,
+            began,
+            start,
+            end,
+            ended=_after(end, ended),
+            reason=self._words[reason],
+            frames=frames,
+            bytes=size,
+            outputs=outputs,
+            first_output=_after(start, first_output),
+            last_output=0 if last_output is None else end - last_output,
+            gap=gap,
+            **more,
+        )
+        return SegmentRow(row_key, session, value)
+
+    @sensible("interruption")
+    def interruption(self, row: Row) -> InterruptionRow:
+        """A row of `interruption`."""
+        row_key, agent, task, context, kind, segment, exchange, seq, at, ended, outcome, *rest = row
+        frames, size, last, wasted, reaction = rest
+        session, number, zero = self._begin(row_key)
+        value = Interruption(
+            number,
+            *self._whose(agent, task, context),
+            self._words[kind],
+            segment,
+            exchange,
+            seq,
+            zero + at,
+            _after(zero, ended),
+            self._words[outcome],
+            frames,
+            size,
+            _after(zero, last),
+            wasted,
+            _after(zero, reaction),
+        )
+        return InterruptionRow(row_key, session, value)
+
+    @sensible("handoff")
+    def handoff(self, row: Row) -> HandoffRow:
+        """A row of `handoff`."""
+        row_key, kind, evidence, agent, task, context, segment, to_agent, to_task, to_exchange, *rest = row
+        exchange, seq, at, ended, first_output, briefing = rest
+        session, number, zero = self._begin(row_key)
+        value = Handoff(
+            number,
+            self._words[kind],
+            self._words[evidence],
+            *self._whose(agent, task, context),
+            segment,
+            self._words[to_agent],
+            self._idents[to_task],
+            to_exchange,
+            exchange,
+            seq,
+            zero + at,
+            _after(zero, ended),
+            _after(zero, first_output),
+            briefing,
+        )
+        return HandoffRow(row_key, session, value)
+
+
+def _after(zero: int, at: int | None) -> int:
+    return 0 if at is None else zero + at

@@ -1,0 +1,1 @@
+"""Operations on whole recordings: merge, prune, trim, scan, redact, recheck."""

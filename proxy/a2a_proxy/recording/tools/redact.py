@@ -1,0 +1,160 @@
+"""A recording once more, with a policy applied to all that is in it; the recording itself is only read.
+
+Everything is looked at twice: first to meet the secrets, then to replace them, so that one which is named late is gone
+from what came before as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, TypeVar
+
+import msgspec
+
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.recording.read.conversations import cut_again
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import FrameRow, SessionFacts, SessionRow, key, split
+from a2a_proxy.recording.store.database import private
+from a2a_proxy.recording.store.notes import store
+from a2a_proxy.recording.tools.recheck import RULE_PREFIX, recheck
+from a2a_proxy.recording.write.writer import Writer
+from a2a_proxy.redaction import RedactionPolicy, Redactor, redactor
+
+_AT_ONCE = 500
+"""Rows of a transaction."""
+_EXCHANGES = 1000
+"""Heads that are kept between the frames of their exchanges."""
+
+_Value = TypeVar("_Value")
+
+
+@contextlib.contextmanager
+def redacted(recording: Recording, policy: RedactionPolicy, label_key: bytes) -> Iterator[Redaction]:
+    """A private copy of the recording as the policy wants it. Raises RecordingError where the recording is damaged."""
+    db = private()
+    try:
+        made = Recording.over(db, recording.path)
+        yield Redaction(made, _fill(db, made, recording, policy, label_key))
+    finally:
+        db.close()
+
+
+class Redaction(msgspec.Struct, frozen=True):
+    """The copy, and which of its sessions is which."""
+
+    recording: Recording
+    sessions: dict[int, int]
+    """Number of a session in the original -> in the copy."""
+
+    def keys(self, original: set[int]) -> set[int]:
+        """The keys in the copy of exchanges of the original."""
+        return {key(self.sessions[session], number) for session, number in map(split, original)}
+
+
+def _fill(
+    db: sqlite3.Connection, made: Recording, recording: Recording, policy: RedactionPolicy, label_key: bytes
+) -> dict[int, int]:
+    sessions: dict[int, int] = {}
+    for row in recording.sessions():
+        clean = redactor(label_key, policy)
+        session = _Session(recording, row, clean)
+        for _ in session.frames():  # to meet the secrets
+            pass
+        for _ in session.changes():
+            pass
+        writer = Writer.into(db, _facts(row.facts, policy, clean))
+        sessions[row.id] = writer.session
+        for frames in _batches(session.frames()):
+            writer.write(frames)
+        for changes in session.changes():
+            writer.write([], [], changes)
+        for findings in _batches(_findings(recording, row, made, writer.session, clean, policy)):
+            writer.write([], findings)
+        notes = (
+            msgspec.structs.replace(each.note, text=clean.text(each.note.text)) for each in recording.notes(row.id)
+        )
+        store(db, writer.session, row.facts.started, notes)
+        for changes in cut_again(made, msgspec.structs.replace(row, id=writer.session)):
+            writer.write([], [], changes)
+        if row.how or row.complete or row.ended:
+            writer.finish(row.ended, how=row.how, complete=clean.text(row.complete), lost=row.lost, edits=row.edits)
+    return sessions
+
+
+def _findings(
+    recording: Recording, row: SessionRow, made: Recording, session: int, clean: Redactor, policy: RedactionPolicy
+) -> Iterator[Finding]:
+    """The findings of a session, clean. Where payloads go, what a rule says is what it says without them: it may have
+    quoted one. Of what it says then only that which it has said before."""
+    stored = (clean.finding(each.finding) for each in recording.findings(row.id))
+    if not policy.metadata_only:
+        yield from stored
+        return
+    said: set[tuple[str, int, int]] = set()
+    for each in stored:
+        if each.rule.startswith(RULE_PREFIX):
+            said.add((each.rule, each.exchange, each.seq))
+        else:
+            yield each
+    copy = msgspec.structs.replace(row, id=session)
+    for each in recheck(made, copy):
+        if (each.rule, each.exchange, each.seq) in said:
+            yield each
+
+
+def _facts(facts: SessionFacts, policy: RedactionPolicy, clean: Redactor) -> SessionFacts:
+    """The facts of a session, clean; what was applied to it is remembered."""
+    return msgspec.structs.replace(
+        facts,
+        command=clean.command(facts.command),
+        listens=tuple(map(clean.text, facts.listens)),
+        upstreams=tuple(map(clean.text, facts.upstreams)),
+        redaction=tuple(dict.fromkeys((*facts.redaction, *policy.words))),
+    )
+
+
+class _Session:
+    """What there is of a session, clean."""
+
+    def __init__(self, recording: Recording, row: SessionRow, clean: Redactor) -> None:
+        self._recording = recording
+        self._row = row
+        self._clean = clean
+        self._heads: dict[int, Any] = {}
+
+    def frames(self) -> Iterator[Frame]:
+        """In the order of storing."""
+        for row in self._recording.frames_after(0, session=self._row.id):
+            yield self._clean.frame(row.frame, self._head(row))
+
+    def changes(self) -> Iterator[Changes]:
+        """Connections, exchanges and tasks, so many at once."""
+        recording, clean, session = self._recording, self._clean, self._row.id
+        for connections in _batches(clean.connection(each.connection) for each in recording.connections(session)):
+            yield Changes(connections, [], [])
+        for exchanges in _batches(clean.exchange(each.exchange) for each in recording.exchanges(session)):
+            yield Changes([], exchanges, [])
+        for tasks in _batches(clean.task(each.task) for each in recording.tasks(session)):
+            yield Changes([], [], tasks)
+
+    def _head(self, row: FrameRow) -> Any:
+        number = row.exchange_key
+        if not number:
+            return None
+        if number not in self._heads:
+            found = self._recording.exchange(number)
+            self._heads[number] = found.exchange if found is not None else None
+            if len(self._heads) > _EXCHANGES:
+                del self._heads[next(iter(self._heads))]
+        return self._heads[number]
+
+
+def _batches(values: Iterator[_Value]) -> Iterator[list[_Value]]:
+    while batch := list(islice(values, _AT_ONCE)):
+        yield batch

@@ -1,0 +1,49 @@
+"""What of a recording has to stay beside chosen calls so that they can be replayed: cards, and where tasks began."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from a2a_proxy.protocol.operations import BY_NAME, SENDS, ResponseKind
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow
+
+CARD, BEGINNING, PUSH = "agent card", "began the task of", "registered the webhook of"
+
+
+def needed(recording: Recording, keys: Collection[int]) -> dict[int, str]:
+    """Keys of the calls that a replay of the chosen ones needs besides, each with the reason in words.
+
+    A client looks for the card first, learns a task's id from the call that began it, and hears of it at the URL that
+    it registered: without those calls it never comes to ask what was chosen.
+    """
+    rows = list(recording.exchanges())
+    tasks: dict[tuple[int, str], int] = {}
+    for row in rows:
+        if row.key in keys and row.exchange.task_id:
+            tasks.setdefault((row.session, row.exchange.task_id), row.exchange.id)
+    sessions = {row.session for row in rows if row.key in keys}
+    begun: set[tuple[int, str]] = set()
+    found: dict[int, str] = {}
+    for row in rows:
+        reason = _reason(row, tasks, begun) if row.session in sessions else ""
+        if reason and row.key not in keys:
+            found[row.key] = reason
+    return found
+
+
+def _reason(row: ExchangeRow, tasks: dict[tuple[int, str], int], begun: set[tuple[int, str]]) -> str:
+    operation = BY_NAME.get(row.exchange.operation)
+    if operation is None:
+        return ""
+    if operation.answer is ResponseKind.CARD:
+        return CARD
+    task = (row.session, row.exchange.task_id)
+    if task not in tasks:
+        return ""
+    if operation.name in SENDS and task not in begun:
+        begun.add(task)
+        return f"{BEGINNING} #{tasks[task]}"
+    if operation.answer is ResponseKind.PUSH_CONFIG and operation.name.startswith("Create"):
+        return f"{PUSH} #{tasks[task]}"
+    return ""

@@ -1,0 +1,1 @@
+"""Writing a session into a recording in short transactions."""

@@ -1,0 +1,87 @@
+"""Writing notes and bookmarks: a connection of its own and a short transaction for each.
+
+A note may be written while a recorder writes to the same file; neither waits longer than a transaction takes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+
+import msgspec
+
+from a2a_proxy.model.note import Note
+from a2a_proxy.recording.cassette.file import is_cassette
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.store.database import open_writable, transaction, translated
+from a2a_proxy.recording.store.file_header import check_writable
+from a2a_proxy.recording.store.notes import store
+
+_KNOWN = "SELECT body, bookmark FROM note WHERE (session, exchange, seq) = (?, ?, ?)"
+
+
+class NotePlace(msgspec.Struct, frozen=True):
+    """What a note is about."""
+
+    session: int
+    exchange: int = 0
+    """0: the session itself."""
+    seq: int = -1
+    """-1: all of the exchange."""
+
+
+def annotate(
+    path: str | os.PathLike[str], place: NotePlace, at: int, *, text: str | None = None, bookmark: bool | None = None
+) -> Note | None:
+    """Write a note, or set or clear a bookmark; None leaves either as it is. Gives what stands there now.
+
+    A note without text and bookmark is none: it is deleted, and None comes back. A recording of an older version is
+    brought to the newest schema.
+
+    Raises:
+        RecordingError: the file is a cassette, may not be written or has no such place. Then nothing was changed.
+    """
+    if is_cassette(path):
+        hint = f"make a recording of it first: a2a-inspect cassette read {os.fspath(path)} NAME.a2a.db"
+        raise RecordingError(f"{os.fspath(path)} is a cassette: notes are written in recordings only", hint)
+    check_writable(path)
+    with contextlib.closing(open_writable(path, create=False)) as db, translated(path), transaction(db):
+        return _change(db, place, at, text, bookmark)
+
+
+def _change(db: sqlite3.Connection, place: NotePlace, at: int, text: str | None, bookmark: bool | None) -> Note | None:
+    where = (place.session, place.exchange, place.seq)
+    started = _checked(db, place)
+    before, marked = db.execute(_KNOWN, where).fetchone() or ("", 0)
+    note = Note(
+        before if text is None else text,
+        at,
+        place.exchange,
+        place.seq,
+        bool(marked) if bookmark is None else bookmark,
+    )
+    if not note.text and not note.bookmark:
+        db.execute("DELETE FROM note WHERE (session, exchange, seq) = (?, ?, ?)", where)
+        return None
+    store(db, place.session, started, [note])
+    return note
+
+
+def _checked(db: sqlite3.Connection, place: NotePlace) -> int:
+    """When the session of a place that exists began."""
+    row = db.execute("SELECT started FROM session WHERE id = ?", (place.session,)).fetchone()
+    if row is None:
+        raise _missing(f"session {place.session}")
+    number = key(place.session, place.exchange)
+    if place.exchange and not db.execute("SELECT 1 FROM exchange WHERE id = ?", (number,)).fetchone():
+        raise _missing(f"exchange {place.session}:{place.exchange}")
+    frame = "SELECT 1 FROM frame WHERE (session, exchange, seq) = (?, ?, ?)"
+    if place.seq >= 0 and not db.execute(frame, (place.session, place.exchange, place.seq)).fetchone():
+        raise _missing(f"frame {place.session}:{place.exchange}.{place.seq}")
+    return int(row[0])
+
+
+def _missing(what: str) -> RecordingError:
+    return RecordingError(f"there is no {what} in this recording", "see what there is with: a2a-inspect ls")

@@ -1,0 +1,259 @@
+"""Connections, exchanges, tasks and findings to rows. Snapshots replace what the file had of the same thing."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.task import ArtifactState, MissedGenerations, Task
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.recording.read.row_decoder import RowDecoder
+from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.rule_titles import store_titles
+from a2a_proxy.recording.store.blocks import Address, Blocks
+from a2a_proxy.recording.store.codec import Column, pack_headers, pack_int, pack_json, pack_text
+from a2a_proxy.recording.store.intern import Interner
+from a2a_proxy.recording.store.payloads import Payloads
+from a2a_proxy.recording.store.schema import LIVE_PAYLOADS
+from a2a_proxy.recording.write.task_merge import joined
+
+_REMEMBERED = 4096
+_Heads = tuple[Headers, Headers, Headers]
+_NO_HEADS: _Heads = ((), (), ())
+
+
+def _replace(table: str, columns: int) -> str:
+    return f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * columns)})"
+
+
+_CONNECTION = _replace("connection", 14)
+_EXCHANGE = _replace("exchange", 43)
+_ARTIFACT = _replace("artifact", 10)
+_FINDING = f"INSERT INTO finding VALUES (NULL, {', '.join('?' * 11)})"
+_TASK_COLUMNS = (
+    *("context", "tenant", "state", "states", "first", "last"),
+    *("generation", "missed", "messages", "exchanges", "seen", "support"),
+)
+_TASK = (
+    f"INSERT INTO task (session, agent, ident, {', '.join(_TASK_COLUMNS)}) VALUES ({', '.join('?' * 15)})"
+    f" ON CONFLICT (session, agent, ident) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in _TASK_COLUMNS)}"
+)
+
+
+def _changed(known: Task | None, task: Task) -> list[tuple[int, ArtifactState]]:
+    """The artifacts of a task that the file has not, or not so, and their places."""
+    before = known.artifacts if known is not None else ()
+    same = len(before)
+    return [(n, a) for n, a in enumerate(task.artifacts) if n >= same or (before[n] is not a and before[n] != a)]
+
+
+def _maybe(value: int | None) -> Column:
+    return None if value is None else pack_int(value)
+
+
+class StateWriter:
+    """Stores snapshots and findings of one session. Use inside a write transaction."""
+
+    def __init__(
+        self, db: sqlite3.Connection, session: int, started: int, words: Interner, idents: Interner, blocks: Blocks
+    ) -> None:
+        self._db = db
+        self._session = session
+        self._started = started
+        self._words = words
+        self._idents = idents
+        self._blocks = blocks
+        self._heads: dict[int, tuple[_Heads, Address]] = {}
+        self._titled: set[int] = set()
+        """Rules whose titles were stored, by their numbers in `text`."""
+        self._private = not db.execute("PRAGMA database_list").fetchone()[2]
+        self._tasks: dict[tuple[str, str], Task] = {}
+        """Those written last, as the file has them."""
+
+    def forget(self) -> None:
+        """Trust nothing remembered: the transaction was rolled back."""
+        self._heads = {}
+        self._titled = set()
+        self._tasks = {}
+
+    def write(self, changes: Changes, findings: Sequence[Finding]) -> None:
+        """Store snapshots and findings."""
+        self._db.executemany(_CONNECTION, [self._connection(value) for value in changes.connections])
+        self._learn(changes, findings)
+        self._db.executemany(_EXCHANGE, [self._exchange(value) for value in changes.exchanges])
+        for task in changes.tasks:
+            self._task(task)
+        self._db.executemany(_FINDING, [self._finding(value) for value in findings])
+        # A database in memory (a cassette that is only read) is not queried by SQL users.
+        if not self._private and (new := {self._words.one(value.rule) for value in findings} - self._titled):
+            store_titles(self._db, new)
+            self._titled |= new
+
+    def words(self, values: tuple[str, ...] | tuple[int, ...]) -> int:
+        """A list as JSON text, interned; 0 for the empty one."""
+        return self._words.one(pack_json(values)) if values else 0
+
+    def _learn(self, changes: Changes, findings: Sequence[Finding]) -> None:
+        wanted = {finding.task_id for finding in findings}
+        for exchange in changes.exchanges:
+            wanted.update((exchange.task_id, exchange.context_id, exchange.rpc_id))
+        for task in changes.tasks:
+            wanted.update((task.task_id, task.context_id))
+            known = self._tasks.get((task.agent, task.task_id))
+            wanted.update(artifact.artifact_id for _, artifact in _changed(known, task))
+        self._idents.learn(wanted)
+
+    def _time(self, at: int) -> int | None:
+        return at - self._started if at else None
+
+    def _connection(self, value: Connection) -> tuple[Column, ...]:
+        time = self._time
+        return (
+            key(self._session, value.id),
+            *map(pack_text, (value.client, value.listen, value.upstream, value.peer, value.kind)),
+            value.opened - self._started,
+            time(value.dialed),
+            time(value.closed),
+            pack_text(value.how),
+            value.bytes_to_agent,
+            value.bytes_to_client,
+            value.lost_bytes,
+            pack_json(value.counters),
+        )
+
+    def _exchange(self, value: Exchange) -> tuple[Column, ...]:
+        time, word, ids = self._time, self._words.one, self._idents.ids
+        return (
+            key(self._session, value.id),
+            value.connection,
+            value.stream,
+            word(value.binding),
+            word(value.dialect),
+            word(value.operation),
+            word(value.method),
+            pack_text(value.target),
+            word(value.authority),
+            word(value.http_version),
+            value.streaming | value.ours << 1 | LIVE_PAYLOADS.index(value.live_payload) << 2,
+            ids[value.rpc_id],
+            *self._headers(value),
+            self.words(value.informational),
+            value.started - self._started,
+            time(value.request_ended),
+            time(value.response_started),
+            time(value.first_event),
+            time(value.last_event),
+            time(value.closed),
+            pack_int(value.status),
+            pack_int(value.grpc_status),
+            pack_int(value.error_code),
+            pack_text(value.error),
+            word(value.how),
+            word(value.half_close),
+            ids[value.task_id],
+            ids[value.context_id],
+            self.words(value.states),
+            value.requests,
+            value.events,
+            value.bytes_to_agent,
+            value.bytes_to_client,
+            pack_text(value.traceparent),
+            word(value.version_header),
+            word(value.extensions),
+            self.words(value.redacted),
+            _maybe(value.current_generation),
+            _maybe(value.generation_match),
+            pack_int(value.generation),
+            pack_text(value.sent_traceparent) if value.sent_traceparent else None,
+        )
+
+    def _headers(self, value: Exchange) -> Address | tuple[None, None, None]:
+        """Header lists live in the payload blocks, written again only when one of them has changed."""
+        heads = (value.request_headers, value.response_headers, value.trailers)
+        if heads == _NO_HEADS:
+            return (None, None, None)
+        known = self._heads.pop(value.id, None)
+        if known is None or known[0] != heads:
+            known = (heads, self._blocks.put(pack_headers(heads)))
+        if not value.closed:
+            self._heads[value.id] = known
+            if len(self._heads) > _REMEMBERED:
+                del self._heads[next(iter(self._heads))]
+        return known[1]
+
+    def _task(self, value: Task) -> None:
+        name = (value.agent, value.task_id)
+        known = self._tasks.pop(name, None) or self._stored(value)
+        if known is not None and known.first < value.first:  # it was forgotten, and came again
+            value = joined(known, value)
+        self._db.execute(_TASK, self._task_row(value))
+        changed = _changed(known, value)
+        if changed or (known is not None and len(known.artifacts) > len(value.artifacts)):
+            self._write_artifacts(value, changed)
+        self._tasks[name] = value
+        if len(self._tasks) > _REMEMBERED:
+            del self._tasks[next(iter(self._tasks))]
+
+    def _stored(self, value: Task) -> Task | None:
+        """What the file has of this task."""
+        find = "SELECT * FROM task WHERE session = ? AND agent = ? AND ident = ?"
+        row = self._db.execute(
+            find, (self._session, self._words.one(value.agent), self._idents.one(value.task_id))
+        ).fetchone()
+        if row is None:
+            return None
+        artifacts = self._db.execute("SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],)).fetchall()
+        return RowDecoder(self._db, Payloads(self._db)).task(row, artifacts).task
+
+    def _task_row(self, value: Task) -> tuple[Column, ...]:
+        ident, word, started = self._idents.one, self._words.one, self._started
+        return (
+            self._session,
+            word(value.agent),
+            ident(value.task_id),
+            ident(value.context_id),
+            word(value.tenant),
+            value.state,
+            pack_json([(at - started, state) for at, state in value.states]),
+            value.first - started,
+            value.last - started,
+            pack_int(value.generation),
+            pack_json([self._missed(each) for each in value.missed]),
+            value.messages,
+            pack_json(value.exchanges),
+            pack_json(value.seen),
+            int(value.support),
+        )
+
+    def _missed(self, value: MissedGenerations) -> list[int | None]:
+        at, healed = value.at - self._started, self._time(value.healed)
+        return [value.first, value.last, at, value.exchange, healed, value.by, value.generation]
+
+    def _write_artifacts(self, task: Task, changed: list[tuple[int, ArtifactState]]) -> None:
+        find = "SELECT id FROM task WHERE session = ? AND agent = ? AND ident = ?"
+        ident = self._idents.one
+        row = self._db.execute(find, (self._session, self._words.one(task.agent), ident(task.task_id))).fetchone()[0]
+        started = self._started
+        for n, a in changed:
+            state = (ident(a.artifact_id), pack_text(a.name), a.chunks, a.parts, a.size, a.complete)
+            self._db.execute(_ARTIFACT, (row, n, *state, a.first - started, a.last - started))
+        self._db.execute("DELETE FROM artifact WHERE task = ? AND position >= ?", (row, len(task.artifacts)))
+
+    def _finding(self, value: Finding) -> tuple[Column, ...]:
+        word = self._words.one
+        return (
+            self._session,
+            word(value.rule),
+            int(value.severity),
+            value.at - self._started,
+            pack_text(value.summary),
+            value.connection,
+            value.exchange,
+            value.seq,
+            self._idents.one(value.task_id),
+            word(value.confidence),
+            pack_json(value.evidence),
+        )

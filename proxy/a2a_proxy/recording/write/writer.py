@@ -1,0 +1,214 @@
+"""The one writer of one session: what the observer yields goes into the file in short transactions.
+
+Several writers, of other sessions and other processes, may share the file; SQLite makes them wait for each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.recording.errors import PositionConflict, RecordingError
+from a2a_proxy.recording.read.rows import SessionFacts
+from a2a_proxy.recording.store.blocks import Blocks
+from a2a_proxy.recording.store.codec import pack_json
+from a2a_proxy.recording.store.database import open_writable, transaction, translated
+from a2a_proxy.recording.store.file_header import check_recording, check_writable
+from a2a_proxy.recording.store.intern import Shapes, idents, texts
+from a2a_proxy.recording.store.segment_rows import SegmentWriter
+from a2a_proxy.recording.write.frame_writer import FrameWriter
+from a2a_proxy.recording.write.state_writer import StateWriter
+
+Position = tuple[int, int]
+"""Journal segment and offset."""
+
+_SESSION_COLUMNS = ["uuid", "tool", "command", "listens", "upstreams", "started", "clock", "pid", "redaction"]
+_INSERT_SESSION = (
+    f"INSERT INTO session ({', '.join(_SESSION_COLUMNS)}) VALUES ({', '.join('?' * len(_SESSION_COLUMNS))})"
+)
+_ADVANCE = (
+    "UPDATE session SET segment = ?, position = ?, snapshot = coalesce(?, snapshot)"
+    " WHERE id = ? AND segment IS ? AND position IS ?"
+)
+
+
+class Writer:
+    """Writes one session.
+
+    Construction only looks whether the file may be written; it is created by `open`, or by the first `write`, so that a
+    start that fails elsewhere leaves no file. Raises RecordingError, here and in every method.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], session: SessionFacts, *, create: bool = True) -> None:
+        self._path = os.fspath(path)
+        self._facts = session
+        self._create = create
+        self._owner = True
+        self._store: _Store | None = None
+        self.position: Position | None = None
+        """What is committed; None before the first."""
+        self.snapshot: str | None = None
+        """Name of the decoder snapshot that belongs to `position`."""
+        if create:
+            check_writable(self._path)
+        else:
+            check_recording(self._path)
+
+    @classmethod
+    def into(cls, db: sqlite3.Connection, session: SessionFacts) -> Writer:
+        """A writer on an open connection that has the tables and stays open (see `database.private`)."""
+        writer = cls.__new__(cls)
+        writer._path, writer._facts, writer._create, writer._owner = "the recording", session, False, False
+        writer.position = writer.snapshot = writer._store = None
+        with writer._transaction(db):
+            writer._store = _Store(db, _insert_session(db, session), session.started)
+        return writer
+
+    @property
+    def session(self) -> int:
+        """Row of the session; opens the recording."""
+        return self._opened().session
+
+    def open(self) -> None:
+        """Create the file if there is none, and the session's row."""
+        self._opened()
+
+    def write(
+        self,
+        frames: Sequence[Frame],
+        findings: Sequence[Finding] = (),
+        changes: Changes | None = None,
+        position: Position | None = None,
+        snapshot: str | None = None,
+    ) -> None:
+        """Store all of it and advance the journal position, in one transaction: all or nothing.
+
+        Without `position` the committed one stays as it is, without `snapshot` its name. Raises PositionConflict where
+        somebody else advanced it since this writer last did, RecordingError where the file cannot be written (disk
+        full, locked). After any error nothing is stored, and the same call may be tried again.
+        """
+        store = self._opened()
+        with self._transaction(store.db):
+            if position is not None:
+                self._advance(store, position, snapshot)
+            store.frames.write(frames)
+            store.states.write(changes or _NOTHING, findings)
+            store.segments.write(changes or _NOTHING)
+            store.blocks.flush()
+        if position is not None:
+            self.position, self.snapshot = position, snapshot or self.snapshot
+
+    def finish(
+        self, ended: int, *, how: str = "clean", complete: str = "complete", lost: int = 0, edits: int = 0
+    ) -> None:
+        """Mark the session as ended at `ended` (ns; 0 where nobody knows) and close the file.
+
+        `how` is `clean` or `unclean`; `complete` says `complete` or what is missing; `lost` counts octets that were not
+        captured.
+        """
+        store = self._opened()
+        with self._transaction(store.db):
+            store.blocks.close()
+            store.db.execute(
+                "UPDATE session SET ended = ?, how = ?, complete = ?, lost = ?, edits = ? WHERE id = ?",
+                (ended - self._facts.started if ended else None, how, complete, lost, edits, store.session),
+            )
+        with contextlib.suppress(sqlite3.Error):
+            if store.db.execute("SELECT count(*) FROM session").fetchone()[0] == 1:
+                # Frames of many exchanges at once leave its pages two thirds full. Half a second for a million frames;
+                # where others write too, they would have to wait for it.
+                store.db.execute("REINDEX frame_exchange")
+            # The pages that the open block and the index had. `execute` would stop after the first of them.
+            store.db.executescript("PRAGMA incremental_vacuum;")
+        self.close()
+
+    def close(self) -> None:
+        """Close the file and leave the session as it is: it can be resumed."""
+        if self._store is not None and self._owner:
+            db, self._store = self._store.db, None
+            with contextlib.suppress(sqlite3.Error):
+                db.execute("PRAGMA busy_timeout = 1000")  # nobody waits long for tidiness
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            db.close()
+
+    def _opened(self) -> _Store:
+        if self._store is None:
+            db = open_writable(self._path, create=self._create)
+            with self._transaction(db):
+                self._store = _Store(db, _insert_session(db, self._facts), self._facts.started)
+        return self._store
+
+    def _advance(self, store: _Store, position: Position, snapshot: str | None) -> None:
+        known = self.position or (None, None)
+        if store.db.execute(_ADVANCE, (*position, snapshot, store.session, *known)).rowcount != 1:
+            raise PositionConflict(f"session {self._facts.uuid}: the journal position is no longer {self.position}")
+
+    @contextlib.contextmanager
+    def _transaction(self, db: sqlite3.Connection) -> Iterator[None]:
+        with translated(self._path):
+            try:
+                with transaction(db):
+                    yield
+            except BaseException:
+                if self._store is not None:
+                    self._store.forget()
+                raise
+
+
+_NOTHING = Changes([], [], [])
+
+
+class _Store:
+    """The parts that write one session's tables."""
+
+    def __init__(self, db: sqlite3.Connection, session: int, started: int) -> None:
+        self.db = db
+        self.session = session
+        self.blocks = Blocks(db, session)
+        self._words = texts(db)
+        self._idents = idents(db)
+        self.states = StateWriter(db, session, started, self._words, self._idents, self.blocks)
+        self.segments = SegmentWriter(db, session, started, self._words, self._idents)
+        self._shapes = Shapes(db, self._words, self.states.words)
+        self.frames = FrameWriter(db, session, started, self._idents, self._shapes, self.blocks)
+
+    def forget(self) -> None:
+        """After a rollback: believe only what the file says."""
+        for part in (self._words, self._idents, self._shapes, self.states):
+            part.forget()
+        self.blocks.reload()
+
+
+def resume(path: str | os.PathLike[str], session_uuid: str) -> Writer:
+    """A writer that goes on with a session of this file; its `position` and `snapshot` say from where.
+
+    Raises RecordingError where the file has no such session.
+    """
+    db = open_writable(path, create=False)
+    with translated(path):
+        found = db.execute(
+            "SELECT id, started, segment, position, snapshot FROM session WHERE uuid = ?", (session_uuid,)
+        ).fetchone()
+    if found is None:
+        db.close()
+        raise RecordingError(f"{path} has no session {session_uuid}", "it may belong to another recording")
+    session, started, segment, position, snapshot = found
+    writer = Writer(path, SessionFacts(uuid=session_uuid, tool="", started=started), create=False)
+    writer._store = _Store(db, session, started)
+    writer._store.blocks.reload()
+    if segment is not None:
+        writer.position, writer.snapshot = (segment, position), snapshot
+    return writer
+
+
+def _insert_session(db: sqlite3.Connection, facts: SessionFacts) -> int:
+    lists = (pack_json(facts.command), pack_json(facts.listens), pack_json(facts.upstreams))
+    row = (facts.uuid, facts.tool, *lists, facts.started, facts.clock, facts.pid, pack_json(facts.redaction))
+    number = db.execute(_INSERT_SESSION, row).lastrowid
+    assert number is not None
+    return number

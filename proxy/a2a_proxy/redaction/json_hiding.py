@@ -1,0 +1,66 @@
+"""Hide what stands at a path of a policy: strings and numbers in JSON, by their places. Keys and literals stay.
+
+The walk never fails, and costs a hostile payload no more than its length: places deeper than any policy reaches are
+not told apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from a2a_proxy.redaction.json_position import DEEPEST, JsonLevel, path, step
+from a2a_proxy.redaction.json_walk import TOKEN, escape, number, unescape
+from a2a_proxy.redaction.labels import is_label
+from a2a_proxy.redaction.payload_paths import place
+from a2a_proxy.redaction.replaced_places import ReplacedPlaces
+
+Label = Callable[[bytes], bytes]
+
+
+def hide(data: bytes, paths: re.Pattern[str], label: Label) -> tuple[bytes, list[str]]:
+    """The JSON text with what stands at these paths replaced, and where that was."""
+    pieces: list[bytes] = []
+    told = ReplacedPlaces()
+    stack: list[JsonLevel] = []
+    done = 0
+    for token in TOKEN.finditer(data):
+        mark = data[token.start()]
+        if mark in b"{}[],":
+            inside = mark in b"{[" and _hit(stack, paths)
+            step(mark, stack)
+            if inside:
+                stack[-1].inside = True
+            continue
+        if mark == 0x22 and stack and stack[-1].wants_key:
+            stack[-1].key = unescape(token[0][1:-1]).decode("utf-8", "replace")
+            stack[-1].wants_key = False
+            continue
+        new = _label(token[0], label) if _hit(stack, paths) else None
+        if new is not None:
+            pieces += (data[done : token.start()], new)
+            done = token.end()
+            told.add(path(stack))
+    if not told:
+        return data, []
+    return b"".join((*pieces, data[done:])), told.paths()
+
+
+def _hit(stack: list[JsonLevel], paths: re.Pattern[str]) -> bool:
+    """Whether the value that comes is at one of the paths."""
+    if not stack:
+        return paths.match("") is not None
+    if stack[-1].inside:
+        return True
+    return len(stack) <= DEEPEST and paths.match(place(path(stack))) is not None
+
+
+def _label(token: bytes, label: Label) -> bytes | None:
+    """What to write instead of a string or a number; None where it has nothing to hide. Its end may be missing."""
+    if token[:1] != b'"':
+        return b'"' + label(number(token)) + b'"'
+    whole = len(token) >= 2 and token.endswith(b'"')
+    text = unescape(token[1:-1] if whole else token[1:])
+    if not text or is_label(text):
+        return None
+    return b'"' + escape(label(text)) + (b'"' if whole else b"")

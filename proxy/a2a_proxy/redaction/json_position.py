@@ -1,0 +1,55 @@
+"""Where one is in a JSON text that is walked token by token, whole or not."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from a2a_proxy.redaction.replaced_places import NAME_CHARS
+from a2a_proxy.redaction.scope import ROOT
+
+DEEPEST = 100
+"""Levels that are told apart; what lies deeper is hidden or spared by no policy, but for what is around it."""
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+class JsonLevel:
+    """An object or array that is open."""
+
+    __slots__ = ("first", "index", "inside", "is_object", "key", "scope", "wants_key")
+
+    def __init__(self, is_object: bool, inside: bool = False) -> None:
+        self.is_object = is_object
+        self.wants_key = is_object
+        self.key = ""
+        self.index = 0
+        self.inside = inside
+        """All of it is at a place that somebody looks for."""
+        self.scope = ROOT
+        self.first = ""
+        """The first item of an array, where it is a string."""
+
+
+def step(mark: int, stack: list[JsonLevel]) -> None:
+    """One of `{}[],` was read."""
+    if mark in b"{[":
+        stack.append(JsonLevel(mark == 0x7B, bool(stack) and stack[-1].inside))
+    elif mark in b"}]":
+        if stack:
+            stack.pop()
+    elif stack:
+        stack[-1].index += 1
+        stack[-1].wants_key = stack[-1].is_object
+
+
+def path(stack: list[JsonLevel]) -> str:
+    """Where the present value is: `$.params.message.parts[0].text`; its end is left out where it is too deep."""
+    return "$" + "".join(map(_step, stack[:DEEPEST]))
+
+
+def _step(level: JsonLevel) -> str:
+    if not level.is_object:
+        return f"[{level.index}]"
+    key = level.key[:NAME_CHARS]
+    return f".{key}" if _PLAIN.match(key) else f"[{msgspec.json.encode(key).decode()}]"

@@ -1,0 +1,188 @@
+"""Walk JSON text by its octets and replace strings, and numbers under a secret's name, in place; the rest stays.
+
+The walk never fails: text that ends early, or is no JSON at all, is walked as far as its strings go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from a2a_proxy.redaction.json_position import DEEPEST, JsonLevel, path, step
+from a2a_proxy.redaction.payload_paths import place
+from a2a_proxy.redaction.replaced_places import ReplacedPlaces
+from a2a_proxy.redaction.scope import ROOT, Scope, has_siblings, inner_scope, item_name, judged_name, sibling_names
+from a2a_proxy.redaction.secret_names import NUMBER, fold, member_kind
+
+TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],]|-?\d[\d.eE+\-]*', re.S)
+"""A string, the end of which may be missing, a mark or a number."""
+_LAST: Final = re.compile(rb"\s*(?:\]|\Z)")
+
+Replace = Callable[[bytes, str | None, bool], bytes | None]
+"""A string's decoded octets or a number, the name by which it is judged, and whether the text ends inside it; gives
+what to put there instead, or None."""
+
+
+def valid(data: bytes) -> bool:
+    """Whether this is JSON, whole and well-formed."""
+    try:
+        msgspec.json.decode(data, type=msgspec.Raw)
+        data.decode()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def unescape(inner: bytes) -> bytes:
+    """The octets a JSON string stands for, given what is between its quotes. Broken escapes stay as they are."""
+    if b"\\" not in inner:
+        return inner
+    try:
+        return msgspec.json.decode(b'"' + inner + b'"', type=str).encode("utf-8", "surrogatepass")
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return inner
+
+
+def escape(text: bytes) -> bytes:
+    """What goes between the quotes for these octets."""
+    return msgspec.json.encode(text.decode("utf-8", "replace"))[1:-1]
+
+
+def number_text(value: float) -> bytes:
+    """A number as every encoding would write it, so that it gets one label."""
+    return (str(int(value)) if value.is_integer() else repr(value)).encode()
+
+
+def number(token: bytes) -> bytes:
+    """The number of JSON text as `number_text` writes it; whole numbers keep all of their digits."""
+    if token.isdigit():
+        return token
+    try:
+        return number_text(float(token))
+    except (ValueError, OverflowError):
+        return token
+
+
+def walk(
+    data: bytes, replace: Replace, spared: re.Pattern[str] | None = None, scope: Scope = ROOT
+) -> tuple[bytes, list[str]]:
+    """The text with strings replaced, and the paths of those replaced: `$.params.message.parts[0].text`.
+
+    What stands at a `spared` place (`paths`) stays. `scope` is that of the text.
+    """
+    pieces: list[bytes] = []
+    told = ReplacedPlaces()
+    stack: list[JsonLevel] = []
+    done = 0
+    siblings = _siblings(data) if has_siblings(data) else {}
+    for token in TOKEN.finditer(data):
+        at = token.start()
+        mark = data[at]
+        level = stack[-1] if stack else None
+        if mark in b"}],":
+            step(mark, stack)
+            continue
+        own = level.key if level is not None and level.is_object else None
+        own = siblings.get(at, own)
+        if mark in b"{[":
+            opened = inner_scope(level.scope if level is not None else scope, own, mark == 0x7B)
+            step(mark, stack)
+            stack[-1].scope = opened._replace(secret=None) if at in siblings and own is None else opened
+            continue
+        is_key = level is not None and level.wants_key
+        if mark != 0x22:
+            name = None if is_key or level is None else judged_name(level.scope, own)
+            if name is None or not member_kind(name) & NUMBER:
+                continue
+            start, end = token.span()
+            new = replace(number(token[0]), name, False)
+        else:
+            start, end, cut = _inner(token, data)
+            text = unescape(data[start:end])
+            if level is None or is_key:
+                name = None
+            else:
+                if not level.is_object:
+                    own = _item_name(stack, text) if level.index == 1 and _LAST.match(data, token.end()) else None
+                    level.first = text.decode("utf-8", "replace") if level.index == 0 else ""
+                name = judged_name(level.scope, own)
+            new = replace(text, name, cut)
+            if level is not None and is_key:
+                level.key = (text if new is None else new).decode("utf-8", "replace")
+                level.wants_key = False
+        if new is not None and (spared is None or len(stack) > DEEPEST or not spared.match(place(path(stack)))):
+            pieces += (data[done:start], escape(new) if mark == 0x22 else b'"' + escape(new) + b'"')
+            done = end
+            told.add(path(stack))
+    if not pieces:
+        return data, told.paths()
+    pieces.append(data[done:])
+    return b"".join(pieces), told.paths()
+
+
+def _item_name(stack: list[JsonLevel], text: bytes) -> str | None:
+    array = stack[-2].key if len(stack) > 1 and stack[-2].is_object else None
+    return item_name(stack[-1].first, text, array if len(stack) > 1 else "")
+
+
+def _siblings(data: bytes) -> dict[int, str | None]:
+    """Where values begin that are judged by another name than their own, and that name (`scope.sibling_names`)."""
+    found: dict[int, str | None] = {}
+    stack: list[_Members] = []
+    for token in TOKEN.finditer(data):
+        at = token.start()
+        mark = data[at]
+        members = stack[-1] if stack else None
+        if mark in b"}]":
+            if stack:
+                found.update(stack.pop().judged())
+        elif mark == 0x2C:
+            if members is not None:
+                members.key = None
+        elif members is not None and members.is_object and members.key is None:
+            if mark == 0x22:
+                start, end, _ = _inner(token, data)
+                members.key = fold(unescape(data[start:end]).decode("utf-8", "replace"))
+        else:
+            if members is not None and members.key is not None:
+                text = None
+                if mark == 0x22:
+                    start, end, _ = _inner(token, data)
+                    text = unescape(data[start:end]).decode("utf-8", "replace")
+                members.texts[members.key] = text
+                members.at[members.key] = at
+            if mark in b"{[":
+                stack.append(_Members(mark == 0x7B, at))
+    while stack:
+        found.update(stack.pop().judged())
+    return found
+
+
+class _Members:
+    """An object or array that is open."""
+
+    def __init__(self, is_object: bool, start: int) -> None:
+        self.is_object = is_object
+        self.start = start
+        self.key: str | None = None
+        """The folded name of the value that comes next."""
+        self.texts: dict[str, str | None] = {}
+        self.at: dict[str, int] = {}
+        """Where the values begin."""
+
+    def judged(self) -> Iterator[tuple[int, str | None]]:
+        """Where values begin that are judged by another name, and that name; an object of a model's token too."""
+        names = sibling_names(self.texts)
+        yield from ((self.at[member], name) for member, name in names.items() if member in self.at)
+        if "token" in names:
+            yield self.start, None
+
+
+def _inner(token: re.Match[bytes], data: bytes) -> tuple[int, int, bool]:
+    start, end = token.span()
+    if end - start >= 2 and data[end - 1] == 0x22:
+        return start + 1, end - 1, False
+    return start + 1, len(data), True

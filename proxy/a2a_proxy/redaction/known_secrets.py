@@ -1,0 +1,168 @@
+"""Secrets met in a known place, so that they are found again anywhere else: in an echo, an error text, a file.
+
+Each secret is looked for as it is, JSON-escaped, percent-encoded, and in base64 at each of the three alignments.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode, urlsafe_b64encode
+from urllib.parse import quote_from_bytes
+
+import msgspec
+
+from a2a_proxy.redaction.labels import is_label
+
+SHORTEST = 6
+"""Octets. Shorter values are replaced in their known place only: elsewhere they would hit by chance."""
+
+LONGEST = 8192
+"""Octets. Larger values are no credentials of any protocol, and dear to look for."""
+
+_LIMIT = 1024
+_WORD = 8
+_LONG = 2 * _WORD - 1
+"""From this length on, a form covers at least one aligned 8-octet word wherever it lies."""
+_FEW = 5
+
+_VOCABULARY = frozenset(
+    b"submitted working completed failed canceled cancelled rejected unknown input-required auth-required message "
+    b"status-update artifact-update artifact bearer basic digest string number object boolean default example required "
+    b"optional localhost undefined secret password passwd credentials authorization cookie application/json "
+    b"text/plain jsonrpc result params status parts history metadata artifacts configuration streaming "
+    b"generation".split()
+)
+"""Words of the protocol and of placeholders: somebody's password, perhaps, but everybody's traffic."""
+
+
+def forms(secret: bytes) -> list[bytes]:
+    """How a secret may look inside a payload, the plain form first, no form twice."""
+    found = {secret: None, **dict.fromkeys(_escaped(secret))}
+    percent = quote_from_bytes(secret, safe="").encode()
+    found[percent] = None
+    found[quote_from_bytes(secret).encode()] = None
+    if percent != secret:
+        found[_lower_hex(percent)] = None
+    for shift in range(3):
+        for encode in (b64encode, urlsafe_b64encode):
+            whole = encode(bytes(shift) + secret)
+            found[whole[(0, 2, 3)[shift] : (shift + len(secret)) * 8 // 6]] = None
+    return list(found)
+
+
+def _escaped(secret: bytes) -> list[bytes]:
+    try:
+        text = secret.decode()
+    except UnicodeDecodeError:
+        return []
+    once = msgspec.json.encode(text)[1:-1]
+    ascii_only = "".join(c if ord(c) < 128 else f"\\u{ord(c):04x}" for c in once.decode() if ord(c) < 0x10000).encode()
+    twice = msgspec.json.encode(once.decode())[1:-1]
+    return [once, ascii_only, twice, once.replace(b"/", b"\\/")]
+
+
+def _lower_hex(percent: bytes) -> bytes:
+    pieces = percent.split(b"%")
+    return b"%".join([pieces[0], *(piece[:2].lower() + piece[2:] for piece in pieces[1:])])
+
+
+class KnownSecrets:
+    """A bounded memory of secrets; the oldest are forgotten first. `generation` counts its changes."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self._secrets: dict[bytes, None] = {}
+        self._forms: dict[bytes, bytes] = {}
+        self._few: tuple[bytes, ...] = ()
+        self._words: set[int] = set()
+
+    def add(self, secret: bytes) -> None:
+        """Remember a secret, unless it is too short or too common to be looked for."""
+        if (
+            secret in self._secrets
+            or not SHORTEST <= len(secret) <= LONGEST
+            or secret.lower() in _VOCABULARY
+            or is_label(secret)
+        ):
+            return
+        if _ordinary(secret):
+            return
+        self._secrets[secret] = None
+        if len(self._secrets) > _LIMIT:
+            # Half at once: indexing anew is dear, and tokens made per task would ask for it every time.
+            self._secrets = dict.fromkeys(list(self._secrets)[_LIMIT // 2 :])
+            self._rebuild()
+        else:
+            self._index(secret)
+        self.generation += 1
+
+    def _rebuild(self) -> None:
+        self._forms, self._few, self._words = {}, (), set()
+        for secret in self._secrets:
+            self._index(secret)
+
+    def _index(self, secret: bytes) -> None:
+        new = [form for form in forms(secret) if len(form) >= SHORTEST]
+        self._forms.update(dict.fromkeys(new, secret))
+        if len(self._forms) <= _FEW:
+            self._few = tuple(self._forms)
+            return
+        if not self._words:
+            self._few, new = (), list(self._forms)
+        self._few += tuple(form for form in new if len(form) < _LONG)
+        for form in new:
+            self._words.update(_words(form))
+
+    def hit(self, data: bytes) -> bool:
+        """Whether the data may hold a secret; a false alarm is possible, a miss is not. About 1 us for 300 octets."""
+        for form in self._few:
+            if form in data:
+                return True
+        if self._words:
+            return not self._words.isdisjoint(memoryview(data)[: len(data) & -_WORD].cast("Q"))
+        return False
+
+    def find(self, data: bytes) -> list[tuple[int, int, bytes]]:
+        """Where secrets are in the data: start, end, and which."""
+        found: list[tuple[int, int, bytes]] = []
+        if self._forms and self.hit(data):
+            for form, secret in self._forms.items():
+                at = data.find(form)
+                while at >= 0:
+                    found.append((at, at + len(form), secret))
+                    at = data.find(form, at + len(form))
+        return found
+
+    def tail(self, data: bytes) -> tuple[int, int, bytes] | None:
+        """A secret that the end of cut data cuts short: at least its first three octets."""
+        best: tuple[int, int, bytes] | None = None
+        for form, secret in self._forms.items():
+            floor = len(data) if best is None else best[0]
+            at = data.find(form[:3], max(0, len(data) - len(form) + 1))
+            while 0 <= at < floor:
+                if form.startswith(data[at:]):
+                    best = (at, len(data), secret)
+                    break
+                at = data.find(form[:3], at + 1)
+        return best
+
+    def save(self) -> list[bytes]:
+        """The secrets, for a snapshot that only its owner can read."""
+        return list(self._secrets)
+
+    def restore(self, secrets: list[bytes]) -> None:
+        """Remember what `save` gave."""
+        for secret in secrets:
+            self.add(secret)
+
+
+def _ordinary(secret: bytes) -> bool:
+    """Whether this could be a word or a number of everybody's text: `because`, `Berlin`, `123456`, `two words`."""
+    if b" " in secret:
+        return len(secret) < 16
+    return len(secret) < 12 and (secret.isdigit() or (secret.isalpha() and secret[1:].islower()))
+
+
+def _words(form: bytes) -> list[int]:
+    if len(form) < _LONG:
+        return []
+    return [memoryview(form[shift : shift + _WORD]).cast("Q")[0] for shift in range(_WORD)]

@@ -1,0 +1,107 @@
+"""Recording without payloads: sizes, kinds, states, ids and times of what passed, and nothing of what was said.
+
+Payloads and texts of errors are dropped before anything above this floor sees them, so no rule, console line or export
+can repeat them. A frame of which the payload was dropped says so: `withheld`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.task import Task
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.redaction.labels import WITHHELD, is_label
+from a2a_proxy.redaction.policy_scrubber import PROTOCOL_HEADERS
+from a2a_proxy.redaction.redactor import Heads, Redactor
+from a2a_proxy.redaction.scrubber import plain_name
+
+_RULE: Final = "A2A-"
+_NAMES: Final = re.compile(r"(?:data|event|content-length|content-type)\Z", re.I)
+"""Of the lines around a payload those that say nothing of it."""
+_SIDES: Final = (("request_headers", "header"), ("response_headers", "response-header"), ("trailers", "trailer"))
+
+
+class BareRedactor(Redactor):
+    """Lets no payload through."""
+
+    def frame(self, frame: Frame, exchange: Heads | None, sieved: int = -1) -> Frame:
+        """The frame without payload; what it tells of itself stays, its secrets apart."""
+        clean = super().frame(frame, exchange, sieved)
+        if not clean.size and not clean.payload:
+            return clean
+        # Of octets that could not be read the remark has a sample.
+        note = "" if clean.kind is FrameKind.UNDECODABLE else clean.note
+        return msgspec.structs.replace(
+            clean,
+            payload=b"",
+            sha256=b"",
+            framing=_framing(clean.framing),
+            note=note,
+            redacted=(*clean.redacted, WITHHELD),
+        )
+
+    def exchange(self, exchange: Exchange) -> Exchange:
+        """The exchange with the protocol's own header values only, without the texts of errors and of queries."""
+        clean = super().exchange(exchange)
+        changes: dict[str, Any] = {}
+        paths: list[str] = []
+        for side, word in _SIDES:
+            raw: Headers = getattr(clean, side)
+            bare = tuple((name, self._value(name, value)) for name, value in raw)
+            if bare != raw:
+                changes[side] = bare
+                paths += [
+                    f"{word}:{name.decode('latin-1').lower()}"
+                    for (name, old), (_, new) in zip(raw, bare, strict=True)
+                    if old != new
+                ]
+        if clean.error:
+            changes["error"] = ""
+            paths.append("error")
+        if "?" in clean.target:
+            changes["target"] = clean.target.partition("?")[0]
+            paths.append("target")
+        if not changes:
+            return clean
+        return msgspec.structs.replace(clean, **changes, redacted=tuple(dict.fromkeys((*clean.redacted, *paths))))
+
+    def task(self, task: Task) -> Task:
+        """The task without the names of its artifacts, which agents make as they like."""
+        clean = super().task(task)
+        if not any(artifact.name for artifact in clean.artifacts):
+            return clean
+        unnamed = tuple(msgspec.structs.replace(artifact, name="") for artifact in clean.artifacts)
+        return msgspec.structs.replace(clean, artifacts=unnamed)
+
+    def finding(self, finding: Finding) -> Finding:
+        """The finding; of one that no rule made, what it says beyond its kind may repeat what was said."""
+        clean = super().finding(finding)
+        if clean.rule.startswith(_RULE):
+            return clean
+        return msgspec.structs.replace(clean, summary=clean.summary.partition(":")[0], evidence={})
+
+    def _value(self, name: bytes, value: bytes) -> bytes:
+        if PROTOCOL_HEADERS.fullmatch(plain_name(name)) or name.startswith(b":") or is_label(value) or not value:
+            return value
+        return self.label(value)
+
+
+def _framing(text: str) -> str:
+    """What stood around a payload, without the values of lines that might say something."""
+    return "\n".join(map(_line, text.split("\n")))
+
+
+def _line(line: str) -> str:
+    name, colon, value = line.partition(":")
+    word = name.strip("\0\1\r ")
+    if _NAMES.match(word) or not (word or colon):
+        return line
+    end = "\r" if line.endswith("\r") else ""
+    blank = value[: len(value) - len(value.lstrip(" "))]
+    return f"{name}:{blank}{end}" if colon else end

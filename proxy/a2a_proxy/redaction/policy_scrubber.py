@@ -1,0 +1,134 @@
+"""The scrubber of a policy: what `Scrubber` does, and what the policy wants gone or left."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from a2a_proxy.redaction import personal_data
+from a2a_proxy.redaction.entropy import random_words
+from a2a_proxy.redaction.labels import is_label
+from a2a_proxy.redaction.payload_paths import compiled, wildcard
+from a2a_proxy.redaction.policy import RedactionPolicy
+from a2a_proxy.redaction.scrubber import Scrubber, plain_name
+from a2a_proxy.redaction.secret_names import fold
+from a2a_proxy.redaction.secret_patterns import Edit
+
+_EXACT: Final = 4096
+"""Hidden values that are known again where one of them is a whole text: an id beside its payload, say."""
+_ID: Final = 128
+"""Octets of such a value, at most."""
+
+PROTOCOL_HEADERS: Final = re.compile(
+    r"accept(encoding|language|charset|ranges)?|age|alt?svc|allow|cachecontrol|connection|content(encoding|language|"
+    r"length|type)|date|etag|expect|expires|grpc(status|timeout|encoding|acceptencoding)|host|keepalive|lasteventid|"
+    r"method|path|scheme|authority|status|prefersafe|server|te|trailers?|transferencoding|upgrade|useragent|vary|"
+    r"wwwauthenticate|a2aversion|a2aextensions|xa2aextensions|traceparent|tracestate|:.*"
+)
+"""Folded names of fields that say nothing of who calls: the preset `strict` leaves these."""
+_MESSAGES: Final = frozenset({"grpcmessage", "grpcstatusdetails"})
+"""Those that say what went wrong, as payloads elsewhere do."""
+_DIGIT: Final = re.compile(rb"\d")
+
+
+class Policed(Scrubber):
+    """Replaces secrets, and what a policy names, by labels."""
+
+    shortest = 1
+
+    def __init__(self, key: bytes, policy: RedactionPolicy) -> None:
+        super().__init__(key)
+        take, keep = policy.take, policy.keep
+        members = (*take.members, *(personal_data.MEMBERS if policy.pii else ()))
+        self.names |= {fold(name) for name in members if "*" not in name}
+        self.hidden = compiled(take.paths, members)
+        self.spared = compiled(keep.paths, keep.members)
+        self._taken_headers = _names((*take.headers, *(personal_data.HEADERS if policy.pii else ())))
+        self._kept_headers, self._kept_members = _names(keep.headers), _names(keep.members)
+        self._patterns = [re.compile(each.encode()) for each in take.patterns]
+        self._kept = [re.compile(each.encode()) for each in keep.patterns]
+        self._strict, self._pii = policy.strict, policy.pii
+        self._exact: dict[bytes, None] = {}
+
+    def suspicious(self, data: bytes) -> bool:
+        """Anything may be wanted gone."""
+        return bool(data)
+
+    def hide(self, value: bytes) -> bytes:
+        """The label of a value at a path, which is remembered where it may be somebody's id."""
+        if len(value) <= _ID and value not in self._exact:
+            self._exact[value] = None
+            if len(self._exact) > _EXACT:
+                del self._exact[next(iter(self._exact))]
+            self.seen.generation += 1
+            if _DIGIT.search(value) and not value.split(None, 1)[1:]:
+                self.learn(value)  # an identifier; what might be a word of the protocol is no secret elsewhere
+        return self.label(value)
+
+    def spares(self, secret: bytes) -> bool:
+        """The policy wants it to stay."""
+        return any(pattern.fullmatch(secret) for pattern in self._kept)
+
+    def names_secret(self, name: str) -> bool:
+        """Whether a member or header of that name holds a secret."""
+        if _fits(self._kept_members, fold(name)) or _fits(self._kept_headers, fold(name)):
+            return False
+        return super().names_secret(name) or _fits(self._taken_headers, fold(name))
+
+    def holds_secret(self, name: bytes) -> bool:
+        """Whether a header field of that name holds a secret, or is to go."""
+        plain = plain_name(name)
+        if _fits(self._kept_headers, plain):
+            return False
+        taken = super().holds_secret(name) or _fits(self._taken_headers, plain)
+        return taken or (self._strict and PROTOCOL_HEADERS.fullmatch(plain) is None and plain not in _MESSAGES)
+
+    def header(self, name: bytes, value: bytes) -> bytes:
+        """A header or metadata value, clean."""
+        plain = plain_name(name)
+        if _fits(self._kept_headers, plain):
+            return value
+        if super().holds_secret(name) or not self.holds_secret(name):
+            return super().header(name, value)
+        if not value or is_label(value) or self.spares(value):
+            return value
+        if _fits(self._taken_headers, plain):
+            self.learn(value)
+        return self.label(value)
+
+    def string(self, value: bytes, name: str | None, cut: bool, depth: int = 0) -> bytes | None:
+        """A string of a payload, decoded, and its name; None where nothing had to change."""
+        if name is not None and _fits(self._kept_members, fold(name)):
+            return None
+        return super().string(value, name, cut, depth)
+
+    def column(self, data: bytes) -> bytes | None:
+        """The label of a text that stands for itself beside a payload, where the payload's was hidden."""
+        bare = data.strip(b'"')
+        return data.replace(bare, self.label(bare)) if bare and bare in self._exact else None
+
+    def edits(self, data: bytes, *, cut: bool) -> list[Edit]:
+        """The secrets in some text, and what of it the policy wants gone."""
+        found = super().edits(data, cut=cut)
+        for pattern in self._patterns:
+            group = 1 if pattern.groups else 0
+            found += [_edit(data, *hit.span(group)) for hit in pattern.finditer(data) if hit[group]]
+        if self._pii:
+            found += [_edit(data, *span) for span in personal_data.personal(data)]
+        if self._strict:
+            found += [_edit(data, *span) for span in random_words(data)]
+        return [edit for edit in found if not (is_label(edit.secret) or self.spares(edit.secret))]
+
+
+def _edit(data: bytes, start: int, end: int) -> Edit:
+    return Edit(start, end, data[start:end], True)
+
+
+def _names(names: Iterable[str]) -> re.Pattern[str] | None:
+    parts = [wildcard(name) for name in names]
+    return re.compile("|".join(parts)) if parts else None
+
+
+def _fits(names: re.Pattern[str] | None, folded: str) -> bool:
+    return names is not None and names.fullmatch(folded) is not None

@@ -1,0 +1,218 @@
+"""Look for secrets without taking them out: what a redactor would replace, where it is, and what gave it away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.redaction.entropy import random_words
+from a2a_proxy.redaction.labels import is_label
+from a2a_proxy.redaction.policy import RedactionPolicy
+from a2a_proxy.redaction.policy_scrubber import PROTOCOL_HEADERS, Policed
+from a2a_proxy.redaction.redactor import Redactor
+from a2a_proxy.redaction.scrubber import plain_name
+from a2a_proxy.redaction.secret_names import fold
+from a2a_proxy.redaction.secret_patterns import Edit
+
+_KEY: Final = b"nobody reads these labels: 32 oc"
+_UNNAMED: Final = re.compile(
+    r".*(?:id|ids|signature|protected|digest|hash|checksum|etag|cursor|pagetoken|bytes|raw|filewithbytes|rawb64|"
+    r"sha256|extensions|traceparent|tracestate|websocketkey|websocketaccept|nonce)"
+)
+"""Folded names under which random words are identifiers, media and signatures, and no secrets."""
+
+
+class Clue(Enum):
+    """What gave a secret away."""
+
+    NAME = "name"
+    """It stands where its name, or a policy, says that a secret stands."""
+    LOOK = "look"
+    """It looks like a credential, or the words around it say so."""
+    RANDOM = "random"
+    """A machine made it, and nothing says what for."""
+    REPEATED = "repeated"
+    """It was a secret elsewhere."""
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """A secret in a value."""
+
+    where: str
+    """`$.params.token`, `header:authorization`, `error`."""
+    secret: bytes
+    clue: Clue
+
+
+class Looking(Redactor):
+    """Finds what a policy would take out, and words that a machine made at random."""
+
+    def __init__(self, policy: RedactionPolicy, *, random: bool = True) -> None:
+        super().__init__(_KEY, policy)
+        self._heard = self._scrub = _Listener(_KEY, policy, random=random)
+        self._suspicious = self._scrub.suspicious
+
+    def in_frame(self, frame: Frame, exchange: Exchange | None) -> list[Sight]:
+        """The secrets of a frame."""
+        self._begin()
+        clean = self.frame(frame, exchange)
+        if clean is frame:
+            return []
+        found = self._heard.at([path for path in clean.redacted if path not in frame.redacted], clean.payload)
+        return found + self._columns(frame, clean, ("payload", "redacted", "sha256"))
+
+    def in_exchange(self, exchange: Exchange) -> list[Sight]:
+        """The secrets of the heads and texts of an exchange."""
+        self._begin()
+        clean = self.exchange(exchange)
+        if clean is exchange:
+            return []
+        found = self._columns(exchange, clean, ("redacted", "request_headers", "response_headers", "trailers"))
+        sides = (("request_headers", "header"), ("response_headers", "response-header"), ("trailers", "trailer"))
+        for side, word in sides:
+            for (name, _), (_, new) in zip(getattr(exchange, side), getattr(clean, side), strict=True):
+                where = f"{word}:{name.decode('latin-1').lower()}"
+                found += self._heard.within(where, new)
+        return found
+
+    def in_value(self, value: msgspec.Struct) -> list[Sight]:
+        """The secrets of a connection, a task or a finding."""
+        self._begin()
+        look: Any = getattr(self, type(value).__name__.lower())
+        return self._columns(value, look(value), ())
+
+    def in_texts(self, where: str, texts: Iterable[str]) -> list[Sight]:
+        """The secrets of texts that belong together: of a command line, which has words after their flags."""
+        self._begin()
+        clean = (text.encode("utf-8", "surrogatepass") for text in self.command(tuple(texts)))  # names of files
+        return [sight for text in clean for sight in self._heard.within(where, text)]
+
+    def in_json(self, value: Any) -> list[Sight]:
+        """The secrets of a line of a file, whatever it is."""
+        self._begin()
+        octets = msgspec.json.encode(value)
+        frame = Frame(0, 0, 0, 0, 0, 0, 0, 0, 0, octets, len(octets), schema="json")  # type: ignore[arg-type]
+        clean = self._frame(frame)
+        return self._heard.at(list(clean.redacted), clean.payload)
+
+    def _begin(self) -> None:
+        self._forget()
+        self._taught.clear()
+        self._heard.begin()
+
+    def _columns(self, old: msgspec.Struct, new: msgspec.Struct, apart: tuple[str, ...]) -> list[Sight]:
+        """What was replaced in the other fields."""
+        found: list[Sight] = []
+        for name in old.__struct_fields__:
+            if name not in apart and (now := getattr(new, name)) != getattr(old, name):
+                found += self._heard.within(name, repr(now).encode())
+        return found
+
+
+class _Listener(Policed):
+    """Remembers each secret for which a label was asked."""
+
+    def __init__(self, key: bytes, policy: RedactionPolicy, *, random: bool) -> None:
+        super().__init__(key, policy)
+        self._random = random
+        self._clues: dict[bytes, Clue] = {}
+        self._asked: list[bytes] = []
+        self._groups: list[list[bytes]] = []
+        """Of each string that was replaced."""
+        self._deep = 0
+        self._named = False
+        """What is looked at has a name under which random words are no secrets."""
+
+    def begin(self) -> None:
+        """Listen to another value."""
+        self._asked, self._groups = [], []
+
+    def at(self, paths: list[str], clean: bytes) -> list[Sight]:
+        """The secrets of a payload that became `clean`, each with the path of its string."""
+        if len(paths) == len(self._groups):
+            pairs = [(path, secret) for path, group in zip(paths, self._groups, strict=True) for secret in group]
+        else:  # some strings were looked at twice, or were spared
+            pairs = [(paths[0] if len(paths) == 1 else "$", secret) for secret in dict.fromkeys(self._asked)]
+        told = [pair for pair in dict.fromkeys(pairs) if self._label_of(pair[1]) in clean or b"-bin" in clean]
+        return [self._sight(*pair) for pair in told]
+
+    def within(self, where: str, clean: bytes) -> list[Sight]:
+        """The secrets of which the labels are in a value now."""
+        return [self._sight(where, each) for each in dict.fromkeys(self._asked) if self._label_of(each) in clean]
+
+    def _sight(self, where: str, secret: bytes) -> Sight:
+        return Sight(where, secret, self._clues.get(secret, Clue.REPEATED))
+
+    def _label_of(self, secret: bytes) -> bytes:
+        return super().label(secret)
+
+    def label(self, secret: bytes) -> bytes:
+        """The label of a secret, which is remembered."""
+        self._asked.append(secret)
+        return super().label(secret)
+
+    def known(self, folded: str, value: bytes) -> bytes | None:
+        """As `Scrubber.known`."""
+        before = len(self._asked)
+        new = super().known(folded, value)
+        for secret in self._asked[before:]:
+            self._clues[secret] = Clue.NAME
+        return new
+
+    def hide(self, value: bytes) -> bytes:
+        """As `Policed.hide`."""
+        self._clues[value] = Clue.NAME
+        self._groups.append([value])
+        return super().hide(value)
+
+    def header(self, name: bytes, value: bytes) -> bytes:
+        """As `Policed.header`."""
+        plain = plain_name(name)
+        self._named = PROTOCOL_HEADERS.fullmatch(plain) is not None or _UNNAMED.fullmatch(plain) is not None
+        try:
+            return super().header(name, value)
+        finally:
+            self._named = False
+
+    def string(self, value: bytes, name: str | None, cut: bool, depth: int = 0) -> bytes | None:
+        """As `Policed.string`."""
+        before, outside = len(self._asked), self._named
+        self._deep += 1
+        self._named = outside or (name is not None and _UNNAMED.fullmatch(fold(name)) is not None)
+        try:
+            new = super().string(value, name, cut, depth)
+        finally:
+            self._named = outside
+            self._deep -= 1
+        if new is not None and not self._deep:
+            self._groups.append(self._asked[before:])
+        return new
+
+    def text(self, data: bytes, *, cut: bool = False, command: bool = False) -> bytes:
+        """As `Scrubber.text`."""
+        before = len(self._asked)
+        new = super().text(data, cut=cut, command=command)
+        if new != data and not self._deep:
+            self._groups.append(self._asked[before:])
+        return new
+
+    def edits(self, data: bytes, *, cut: bool) -> list[Edit]:
+        """As `Policed.edits`, and random words."""
+        found = super().edits(data, cut=cut)
+        for edit in found:
+            self._clues.setdefault(edit.secret, Clue.LOOK)
+        if self._random and not self._named:
+            for start, end in random_words(data):
+                word = data[start:end]
+                if not (
+                    is_label(word) or self.spares(word) or any(each.start < end and start < each.end for each in found)
+                ):
+                    self._clues.setdefault(word, Clue.RANDOM)
+                    found.append(Edit(start, end, word, False))
+        return found

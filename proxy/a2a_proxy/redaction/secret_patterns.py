@@ -1,0 +1,453 @@
+"""Secrets in free text, by their form and by the words around them: bytes in, byte ranges out, whatever the format.
+
+`suspicious` is a fast test; `find` is worth its cost only for the few payloads that may have a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from base64 import b64decode
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from a2a_proxy.redaction.key_formats import FOLDED, beginnings, compiled, sieves
+from a2a_proxy.redaction.labels import is_label
+from a2a_proxy.redaction.secret_names import (
+    NUMBER,
+    TEXT,
+    fold,
+    hides_text,
+    is_learned,
+    is_secret_variable,
+    member_kind,
+    parameter_kind,
+    secret_header,
+    unescape_name,
+)
+
+
+class Edit(NamedTuple):
+    """One secret and the byte range where it stands."""
+
+    start: int
+    end: int
+    secret: bytes
+    """What it is, its encoding removed: the same secret gets the same label in every encoding."""
+    known: bool
+    """It stood in a place that holds secrets, so it is worth remembering."""
+
+
+# What may stand between a name and its value: the end of a longer name, a quote, escaped or not, and a colon or equals
+# sign, or what stands between the two values of a pair; in protobuf the tag of the value. Every repeat is bounded where
+# two could share bytes: hostile text must not cost a square. All of it is for `FOLDED` bytes: there a backslash is `=`.
+_THEN = (
+    r"(?:s|[\s_\-]?value)?(?:-bin)?[\s_\-]{0,8}"
+    r"(?:={0,8}[\"']\s{0,99}[:=,}\]\x12]|\s{0,99}[:=\x12]|(?<=\n)[\s\S]{1,3}?\x1a)"
+)
+_SCHEMED = r"(?:[\s+%,\x12]|={0,8}[\"']\s{0,99}[:,}\]])"
+
+# What follows certain characters where a secret may be. The `re` module finds the characters fast and then tests the
+# next one, so lookbehinds come last.
+_WORDS = {
+    "k": [
+        rf"en{_THEN}",
+        rf"ie{_THEN}",
+        rf"ey(?:(?<=[a-z_\- ]key){_THEN}|(?: block)?-----)",
+    ],
+    "cre": [rf"t{_THEN}", rf"dential{_THEN}"],
+    "b": [rf"earer{_SCHEMED}", rf"asic{_SCHEMED}", r"[ \t\-](?<=mariadb.)"],
+    "p": [
+        rf"ass(?:[\s_\-]?(?:w(?:or)?d|phrase|code))?{_THEN}",
+        r"ass[ \t](?<=sshpass.)",
+        rf"wd?{_THEN}",
+        rf"in{_THEN}",
+        rf"op(?<=dpop){_THEN}",
+        rf"(?<=otp)(?:[\s_\-]?code)?{_THEN}",
+    ],
+    "x": [
+        rf"ation(?<=horixation)(?:{_THEN}|[\s_\-]code)",
+        rf"wt(?:{_THEN}|-bearer)",
+        r"l(?<=mysxl)",
+        rf"[_\-]?sid{_THEN}",
+        r"(?<=eyx)[\w\-]{4}",
+    ],
+    "=": [
+        r"u00[2-7]",
+        *(f"(?<={name}=)" for name in ("sig", "signature", "key", "code", "bearer", "sid", "name")),
+    ],
+}
+_KEYS = sieves()
+
+
+def _search(start: str, alternatives: list[str]) -> Callable[[bytes], re.Match[bytes] | None]:
+    """A search for `start` and one of these, which are told apart by their first character where that is a literal."""
+    by_first: dict[str, list[str]] = {}
+    for each in alternatives:
+        first = re.match(r"\\?-|\w|", each)
+        found = first[0] if first else ""
+        by_first.setdefault(found, []).append(each[len(found) :])
+    slow = by_first.pop("", [])
+    groups = [first + (rest[0] if len(rest) == 1 else f"(?:{'|'.join(rest)})") for first, rest in by_first.items()]
+    return re.compile(f"{start}(?:{'|'.join((*groups, *slow))})".encode()).search
+
+
+_CAPITAL = _search("A", _KEYS.pop("A"))
+_KEN, _CRET, _EARER, _PASS, _EYJ, _ESCAPED = (
+    _search(start, [*_KEYS.pop(start, ()), *words]) for start, words in _WORDS.items()
+)
+_PREFIXED, _GL = (_search(start, _KEYS.pop(start)) for start in ("_", "gl"))
+assert not _KEYS, "a key that no search of `suspicious` meets"
+# Words without a rare character: each is searched for where its beginning occurs.
+_AUTH = _search("auth", [_THEN])
+_CONNECTION = _search("onnection", [rf"[\s_\-]?string{_THEN}"])
+_VERIFIER = _search("verifier", [_THEN])
+_CURL_USER = _search(" -", [r"[a-z]{0,4}u", r"-[a-z\-]*user[ \t=]"])
+_SESSIONS = re.compile(rf"ss(?:ion(?:[\s_\-]?id)?|ertion){_THEN}".encode())
+_OWN_SESSION = re.compile(
+    rb"\{(?<![^\n]\{)(?<![^}]\n\{)[^{}\[\]]*\"(?:params|result)\"\s*:\s*\{[^{}\[\]]*\"session_?id\"\s*:"
+)
+"""Where tasks of A2A 0.1 have their `sessionId`, which stays (`scope.judged_name`)."""
+
+
+def suspicious(data: bytes, *, encoded: bool = True) -> bool:
+    """Whether `find`, or a look at the names in it, could meet a secret. A false alarm is possible, a miss is not.
+
+    `encoded`: secrets that are percent-encoded count too.
+    """
+    folded = data.translate(FOLDED)
+    return bool(
+        _KEN(folded)
+        or _CRET(folded)
+        or _EARER(folded)
+        or _PASS(folded)
+        or _EYJ(folded)
+        or _GL(folded)
+        # Many payloads have none of these, and to look for them is cheap.
+        or (b"=" in folded and _ESCAPED(folded))
+        or (b"_" in folded and _PREFIXED(folded))
+        or (b"A" in data and _CAPITAL(data))
+        or (b"@" in data and _USER_INFO.search(data))
+        or (b"--" in data and _has_flag(data))
+        or (b"auth" in folded and _AUTH(folded))
+        or (b"onnection" in folded and _CONNECTION(folded))
+        or (b"verifier" in folded and _VERIFIER(folded))
+        or (b"curl" in folded and _CURL_USER(folded))
+        or b"value\x12" in folded
+        or ((b"ssion" in folded or b"ssertion" in folded) and _has_session(folded))
+        or (encoded and b"%" in data and _ESCAPE.search(data) and suspicious(unquote_to_bytes(data), encoded=False))
+    )
+
+
+def _has_session(folded: bytes) -> bool:
+    """Whether a session or assertion is named elsewhere than in a task of A2A 0.1, where all have it."""
+    named = sum(1 for _ in _SESSIONS.finditer(folded))
+    return named > 0 and named > sum(1 for _ in _OWN_SESSION.finditer(folded))
+
+
+def _has_flag(data: bytes) -> bool:
+    return any(_flag_kind(hit[1].decode()) for hit in _LONG_FLAG.finditer(data))
+
+
+_NAME = rb"(?:[\w.\- ]|\\{1,4}u[0-9a-fA-F]{4}){2,96}"
+_MEMBER = re.compile(rb"(\\{0,8})([\"'])(" + _NAME + rb")\1\2\s*:\s*\1\2((?:(?!\1\2)(?:\\.|.))*)", re.S)
+_NUMBER = re.compile(rb"(?<=[\"'])([\w.\-]{2,96})\\{0,8}[\"']\s*:\s*(-?\d[\d.]*)")
+_PARAMETER = re.compile(rb"(?:(?<=[?&;])|(?<![\w%.\-]))(\[?[\w.\-%]{1,96}\]?)=")
+_PARAMETER_VALUE = re.compile(rb"[^\s&;,\"'<>\\#{}()]+")
+_FIELD = re.compile(rb"(?<![\w\-])([A-Za-z][\w\-]{2,64})[ \t]*:[ \t]*")
+_FIELD_VALUE = re.compile(rb"[^\r\n\"\\]+")
+_TYPE = re.compile(rb"(?:str|bytes|int|float|bool|Any|None|string|number|boolean)(?![\w\-])|[A-Za-z_][\w.]*\[")
+"""The type of a parameter in code: `auth_token: str`, `api_key: Optional[str]`."""
+_ESCAPE = re.compile(rb"%[0-9a-fA-F]{2}")
+_QUOTED = rb"'([^'\r\n]+)'|\"([^\"\r\n]+)\""
+# A word of a command line: up to a blank, a quote, a backquote, or an escape such as `\n`.
+_WORD = rb"((?:[^\s\"'`\\]|\\(?![nrt\"']))+)"
+_FLAG = re.compile(
+    rb"(?<![\w\-])--([\w\-]{2,64})(?:[ \t]+|=)(?!-)(?:" + _QUOTED + rb"|(?:\\{1,4}[\"'])?" + _WORD + rb")"
+)
+_LONG_FLAG = re.compile(rb"--([\w\-]{2,96})[ \t=]")
+_USER = re.compile(rb"(?<= )(?:-[A-Za-z]{0,4}[uU]|--(?:proxy-)?user)(?:[ \t]*|=)[\"']?[^\s:\"'`]{0,256}:" + _WORD)
+_PASSWORD_FLAG = re.compile(rb"(?<= )-p(?:" + _QUOTED + rb"|" + _WORD + rb")")
+_SSHPASS = re.compile(rb"(?<=sshpass -p)[ \t]?(?:" + _QUOTED + rb"|" + _WORD + rb")")
+_CURL = re.compile(rb"(?<![\w\-])curl[ \t]")
+_MYSQL = re.compile(rb"(?<![\w\-])(?:mysql\w{0,9}|mariadb(?:-\w{1,9})?)[ \t]")
+_COMMAND_END = re.compile(rb"[\n;|]|&&")
+_COMMAND = 400
+"""Bytes of a command line, from the name of the program to the flag, at most."""
+_ASSIGNED = re.compile(rb"(?<![\w%.\-])([\w.\-]{1,96})=(?:" + _QUOTED + rb")")
+# What stands for a value: a variable, a place to fill in, a call, a word of the help text or of a sentence.
+_STAND_IN = re.compile(
+    rb"\$.*|[<\[{(%|&;,.*#-].*|x{3,}|X{3,}|\.{3}.*|\xe2\x80\xa6.*|[A-Z][A-Z_]*|[\"'`]?|"
+    rb"(?:self|this|os|process|config|settings|args|env|secrets|var)\..*|[\w.]+[(\[].*|"
+    rb"(?:a|an|and|are|argument|arguments|as|at|auto|basic|be|bearer|but|by|can|cannot|digest|does|environment|file|flag|"
+    rb"flags|for|from|has|have|if|in|int|into|is|it|may|must|no|none|not|null|oauth|oauth2|of|off|on|option|options|or|"
+    rb"parameter|parameters|path|required|set|should|str|string|switch|text|that|the|then|this|to|true|false|True|False|"
+    rb"None|undefined|type|value|via|was|when|which|will|with|yes|you|your)[,.;:)]*",
+    re.S,
+)
+_CODE = re.compile(
+    rb"\$.*|%\w+%|\.{3}|\*+|None|null|nil|undefined|true|false|True|False|"
+    rb"(?:self|this|os|process|config|settings|args|env|secrets|var)\.[\w.\[]+",
+    re.S,
+)
+_SCHEME = re.compile(rb"(?i)\b(bearer|basic)(?:\s|%20|\+)+([A-Za-z0-9\-._~+/=%]+)")
+_JWT = re.compile(rb"(?<![A-Za-z0-9_\-])(eyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]*(?:\.[A-Za-z0-9_\-]*){0,3})")
+_SHAPES = compiled()
+_USER_INFO = re.compile(rb"://([^/\s\"'<>@?#\\]+(?:@[^/\s\"'<>@?#\\]+)*)@")
+_PEM = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(.+?)(?:-----END|\Z)", re.S)
+_PART = re.compile(rb"(?i:form-data);[^\r\n]{0,200}?\bname=\"?([\w.\-\[\]]{1,96})(?![\w.\-\[\]])")
+_BLANK = re.compile(rb"\n\r?\n")
+_PART_HEAD = 1024
+"""Bytes between the name of a part of a form and its body, at most."""
+_CUT_SCHEME = re.compile(rb"(?i:(?:bearer|basic)\s+)(\S+)\Z")
+_CUT_SHAPE = beginnings()
+_CUT_LONGEST = 512
+"""Bytes of a key that is cut before it is long enough, at most."""
+_BARE = frozenset(
+    {"token", "key", "secret", "password", "passwd", "pwd", "cookie", "credential", "credentials", "bearer"}
+)
+
+
+def find(data: bytes, learned: Collection[str] = (), *, cut: bool = False) -> list[Edit]:
+    """The secrets in some text, in no order, possibly overlapping.
+
+    `learned` are folded names that count as secret too; `cut` says that the end of the text is missing.
+    """
+    found = _find(data, learned)
+    if b"%" in data and _ESCAPE.search(data):
+        found += _percent_encoded(data, learned, found)
+    if cut:
+        ends = _CUT_SCHEME.search(data), _CUT_SHAPE.search(data, max(0, len(data) - _CUT_LONGEST))
+        found += [_last(end)._replace(known=False) for end in ends if end]
+    return [edit for edit in found if not is_label(edit.secret)]
+
+
+def _find(data: bytes, learned: Collection[str]) -> list[Edit]:
+    found: list[Edit] = []
+    for member in _MEMBER.finditer(data):
+        _named_member(member, learned, found)
+    for number in _NUMBER.finditer(data):
+        _named_number(number, found)
+    _parameters(data, learned, found)
+    _fields(data, learned, found)
+    found += [Edit(*hit.span(2), hit[2], True) for hit in _SCHEME.finditer(data) if _credential(hit[1], hit[2])]
+    for hit in _ASSIGNED.finditer(data):
+        name, edit = hit[1].decode("ascii", "replace"), _last(hit)
+        if hides_text(_variable_kind(name), edit.secret) or fold(name) in learned:
+            found.append(edit._replace(known=is_learned(fold(name))))
+    _commands(data, learned, found)
+    _form_parts(data, learned, found)
+    for pattern in (_JWT, _SHAPES, _USER_INFO, _PEM):
+        found += [_last(hit) for hit in pattern.finditer(data)]
+    return found
+
+
+def _percent_encoded(data: bytes, learned: Collection[str], found: list[Edit]) -> list[Edit]:
+    """Secrets that are seen only without the percent-encoding, as in a query that has a command line in it."""
+    places, done = array("Q"), 0
+    for escape in _ESCAPE.finditer(data):
+        places.extend(range(done, escape.start() + 1))
+        done = escape.end()
+    places.extend(range(done, len(data) + 1))
+    taken = bytearray(len(data))
+    for start, end, *_ in found:
+        taken[start:end] = b"\1" * (end - start)
+    moved = [Edit(places[edit.start], places[edit.end], *edit[2:]) for edit in _find(unquote_to_bytes(data), learned)]
+    return [edit for edit in moved if 1 not in taken[edit.start : edit.end]]
+
+
+def _last(hit: re.Match[bytes]) -> Edit:
+    """What the last group has matched."""
+    group = hit.lastindex or 0
+    return Edit(*hit.span(group), hit[group], True)
+
+
+def _commands(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
+    """Secrets behind flags: of any program by the flag's name, of some programs by what the flag means there."""
+    for hit in _FLAG.finditer(data):
+        name, edit = hit[1].decode("ascii", "replace"), _last(hit)
+        folded, after_blank = fold(name), data[hit.start() - 1 : hit.start()] == b" "
+        named = folded in learned or (not folded.endswith("auth") and hides_text(_flag_kind(name), edit.secret))
+        if named or (after_blank and _secret_flag(folded, edit.secret)):
+            _add_word(edit._replace(known=is_learned(folded)), found)
+    for program, flag in ((_CURL, _USER), (_MYSQL, _PASSWORD_FLAG)):
+        if program.search(data):
+            for hit in flag.finditer(data):
+                before = data[max(0, hit.start() - _COMMAND) : hit.start()]
+                if program.search(_COMMAND_END.split(before)[-1]):
+                    _add_word(_last(hit), found)
+    for hit in _SSHPASS.finditer(data):
+        _add_word(_last(hit), found)
+
+
+def _flag_kind(name: str) -> int:
+    return member_kind(name) or (TEXT if fold(name).endswith("auth") else 0)
+
+
+def _secret_flag(folded: str, value: bytes) -> bool:
+    """Flags that hold a secret in a command line only: `--auth`, also the name of a method, and short names."""
+    return folded in ("pass", "pw") or (folded.endswith("auth") and (b":" in value or looks_random(value)))
+
+
+def _add_word(edit: Edit, found: list[Edit]) -> None:
+    """A word of a command line, unless it only stands for one. The end of a sentence is no part of it."""
+    word = edit.secret.rstrip(b",;)]}>")
+    if word and not _STAND_IN.fullmatch(word):
+        found.append(Edit(edit.start, edit.start + len(word), word, edit.known))
+
+
+def _named_member(member: re.Match[bytes], learned: Collection[str], found: list[Edit]) -> None:
+    name = unescape_name(member[3].decode("utf-8", "replace").replace("\\\\", "\\"))
+    if member[4] and (hides_text(member_kind(name), member[4]) or fold(name) in learned):
+        _add_value(fold(name), member, 4, found)
+
+
+def _named_number(number: re.Match[bytes], found: list[Edit]) -> None:
+    name = number[1].decode("ascii", "replace")
+    if member_kind(name) & NUMBER:
+        found.append(Edit(*number.span(2), number[2], is_learned(fold(name))))
+
+
+def _parameters(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
+    """`name=value` of queries, forms and assignments."""
+    done = 0
+    for parameter in _PARAMETER.finditer(data):
+        name = unquote_to_bytes(parameter[1].strip(b"[]")).decode("utf-8", "replace")
+        start = parameter.start(1)
+        in_query = start == 0 or data[start - 1 : start] in (b"?", b"&", b";")
+        kind = (parameter_kind(name) if in_query else 0) or _variable_kind(name)
+        is_taught = fold(name) in learned
+        if start < done or not (kind or is_taught):
+            continue
+        value = _PARAMETER_VALUE.match(data, parameter.end())
+        if value is None or (not in_query and _is_code(value)):
+            continue
+        plain = unquote_to_bytes(value[0].replace(b"+", b" "))
+        if hides_text(kind, plain) or is_taught:
+            found.append(Edit(*value.span(), plain, is_learned(fold(name))))
+            done = value.end()
+
+
+def _is_code(value: re.Match[bytes]) -> bool:
+    """Whether the value is a variable, a constant or a call: `token=get_token()`, `password=None`, `key=$KEY`."""
+    after = value.string[value.end() : value.end() + 1]
+    return after in (b"(", b"[", b"{") or _CODE.fullmatch(value[0]) is not None
+
+
+def _variable_kind(name: str) -> int:
+    """As `member_kind`, of `name=value`."""
+    return (member_kind(name) or TEXT) if is_secret_variable(name) else 0
+
+
+def _fields(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
+    """`name: value` as in a header block or a log line. A plain word after `password:` is prose and stays."""
+    done = 0
+    for field in _FIELD.finditer(data):
+        name = field[1].decode("ascii", "replace")
+        folded = fold(name)
+        if field.start() < done or not (secret_header(name) or folded in learned):
+            continue
+        value = _FIELD_VALUE.match(data, field.end())
+        if value is None:
+            continue
+        if folded in ("authorization", "proxyauthorization", "cookie", "setcookie", "secwebsocketprotocol"):
+            _add_value(folded, value, 0, found)
+            done = value.end()
+            continue
+        word = value[0].split(None, 1)[0] if value[0].strip() else b""
+        done = value.start() + len(word)
+        word = word.rstrip(b".,;)]}'")
+        if word and (folded not in _BARE or looks_random(word)) and not _TYPE.match(word):
+            start = value.start() + value[0].index(word)
+            found.append(Edit(start, start + len(word), word, is_learned(folded)))
+
+
+def _form_parts(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
+    """The bodies of parts of a multipart form: after the blank line that follows `name="password"`."""
+    at = 0
+    while part := _PART.search(data, at):
+        at = part.end()
+        name = part[1].decode("utf-8", "replace")
+        blank = _BLANK.search(data, at, at + _PART_HEAD)
+        kind = parameter_kind(name) or (TEXT if fold(name) in learned else 0)
+        if blank is None or not kind:
+            continue
+        start = blank.end()
+        at = data.find(b"\n--", start)
+        at = len(data) if at < 0 else at
+        value = data[start:at].rstrip(b"\r\n")
+        if value and hides_text(kind, value):
+            found.append(Edit(start, start + len(value), value, is_learned(fold(name))))
+
+
+def _add_value(folded: str, match: re.Match[bytes], group: int, found: list[Edit]) -> None:
+    start = match.start(group)
+    for begin, end in value_spans(folded, match[group]):
+        found.append(Edit(start + begin, start + end, match[group][begin:end], is_learned(folded)))
+
+
+def value_spans(folded: str, value: bytes) -> list[tuple[int, int]]:
+    """Which stretches of the value of a secret name are secret: not the scheme word, not the names of cookies."""
+    if folded.endswith("authorization"):
+        return _after_scheme(value)
+    if folded.endswith("setcookie"):
+        return _cookies(value.split(b";", 1)[0])
+    if folded.endswith("cookie"):
+        return _cookies(value)
+    if folded == "secwebsocketprotocol":
+        return [token.span(1) for token in _SUBPROTOCOL.finditer(value)]
+    return [(0, len(value))] if value else []
+
+
+_SUBPROTOCOL = re.compile(
+    rb"(?i)(?:\b(?:bearer|token|authorization|access_token|jwt)\s*,\s*|\bbearer\.[\w.]*\.)([^\s,]+)"
+)
+
+
+def _after_scheme(value: bytes) -> list[tuple[int, int]]:
+    words = value.split(None, 1)
+    if not words:
+        return []
+    end = len(value.rstrip())
+    return [(end - len(words[-1].rstrip()), end)]
+
+
+def _cookies(value: bytes) -> list[tuple[int, int]]:
+    """The values of `name=value; name=value`; a piece without a name is a value."""
+    spans, start = [], 0
+    for piece in value.split(b";"):
+        end = start + len(piece)
+        begin = start + piece.find(b"=") + 1
+        if value[begin:end].strip():
+            begin += len(value[begin:end]) - len(value[begin:end].lstrip())
+            spans.append((begin, end))
+        start = end + 1
+    return spans
+
+
+def _credential(scheme: bytes, value: bytes) -> bool:
+    """Whether the word after `Bearer` or `Basic` is a credential and not the next word of a sentence."""
+    if scheme.lower() == b"basic":
+        return looks_random(value) or basic_secret(value) is not None
+    return looks_random(value)
+
+
+def basic_secret(value: bytes) -> bytes | None:
+    """The password inside Basic credentials, None where they are none."""
+    try:
+        pair = b64decode(value.rstrip(b"=") + b"=" * (-len(value.rstrip(b"=")) % 4), validate=True)
+    except ValueError:
+        return None
+    user, colon, password = pair.partition(b":")
+    return password if colon and password and user.isascii() else None
+
+
+def looks_random(value: bytes) -> bool:
+    """Whether a word looks made by a machine: long, or with digits or capitals in its middle."""
+    word = value.strip(b".,=-_")
+    if len(word) < 6:
+        return False
+    letters = word[1:]
+    mixed = letters.lower() != letters and letters.upper() != letters
+    return len(word) >= 20 or mixed or any(48 <= octet <= 57 for octet in word)

@@ -1,0 +1,220 @@
+"""An editor at work between the two sides of a connection: octets in, timers, octets out. Knows no protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, Editor, EditPlan, Output, QuickEditor
+
+Write = Callable[[bytes], object]
+
+WORK_AT_ONCE = 8192
+"""Units of work (`Editor.budget`) of a connection for bytes that come within one millisecond: some 400 small requests,
+more than it can do in that time unless it holds up the others. The rest is queued."""
+WORK_PER_STEP = 1024
+"""Units of queued work of one connection before it is the next one's turn."""
+WORK_PER_TURN = 4096
+"""Units of queued work of all connections in one turn of the event loop: about 1 ms."""
+
+_TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
+_CHANGES = frozenset({"host", "authority", "traceparent", "card", "card-request"})
+
+
+class _Backlog(msgspec.Struct, frozen=True):
+    """Bytes of one direction that wait for the next turn of the event loop."""
+
+    data: bytes
+    start: int
+    """Bytes of `data` before this index are handled."""
+
+
+class WorkQueue:
+    """Work of all connections that is left for the following turns of the event loop. Connections take it in turns."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: deque[Callable[[], int]] = deque()
+        self._scheduled = False
+
+    def add(self, step: Callable[[], int]) -> None:
+        """Call `step` once, in another turn. It returns the units of work that it did."""
+        self._waiting.append(step)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if self._waiting and not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._run)
+
+    def _run(self) -> None:
+        left, waiting = WORK_PER_TURN, self._waiting
+        try:
+            while waiting and left > 0:
+                left -= waiting.popleft()()
+        finally:
+            self._scheduled = False
+            self._schedule()
+
+
+class EditLine:
+    """Feeds one editor. Its methods return what changed, for the journal.
+
+    Of bytes that come, WORK_AT_ONCE is done at once. The others wait in a backlog, which is handled in order through
+    the queue; `delay` tells the caller to stop reading meanwhile.
+    """
+
+    def __init__(
+        self,
+        editor: Editor,
+        loop: asyncio.AbstractEventLoop,
+        queue: WorkQueue,
+        forwards: tuple[Write, Write],
+        writes: tuple[Write, Write],
+        told: Callable[[list[EditFact]], None],
+        delay: Callable[[Direction, bool], None],
+    ) -> None:
+        """Both pairs are for the agent and the client: `forwards` as fast as may be, for octets of the peer that has
+        just sent some; `writes` at any time, also when nobody takes them any more. `told` gets what changed while no
+        octets came in. `delay` is called with True when a direction gets a backlog, and with False when that is empty
+        again."""
+        self._editor = editor
+        self._feed, self._facts = editor.feed, editor.edits
+        self._pass_to_agent = editor.pass_to_agent if isinstance(editor, QuickEditor) else _never
+        self._pass_to_client = editor.pass_to_client if isinstance(editor, QuickEditor) else _never
+        self._loop, self._now = loop, loop.time
+        self._forward_to_agent, self._forward_to_client = forwards
+        self._writes, self._told = writes, told
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline: float | None = None
+        self._queue, self._delay = queue, delay
+        self._turn = -1.0
+        self._backlogs: list[_Backlog | None] = [None, None]
+
+    def to_agent(self, data: bytes) -> list[EditFact] | None:
+        """Octets of the client."""
+        if self._backlogs[0] is None and self._pass_to_agent(data):
+            self._forward_to_agent(data)
+            return None
+        return self._take(_TO_AGENT, data)
+
+    def to_client(self, data: bytes) -> list[EditFact] | None:
+        """Octets of the agent."""
+        if self._backlogs[1] is None and self._pass_to_client(data):
+            self._forward_to_client(data)
+            return None
+        return self._take(_TO_CLIENT, data)
+
+    def eof(self, direction: Direction) -> list[EditFact]:
+        """The sender of `direction` sends no more."""
+        return self._send(self._editor.eof(direction, self._now()))
+
+    @property
+    def active(self) -> bool:
+        """The editor still has something to do."""
+        return self._editor.active
+
+    def stop(self) -> None:
+        """End at once: the connection is gone."""
+        self._disarm()
+        self._backlogs = [None, None]
+
+    def finish(self) -> None:
+        """End where nothing is edited any more: a backlog passes as it is."""
+        backlogs = self._backlogs
+        self.stop()
+        for direction, backlog in zip(Direction, backlogs, strict=True):
+            if backlog is not None:
+                self._writes[direction](backlog.data[backlog.start :])
+                self._delay(direction, False)
+
+    def _take(self, direction: Direction, data: bytes) -> list[EditFact] | None:
+        backlog = self._backlogs[direction]
+        if backlog is not None:  # reading is paused, but the last bytes before a reset come all the same
+            self._backlogs[direction] = _Backlog(backlog.data + data, backlog.start)
+            return None
+        now = self._now()
+        if now != self._turn:  # uvloop reads up to 32 times in one turn; its clock counts ms and stands still meanwhile
+            self._turn, self._editor.budget = now, WORK_AT_ONCE
+        facts = self._work(direction, data, 0, now)
+        if self._backlogs[direction] is not None:
+            self._delay(direction, True)
+        return facts
+
+    def _go_on(self, direction: Direction) -> int:
+        backlog, now = self._backlogs[direction], self._now()
+        if backlog is None:  # the connection is gone, or nothing is edited any more
+            return 0
+        self._turn, self._editor.budget = now, WORK_PER_STEP
+        if facts := self._work(direction, backlog.data, backlog.start, now):
+            self._told(facts)
+        if self._backlogs[direction] is None:
+            self._delay(direction, False)
+        return WORK_PER_STEP - self._editor.budget
+
+    def _work(self, direction: Direction, data: bytes, start: int, now: float) -> list[EditFact]:
+        parts, position = self._feed(direction, data, now, start), self._editor.position
+        self._backlogs[direction] = _Backlog(data, position) if position < len(data) else None
+        if position < len(data):
+            self._queue.add(partial(self._go_on, direction))
+        return self._send(parts)
+
+    def _send(self, parts: list[Output]) -> list[EditFact]:
+        for part in parts:
+            self._writes[part.direction](part.data)
+        deadline = self._editor.deadline
+        if deadline != self._deadline:
+            self._arm(deadline)
+        return self._facts()
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self, deadline: float | None) -> None:
+        self._disarm()
+        self._deadline = deadline
+        if deadline is not None:
+            self._timer = self._loop.call_at(deadline, self._tick)
+
+    def _tick(self) -> None:
+        self._timer, self._deadline = None, None
+        facts = self._send(self._editor.tick(self._now()))
+        if facts:
+            self._told(facts)
+
+
+def _never(_: bytes) -> bool:
+    return False
+
+
+def editor_for(http2: bool, plan: EditPlan) -> Editor:
+    """The editor of a connection that begins with the HTTP/2 preface, or not."""
+    if http2:
+        from a2a_proxy.relay.edits.http2 import Http2Editor
+
+        return Http2Editor(plan)
+    from a2a_proxy.relay.edits.http1 import Http1Editor
+
+    return Http1Editor(plan)
+
+
+def record_of(fact: EditFact) -> bytes | None:
+    """The data of its EDIT record; None where no octet changed."""
+    if fact.kind not in _CHANGES:
+        return None
+    return msgspec.json.encode({"kind": fact.kind, "offset": fact.offset, **fact.detail})
+
+
+def note_of(fact: EditFact) -> ConsoleNote | None:
+    """The line for the user, where what was wanted could not be done."""
+    if fact.kind != "untouched":
+        return None
+    text = f"an agent card was passed on untouched: {fact.detail.get('reason')}"
+    return ConsoleNote(text, "clients that follow it leave the proxy", loud=True)

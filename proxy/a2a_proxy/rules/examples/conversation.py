@@ -1,0 +1,492 @@
+"""Exchanges of examples: JSON-RPC, REST, gRPC and cards, faultless HTTP around them unless told otherwise."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from typing import Any, Literal
+
+import hpack
+import msgspec
+
+from a2a_proto import from_dict, message_class
+from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.rules.examples.annotations import HOST, shown, unusual, unusual_media, unusual_version
+from a2a_proxy.rules.examples.objects import Json, card, chunk, error_info
+from a2a_proxy.rules.examples.script import MS, STEP, UPSTREAM, PeerStep, Script, ScriptConnection
+
+UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
+
+Fields = dict[str, str | None]
+"""Header fields to add or to change; None takes one away."""
+Finish = Literal["end", "cut", "leave", "open"]
+"""How a stream ends: cleanly, by a reset of the agent, by a client that leaves, or not at all."""
+
+
+class EventPause(msgspec.Struct, frozen=True):
+    """A pause between events."""
+
+    seconds: float
+
+
+class Raw(msgspec.Struct, frozen=True):
+    """Octets to send as they are: an SSE block with its blank line, or gRPC DATA with its prefix."""
+
+    data: bytes
+
+
+class ClientMessage(msgspec.Struct, frozen=True):
+    """A further message of the client on a gRPC stream."""
+
+    message: Json
+
+
+class HalfClosed(msgspec.Struct, frozen=True):
+    """The client of a gRPC stream has nothing more to say."""
+
+
+class Filled(msgspec.Struct, frozen=True):
+    """An artifact update with so many octets of text, or a few more, in parts of 64 KiB."""
+
+    octets: int
+
+    @property
+    def event(self) -> Json:
+        """The whole of it; made when it is sent, since examples are held in memory."""
+        made = chunk()
+        made["artifactUpdate"]["artifact"]["parts"] = [{"text": "x" * 65536}] * (self.octets // 65536 + 1)
+        return made
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """One gRPC message made of the octets of several: objects as protobuf, octets as they are."""
+
+    parts: tuple[Json | bytes, ...]
+
+
+Event = Json | str | Raw | EventPause | Filled
+"""One event of a stream: an object that is wrapped as the binding wants it, a text sent as the data of an event, or
+octets."""
+
+
+def json_text(value: object) -> str:
+    """Compact JSON, members in their order."""
+    return msgspec.json.encode(value).decode()
+
+
+# --- HTTP/1.1 -----------------------------------------------------------------------------------------------------
+
+
+class _Conversation:
+    """Collects the steps of one connection."""
+
+    def __init__(self, upstream: str = UPSTREAM, client: str = "127.0.0.1") -> None:
+        self.steps: list[PeerStep] = []
+        self.at = STEP
+        self._upstream, self._client = upstream, client
+        self.closes = True
+
+    def say(self, direction: Direction, data: bytes, text: str = "", kind: ChunkKind = ChunkKind.DATA) -> None:
+        """One step, then a short pause."""
+        self.steps.append(PeerStep(self.at, direction, data, kind, text))
+        self.at += STEP
+
+    def wait(self, seconds: float) -> None:
+        """Nothing happens."""
+        self.at += int(seconds * 1000) * MS
+
+    def talk(self) -> ScriptConnection:
+        """All of it."""
+        return ScriptConnection(tuple(self.steps), self.at, self._upstream, self._client, self.closes)
+
+
+def _head(first: str, fields: dict[str, str], changes: Fields | None) -> tuple[bytes, dict[str, str]]:
+    made: dict[str, str] = dict(fields)
+    for name, value in (changes or {}).items():
+        made = {key: item for key, item in made.items() if key.lower() != name.lower()}
+        if value is not None:
+            made[name] = value
+    lines = [first, *(f"{name}: {item}" for name, value in made.items() for item in value.split("\0"))]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"), made
+
+
+def _reason(status: int) -> str:
+    return {200: "OK", 204: "No Content", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found"}.get(
+        status, "Status"
+    )
+
+
+def http(
+    method: str,
+    target: str,
+    body: str | bytes = "",
+    *,
+    headers: Fields | None = None,
+    status: int = 200,
+    answer: str | bytes | None = "",
+    reply_headers: Fields | None = None,
+    host: str = HOST,
+    version: str = "1.0",
+    seconds: float = 0,
+    upstream: str = UPSTREAM,
+    client: str = "127.0.0.1",
+    media: str = "application/json",
+) -> Script:
+    """One HTTP/1.1 exchange; `seconds` is how long the agent thinks, `answer` None: it never answers."""
+
+    def make() -> ScriptConnection:
+        talk = _Conversation(upstream, client)
+        data = body.encode() if isinstance(body, str) else body
+        fields = {"Host": host}
+        if version:
+            fields["A2A-Version"] = version
+        if data:
+            fields |= {"Content-Type": media, "Content-Length": str(len(data))}
+        head, _ = _head(f"{method} {target} HTTP/1.1", fields, headers)
+        text = data.decode("latin-1")
+        odd = unusual(target, text, headers, version=version, media=media, host=host, upstream=upstream)
+        talk.say(UP, head + data, f"{method} {target}{shown(headers, *odd)}  {text}".rstrip())
+        talk.wait(seconds)
+        if answer is None:
+            talk.closes = False
+            return talk.talk()
+        said = answer.encode() if isinstance(answer, str) else answer
+        fields = {"Content-Type": media, "Content-Length": str(len(said))} if said else {"Content-Length": "0"}
+        head, _ = _head(f"HTTP/1.1 {status} {_reason(status)}", fields, reply_headers)
+        odd = unusual_media(media, reply_headers) if said else []
+        talk.say(DOWN, head + said, f"{status}{shown(reply_headers, *odd)}  {said.decode('latin-1')}".rstrip())
+        return talk.talk()
+
+    return Script.of(make)
+
+
+def rpc(
+    method: str,
+    params: Any = None,
+    result: Any = None,
+    *,
+    error: Json | None = None,
+    id: Any = 1,
+    envelope: Json | None = None,
+    answer: Any = None,
+    target: str = "/",
+    **http_options: Any,
+) -> Script:
+    """A JSON-RPC call with its answer. `envelope` changes members of the request, `answer` is the whole response."""
+    request = _without_none({"jsonrpc": "2.0", "id": id, "method": method, "params": params} | (envelope or {}))
+    if answer is None:
+        said: Json = {"jsonrpc": "2.0", "id": id}
+        answer = said | ({"error": error} if error is not None else {"result": result})
+    text = answer if isinstance(answer, str) else json_text(answer)
+    return http("POST", target, json_text(request), answer=text, **http_options)
+
+
+def _without_none(value: Json) -> Json:
+    return {name: item for name, item in value.items() if item is not None}
+
+
+def rpc_stream(
+    method: str,
+    params: Any,
+    *events: Event,
+    id: Any = 1,
+    **options: Any,
+) -> Script:
+    """A JSON-RPC call answered by an event stream: results, `{"error": ...}`, texts and octets."""
+    request = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+
+    def wrap(event: Json) -> str:
+        return json_text({"jsonrpc": "2.0", "id": id} | (event if "error" in event else {"result": event}))
+
+    return _stream("POST", "/", json_text(request), events, wrap, **options)
+
+
+def rest(method: str, target: str, body: Any = None, result: Any = None, **http_options: Any) -> Script:
+    """A REST call with its answer; `result` may be text."""
+    text = "" if body is None else body if isinstance(body, str) else json_text(body)
+    said = "" if result is None else result if isinstance(result, str) else json_text(result)
+    return http(
+        method, target, text, answer=said, media=http_options.pop("media", "application/a2a+json"), **http_options
+    )
+
+
+def rest_stream(method: str, target: str, body: Any, *events: Event, **options: Any) -> Script:
+    """A REST call answered by an event stream."""
+    text = "" if body is None else json_text(body)
+    return _stream(method, target, text, events, json_text, media="application/a2a+json", **options)
+
+
+def rest_error(
+    code: int, status: str, reason: str, text: str = "it failed", *, details: Any = None, **metadata: str
+) -> Json:
+    """The body of a REST error."""
+    found = [error_info(reason, **metadata)] if details is None else details
+    return {"error": {"code": code, "status": status, "message": text, "details": found}}
+
+
+def rpc_error(code: int, reason: str = "", text: str = "it failed", **metadata: str) -> Json:
+    """A JSON-RPC error with its ErrorInfo."""
+    made: Json = {"code": code, "message": text}
+    return made | ({"data": [error_info(reason, **metadata)]} if reason else {})
+
+
+def _stream(
+    method: str,
+    target: str,
+    body: str,
+    events: tuple[Event, ...],
+    wrap: Any,
+    *,
+    headers: Fields | None = None,
+    reply_headers: Fields | None = None,
+    finish: Finish = "end",
+    seconds: float = 0,
+    version: str = "1.0",
+    host: str = HOST,
+    media: str = "application/json",
+    upstream: str = UPSTREAM,
+    client: str = "127.0.0.1",
+) -> Script:
+    def make() -> ScriptConnection:
+        talk = _Conversation(upstream, client)
+        data = body.encode()
+        fields = {"Host": host, "Accept": "text/event-stream"}
+        if version:
+            fields["A2A-Version"] = version
+        if data:
+            fields |= {"Content-Type": media, "Content-Length": str(len(data))}
+        head, _ = _head(f"{method} {target} HTTP/1.1", fields, headers)
+        odd = unusual(target, body, headers, version=version, media=media, host=host, upstream=upstream)
+        talk.say(UP, head + data, f"{method} {target}{shown(headers, *odd)}  {body}".rstrip())
+        talk.wait(seconds)
+        fields = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "Transfer-Encoding": "chunked"}
+        head, _ = _head("HTTP/1.1 200 OK", fields, reply_headers)
+        talk.say(DOWN, head, f"200 text/event-stream{shown(reply_headers)}")
+        for event in events:
+            if isinstance(event, EventPause):
+                talk.wait(event.seconds)
+                continue
+            block = _block(event, wrap)
+            text = block.decode("utf-8", "backslashreplace").strip() if isinstance(event, Raw) else _text(event, wrap)
+            talk.say(DOWN, b"%x\r\n%s\r\n" % (len(block), block), f"event  {text}")
+        _finish(talk, finish, b"0\r\n\r\n")
+        return talk.talk()
+
+    return Script.of(make)
+
+
+def _text(event: Event, wrap: Any) -> str:
+    if isinstance(event, Filled):
+        event = event.event
+    return wrap(event) if isinstance(event, dict) else str(event)
+
+
+def _block(event: Event, wrap: Any) -> bytes:
+    if isinstance(event, Raw):
+        return event.data
+    return b"data: " + _text(event, wrap).encode() + b"\n\n"
+
+
+def _finish(talk: _Conversation, finish: Finish, last: bytes) -> None:
+    if finish == "end":
+        talk.say(DOWN, last, "end of stream")
+    elif finish == "cut":
+        talk.say(DOWN, b"", "resets the connection", ChunkKind.RESET)
+    elif finish == "leave":
+        talk.say(UP, b"", "resets the connection", ChunkKind.RESET)
+    else:
+        talk.closes = False
+
+
+def fetch_card(
+    value: Json | str | None = None, *, path: str = "/.well-known/agent-card.json", **options: Any
+) -> Script:
+    """A client gets the agent card."""
+    text = value if isinstance(value, str) else json_text(value if value is not None else card())
+    caching: Fields = {"Cache-Control": "max-age=3600", "ETag": '"1"'}
+    fields = caching | options.pop("reply_headers", {})
+    return http("GET", path, version="", answer=text, reply_headers=fields, **options)
+
+
+# --- gRPC ---------------------------------------------------------------------------------------------------------
+
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_DATA, _HEADERS, _RST, _SETTINGS, _GOAWAY = 0, 1, 3, 4, 7
+_END_STREAM, _END_HEADERS = 1, 4
+_MEDIA_LIVE = ("LiveRequest", "LiveResponse")
+"""The messages of `SendLiveMessage` in the proposal with media."""
+_RESETS = {0: "NO_ERROR", 2: "INTERNAL_ERROR", 7: "REFUSED_STREAM", 8: "CANCEL"}
+_ANSWERS = {
+    "SendMessage": "SendMessageResponse",
+    "SendStreamingMessage": "StreamResponse",
+    "SubscribeToTask": "StreamResponse",
+    "SendLiveMessage": "StreamResponse",
+    "ReconnectToTask": "StreamResponse",
+    "GetTask": "Task",
+    "CancelTask": "Task",
+    "ListTasks": "ListTasksResponse",
+    "GetExtendedAgentCard": "AgentCard",
+    "CreateTaskPushNotificationConfig": "TaskPushNotificationConfig",
+    "GetTaskPushNotificationConfig": "TaskPushNotificationConfig",
+    "ListTaskPushNotificationConfigs": "ListTaskPushNotificationConfigsResponse",
+    "DeleteTaskPushNotificationConfig": "google.protobuf.Empty",
+}
+_REQUESTS = {
+    "SendStreamingMessage": "SendMessageRequest",
+    "SendLiveMessage": "SendMessageRequest",
+    "ReconnectToTask": "SendMessageRequest",
+    "CreateTaskPushNotificationConfig": "TaskPushNotificationConfig",
+}
+
+
+def _frame(kind: int, flags: int, stream: int, data: bytes) -> bytes:
+    return struct.pack(">I", len(data))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + data
+
+
+def _prefixed(data: bytes) -> bytes:
+    return b"\0" + struct.pack(">I", len(data)) + data
+
+
+def _message(name: str, value: Json | str | bytes | Raw | Joined) -> bytes:
+    if isinstance(value, Raw):
+        return value.data
+    return _prefixed(b"".join(_octets(name, each) for each in (value.parts if isinstance(value, Joined) else (value,))))
+
+
+def _message_text(value: Json | bytes | Raw | Joined) -> str:
+    """A gRPC message for people: JSON, or octets in hexadecimal; `Raw` with its prefix."""
+    if isinstance(value, Joined):
+        return " followed by ".join(map(_message_text, value.parts))
+    octets = value.data if isinstance(value, Raw) else value
+    if isinstance(octets, bytes):
+        return f"octets {octets.hex(' ')}" if octets else "no octets"
+    return json_text(octets)
+
+
+def _octets(name: str, value: Json | str | bytes) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    assert isinstance(value, dict)
+    name, _, line = name.partition("@")
+    line = line or ("live-1975" if name in _MEDIA_LIVE else "1.0")
+    return from_dict(line, name, value).SerializeToString()  # type: ignore[arg-type]
+
+
+def grpc(
+    method: str,
+    request: Json | bytes | Raw,
+    *answers: Json | bytes | Raw | EventPause | ClientMessage | HalfClosed | Filled | Joined,
+    status: int | None = 0,
+    text: str = "",
+    details: list[Json] | None = None,
+    details_code: int | None = None,
+    headers: Fields | None = None,
+    reply_headers: Fields | None = None,
+    trailers: Fields | None = None,
+    finish: Finish = "end",
+    seconds: float = 0,
+    path: str = "",
+    version: str = "1.0",
+    http_status: int = 200,
+    upstream: str = UPSTREAM,
+    client: str = "127.0.0.1",
+    half_close: bool = True,
+    reset: int = 2,
+    asks: str = "",
+    tells: str = "",
+) -> Script:
+    """A gRPC call: its request, its answers, its trailers (`status` None: none). `details` are ErrorInfo objects,
+    `reset` is the code where it is cut; `asks` and `tells` are the message types where they are not those of 1.0,
+    `StreamRequest@live-2153` with their line.
+    """
+    asks = asks or _REQUESTS.get(method, f"{method}Request")
+    tells = tells or _ANSWERS.get(method, "StreamResponse")
+
+    def make() -> ScriptConnection:
+        talk = _Conversation(upstream, client)
+        encoder = hpack.Encoder()
+        fields = {
+            ":method": "POST",
+            ":scheme": "http",
+            ":path": path or f"/lf.a2a.v1.A2AService/{method}",
+            ":authority": HOST,
+            "content-type": "application/grpc",
+            "te": "trailers",
+        }
+        if version:
+            fields["a2a-version"] = version
+        block = _block_of(encoder, fields, headers)
+        first = _message(asks, request)
+        flags = _END_STREAM if half_close else 0
+        opening = _PREFACE + _frame(_SETTINGS, 0, 0, b"") + _frame(_HEADERS, _END_HEADERS, 1, block)
+        odd = unusual_version(version, "" if fields[":path"].startswith("/a2a.v1.") else "1.0", headers)
+        called = f"{fields[':path']}{shown(headers, *odd)}"
+        talk.say(UP, opening + _frame(_DATA, flags, 1, first), f"{called}  {_message_text(request)}")
+        talk.wait(seconds)
+        back = hpack.Encoder()
+        settings = _frame(_SETTINGS, 0, 0, b"")
+        ending = _trailers(status, text, details, details_code)
+        only = not answers and status not in (None, 0)
+        heads = {":status": str(http_status), "content-type": "application/grpc"}
+        if only and finish == "end":
+            block = _block_of(back, heads | ending, (reply_headers or {}) | (trailers or {}))
+            told = f"trailers only  {_told(ending)}{shown(trailers)}"
+            talk.say(DOWN, settings + _frame(_HEADERS, _END_HEADERS | _END_STREAM, 1, block), told)
+            return talk.talk()
+        block = _block_of(back, heads, reply_headers)
+        talk.say(DOWN, settings + _frame(_HEADERS, _END_HEADERS, 1, block), shown(reply_headers).strip())
+        for answer in answers:
+            if isinstance(answer, EventPause):
+                talk.wait(answer.seconds)
+            elif isinstance(answer, ClientMessage):
+                talk.say(UP, _frame(_DATA, 0, 1, _message(asks, answer.message)), json_text(answer.message))
+            elif isinstance(answer, HalfClosed):
+                talk.say(UP, _frame(_DATA, _END_STREAM, 1, b""), "END_STREAM")
+            else:
+                answer = answer.event if isinstance(answer, Filled) else answer
+                talk.say(DOWN, _frame(_DATA, 0, 1, _message(tells, answer)), _message_text(answer))
+        if finish == "cut":
+            name = _RESETS.get(reset, str(reset))
+            talk.say(DOWN, _frame(_RST, 0, 1, struct.pack(">I", reset)), f"RST_STREAM {name}")
+        elif finish == "leave":
+            talk.say(UP, _frame(_RST, 0, 1, struct.pack(">I", 8)), "RST_STREAM CANCEL")
+        elif finish == "open":
+            talk.closes = False
+        elif status is None:
+            talk.say(DOWN, _frame(_DATA, _END_STREAM, 1, b""), "END_STREAM without trailers")
+        else:
+            block = _block_of(back, ending, trailers)
+            flags = _END_HEADERS | _END_STREAM
+            talk.say(DOWN, _frame(_HEADERS, flags, 1, block), f"trailers  {_told(ending)}{shown(trailers)}")
+        return talk.talk()
+
+    return Script.of(make)
+
+
+def _block_of(encoder: hpack.Encoder, fields: dict[str, str], changes: Fields | None) -> bytes:
+    made = dict(fields)
+    for name, value in (changes or {}).items():
+        made.pop(name, None)
+        if value is not None:
+            made[name] = value
+    pairs = [(name, item) for name, value in made.items() for item in value.split("\0")]
+    return bytes(encoder.encode(pairs))
+
+
+def _trailers(status: int | None, text: str, details: list[Json] | None, code: int | None) -> dict[str, str]:
+    made = {"grpc-status": str(status)}
+    if text:
+        made["grpc-message"] = text
+    if details is not None:
+        value: Any = message_class("rpc", "google.rpc.Status")(code=status if code is None else code, message=text)
+        for each in details:
+            info: Any = message_class("rpc", "google.rpc.ErrorInfo")(
+                reason=each.get("reason", ""), domain=each.get("domain", ""), metadata=each.get("metadata", {})
+            )
+            value.details.add(type_url=each.get("@type", ""), value=info.SerializeToString())
+        made["grpc-status-details-bin"] = base64.b64encode(value.SerializeToString()).decode().rstrip("=")
+    return made
+
+
+def _told(fields: dict[str, str]) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in fields.items())

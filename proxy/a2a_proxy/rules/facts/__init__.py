@@ -1,0 +1,1 @@
+"""Single facts that rules read from frames: digests, hosts, credentials, errors."""

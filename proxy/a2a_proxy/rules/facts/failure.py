@@ -1,0 +1,83 @@
+"""An error of any binding, in one form (manual/protocol.md "Error bodies")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from a2a_proto import read_status
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.protocol.errors import GRPC_STATUS, REASONS, REASONS_0_1, binary_value
+from a2a_proxy.rules.define.rule import ENVELOPE
+
+_DOMAIN = "a2a-protocol.org"
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """What an agent said went wrong."""
+
+    code: int
+    """JSON-RPC error code, HTTP status, or gRPC status."""
+    text: str = ""
+    """Its message."""
+    reason: str = ""
+    """Of the ErrorInfo; empty where there is none."""
+    name: str = ""
+    """The A2A error as far as it can be told: the reason, else what the code says on JSON-RPC; else empty."""
+    details: tuple[Any, ...] = ()
+    """As plain JSON."""
+    info: dict[str, Any] | None = None
+    """The first ErrorInfo."""
+    body: Any = None
+    """The whole error as plain JSON: the `error` member, the body, or the google.rpc.Status."""
+
+    @property
+    def status_name(self) -> str:
+        """Of a gRPC status: `NOT_FOUND`."""
+        return GRPC_STATUS[self.code] if 0 <= self.code < len(GRPC_STATUS) else str(self.code)
+
+
+def of_json(frame: Frame, value: Any, binding: Binding, dialect: Dialect) -> Failure:
+    """An error frame of JSON-RPC or REST; `value` is its payload."""
+    error = value.get("error") if isinstance(value, dict) else None
+    if not isinstance(error, dict):
+        return Failure(frame.error_code, body=value)
+    details = error.get("data") if binding in ENVELOPE else error.get("details")
+    found = tuple(details) if isinstance(details, list) else ()
+    info = _info(found)
+    reason = _word(info, "reason")
+    name = reason
+    if not name and binding in ENVELOPE:
+        name = (REASONS_0_1 if dialect is Dialect.V0_1 else REASONS).get(frame.error_code, "")
+    return Failure(frame.error_code, _word(error, "message"), reason, name, found, info, error)
+
+
+def of_trailers(frame: Frame, fields: list[tuple[str, str]]) -> Failure:
+    """GRPC trailers with a status other than 0."""
+    named = {name.lower(): value for name, value in fields}
+    text = named.get("grpc-message", "")
+    coded = named.get("grpc-status-details-bin", "")
+    if not coded:
+        return Failure(frame.error_code, text)
+    try:
+        status: Any = read_status(binary_value(coded.encode("latin-1")))
+    except Exception:  # hostile octets: then there are no details
+        return Failure(frame.error_code, text, body=coded)
+    details = status.get("details")
+    found = tuple(details) if isinstance(details, list) else ()
+    info = _info(found)
+    reason = _word(info, "reason")
+    return Failure(frame.error_code, text, reason, reason, found, info, status)
+
+
+def _info(details: tuple[Any, ...]) -> dict[str, Any] | None:
+    """The ErrorInfo of A2A, else the first one."""
+    found = [each for each in details if isinstance(each, dict) and "reason" in each]
+    return next((each for each in found if each.get("domain") == _DOMAIN), found[0] if found else None)
+
+
+def _word(value: Any, name: str) -> str:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,68 @@
+"""Where a host is, as far as its name tells: rules about plain text and about webhooks depend on it."""
+
+from __future__ import annotations
+
+import ipaddress
+from enum import IntEnum
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+
+class HostReach(IntEnum):
+    """How far away a host is."""
+
+    LOOPBACK = 0
+    LINK_LOCAL = 1
+    PRIVATE = 2
+    """Of a private network: an address that is not global (RFC 1918, RFC 4193, RFC 6598), a name without a dot or under
+    a private top level."""
+    PUBLIC = 3
+
+
+_PRIVATE_NAMES = (".local", ".internal", ".localdomain", ".lan", ".home.arpa", ".svc")
+
+
+@lru_cache(maxsize=1024)
+def reach(host: str) -> HostReach:
+    """Where `host` (a name or an IP address, without port) is."""
+    name = host.lower().strip("[]").rstrip(".")
+    try:
+        address = ipaddress.ip_address(name.partition("%")[0])
+    except ValueError:
+        return _of_name(name)
+    mapped = getattr(address, "ipv4_mapped", None)
+    address = mapped or address
+    if address.is_loopback or address.is_unspecified:
+        return HostReach.LOOPBACK
+    if address.is_link_local:
+        return HostReach.LINK_LOCAL
+    return HostReach.PUBLIC if address.is_global else HostReach.PRIVATE
+
+
+def _of_name(name: str) -> HostReach:
+    if name == "localhost" or name.endswith(".localhost"):
+        return HostReach.LOOPBACK
+    return HostReach.PRIVATE if "." not in name or name.endswith(_PRIVATE_NAMES) else HostReach.PUBLIC
+
+
+@lru_cache(maxsize=1024)
+def host_of(url: str) -> str:
+    """The host of a URL or of `host:port`; empty where there is none."""
+    try:
+        return urlsplit(url if "://" in url else f"//{url}").hostname or ""
+    except ValueError:
+        return ""
+
+
+@lru_cache(maxsize=1024)
+def scheme_of(url: str) -> str:
+    """The scheme in lower case; empty where there is none."""
+    head, colon, _ = url.partition("://")
+    return head.lower() if colon else ""
+
+
+@lru_cache(maxsize=1024)
+def in_clear(url: str) -> HostReach:
+    """How far octets go in plain text to reach this `http` URL; LOOPBACK: nobody can read them on the way."""
+    host = host_of(url)
+    return reach(host) if host and scheme_of(url) in ("http", "") else HostReach.LOOPBACK

@@ -1,0 +1,74 @@
+"""A quick look at the message that a client sends: what rules compare, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.protocol.schema import JSON, decoder, is_protobuf
+from a2a_proxy.rules.facts.partial_decode import FAULTS, NOTHING, PartShape, PartsSummary, add, json_piece, proto_piece
+
+
+class RequestSummary(msgspec.Struct, frozen=True, gc=False):
+    """A message in a request; `parts` 0 where there is none, or where it cannot be read."""
+
+    parts: int = 0
+    content: PartsSummary = NOTHING
+    references: tuple[str, ...] = ()
+    """Its `referenceTaskIds`."""
+
+
+_NONE = RequestSummary()
+
+
+class _SummaryMessage(msgspec.Struct, rename="camel", gc=False):
+    parts: list[PartShape] | None = None
+    content: list[PartShape] | None = None
+    reference_task_ids: list[str] | None = None
+
+
+class _MessageHolder(msgspec.Struct, gc=False):
+    """The envelope, or the parameters."""
+
+    params: _MessageHolder | None = None
+    message: _SummaryMessage | None = None
+    request: _SummaryMessage | None = None
+
+
+_decode = msgspec.json.Decoder(_MessageHolder).decode
+
+
+def sent(frame: Frame) -> RequestSummary:
+    """Look at a request."""
+    try:
+        if frame.schema == JSON:
+            holder = _decode(frame.payload)
+            holder = holder.params or holder
+            return _json(holder.message or holder.request)
+        if is_protobuf(frame.schema):
+            return _proto(decoder(frame.schema).parse(frame.payload))
+    except FAULTS:
+        pass
+    return _NONE
+
+
+def _json(message: _SummaryMessage | None) -> RequestSummary:
+    if message is None:
+        return _NONE
+    parts = message.parts or message.content or []
+    pieces = [json_piece(part) for part in parts]
+    return RequestSummary(len(parts), add(NOTHING, pieces), tuple(message.reference_task_ids or ()))
+
+
+def _proto(value: Any) -> RequestSummary:
+    """A request holds a message; a live request of one proposal holds such a request."""
+    if value.DESCRIPTOR.name != "Message":
+        name = next((each for each in ("message", "request") if each in value.DESCRIPTOR.fields_by_name), "")
+        return _proto(getattr(value, name)) if name else _NONE
+    fields = value.DESCRIPTOR.fields_by_name
+    old = "parts" not in fields
+    parts = value.content if old else value.parts
+    references = tuple(value.reference_task_ids) if "reference_task_ids" in fields else ()
+    return RequestSummary(len(parts), add(NOTHING, [proto_piece(part, old=old) for part in parts]), references)

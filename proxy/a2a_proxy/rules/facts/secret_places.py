@@ -1,0 +1,50 @@
+"""Where in a payload something looks like a credential, redacted or not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from a2a_proxy.redaction.scope import INNER, Scope, inner_scope, judged_name
+from a2a_proxy.redaction.secret_names import NUMBER, hides_text, member_kind
+from a2a_proxy.redaction.secret_patterns import find, suspicious
+
+_LABEL = re.compile(r"redacted-[0-9a-f]{12}")
+_DEPTH = 32
+"""How deep is looked."""
+
+
+def secrets(value: Any, skip: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Paths of the strings and numbers that are, or have in them, a label of the redaction or what it would replace.
+
+    Members named in `skip` are left out, with all that is in them. A finding about such a place must not name it as
+    its `path`: what stands at a redacted place is judged by nobody, that something does is another matter.
+    """
+    return (path for path, name, scalar in _scalars(value, "", None, INNER, skip, _DEPTH) if _is_secret(name, scalar))
+
+
+def _is_secret(name: str | None, scalar: str | float) -> bool:
+    kind = member_kind(name) if name is not None else 0
+    if not isinstance(scalar, str):
+        return bool(kind & NUMBER) and hides_text(kind, str(scalar).encode())
+    octets = scalar.encode("utf-8", "surrogatepass")
+    return bool(_LABEL.search(scalar) or hides_text(kind, octets) or (suspicious(octets) and find(octets)))
+
+
+def _scalars(
+    value: Any, path: str, name: str | None, scope: Scope, skip: frozenset[str], depth: int
+) -> Iterator[tuple[str, str | None, str | float]]:
+    """Strings and numbers, each with its path and the name by which the redaction judges it."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        if value != "":
+            yield path, judged_name(scope, name), value
+    elif depth and isinstance(value, dict):
+        inner = inner_scope(scope, name, True)
+        for key, item in value.items():
+            if key not in skip:
+                yield from _scalars(item, f"{path}.{key}" if path else key, key, inner, skip, depth - 1)
+    elif depth and isinstance(value, list):
+        inner = inner_scope(scope, name, False)
+        for index, item in enumerate(value):
+            yield from _scalars(item, f"{path}[{index}]", None, inner, skip, depth - 1)

@@ -1,0 +1,1 @@
+"""Running the rules over frames and exchanges: the engine, and what spares it work."""

@@ -1,0 +1,72 @@
+"""What an exchange is about, told from its request and heads: most rules need not be asked about most exchanges.
+
+Each flag is a look that costs next to nothing, and is true where a rule might have something to say: a rule that names
+it (`needs`) looks closer. Worked out once, when the first answer is there.
+"""
+
+from __future__ import annotations
+
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.schema import is_protobuf
+from a2a_proxy.rules.define.rule import FrameFlag
+from a2a_proxy.rules.state.records import AgentRecord, ExchangeRecord
+
+CREATE = "CreateTaskPushNotificationConfig"
+HISTORY_TAG = b"\x18"
+"""Of `history_length` in protobuf."""
+ZERO_CURRENT, ZERO_MATCH = b"\x20\x00", b"\x28\x00"
+"""An explicit 0 as `current_generation` and as `if_generation_match`."""
+_PLAIN_VERSIONS = frozenset({"", "0.3", "1.0"})
+"""Those of which nobody can expect generations."""
+
+
+def given(agent: AgentRecord, track: ExchangeRecord, exchange: Exchange) -> int:
+    """The flags from `When.CARD_SEEN` to `When.ODD_HEAD`."""
+    asked, request = track.asked, track.request
+    flags = 0
+    if agent.card is not None or agent.declared is not None:
+        flags |= _CARD_SEEN
+    if extends(exchange.request_headers) or extends(exchange.response_headers):
+        flags |= _EXTENDS
+    if exchange.version_header not in _PLAIN_VERSIONS or "eneration" in exchange.target:
+        flags |= _COUNTS
+    if "istory" in exchange.target:
+        flags |= _LIMITS
+    if exchange.status != _OK or not exchange.operation or "?" in exchange.target or "@" in exchange.authority:
+        flags |= _ODD_HEAD
+    if asked is None or request is None:
+        return flags
+    if asked.task_id or asked.context_id or asked.known:
+        flags |= _NAMES
+    payload = request.payload
+    if exchange.operation == CREATE or may_push(payload):
+        flags |= _PUSHES
+    zero = exchange.binding is Binding.GRPC and (ZERO_CURRENT in payload or ZERO_MATCH in payload)
+    if asked.generation or zero or b"eneration" in payload:
+        flags |= _COUNTS
+    if (HISTORY_TAG in payload) if is_protobuf(request.schema) else (b"istory" in payload):
+        flags |= _LIMITS
+    return flags
+
+
+def ended(exchange: Exchange) -> int:
+    """The flag `When.ODD_END`."""
+    well = exchange.how == "complete" and exchange.status == _OK and exchange.grpc_status <= 0
+    return 0 if well and (exchange.grpc_status == 0 or exchange.binding is not Binding.GRPC) else _ODD_END
+
+
+def may_push(payload: bytes) -> bool:
+    """A request may have a push configuration: each has a URL."""
+    return b"://" in payload or b":\\/\\/" in payload
+
+
+def extends(headers: Headers) -> bool:
+    """A header field may be one of extensions."""
+    return any(name[-11:].lower() == b"-extensions" for name, _ in headers)
+
+
+_CARD_SEEN, _EXTENDS, _COUNTS = int(FrameFlag.CARD_SEEN), int(FrameFlag.EXTENDS), int(FrameFlag.COUNTS)
+_OK = 200
+_ODD_HEAD, _ODD_END = int(FrameFlag.ODD_HEAD), int(FrameFlag.ODD_END)
+_NAMES, _PUSHES, _LIMITS = int(FrameFlag.NAMES), int(FrameFlag.PUSHES), int(FrameFlag.LIMITS)

@@ -1,0 +1,212 @@
+"""Faultless JSON of 0.2 and 0.3 as JSON-RPC has it (manual/protocol.md "JSON objects before 1.0")."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from zlib import crc32
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from a2a_proxy.rules.facts.partial_decode import ArtifactLook, Seen, StatusLook
+from a2a_proxy.rules.schema.fast.common import (
+    Check,
+    Flag,
+    Found,
+    Free,
+    Id,
+    Length,
+    MaybeId,
+    MediaType,
+    RpcId,
+    Text,
+    Version,
+    belongs,
+    checker,
+    zoned,
+)
+
+State = Literal[
+    "submitted", "working", "completed", "failed", "canceled", "input-required", "rejected", "auth-required"
+]
+
+
+class _Text(Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="text"):
+    text: str
+    metadata: Free = UNSET
+
+
+class _Data(Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="data"):
+    data: dict[str, Any]
+    metadata: Free = UNSET
+
+
+_Parts = Annotated[list[_Text | _Data], Meta(min_length=1)]
+
+
+class _MessageV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    kind: Literal["message"]
+    message_id: Id
+    parts: _Parts
+    role: Literal["user", "agent"]
+    context_id: MaybeId = UNSET
+    task_id: MaybeId = UNSET
+    metadata: Free = UNSET
+
+
+class _StatusV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    state: State
+    timestamp: Text = UNSET
+    message: _MessageV03 | UnsetType = UNSET
+
+
+class _ArtifactV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    artifact_id: Id
+    parts: _Parts
+    name: Text = UNSET
+    description: Text = UNSET
+    metadata: Free = UNSET
+
+
+class _TaskV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="task"):
+    id: Id
+    context_id: Id
+    status: _StatusV03
+    artifacts: list[_ArtifactV03] | UnsetType = UNSET
+    history: list[_MessageV03] | UnsetType = UNSET
+    metadata: Free = UNSET
+
+
+class _HistoryMessageV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="message"):
+    message_id: Id
+    parts: _Parts
+    role: Literal["agent"]
+    context_id: Id
+    task_id: MaybeId = UNSET
+    metadata: Free = UNSET
+
+
+class _StatusUpdateV03(
+    Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="status-update"
+):
+    task_id: Id
+    context_id: Id
+    status: _StatusV03
+    final: bool
+    metadata: Free = UNSET
+
+
+class _ArtifactUpdateV03(
+    Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="artifact-update"
+):
+    task_id: Id
+    context_id: Id
+    artifact: _ArtifactV03
+    append: Flag = UNSET
+    last_chunk: Flag = UNSET
+    metadata: Free = UNSET
+
+
+class _RpcEventV03(Struct, forbid_unknown_fields=True, gc=False):
+    jsonrpc: Version
+    id: RpcId
+    result: _StatusUpdateV03 | _ArtifactUpdateV03 | _TaskV03 | _HistoryMessageV03
+
+
+class _RpcSentV03(Struct, forbid_unknown_fields=True, gc=False):
+    jsonrpc: Version
+    id: RpcId
+    result: _TaskV03 | _HistoryMessageV03
+
+
+class _RpcTaskV03(Struct, forbid_unknown_fields=True, gc=False):
+    jsonrpc: Version
+    id: RpcId
+    result: _TaskV03
+
+
+class _ConfigurationV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    accepted_output_modes: list[MediaType] | UnsetType = UNSET
+    history_length: Length = UNSET
+    blocking: Flag = UNSET
+
+
+class _SendV03(Struct, forbid_unknown_fields=True, gc=False):
+    message: _MessageV03
+    configuration: _ConfigurationV03 | UnsetType = UNSET
+    metadata: Free = UNSET
+
+
+class _RpcSendV03(Struct, forbid_unknown_fields=True, gc=False):
+    jsonrpc: Version
+    id: RpcId
+    method: str
+    params: _SendV03
+
+
+class _ByIdV03(Struct, forbid_unknown_fields=True, gc=False):
+    id: Id
+
+
+class _RpcByIdV03(Struct, forbid_unknown_fields=True, gc=False):
+    jsonrpc: Version
+    id: RpcId
+    method: str
+    params: _ByIdV03
+
+
+def _fine_status(status: _StatusV03, task_id: str, context_id: str) -> bool:
+    said = status.message
+    if not zoned(status.timestamp):
+        return False
+    return said is UNSET or (said.role == "agent" and belongs(said, task_id, context_id))
+
+
+def _fine_task(task: _TaskV03) -> bool:
+    if not _fine_status(task.status, task.id, task.context_id):
+        return False
+    return task.history is UNSET or all(belongs(each, task.id, task.context_id) for each in task.history)
+
+
+def _event(made: _RpcEventV03) -> Found:
+    event = made.result
+    if type(event) is _StatusUpdateV03:
+        return _told(event), 0
+    if type(event) is _ArtifactUpdateV03:
+        return _chunk(event), 0
+    return type(event) is not _TaskV03 or _fine_task(event), 0
+
+
+def _told(update: _StatusUpdateV03) -> Seen:
+    status = update.status
+    if not _fine_status(status, update.task_id, update.context_id):
+        return False
+    said, stamp = status.message, status.timestamp or ""
+    if said is UNSET:
+        return StatusLook(stamp, None, update.metadata is UNSET)
+    texts = _texts(said.parts)
+    named = (said.task_id or "", said.context_id or "")
+    return StatusLook(stamp, b"".join(texts), False, named) if texts else True
+
+
+def _chunk(update: _ArtifactUpdateV03) -> Seen:
+    artifact = update.artifact
+    texts, described = _texts(artifact.parts), artifact.description
+    description = crc32(described.encode()) if described else 0
+    return ArtifactLook(artifact.artifact_id, artifact.name or "", description, "", texts) if texts else True
+
+
+def _texts(parts: list[_Text | _Data]) -> list[bytes]:
+    """The texts of parts; none where one is no text."""
+    texts: list[bytes] = [part.text.encode() for part in parts if type(part) is _Text]
+    return texts if len(texts) == len(parts) else []
+
+
+def _sent(made: _RpcSentV03) -> Found:
+    return type(made.result) is not _TaskV03 or _fine_task(made.result), 0
+
+
+RPC_EVENT: Check = checker(_RpcEventV03, _event)
+RPC_SENT: Check = checker(_RpcSentV03, _sent)
+RPC_TASK: Check = checker(_RpcTaskV03, lambda made: (_fine_task(made.result), 0))
+RPC_BY_ID: Check = checker(_RpcByIdV03, lambda _made: (True, 0))
+RPC_SEND: Check = checker(_RpcSendV03, lambda made: (made.params.message.role == "user", 0))

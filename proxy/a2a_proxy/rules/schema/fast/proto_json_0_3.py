@@ -1,0 +1,173 @@
+"""Faultless JSON of 0.3 in its protobuf form, as REST has it (manual/protocol.md "Fields of 0.3")."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from zlib import crc32
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from a2a_proxy.rules.facts.partial_decode import ArtifactLook, Seen, StatusLook
+from a2a_proxy.rules.schema.fast.common import (
+    WRONG,
+    Check,
+    Flag,
+    Found,
+    Free,
+    Id,
+    Length,
+    MaybeId,
+    MediaType,
+    Text,
+    belongs,
+    checker,
+    in_utc,
+)
+
+_State = Literal[
+    "TASK_STATE_SUBMITTED",
+    "TASK_STATE_WORKING",
+    "TASK_STATE_COMPLETED",
+    "TASK_STATE_FAILED",
+    "TASK_STATE_CANCELLED",
+    "TASK_STATE_INPUT_REQUIRED",
+    "TASK_STATE_REJECTED",
+    "TASK_STATE_AUTH_REQUIRED",
+]
+
+
+class _ProtoPartV03(Struct, forbid_unknown_fields=True, gc=False):
+    text: str
+    metadata: Free = UNSET
+
+
+_Parts = Annotated[list[_ProtoPartV03], Meta(min_length=1)]
+
+
+class _ProtoMessageV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    message_id: Id
+    content: _Parts
+    role: Literal["ROLE_USER", "ROLE_AGENT"]
+    context_id: MaybeId = UNSET
+    task_id: MaybeId = UNSET
+    metadata: Free = UNSET
+
+
+class _ProtoStatusV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    state: _State
+    timestamp: Text = UNSET
+    message: _ProtoMessageV03 | UnsetType = UNSET
+
+
+class _ProtoArtifactV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    artifact_id: Id
+    parts: _Parts
+    name: Text = UNSET
+    description: Text = UNSET
+    metadata: Free = UNSET
+
+
+class _ProtoTaskV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    id: Id
+    context_id: Id
+    status: _ProtoStatusV03
+    artifacts: list[_ProtoArtifactV03] | UnsetType = UNSET
+    history: list[_ProtoMessageV03] | UnsetType = UNSET
+    metadata: Free = UNSET
+
+
+class _ProtoStatusUpdateV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    task_id: Id
+    context_id: Id
+    status: _ProtoStatusV03
+    final: Flag = UNSET
+    metadata: Free = UNSET
+
+
+class _ProtoArtifactUpdateV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    task_id: Id
+    context_id: Id
+    artifact: _ProtoArtifactV03
+    append: Flag = UNSET
+    last_chunk: Flag = UNSET
+    metadata: Free = UNSET
+
+
+class _ProtoEventV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    status_update: _ProtoStatusUpdateV03 | UnsetType = UNSET
+    artifact_update: _ProtoArtifactUpdateV03 | UnsetType = UNSET
+    task: _ProtoTaskV03 | UnsetType = UNSET
+    message: _ProtoMessageV03 | UnsetType = UNSET
+
+
+class _ProtoSentV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    task: _ProtoTaskV03 | UnsetType = UNSET
+    message: _ProtoMessageV03 | UnsetType = UNSET
+
+
+class _ProtoConfigurationV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    accepted_output_modes: list[MediaType] | UnsetType = UNSET
+    history_length: Length = UNSET
+    blocking: Flag = UNSET
+
+
+class _ProtoSendV03(Struct, forbid_unknown_fields=True, gc=False):
+    message: _ProtoMessageV03
+    configuration: _ProtoConfigurationV03 | UnsetType = UNSET
+    metadata: Free = UNSET
+
+
+def _fine_status(status: _ProtoStatusV03, task_id: str, context_id: str) -> bool:
+    said = status.message
+    if not in_utc(status.timestamp):
+        return False
+    return said is UNSET or (said.role == "ROLE_AGENT" and belongs(said, task_id, context_id))
+
+
+def _fine_task(task: _ProtoTaskV03) -> bool:
+    if not _fine_status(task.status, task.id, task.context_id):
+        return False
+    return task.history is UNSET or all(belongs(each, task.id, task.context_id) for each in task.history)
+
+
+def _sent(sent: _ProtoSentV03 | _ProtoEventV03) -> Found:
+    said = sent.message
+    if sent.task is not UNSET:
+        return said is UNSET and _fine_task(sent.task), 0
+    return said is not UNSET and said.role == "ROLE_AGENT" and said.context_id is not UNSET, 0
+
+
+def _event(event: _ProtoEventV03) -> Found:
+    update, chunk = event.status_update, event.artifact_update
+    if update is UNSET and chunk is UNSET:
+        return _sent(event)
+    if event.task is not UNSET or event.message is not UNSET:
+        return WRONG
+    if update is UNSET:
+        return chunk is not UNSET and _chunk(chunk), 0
+    return chunk is UNSET and _told(update), 0
+
+
+def _told(update: _ProtoStatusUpdateV03) -> Seen:
+    status = update.status
+    if not _fine_status(status, update.task_id, update.context_id):
+        return False
+    said, stamp = status.message, status.timestamp or ""
+    if said is UNSET:
+        return StatusLook(stamp, None, update.metadata is UNSET)
+    octets = b"".join([part.text.encode() for part in said.content])
+    return StatusLook(stamp, octets, False, (said.task_id or "", said.context_id or ""))
+
+
+def _chunk(update: _ProtoArtifactUpdateV03) -> Seen:
+    artifact = update.artifact
+    described = artifact.description
+    description = crc32(described.encode()) if described else 0
+    texts: list[bytes] = [part.text.encode() for part in artifact.parts]
+    return ArtifactLook(artifact.artifact_id, artifact.name or "", description, "", texts)
+
+
+EVENT: Check = checker(_ProtoEventV03, _event)
+SENT: Check = checker(_ProtoSentV03, _sent)
+TASK: Check = checker(_ProtoTaskV03, lambda made: (_fine_task(made), 0))
+SEND: Check = checker(_ProtoSendV03, lambda made: (made.message.role == "ROLE_USER", 0))

@@ -1,0 +1,174 @@
+"""Shapes of everything that has a protobuf description (manual/protocol.md "Messages"), made from the descriptors."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from a2a_proto import Line, message_class
+from a2a_proxy.rules.schema.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
+
+_TOP: dict[Line, tuple[str, ...]] = {
+    "1.0": (
+        "SendMessageRequest", "SendMessageResponse", "StreamResponse", "GetTaskRequest", "ListTasksRequest",
+        "ListTasksResponse", "CancelTaskRequest", "SubscribeToTaskRequest", "TaskPushNotificationConfig",
+        "GetTaskPushNotificationConfigRequest", "DeleteTaskPushNotificationConfigRequest",
+        "ListTaskPushNotificationConfigsRequest", "ListTaskPushNotificationConfigsResponse",
+        "GetExtendedAgentCardRequest", "AgentCard",
+    ),
+    "0.3": (
+        "SendMessageRequest", "SendMessageResponse", "StreamResponse", "GetTaskRequest", "ListTasksRequest",
+        "ListTasksResponse", "CancelTaskRequest", "TaskSubscriptionRequest", "TaskPushNotificationConfig",
+        "CreateTaskPushNotificationConfigRequest", "GetTaskPushNotificationConfigRequest",
+        "DeleteTaskPushNotificationConfigRequest", "ListTaskPushNotificationConfigRequest",
+        "ListTaskPushNotificationConfigResponse", "GetAgentCardRequest", "AgentCard",
+    ),
+    "rc": (
+        "SendMessageRequest", "SendMessageResponse", "StreamResponse", "GetTaskRequest", "ListTasksRequest",
+        "ListTasksResponse", "CancelTaskRequest", "SubscribeToTaskRequest", "TaskPushNotificationConfig",
+        "CreateTaskPushNotificationConfigRequest", "GetTaskPushNotificationConfigRequest",
+        "DeleteTaskPushNotificationConfigRequest", "ListTaskPushNotificationConfigRequest",
+        "ListTaskPushNotificationConfigResponse", "GetExtendedAgentCardRequest", "AgentCard",
+    ),
+    "live-1975": ("LiveRequest", "LiveResponse", "AgentCard"),
+    "live-2153": ("StreamRequest", "StreamResponse", "GetTaskRequest", "ListTasksRequest", "SendMessageRequest"),
+}  # fmt: skip
+"""Messages that travel by themselves; all others are found inside them."""
+
+_REQUIRED = {
+    "SendMessageRequest": "message",
+    "Task": "id status",
+    "TaskStatus": "state",
+    "Message": "messageId role parts",
+    "Artifact": "artifactId parts",
+    "TaskStatusUpdateEvent": "taskId contextId status",
+    "TaskArtifactUpdateEvent": "taskId contextId artifact",
+    "TaskMessageUpdateEvent": "taskId contextId message",
+    "Elicitation": "elicitationId state",
+    "MediaFrame": "part",
+    "AuthenticationInfo": "scheme",
+    "TaskPushNotificationConfig": "url",
+    "GetTaskRequest": "id",
+    "CancelTaskRequest": "id",
+    "SubscribeToTaskRequest": "id",
+    "GetTaskPushNotificationConfigRequest": "taskId id",
+    "DeleteTaskPushNotificationConfigRequest": "taskId id",
+    "ListTaskPushNotificationConfigsRequest": "taskId",
+    "ListTasksResponse": "pageSize",
+    "AgentCard": "name description supportedInterfaces version capabilities defaultInputModes defaultOutputModes "
+    "skills",
+    "AgentInterface": "url protocolBinding protocolVersion",
+    "AgentProvider": "url organization",
+    "AgentSkill": "id name description tags",
+    "AgentCardSignature": "protected signature",
+    "APIKeySecurityScheme": "location name",
+    "HTTPAuthSecurityScheme": "scheme",
+    "OAuth2SecurityScheme": "flows",
+    "OpenIdConnectSecurityScheme": "openIdConnectUrl",
+    "AuthorizationCodeOAuthFlow": "authorizationUrl tokenUrl scopes",
+    "ClientCredentialsOAuthFlow": "tokenUrl scopes",
+    "DeviceCodeOAuthFlow": "deviceAuthorizationUrl tokenUrl scopes",
+}
+"""REQUIRED in 1.0 (section 5.7). Of the answer to ListTasks only what no faultless answer lacks (Q-07)."""
+_REQUIRED_0_3 = {"SendMessageRequest": "message", "AgentCardSignature": "protected signature"}
+"""REQUIRED in 0.3 (manual/protocol.md "Fields of 0.3"), as far as it does not travel in a path."""
+
+_FREE = {
+    "google.protobuf.Struct": JsonKind.OBJECT,
+    "google.protobuf.Value": JsonKind.ANY,
+    "google.protobuf.Timestamp": JsonKind.STAMP,
+    "google.protobuf.Duration": JsonKind.TEXT,
+}
+
+
+@cache
+def grammar(line: Line, binary: bool) -> Grammar:
+    """The shapes of a line: as protobuf messages, or as JSON in its protobuf form."""
+    family = {"0.3": Family.OLD_PROTO, "rc": Family.CANDIDATE}.get(line, Family.NEW)
+    required = _REQUIRED_0_3 if line == "0.3" else {} if line == "rc" else _REQUIRED
+    shapes: dict[str, ObjectShape] = {}
+    enums: dict[str, tuple[str, ...]] = {}
+    for name in _TOP[line]:
+        _collect(message_class(line, name).DESCRIPTOR, required, shapes, enums)
+    return Grammar(family, shapes, enums, binary)
+
+
+@cache
+def json_1_0() -> Grammar:
+    """1.0 as JSON, with the members that drafts of 1.1 and the live proposals add: those are no unknown members."""
+    base = grammar("1.0", False)
+    shapes, enums = dict(base.shapes), dict(base.enums)
+    lines: tuple[Line, ...] = ("live-2153", "live-1975")
+    for line in lines:
+        other = grammar(line, False)
+        enums = other.enums | enums
+        for name, shape in other.shapes.items():
+            shapes[name] = _joined(shapes[name], shape) if name in shapes else shape
+    return Grammar(base.family, shapes, enums)
+
+
+def _joined(one: ObjectShape, other: ObjectShape) -> ObjectShape:
+    return msgspec.structs.replace(
+        one,
+        members=other.members | one.members,
+        one_of=one.one_of + tuple(name for name in other.one_of if name not in one.one_of),
+        aliases=other.aliases | one.aliases,
+    )
+
+
+def _collect(message: Any, required: dict[str, str], shapes: dict[str, ObjectShape], enums: dict[str, Any]) -> None:
+    """The shape of a message, and of all that it has inside."""
+    name = message.name
+    if name in shapes:
+        return
+    needed = frozenset(required.get(name, "").split())
+    members = {field.json_name: _member(field) for field in message.fields}
+    groups = [group for group in message.oneofs if not group.name.startswith("_")]
+    shapes[name] = ObjectShape(
+        name,
+        members,
+        required=needed,
+        filled=frozenset(each for each in needed if members[each].many),
+        one_of=tuple(field.json_name for group in groups for field in group.fields),
+        aliases={field.name: field.json_name for field in message.fields if field.name != field.json_name},
+    )
+    for field in message.fields:
+        _inside(field, required, shapes, enums)
+
+
+def _inside(field: Any, required: dict[str, str], shapes: dict[str, ObjectShape], enums: dict[str, Any]) -> None:
+    if field.enum_type is not None:
+        enums[field.enum_type.name] = tuple(value.name for value in field.enum_type.values)
+    inner = field.message_type
+    if inner is None or inner.full_name in _FREE:
+        return
+    if inner.GetOptions().map_entry:
+        _inside(inner.fields_by_name["value"], required, shapes, enums)
+    else:
+        _collect(inner, required, shapes, enums)
+
+
+def _member(field: Any) -> ShapeMember:
+    inner = field.message_type
+    if inner is None:
+        if field.enum_type is not None:
+            return ShapeMember(JsonKind.ENUM, field.enum_type.name, field.is_repeated)
+        return ShapeMember(_scalar(field), many=field.is_repeated)
+    if inner.full_name in _FREE:
+        return ShapeMember(_FREE[inner.full_name], many=field.is_repeated)
+    if inner.GetOptions().map_entry:
+        value = inner.fields_by_name["value"].message_type
+        return ShapeMember(JsonKind.MAP, value.name if value is not None else "")
+    return ShapeMember(JsonKind.SHAPE, inner.name, field.is_repeated)
+
+
+def _scalar(field: Any) -> JsonKind:
+    by_type = {
+        field.CPPTYPE_STRING: JsonKind.BYTES if field.type == field.TYPE_BYTES else JsonKind.TEXT,
+        field.CPPTYPE_BOOL: JsonKind.BOOL,
+        field.CPPTYPE_INT64: JsonKind.INT64,
+        field.CPPTYPE_UINT64: JsonKind.INT64,
+    }
+    return by_type.get(field.cpp_type, JsonKind.INT32)

@@ -1,0 +1,1 @@
+"""What the rules know about a session: agents, tasks, open exchanges."""

@@ -1,0 +1,93 @@
+"""Links between the calls of several recordings: of proxies that each saw one hop of a conversation.
+
+The recordings are joined in memory, as `show` does it, and what is found there is told by the spans that each recording
+has by itself: their ids do not change. A trace that the agents passed on is one trace without any of this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from a2a_proxy.model.segment import Handoff
+from a2a_proxy.recording.joined.numbers import NumberMap, Origin
+from a2a_proxy.recording.joined.once import joined_now
+from a2a_proxy.recording.read.multi_reader import MultiReaderFile, best_sessions
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key
+from a2a_proxy.telemetry.links import handed_from, handoff_link, task_link
+from a2a_proxy.telemetry.span_reader import Beyond, SpanReader
+from a2a_proxy.telemetry.values import SpanContextIds, SpanLink
+
+_SESSION = 1
+"""The only session of the joined recording."""
+
+
+class RecordingLinks:
+    """Several recordings, each known by its place among them."""
+
+    def __init__(self, recordings: Sequence[Recording], joined: Recording, numbers: NumberMap) -> None:
+        self._recordings = recordings
+        self._joined = joined
+        self._numbers = numbers
+        self._handoffs: dict[int, list[Handoff]] = {}
+        for row in joined.handoffs(_SESSION):
+            self._handoffs.setdefault(row.handoff.to_exchange, []).append(row.handoff)
+        self._spans: dict[Origin, SpanReader] = {}
+
+    def beyond(self, file: int) -> Callable[[int], Beyond]:
+        """For the sessions of a file, by their number."""
+        return lambda session: partial(self._links, (file, session))
+
+    def _links(self, of: Origin, number: int) -> Iterator[SpanLink]:
+        if not self._numbers.knows(of, number):
+            return
+        here = self._numbers.exchange(of, number)
+        first, task_id = self._first(here)
+        context = self._context(first, of)
+        if context is not None:
+            yield task_link(context, task_id)
+        for handoff in self._handoffs.get(here, []):
+            context = self._context(handed_from(self._joined, _SESSION, handoff), of)
+            if context is not None:
+                yield handoff_link(context, handoff)
+
+    def _first(self, here: int) -> tuple[int, str]:
+        """The exchange of the joined recording that touched the task of this one first, and the task's id."""
+        row = self._joined.exchange(key(_SESSION, here))
+        task_id = row.exchange.task_id if row is not None else ""
+        tasks = (each.task for each in self._joined.task(task_id, session=_SESSION)) if task_id else ()
+        return next((task.exchanges[0] for task in tasks if here in task.exchanges), 0), task_id
+
+    def _context(self, joined: int, of: Origin) -> SpanContextIds | None:
+        """Of the span of this exchange of the joined recording; None where it is of the same session."""
+        origin = self._numbers.origin(joined)
+        if origin is None or origin[0] == of:
+            return None
+        place, number = origin
+        file, session = place
+        recording = self._recordings[file]
+        row, facts = recording.exchange(key(session, number)), recording.session(session)
+        if row is None or facts is None:
+            return None
+        if place not in self._spans:
+            self._spans[place] = SpanReader(recording, facts)
+        return self._spans[place].context(row.exchange)
+
+
+@contextlib.contextmanager
+def across(recordings: Sequence[Recording]) -> Iterator[RecordingLinks]:
+    """Of these, which stay open as long. Raises RecordingError."""
+    members = [MultiReaderFile(number, "", recording) for number, recording in enumerate(recordings)]
+    with joined_now(members) as (joined, numbers):
+        yield RecordingLinks(recordings, joined, numbers)
+
+
+def own_sessions(recordings: Sequence[Recording]) -> list[set[int]]:
+    """Of each recording the sessions that are exported from it: one that several files hold from one of them."""
+    members = [MultiReaderFile(number, "", recording) for number, recording in enumerate(recordings)]
+    found: list[set[int]] = [set() for _ in recordings]
+    for member, row in best_sessions(members):
+        found[member.number].add(row.id)
+    return found

@@ -1,0 +1,104 @@
+"""What the calls before one tell of it: how often a push notification was tried, with which stream one goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.task import Task
+from a2a_proxy.protocol.decoded import decoded
+from a2a_proxy.protocol.errors import header
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, key
+from a2a_proxy.telemetry.call_facts import PushDelivery
+
+_TOKEN = b"x-a2a-notification-token"
+_CREATE = "CreateTaskPushNotificationConfig"
+_SENDS = ("SendMessage", "SendStreamingMessage")
+_LOOKED_AT = 64
+"""Calls of the task that one looks at, the last ones before it."""
+
+
+class EarlierCalls:
+    """Looks into one session."""
+
+    def __init__(self, recording: Recording, session: SessionRow) -> None:
+        self._recording = recording
+        self._session = session
+
+    def delivery(self, exchange: Exchange, task: Task | None) -> PushDelivery | None:
+        """Of a push notification; None where the call is none."""
+        if exchange.binding is not Binding.WEBHOOK:
+            return None
+        rows = self._before(exchange, task)
+        return PushDelivery(self._attempt(exchange, rows), self._token(exchange, rows))
+
+    def resumed_from(self, exchange: Exchange, task: Task | None) -> int:
+        """The number of the task's last stream that was broken off before this one asked for the rest; 0 where there is
+        none. One that says which event it had last goes on with any."""
+        asks = bool(header(exchange.request_headers, b"last-event-id"))
+        if not exchange.streaming or not (asks or exchange.operation == "SubscribeToTask"):
+            return 0
+        for row in self._before(exchange, task):
+            before = row.exchange
+            if before.streaming and before.binding is not Binding.WEBHOOK and 0 < before.closed <= exchange.started:
+                return before.id if asks or before.how not in ("complete", "") else 0
+        return 0
+
+    def _before(self, exchange: Exchange, task: Task | None) -> list[ExchangeRow]:
+        """Calls of the same task that began before it, the last one first."""
+        numbers = [each for each in task.exchanges if each < exchange.id] if task is not None else []
+        keys = [key(self._session.id, each) for each in reversed(numbers[-_LOOKED_AT:])]
+        return [row for row in map(self._recording.exchange, keys) if row is not None]
+
+    def _attempt(self, exchange: Exchange, rows: list[ExchangeRow]) -> int:
+        body = self._first(key(self._session.id, exchange.id))
+        attempt = 1
+        for row in rows:
+            before = row.exchange
+            if before.binding is not Binding.WEBHOOK or (before.authority, before.target) != _goal(exchange):
+                continue
+            if self._first(row.key) == body:
+                if 200 <= before.status < 300:
+                    break
+                attempt += 1
+        return attempt
+
+    def _token(self, exchange: Exchange, rows: list[ExchangeRow]) -> bool | None:
+        """Whether it is the one that the client gave. A recording has labels there: the same for the same token."""
+        sent = header(exchange.request_headers, _TOKEN).decode("latin-1")
+        for row in rows:
+            if row.exchange.operation in (_CREATE, *_SENDS):
+                config = self._config(row)
+                if _leads(config, exchange.target):
+                    given = config.get("token")
+                    given = given if isinstance(given, str) else ""
+                    return sent == given if sent or given else None
+        return None
+
+    def _config(self, row: ExchangeRow) -> dict[str, Any]:
+        """The push configuration in a request, in 1.0 form; empty where there is none."""
+        found = next(iter(self._recording.frames(row.key, limit=1)), None)
+        value = decoded(found.frame, row.exchange) if found is not None else None
+        for name in () if row.exchange.operation == _CREATE else ("configuration", "taskPushNotificationConfig"):
+            value = value.get(name) if isinstance(value, dict) else None
+        return value if isinstance(value, dict) else {}
+
+    def _first(self, row_key: int) -> bytes:
+        found = next(iter(self._recording.frames(row_key, limit=1)), None)
+        return found.frame.payload if found is not None else b""
+
+
+def _goal(exchange: Exchange) -> tuple[str, str]:
+    return exchange.authority, exchange.target
+
+
+def _leads(config: dict[str, Any], target: str) -> bool:
+    """The configuration wants notifications there; its host may be called otherwise where a proxy listens."""
+    url = config.get("url")
+    try:
+        parts = urlsplit(url) if isinstance(url, str) else None
+    except ValueError:
+        return False
+    return parts is not None and ((parts.path or "/") + (f"?{parts.query}" if parts.query else "")) == target

@@ -1,0 +1,63 @@
+"""What the payloads of a call say, read only where somebody wants it: text, and the agent's report of its steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.event import Event, Message
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.protocol.event import normalise, to_event, typed
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow
+from a2a_proxy.telemetry.attributes import error_type
+from a2a_proxy.telemetry.message_content import MAX_FRAMES, NOTHING, MessageContent, content_of, finish_reason
+from a2a_proxy.telemetry.steps import EXTENSION, StepReport, reports
+
+_EVENTS = (FrameKind.EVENT, FrameKind.RESPONSE)
+
+
+class PayloadTexts(msgspec.Struct, frozen=True):
+    """See the module."""
+
+    content: MessageContent = NOTHING
+    reports: tuple[StepReport, ...] = ()
+
+
+def spoken(recording: Recording, row: ExchangeRow, *, content: bool) -> PayloadTexts:
+    """Of a call that is over. Steps are looked for where the client asked for them, by the extension's URI."""
+    exchange = row.exchange
+    asks = EXTENSION in exchange.extensions
+    if not (content or asks) or not (exchange.operation or exchange.binding is Binding.WEBHOOK):
+        return PayloadTexts()
+    asked: list[Message] = []
+    events: list[Event] = []
+    found: list[StepReport] = []
+    unread = 0
+    for number, each in enumerate(recording.frames(row.key, payloads=False)):
+        frame = each.frame
+        if frame.kind is not FrameKind.REQUEST and frame.kind not in _EVENTS:
+            continue
+        if frame.truncated or number >= MAX_FRAMES:
+            unread += 1
+            continue
+        frame = msgspec.structs.replace(frame, payload=recording.payload(each))
+        if frame.kind is FrameKind.REQUEST:
+            asked += _message(frame, exchange)
+        else:
+            event = to_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
+            events.append(event)
+            found += reports(frame.at, event) if asks else ()
+    if not content:
+        return PayloadTexts(reports=tuple(found))
+    finish = finish_reason(bool(error_type(exchange)), exchange.states)
+    return PayloadTexts(content_of(asked, events, finish=finish, unread=unread), tuple(found))
+
+
+def _message(frame: Frame, exchange: Exchange) -> list[Message]:
+    """The message of a request, in a list; empty where it has none."""
+    value: Any = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind).get("message")
+    message = typed({"message": value}).message if isinstance(value, dict) else None
+    return [message] if message is not None else []

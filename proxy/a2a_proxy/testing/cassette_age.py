@@ -1,0 +1,50 @@
+"""How old a cassette is, and whether that is too old. Reads its first line only; the time now is handed in."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+from a2a_proxy.recording.query.kinds import InvalidValue, length
+
+_FIRST_LINE = 1 << 24
+"""Octets of a first line that are read; a longer one is none of a cassette of ours."""
+
+
+def seconds(age: object) -> float:
+    """`max_age` as it may be written: `"30d"`, `"12h"`, a timedelta, a number of seconds. Raises ValueError."""
+    if isinstance(age, timedelta):
+        return age.total_seconds()
+    if isinstance(age, int | float) and not isinstance(age, bool) and age > 0:
+        return float(age)
+    try:
+        return length(age if isinstance(age, str) else "") / 1e9
+    except InvalidValue:
+        raise ValueError(f"max_age {age!r} is no age: write '30d', '12h' or a timedelta") from None
+
+
+def recorded_at(cassette: Path) -> float | None:
+    """When the oldest session of a cassette was recorded, seconds since the epoch; None where the file does not say."""
+    try:
+        with cassette.open("rb") as file:
+            header = json.loads(file.readline(_FIRST_LINE))
+        return float(min(each["started"] for each in header["sessions"])) / 1e9
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def too_old(cassette: Path, max_age: object, now: float) -> str:
+    """In words how old it is, where that is more than `max_age`; else empty. Raises ValueError."""
+    limit, at = seconds(max_age), recorded_at(cassette)
+    if at is None or now - at <= limit:
+        return ""
+    return f"{cassette.name} was recorded {_days(now - at)} ago, more than {_days(limit)}"
+
+
+def _days(seconds: float) -> str:
+    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= size:
+            number = int(seconds // size)
+            return f"{number} {unit}{'s' if number != 1 else ''}"
+    return f"{int(seconds)} s"

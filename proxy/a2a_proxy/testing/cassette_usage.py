@@ -1,0 +1,45 @@
+"""Which cassettes the collected tests have, and what they tell together: markers that do nothing, files of no test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.testing.cassette_paths import SUFFIX, conventional, folder_of, named
+from a2a_proxy.testing.plugin import MARKER
+
+
+def cassettes_of(node: pytest.Item) -> list[Path]:
+    """The cassettes of a test: those that the markers name, or the one of the convention."""
+    names = [name for marker in node.iter_markers(MARKER) for name in marker.args]
+    if names:
+        return [named(node.path, str(name)) for name in dict.fromkeys(names)]
+    chain = [each.name for each in node.listchain() if isinstance(each, pytest.Class)]
+    return [conventional(node.path, [*chain, node.name])]
+
+
+def idle_markers(items: Iterable[pytest.Item]) -> None:
+    """Warn of tests that have cassettes and no agent to play them."""
+    for item in items:
+        own = any(each.name == MARKER for each in item.own_markers)
+        if own and not {"a2a_agent", "a2a_live"} & set(getattr(item, "fixturenames", ())):
+            item.warn(pytest.PytestWarning(f"{MARKER} does nothing here: the test does not use the fixture a2a_agent"))
+
+
+def orphans(arguments: Iterable[str], items: Iterable[pytest.Item]) -> Iterator[Path]:
+    """Cassettes in the folders of collected modules that none of their tests has.
+
+    A module of which only some tests were asked for by their ids is left out.
+    """
+    partly = {Path(each.partition("::")[0]).name for each in arguments if "::" in each}
+    used: set[Path] = set()
+    folders: set[Path] = set()
+    for item in items:
+        if "a2a_agent" in getattr(item, "fixturenames", ()):
+            used |= set(cassettes_of(item))
+        if item.path.name not in partly:
+            folders.add(folder_of(item.path))
+    for folder in sorted(folders):
+        yield from (path for path in sorted(folder.glob(f"*{SUFFIX}")) if path not in used)

@@ -1,0 +1,53 @@
+"""`a2a_recording`: a `Recording` that has all that passed until it is asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+from a2a_proxy.api import Exchange, Finding, Frame, Handover, Recording, Session, Task
+
+
+class LiveRecording(Recording):
+    """Of the agents that a test talks to. Each question first stores what has passed since the last one."""
+
+    def __init__(self, settle: Callable[[], None], *paths: str | os.PathLike[str]) -> None:
+        """`settle` stores what has passed."""
+        settle()
+        self._settle = settle
+        super().__init__(*paths)
+
+    def sessions(self) -> list[Session]:
+        """See `Recording`."""
+        self._settle()
+        return super().sessions()
+
+    def exchanges(self, where: str = "") -> Iterator[Exchange]:
+        """See `Recording`."""
+        self._settle()
+        return super().exchanges(where)
+
+    def frames(self, where: str = "", *, payloads: bool = True) -> Iterator[Frame]:
+        """See `Recording`."""
+        self._settle()
+        return super().frames(where, payloads=payloads)
+
+    def tasks(self) -> Iterator[Task]:
+        """See `Recording`."""
+        self._settle()
+        return super().tasks()
+
+    def task(self, task_id: str) -> Task | None:
+        """See `Recording`."""
+        self._settle()
+        return super().task(task_id)
+
+    def findings(self) -> Iterator[Finding]:
+        """See `Recording`."""
+        self._settle()
+        return super().findings()
+
+    def handoffs(self) -> list[Handover]:
+        """See `Recording`."""
+        self._settle()
+        return super().handoffs()

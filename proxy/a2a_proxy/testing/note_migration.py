@@ -1,0 +1,97 @@
+"""What people wrote into a cassette, pinned gates above all, goes on into the recording that takes its place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from a2a_proxy.model.note import Note
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.difference.runs import compare_runs, run_of
+from a2a_proxy.recording.difference.sequences import align
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, NoteRow
+from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.replay.core.faults import PIN
+
+_Path = str | os.PathLike[str]
+
+
+def carry_notes(old: _Path, new: _Path) -> list[str]:
+    """Write the notes of `old`, a cassette, into `new`, a recording, each where its call and frame are now.
+
+    Gives what could not be placed, each in words: its call or frame did not come again. Raises RecordingError.
+    """
+    with open_any(old) as before:
+        notes = before.notes()
+        if not notes:
+            return []
+        started = {row.id: row.facts.started for row in before.sessions()}
+        with Recording(new) as after:
+            first, now = after.sessions()[0].id, {row.id: row.facts.started for row in after.sessions()}
+            places = _Places(before, after, first)
+            found = [(note, places.of(note)) for note in notes]
+    lost = []
+    for note, (place, text) in found:
+        if place is None:
+            lost.append(f"{_written(note)}: {text}")
+            continue
+        at = note.note.at - started[note.session] + now[place.session]
+        annotate(new, place, at, text=text, bookmark=note.note.bookmark)
+    return lost
+
+
+class _Places:
+    """Where calls and frames of one run are in another."""
+
+    def __init__(self, before: Recording, after: Recording, first: int) -> None:
+        self._before, self._after, self._first = before, after, first
+        found = compare_runs(run_of(before, before.exchanges()), run_of(after, after.exchanges()))
+        both = [(each.left, each.right) for each in found.matches if each.left and each.right]
+        self._calls = {(left.session, left.exchange.id): (left, right) for left, right in both}
+        self._frames: dict[int, dict[int, int]] = {}
+
+    def of(self, row: NoteRow) -> tuple[NotePlace | None, str]:
+        """The place of a note, and its text, which may name a place itself."""
+        note = row.note
+        if not note.exchange:
+            return NotePlace(self._first), note.text
+        pair = self._calls.get((row.session, note.exchange))
+        if pair is None:
+            return None, note.text
+        call = pair[1]
+        frames = self._twins(*pair)
+        text = _pin(note, call, frames)
+        seq = -1 if note.seq < 0 else frames.get(note.seq)
+        if seq is None or text is None:
+            return None, note.text
+        return NotePlace(call.session, call.exchange.id, seq), text
+
+    def _twins(self, left: ExchangeRow, right: ExchangeRow) -> dict[int, int]:
+        """Which frame of one call is which of the other: in order, by who speaks and what it is."""
+        if left.key not in self._frames:
+            sides = list(_tokens(self._before, left)), list(_tokens(self._after, right))
+            pairs = align([token for _, token in sides[0]], [token for _, token in sides[1]]).pairs
+            self._frames[left.key] = {sides[0][i][0]: sides[1][j][0] for i, j in pairs}
+        return self._frames[left.key]
+
+
+def _tokens(recording: Recording, row: ExchangeRow) -> Iterator[tuple[int, tuple[int, ...]]]:
+    for each in recording.frames(row.key, payloads=False):
+        frame = each.frame
+        yield frame.seq, (frame.direction, frame.kind, frame.event, frame.state)
+
+
+def _pin(note: Note, call: ExchangeRow, frames: dict[int, int]) -> str | None:
+    """The text; of a pinned gate with the place where the client's line is now, None where it did not come."""
+    pin = PIN.fullmatch(note.text.strip())
+    if pin is None or int(pin[1]) != note.exchange:
+        return note.text
+    seq = frames.get(int(pin[2]))
+    return None if seq is None else f"gate: after #{call.exchange.id}.{seq}"
+
+
+def _written(row: NoteRow) -> str:
+    note = row.note
+    frame = f".{note.seq}" if note.seq >= 0 else ""
+    return f"{row.session}:{note.exchange}{frame}"

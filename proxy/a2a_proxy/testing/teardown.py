@@ -1,0 +1,127 @@
+"""What is done with a recording when its test is over: judged, compared, kept as a cassette. Files in, words out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.cassette.exporter import Selection
+from a2a_proxy.recording.cassette.file import open_any, write_cassette
+from a2a_proxy.recording.difference.runs import CallPair, RunDifference, compare_runs, run_of
+from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange, path_text
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.multi_reader import MultiReader
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import CHOSEN, key
+from a2a_proxy.recording.tools.merge import merge
+from a2a_proxy.testing.settings import Keep
+
+
+def violations(path: Path, fail_on: str, ignore: Iterable[str]) -> list[str]:
+    """What the rules found that is grave enough, each in a line: `A2A-GEN-001 #3 SendMessage: 4 did not come`."""
+    least, left_out = Severity[fail_on.upper()], tuple(ignore)
+    with Recording(path) as recording:
+        operations = {row.exchange.id: row.exchange.operation for row in recording.exchanges()}
+        found = [row.finding for row in recording.findings()]
+    grave = [each for each in found if each.severity >= least and not _ignored(each, left_out)]
+    return [visible(_violation(each, operations.get(each.exchange, ""))) for each in grave]
+
+
+def _ignored(finding: Finding, left_out: tuple[str, ...]) -> bool:
+    return any(finding.rule == each or finding.rule.startswith(f"{each.rstrip('-')}-") for each in left_out)
+
+
+def _violation(finding: Finding, operation: str) -> str:
+    where = f" #{finding.exchange}{f'.{finding.seq}' if finding.seq >= 0 else ''}" if finding.exchange else ""
+    said = f" {operation}" if operation else ""
+    return f"{finding.severity.name.lower()} {finding.rule}{where}{said}: {finding.summary}"
+
+
+def differences(cassette: Path, recording: Path) -> list[str]:
+    """What differs between what was recorded and what passed now, each in a line; empty where nothing does."""
+    with open_any(cassette) as left, Recording(recording) as right:
+        found = compare_runs(run_of(left, left.exchanges()), run_of(right, right.exchanges()))
+    return [visible(line) for line in _told(found)]
+
+
+def _told(found: RunDifference) -> Iterator[str]:
+    for match in found.matches:
+        if match.count:
+            yield _head(match)
+            rows = match.difference.rows if match.difference is not None else ()
+            for row in (each for each in rows if each.counts):
+                place = path_text(row.right or row.left or ())
+                yield f"  {row.part} {place}: {_change(row)}"
+    for row in found.tasks:
+        if row.counts:
+            yield f"a task's {(row.left or ('',))[-1]}: recorded {row.before!r}, now {row.after!r}"
+
+
+def _change(row: DifferenceRow) -> str:
+    if row.change is ValueChange.LEFT:
+        return f"recorded {row.before!r}, not there now"
+    if row.change is ValueChange.RIGHT:
+        return f"now {row.after!r}, not recorded"
+    moved = ", at another position" if row.change is ValueChange.MOVED else ""
+    return f"recorded {row.before!r}, now {row.after!r}{moved}"
+
+
+def _head(match: CallPair) -> str:
+    if match.left is None or match.right is None:
+        row, said = (match.right, "was not recorded") if match.left is None else (match.left, "did not come")
+        assert row is not None
+        return f"#{row.exchange.id} {row.exchange.operation or row.exchange.method} {said}"
+    left, right = match.left.exchange, match.right.exchange
+    return f"#{left.id} {left.operation or left.method} (now #{right.id}) differs"
+
+
+def calls(path: Path, keep: Keep | None = None) -> int:
+    """How many calls a recording has, of those that `keep` is true of."""
+    with open_any(chosen(path, keep)) as recording:
+        return recording.counts().exchanges
+
+
+def chosen(recording: Path, keep: Keep | None) -> Path:
+    """The recording, or a cassette beside it of the calls that `keep` is true of. Raises RecordingError."""
+    if keep is None:
+        return recording
+    from a2a_proxy.api import Recording as Told
+
+    with Told(recording) as told:
+        wanted = {key(each.session, each.number) for each in told.exchanges() if keep(each)}
+    part = recording.with_name("chosen.a2a.jsonl")
+    with Recording(recording) as stored:
+        selection = Selection(stored, wanted, f"{CHOSEN}what before_record keeps")
+        write_cassette(stored, part, selection=selection, overwrite=True)
+    return part
+
+
+def commit(recording: Path, cassette: Path) -> None:
+    """The recording becomes the cassette, whole or not at all. Raises RecordingError."""
+    cassette.parent.mkdir(parents=True, exist_ok=True)
+    with open_any(recording) as stored:
+        write_cassette(stored, cassette, overwrite=True)
+
+
+def replace(recording: Path, cassette: Path, keep: Keep | None = None) -> list[str]:
+    """The same; notes of the cassette that was there go on. Gives those that found no place. Raises RecordingError."""
+    lost: list[str] = []
+    if cassette.exists():
+        from a2a_proxy.testing.note_migration import carry_notes  # and with it the replay's words
+
+        with contextlib.suppress(RecordingError):  # one that cannot be read has nothing to go on
+            lost = carry_notes(cassette, recording)
+    commit(chosen(recording, keep), cassette)
+    return lost
+
+
+def append(recording: Path, cassette: Path, keep: Keep | None = None) -> None:
+    """What the cassette has, then a session more. `recording` lies in a folder of its own. Raises RecordingError."""
+    together = recording.with_name("together.a2a.db")
+    with MultiReader([os.fspath(cassette), os.fspath(chosen(recording, keep))]) as both:
+        merge(both, together, overwrite=True)
+    commit(together, cassette)

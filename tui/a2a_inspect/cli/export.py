@@ -1,0 +1,79 @@
+"""`a2a-inspect export`: what was typed, nothing else, as in `cli`. A command for each format of the registry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from a2a_inspect.arguments import names_file
+from a2a_inspect.formats.registry import DEFAULT, FORMATS, Format
+from a2a_proxy.cli.help_sections import SectionedGroup
+from a2a_proxy.cli.redaction_options import redact_options
+
+_HELP = """Write a recording, or the exchanges that match, in a FORMAT: to a file, or to the next program.
+
+\b
+  a2a-inspect export -o story.a2a.jsonl             the newest one, to commit
+  a2a-inspect export jsonl RECORDING -f err         what failed, to stdout
+  a2a-inspect export html RECORDING -o story.html   a page for any browser
+
+Without a FORMAT a cassette is written (jsonl). An exchange that matches is written whole, with its task and findings.
+"""
+
+
+class _ExportGroup(SectionedGroup):
+    """`export RECORDING` means `export jsonl RECORDING`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the name of the default format where the user gave none."""
+        if not args or (
+            args[0] not in (*self.commands, "-h", "--help") and (args[0][:1] == "-" or names_file(args[0]))
+        ):
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+
+def common(command: Any) -> Any:
+    """The argument and the options that every format has: see `commands.export.What`."""
+    return click.argument("recording", required=False, type=click.Path(path_type=Path))(part_options(command))
+
+
+def part_options(command: Any) -> Any:
+    """What of a recording goes out, and how clean."""
+    where = click.option("--filter", "-f", "where", default="", metavar="EXPR", help="Only what matches: 'task:b2a4'.")
+    return where(redact_options(command))
+
+
+output = click.option(
+    "--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="There, not to standard output."
+)
+
+
+@click.group(
+    cls=_ExportGroup,
+    command_parts=(("Formats", ()),),
+    help=_HELP,
+    options_metavar="",
+    subcommand_metavar="[FORMAT] [RECORDING] [OPTIONS]",
+)
+def export() -> None:
+    """See `_HELP`."""
+
+
+def _command(form: Format) -> None:
+    @export.command(form.name, help=f"Write {form.about} (*{form.ending}).", short_help=form.about)
+    @common
+    @output
+    def run(
+        recording: Path | None, where: str, redact: tuple[str, ...], redact_policy: Path | None, output: Path | None
+    ) -> None:
+        from a2a_inspect.commands.export import ExportOptions, export_recording
+        from a2a_inspect.data.redacted_view import RedactionOptions
+
+        export_recording(ExportOptions(recording, where, RedactionOptions(redact, redact_policy)), output, form.name)
+
+
+for _each in FORMATS.values():
+    _command(_each)

@@ -1,0 +1,445 @@
+"""`a2a-inspect`: what was typed, nothing else. Heavy imports happen inside the commands."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from a2a_inspect.arguments import names_file
+from a2a_inspect.cli.archive import archive
+from a2a_inspect.cli.cassette import cassette
+from a2a_inspect.cli.export import export
+from a2a_inspect.cli.otlp import otlp
+from a2a_proxy import __version__
+from a2a_proxy.cli.help_sections import SectionedGroup
+from a2a_proxy.cli.main import run_cli
+from a2a_proxy.cli.redaction_options import redact_options
+
+_HELP = """Look at recordings of A2A traffic, also while they are written.
+
+\b
+  a2a-inspect                      the screen, on the newest recording
+  a2a-inspect FILE [FILE...]       the screen, on this one or several as one
+  a2a-inspect FILE --web           the same in a browser
+  a2a-inspect ls -f 'err'          the exchanges that failed
+  a2a-inspect show 2 --payloads    one exchange with its decoded payloads
+  a2a-inspect export html          a page for a browser, to send along
+
+Without a FILE every command takes the newest recording of the state directory.
+"""
+
+
+_PARTS = (
+    ("Look at it", ("ls", "show", "tail", "lanes", "segments", "stats", "diff", "note", "keys")),
+    ("Judge it", ("check", "rules", "hooks")),
+    ("Pass it on", ("export", "cassette", "archive", "redaction")),
+    ("Keep it", ("merge", "prune", "recover")),
+)
+
+
+class _InspectGroup(SectionedGroup):
+    """`a2a-inspect FILE` means `a2a-inspect screen FILE`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the name of the screen's command where the user gave none."""
+        if not args or (args[0] not in self.commands and (names_file(args[0]) or _is_of_screen(args[0]))):
+            args = ["screen", *args]
+        return super().parse_args(ctx, args)
+
+
+def _is_of_screen(word: str) -> bool:
+    """An option of the screen's command, without a recording before it."""
+    return word.partition("=")[0] in {name for option in screen.params for name in option.opts if name[:2] == "--"}
+
+
+_recording = click.argument("recording", required=False, type=click.Path(path_type=Path))
+_recordings = click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
+_filter = click.option(
+    "--filter", "-f", "where", default="", metavar="EXPR", help="Only what matches: 'task:b2a4 err'."
+)
+_json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with stable names.")
+
+
+@click.group(
+    cls=_InspectGroup,
+    command_parts=_PARTS,
+    help=_HELP,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="a2a-inspect", message="%(prog)s %(version)s", help="Print the version.")
+def cli() -> None:
+    """See `_HELP`."""
+
+
+@cli.command(hidden=True)
+@_recordings
+@click.option("--web", "in_browser", is_flag=True, help="Serve the screen to a browser on this machine instead.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="For --web: listen on this one, not a free one.")
+@click.option("--write", is_flag=True, help="For --web: allow notes, bookmarks and exports; else it only reads.")
+def screen(recordings: tuple[Path, ...], in_browser: bool, port: int, write: bool) -> int:
+    """The screen."""
+    from a2a_inspect.data.recording_choice import chosen
+
+    paths = recordings or (chosen(None),)
+    if in_browser:
+        from a2a_inspect.web.server import serve
+
+        if len(paths) > 1:
+            raise click.UsageError("--web shows one recording: make one of them with `a2a-inspect merge`")
+        return serve(paths[0], port, write=write)
+    if port or write:
+        raise click.UsageError("--port and --write go with --web")
+    from a2a_inspect.app import run_app
+
+    return run_app(*paths)
+
+
+@cli.command()
+@_recordings
+@click.option("--tasks", is_flag=True, help="One line per task instead; with a filter those of matching exchanges.")
+@_filter
+@click.option("--explain", is_flag=True, help="What SQLite is asked for the filter, instead.")
+@_json
+def ls(recordings: tuple[Path, ...], tasks: bool, where: str, explain: bool, as_json: bool) -> None:
+    """List the exchanges of a recording, or of several by time."""
+    from a2a_inspect.commands import ls, ls_several
+    from a2a_inspect.commands.filters import explain_filter
+    from a2a_inspect.data.recording_choice import opened_several
+
+    if explain and (tasks or as_json):
+        raise click.UsageError("--explain goes with --filter alone")
+    with opened_several(recordings) as several:
+        first = several.members[0].recording
+        if explain:
+            explain_filter(first, where)
+        elif len(several.members) > 1:
+            (ls_several.list_tasks if tasks else ls_several.list_exchanges)(several, as_json=as_json, where=where)
+        else:
+            (ls.list_tasks if tasks else ls.list_exchanges)(first, as_json=as_json, where=where)
+
+
+@cli.command()
+@click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE]...")
+@click.option("--payloads", "-p", is_flag=True, help="Each frame with its payload, decoded.")
+@click.option("--artifacts", "-a", is_flag=True, help="Each task with its artifacts, put together from their chunks.")
+@click.option("--raw", is_flag=True, help="Each frame with its payload as it was on the wire.")
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["json", "raw", "curl", "grpcurl", "python", "pytest", "ids"]),
+    help="One exchange, or a frame (2.5), in another form: to send it again, or to test it.",
+)
+@_filter
+@_json
+def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **detail: bool) -> None:
+    """Show the conversation: session, context, task, exchange, frame.
+
+    PLACE is an exchange as `ls` prints it (2, or 1:2 with its session), a frame of it (2.5), a session (1:), or the
+    beginning of a task's id, at least four characters.
+
+    The agent's frames and the time an exchange took count from the end of the request, the client's frames from its
+    first octet.
+    """
+    from a2a_inspect.commands.show import show_conversation
+    from a2a_inspect.commands.show_selection import ShowSelection
+    from a2a_inspect.data.recording_choice import opened, split_words
+
+    path, chosen = split_words(words)
+    if form is not None and (where or as_json or any(detail.values())):
+        raise click.UsageError("--as has a form of its own: no other option goes with it")
+    with opened(path) as source:
+        if form is not None:
+            from a2a_inspect.commands.show_as import show_as
+
+            show_as(source, chosen, form)
+            return
+        show_conversation(source, ShowSelection(chosen, where=where, **detail), as_json=as_json)
+
+
+@cli.command("tail")
+@_recordings
+@click.option("--follow", "-f", is_flag=True, help="Go on with what is recorded from now, until Ctrl-C.")
+@click.option("--count", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Frames of the past.")
+@click.option("--filter", "where", default="", metavar="EXPR", help="Only frames that match: 'task:b2a4 err'.")
+@_json
+def show_tail(recordings: tuple[Path, ...], **wanted: Any) -> None:
+    """Print the newest frames of all exchanges in their order, and with -f each new one.
+
+    Several RECORDINGS are followed as one. With -f one may be named before a proxy has made it.
+    """
+    from a2a_inspect.commands.tail import TailOptions, tail
+
+    tail(recordings, TailOptions(**wanted))
+
+
+@cli.command("diff")
+@click.argument("words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]")
+@click.option("--all", "everything", is_flag=True, help="Identifiers, times, addresses and the like as well.")
+@click.option("--screen", "on_screen", is_flag=True, help="On the screen, side by side.")
+@_filter
+@_json
+def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, where: str, as_json: bool) -> int:
+    """Tell what differs between two recordings, or between two places of one.
+
+    LEFT and RIGHT are recordings or cassettes, PLACE is an exchange (3, or 1:3 with its session), a frame (3.2), a
+    session (1:) or the beginning of a task's id. One exchange alone is compared with the one before it of the same
+    operation, a recording alone is its last two sessions.
+
+    \b
+    Exit code: 0 nothing differs, 1 something does, 2 it cannot be compared.
+    """
+    from a2a_inspect.commands.diff import DiffOptions, diff, show
+
+    if on_screen:
+        return show(words, where)
+    return diff(DiffOptions(words, everything, where, as_json))
+
+
+@cli.command("stats")
+@_recordings
+@_filter
+@click.option("--histogram", is_flag=True, help="Also what passed when: frames, octets, exchanges and findings.")
+@_json
+def show_stats(recordings: tuple[Path, ...], **wanted: Any) -> None:
+    """Sum recordings up: how many calls of each kind, how fast, what failed, what was found."""
+    from a2a_inspect.commands.stats import StatsOptions, show_statistics
+    from a2a_inspect.data.recording_choice import opened_several
+
+    with opened_several(recordings) as several:
+        show_statistics(several, StatsOptions(**wanted))
+
+
+@cli.command("segments")
+@click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]...")
+@click.option("--media", type=click.Path(path_type=Path), metavar="DIR", help="Write media parts there, each once.")
+@_json
+def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> None:
+    """Show who spoke when: turns, interruptions and hand-offs between agents, with their latencies.
+
+    EXCHANGE is a number as `ls` prints it, 1:2 for one session of several; TASK is a task id or the beginning of one.
+    """
+    from a2a_inspect.commands.segments.run import SegmentsOptions, show_segments
+    from a2a_inspect.data.recording_choice import opened, split_words
+
+    path, chosen = split_words(words)
+    with opened(path) as source:
+        show_segments(source, SegmentsOptions(chosen, as_json, media))
+
+
+@cli.command("lanes")
+@click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]")
+@click.option("--mermaid", is_flag=True, help="As a sequence diagram in Mermaid's language.")
+@click.option("--width", type=click.IntRange(min=40), metavar="CELLS", help="Of the drawing; else the terminal's.")
+@_json
+def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
+    """Draw a task's swimlane: a lane for each party, time downwards, with pauses, interruptions and findings in place.
+
+    EXCHANGE is a number as `ls` prints it, 1:2 for one session of several; TASK is a task id or the beginning of one.
+    Tasks that agents handed over to one another are drawn together. A recording of one task needs no name.
+    """
+    from a2a_inspect.commands.lanes import LaneOptions, show_lanes
+    from a2a_inspect.data.recording_choice import opened, split_words
+
+    path, chosen = split_words(words)
+    with opened(path) as source:
+        show_lanes(source, LaneOptions(chosen, **drawing))
+
+
+@cli.command("note")
+@click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE [TEXT]...]")
+@click.option("--bookmark/--no-bookmark", default=None, help="Bookmark the place, or take its bookmark away.")
+@click.option("--delete", is_flag=True, help="Delete its note and its bookmark.")
+@_json
+def write_note(words: tuple[str, ...], **options: Any) -> None:
+    """Write a note at a PLACE of a recording; without a TEXT list what was noted.
+
+    PLACE is an exchange as `ls` prints it (2, or 1:2 with its session), a frame of it (2.5), or a session (1:). A place
+    has one note: a new one takes its place. Notes are kept in the recording, also while it is written, and are found by
+    `-f note:WORD` and `-f bookmark:yes`.
+    """
+    import time
+
+    from a2a_inspect.commands.note import NoteOptions, note
+    from a2a_inspect.data.recording_choice import split_words
+
+    path, rest = split_words(words)
+    note(path, NoteOptions(rest, **options), time.time_ns())
+
+
+@cli.command("prune")
+@click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--older-than", metavar="AGE", help="Sessions that ended longer ago go: 12h, 30d, 8w.")
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Only the N newest sessions stay.")
+@click.option("--max-size", metavar="SIZE", help="The oldest sessions go until the rest takes no more: 500M, 4GiB.")
+@click.option("--dry-run", "-n", is_flag=True, help="Say what would go; delete nothing.")
+@_json
+def prune_recordings(
+    recordings: tuple[Path, ...], older_than: str | None, keep: int | None, max_size: str | None, **how: bool
+) -> None:
+    """Delete old sessions of RECORDINGS, or of all recordings in the state directory.
+
+    Whole sessions only, the oldest first; what is being recorded stays. A file of which no session stays is deleted.
+    """
+    import time
+
+    from a2a_inspect.commands.prune import PruneLimits, prune
+    from a2a_proxy.present.sizes import octets, span
+
+    limits = PruneLimits(
+        span("--older-than", older_than) if older_than is not None else None,
+        keep,
+        octets("--max-size", max_size) if max_size is not None else None,
+    )
+    prune(recordings, limits, time.time_ns(), **how)
+
+
+@cli.command("redaction")
+@_recording
+@redact_options
+@_json
+def show_redaction(recording: Path | None, redact: tuple[str, ...], redact_policy: Path | None, as_json: bool) -> None:
+    """Show what a redaction policy would take out of a recording, before `export` or a capture does it.
+
+    Without a policy: what the default one would. Nothing is written.
+    """
+    from a2a_inspect.commands.scan import ScanOptions, preview
+    from a2a_inspect.data.redacted_view import RedactionOptions
+
+    preview(recording, ScanOptions(RedactionOptions(redact, redact_policy), as_json))
+
+
+@cli.command("merge")
+@click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
+@click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--overwrite", is_flag=True, help="OUT may exist: it is replaced.")
+@click.option("--dry-run", "-n", is_flag=True, help="Say what would be merged; write nothing.")
+@_json
+def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> None:
+    """Make one recording OUT of several, cassettes too, by whole sessions; one that two of them hold goes in once.
+
+    What is being recorded is merged as it is at this moment. The recordings themselves are only read.
+    """
+    from a2a_inspect.commands.merge import MergeOptions, merge_recordings
+
+    merge_recordings(target, recordings, MergeOptions(**options))
+
+
+cli.add_command(archive)
+cli.add_command(cassette)
+cli.add_command(export)
+export.add_command(otlp)
+
+
+@cli.command("check")
+@click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--select", multiple=True, metavar="PREFIX", help="Only rules whose id begins so: A2A-GEN, or GEN.")
+@click.option("--ignore", multiple=True, metavar="PREFIX", help="No rules whose id begins so.")
+@_filter
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "info", "never"]),
+    default="error",
+    show_default=True,
+    help="Exit with 1 where a finding is at least so grave.",
+)
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json", "junit", "sarif"]),
+    default="text",
+    show_default=True,
+    help="How the report is written.",
+)
+@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="The report goes there.")
+@click.option(
+    "--suppressions", type=click.Path(path_type=Path), metavar="FILE", help="Findings that do not count, with reasons."
+)
+@click.option("--allow-incomplete", is_flag=True, help="Do not exit with 3 where the capture is not whole.")
+def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
+    """Run today's rules over recordings: what did the peers do that the protocol forbids?
+
+    \b
+    Exit code: 0 nothing grave enough was found, 1 something was,
+    2 it cannot be checked, 3 nothing was found but the capture is incomplete.
+    """
+    import datetime
+
+    from a2a_inspect.commands.check.run import CheckOptions, run
+
+    return run(recordings or (None,), CheckOptions(**options), datetime.datetime.now(datetime.UTC).date())
+
+
+@cli.command("rules")
+@click.argument("rule", required=False, default="", metavar="[ID]")
+@_json
+@click.option("--markdown", "as_markdown", is_flag=True, help="All of them as the manual's page.")
+def list_rules(rule: str, as_json: bool, as_markdown: bool) -> None:
+    """List the rules; with an ID what one of them means.
+
+    ID may be short: GEN-001 for A2A-GEN-001, GEN for all of that family.
+    """
+    from a2a_inspect.commands.rules import show_rules
+
+    show_rules(rule, as_json=as_json, as_markdown=as_markdown)
+
+
+@cli.command("keys")
+@click.option("--print", "as_toml", is_flag=True, help="As a file of keys, to save and change.")
+@_json
+def list_keys(as_toml: bool, as_json: bool) -> None:
+    """List what the screen's keys do, and tell which file changes them."""
+    from a2a_inspect.commands.keys import show_keys
+
+    show_keys(as_toml=as_toml, as_json=as_json)
+
+
+@cli.command("hooks")
+@_recording
+@click.option("--hook", "names", multiple=True, metavar="NAME", help="An installed hook, or module:Class.")
+@click.option("--follow", "-f", is_flag=True, help="Go on while sessions run, until they end or Ctrl-C.")
+def use_hooks(recording: Path | None, names: tuple[str, ...], follow: bool) -> int:
+    """Call hooks for what a recording holds; without any word list those that are installed."""
+    from a2a_inspect.commands.hooks import call_hooks, list_hooks
+
+    if recording is None and not (names or follow):
+        list_hooks()
+        return 0
+    return call_hooks(recording, names, follow=follow)
+
+
+@cli.command()
+def recover() -> int:
+    """Finish recordings whose proxy and recorder were both ended early."""
+    from a2a_inspect.commands.recover import recover_all
+
+    return recover_all()
+
+
+def _refuse_to_wait(context: click.Context, _option: click.Parameter, typed: bool) -> None:
+    from a2a_inspect.data.recording_choice import NO_WAIT
+
+    context.meta[NO_WAIT] = typed
+
+
+_no_wait = click.Option(
+    ["--no-wait"],
+    is_flag=True,
+    expose_value=False,
+    callback=_refuse_to_wait,
+    help="Read what there is, though a recorder is not done with it and its proxy has ended.",
+)
+_READERS = (ls, show, show_tail, show_difference, show_stats, segments_of, show_swimlane, write_note, show_redaction)
+_CASSETTE_READERS = (cassette.commands[name] for name in ("scan", "trim", "diff"))
+for _each in (
+    *(*_READERS, check_recordings, use_hooks, archive.commands["put"]),
+    *(*export.commands.values(), *_CASSETTE_READERS),
+):
+    _each.params.append(_no_wait)
+
+
+def main() -> None:
+    """Run `a2a-inspect` and exit with its code."""
+    sys.exit(run_cli("a2a-inspect", cli))

@@ -1,0 +1,46 @@
+"""The filter language for the commands: frames that match, SQL for the curious, a word where nothing matches."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.query.sql import Rows
+from a2a_proxy.recording.query.tree import Node
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import TaskRow, key
+
+
+def explain_filter(recording: Recording, where: str) -> None:
+    """Print the SQL for a list of exchanges, the values bound to it, and SQLite's plan."""
+    print("\n".join(explain_lines(recording, where)))
+
+
+def explain_lines(recording: Recording, where: str | Node) -> list[str]:
+    """The same as lines."""
+    told = recording.asked().explain(where, Rows.EXCHANGES)
+    lines = [f"filter  {told.text or 'none'}", f"sql     {told.sql}", f"values  {', '.join(map(repr, told.params))}"]
+    return lines + [f"{'' if number else 'plan':8}{line}" for number, line in enumerate(told.plan)]
+
+
+def frames_kept(recording: Recording, session: int, where: str) -> dict[int, set[int]] | None:
+    """Keys of exchanges with the numbers of their frames that match; None where nothing is asked."""
+    if not where:
+        return None
+    kept: dict[int, set[int]] = {}
+    for row in recording.find_frames(where, session, payloads=False):
+        if row.frame.exchange:
+            kept.setdefault(row.exchange_key, set()).add(row.frame.seq)
+    return kept
+
+
+def tasks_kept(recording: Recording, rows: Iterable[TaskRow], where: str) -> list[TaskRow]:
+    """The tasks that an exchange which matches has touched."""
+    keys = set(recording.asked().ids(where, Rows.EXCHANGES))
+    return [row for row in rows if any(key(row.session, number) in keys for number in row.task.exchanges)]
+
+
+def tell_nothing(where: str) -> None:
+    """Nothing matches: that is an answer, and no error."""
+    print(f"nothing matches {visible(where)}", file=sys.stderr)

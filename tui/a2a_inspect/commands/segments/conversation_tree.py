@@ -1,0 +1,181 @@
+"""One session's conversations as a tree: context, task, turn; with tools and what was carried over in hand-offs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import msgspec
+
+from a2a_proxy.model.segment import CLIENT, Handoff, Interruption, Segment
+from a2a_proxy.protocol.segments.content import ToolEvent
+from a2a_proxy.protocol.segments.measures import Turn, turns
+from a2a_proxy.recording.read.conversations import Conversations, SegmentContent
+
+_OVER = frozenset({"completed", "failed", "canceled", "rejected"})
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """A tool call with its answers (manual/protocol.md "Tools and media")."""
+
+    name: str
+    id: str
+    called: int
+    """When, ns; 0 where only answers were seen."""
+    answers: tuple[int, ...]
+    """When each came, ns."""
+    completed: bool
+    """It had answered when the task ended, or the task goes on."""
+
+    @property
+    def latency(self) -> int | None:
+        """From the call to the first answer, ns."""
+        return self.answers[0] - self.called if self.answers and self.called else None
+
+    @property
+    def period(self) -> int | None:
+        """Mean time between answers, ns; None where there are not two."""
+        count = len(self.answers) - 1
+        return (self.answers[-1] - self.answers[0]) // count if count > 0 else None
+
+    @property
+    def drift(self) -> int | None:
+        """By how much the longest time between two answers exceeds the mean, ns."""
+        gaps = [b - a for a, b in zip(self.answers, self.answers[1:], strict=False)]
+        return max(gaps) - self.period if self.period is not None else None
+
+
+class ConversationTree(msgspec.Struct):
+    """All turns of one task, or of one exchange that made none."""
+
+    agent: str
+    task_id: str
+    context_id: str
+    turns: list[Turn]
+    interruptions: list[Interruption]
+    handoffs: list[Handoff]
+    """Those that it makes."""
+    tools: list[Tool]
+    children: list[ConversationTree]
+    """Conversations that it has handed over to."""
+
+    @property
+    def exchanges(self) -> set[int]:
+        """Those that its segments begin and end in."""
+        found = {segment.exchange for turn in self.turns for segment in turn.segments}
+        return found | {segment.last_exchange for turn in self.turns for segment in turn.segments}
+
+
+class SessionConversations(msgspec.Struct):
+    """One session."""
+
+    talks: list[ConversationTree]
+    """In the order in which they began."""
+    contents: dict[int, SegmentContent]
+    carried: dict[int, float]
+    """Hand-off -> share of what was said before that stands in the request to the new agent
+    (manual/protocol.md "Hand-offs")."""
+
+    def contexts(self) -> Iterator[tuple[str, list[ConversationTree]]]:
+        """Conversations that nobody handed over to, by context in order of first sight."""
+        children = {id(child) for talk in self.talks for child in talk.children}
+        groups: dict[str, list[ConversationTree]] = {}
+        for talk in self.talks:
+            if id(talk) not in children:
+                groups.setdefault(talk.context_id, []).append(talk)
+        yield from groups.items()
+
+
+def gather(found: Conversations) -> SessionConversations:
+    """Put everything where it belongs."""
+    talks: dict[tuple[str, str, int], ConversationTree] = {}
+    by_exchange: dict[tuple[int, str], ConversationTree] = {}
+    for turn in turns(found.segments):
+        first = turn.segments[0]
+        name = (first.agent, first.task_id, 0 if first.task_id else first.exchange)
+        if name not in talks:
+            talks[name] = ConversationTree(first.agent, first.task_id, first.context_id, [], [], [], [], [])
+        talks[name].turns.append(turn)
+        talks[name].context_id = talks[name].context_id or turn.segments[-1].context_id
+        by_exchange.setdefault((first.exchange, first.agent), talks[name])
+    for broken in found.interruptions:
+        talk = talks.get((broken.agent, broken.task_id, 0))
+        if talk is not None:
+            talk.interruptions.append(broken)
+    for handoff in found.handoffs:
+        _place(handoff, talks, by_exchange)
+    for talk in talks.values():
+        talk.tools = _tools(talk, found.contents)
+    carried = {each.id: share for each in found.handoffs if (share := _carried(each, found)) is not None}
+    return SessionConversations(list(talks.values()), found.contents, carried)
+
+
+def _place(
+    handoff: Handoff,
+    talks: dict[tuple[str, str, int], ConversationTree],
+    by_exchange: dict[tuple[int, str], ConversationTree],
+) -> None:
+    parent = talks.get((handoff.agent, handoff.task_id, 0))
+    if parent is None:
+        return
+    parent.handoffs.append(handoff)
+    child = talks.get((handoff.to_agent, handoff.to_task, 0)) or by_exchange.get(
+        (handoff.to_exchange, handoff.to_agent)
+    )
+    if handoff.kind != "delegation" or child is None or child is parent or _leads(child, parent):
+        return
+    if not any(each is child for each in parent.children):
+        parent.children.append(child)
+
+
+def _leads(talk: ConversationTree, to: ConversationTree) -> bool:
+    """`to` is somewhere beneath `talk`."""
+    return any(child is to or _leads(child, to) for child in talk.children)
+
+
+def _tools(talk: ConversationTree, contents: dict[int, SegmentContent]) -> list[Tool]:
+    calls: dict[tuple[str, str], int] = {}
+    answers: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for turn in talk.turns:
+        for segment in turn.segments:
+            content = contents.get(segment.id)
+            for heard in content.heard if content is not None else ():
+                if isinstance(heard.what, ToolEvent):
+                    name = (heard.what.name, heard.what.id)
+                    if heard.what.response:
+                        answers[name].append(heard.at)
+                    else:
+                        calls.setdefault(name, heard.at)
+    over = talk.turns[-1].segments[-1].reason in _OVER
+    names = dict.fromkeys((*calls, *answers))
+    return [
+        Tool(
+            name,
+            ident,
+            calls.get((name, ident), 0),
+            tuple(answers[name, ident]),
+            bool(answers[name, ident]) or not over,
+        )
+        for name, ident in names
+    ]
+
+
+def _carried(handoff: Handoff, found: Conversations) -> float | None:
+    """Share of the texts and blobs said before that stand in the request to the new agent; None within one task."""
+    if handoff.kind == "transfer":
+        return None
+    before: set[int] = set()
+    request: set[int] = set()
+    for segment in found.segments:
+        content = found.contents.get(segment.id)
+        if content is None:
+            continue
+        if _is_of(segment, handoff):
+            before |= {mark for mark, at in content.marks.items() if at <= handoff.at}
+        elif segment.exchange == handoff.to_exchange and segment.speaker == CLIENT:
+            request |= set(content.marks)
+    return len(before & request) / len(before) if before else None
+
+
+def _is_of(segment: Segment, handoff: Handoff) -> bool:
+    return segment.agent == handoff.agent and segment.task_id == handoff.task_id

@@ -1,0 +1,78 @@
+"""What of a recording `show` is asked for: exchanges, frames, sessions and tasks by name, and what matches a filter."""
+
+from __future__ import annotations
+
+import msgspec
+
+from a2a_inspect.commands.filters import frames_kept
+from a2a_inspect.data.references import is_task, not_there, places, written
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, key
+
+Kept = dict[int, set[int]]
+"""By key of an exchange the numbers of its frames that are shown; all of an exchange that is not in it."""
+
+
+class ShowSelection(msgspec.Struct, frozen=True):
+    """What of a recording, and how much of it."""
+
+    words: tuple[str, ...] = ()
+    """Exchanges (`2`, or `1:2` with its session), frames (`2.5`), sessions (`1:`), beginnings of task ids; empty:
+    everything."""
+    payloads: bool = False
+    raw: bool = False
+    artifacts: bool = False
+    """The content of each task's artifacts, put together from their chunks."""
+    where: str = ""
+    """An expression of the filter language: only frames that match."""
+
+    def has(self, row: ExchangeRow) -> bool:
+        """The exchange was asked for."""
+        return not self.words or any(_is(word, row) for word in self.words)
+
+    def whole(self, session: int) -> bool:
+        """All of the session was asked for, also what belongs to no exchange."""
+        points = [point for word in self.words if (point := written(word))]
+        named = any(not point.exchange and point.has(session, 0) for point in points)
+        return not self.where and (not self.words or named)
+
+    def rows(self, recording: Recording, session: int) -> tuple[list[ExchangeRow], Kept]:
+        """The exchanges of this session that were asked for, and their frames."""
+        kept = self._named(session)
+        matching = frames_kept(recording, session, self.where)
+        rows = [row for row in recording.exchanges(session) if self.has(row)]
+        if matching is None:
+            return rows, kept
+        kept = {
+            row.key: matching[row.key] & kept.get(row.key, matching[row.key]) for row in rows if row.key in matching
+        }
+        return [row for row in rows if kept.get(row.key)], kept
+
+    def check(self, recording: Recording) -> None:
+        """Each word names something.
+
+        Raises:
+            UserError: one does not.
+        """
+        missing = [word for word in self.words if not places(recording, word)]
+        if missing:
+            known = {row.exchange.task_id for row in recording.exchanges()}
+            missing = [word for word in missing if not any(is_task(word, task) for task in known)]
+        if missing:
+            raise not_there(recording, *missing)
+
+    def _named(self, session: int) -> Kept:
+        """Of exchanges of which single frames were named, these."""
+        kept: Kept = {}
+        points = [point for word in self.words if (point := written(word)) and point.session in (None, session)]
+        for point in points:
+            if not any(other.seq < 0 and other.has(session, point.exchange) for other in points):
+                kept.setdefault(key(session, point.exchange), set()).add(point.seq)
+        return kept
+
+
+def _is(word: str, row: ExchangeRow) -> bool:
+    point = written(word)
+    if point is not None and point.has(row.session, row.exchange.id):
+        return True
+    return is_task(word, row.exchange.task_id)

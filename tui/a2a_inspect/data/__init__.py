@@ -1,0 +1,1 @@
+"""What screens and commands read from recordings. No widgets."""

@@ -1,0 +1,128 @@
+"""What the Artifact, Trace and Facts tabs tell of a recording beyond one frame: read in one go, given back as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_inspect.data.references import named
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.event import Artifact
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.present import text
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.write.note_writer import NotePlace
+
+MAX_FRAMES = 500
+"""Frames of an exchange whose times are listed."""
+_MAX_CHUNKS = 200
+_MAX_LINES = 5_000
+_MAX_LOG = 100
+_ARROWS = {Direction.TO_AGENT: "→", Direction.TO_CLIENT: "←"}
+
+
+def artifact_lines(recording: Recording, exchange_key: int, frame: int | None, until: int = 0) -> list[str]:
+    """The artifacts of the exchange's task, put together; each with its chunks, the one of this frame marked.
+
+    With `until` (ns since the epoch) as they were at that moment.
+    """
+    from a2a_proxy.recording.read.artifacts import artifacts_of
+
+    row = recording.exchange(exchange_key)
+    if row is None or not row.exchange.task_id:
+        return ["(this exchange has no task)"]
+    lines: list[str] = []
+    for known in recording.task(row.exchange.task_id):
+        if known.session != row.session or row.exchange.id not in known.task.exchanges:
+            continue
+        for name, found in artifacts_of(recording, row.session, known.task, until).items():
+            end = "complete" if found.complete else "not complete"
+            lines += ["ARTIFACT", f"name              {visible(found.artifact.name or name)}"]
+            lines.append(f"id                {visible(name)}, {end}")
+            chunks = found.chunks[:_MAX_CHUNKS]
+            here = (row.exchange.id, frame)
+            lines += [line for each in chunks for line in _chunk(recording, row.session, name, each, here)]
+            if len(found.chunks) > len(chunks):
+                lines.append(f"                  and {len(found.chunks) - len(chunks)} more chunks")
+            lines += ["", *_content(found.artifact), ""]
+            if len(lines) > _MAX_LINES:
+                return [*lines[:_MAX_LINES], "(and more: a2a-inspect show --artifacts)"]
+    return lines or ["(its task has no artifacts)"]
+
+
+def _chunk(recording: Recording, session: int, name: str, frame: Frame, here: tuple[int, int | None]) -> Iterator[str]:
+    """`▸ chunk 1:2.5       +120 ms  1 part  34 B  append`, the frame under the cursor marked."""
+    row = recording.exchange(key(session, frame.exchange))
+    assert row is not None
+    at = "+" + text.duration(max(frame.at - text.zero(row.exchange), 0))
+    count = _parts(recording, session, frame, row.exchange, name)
+    marks = [word for word in ("append", "last_chunk") if getattr(frame, word)]
+    place = named(NotePlace(session, frame.exchange, frame.seq))
+    mark = "▸ " if here == (frame.exchange, frame.seq) else ""
+    words = (f"{place:10}", at, text.plural(count, "part"), text.size(frame.size), *marks)
+    yield f"{mark + 'chunk':18}{'  '.join(words)}"
+
+
+def _parts(recording: Recording, session: int, frame: Frame, exchange: Exchange, name: str) -> int:
+    from a2a_proxy.protocol.event import to_event
+
+    place = key(session, frame.exchange)
+    row = next(recording.frames(place, after=frame.seq - 1, limit=1))
+    event = to_event(row.frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
+    found: list[Artifact] = event.task.artifacts if event.task is not None else []
+    if event.artifact_update is not None and event.artifact_update.artifact is not None:
+        found = [event.artifact_update.artifact]
+    return sum(len(each.parts) for each in found if each.artifact_id == name)
+
+
+def _content(artifact: Artifact) -> Iterator[str]:
+    from a2a_inspect.data.payload_lines import part_text
+
+    for part in artifact.parts:
+        yield from (f"  {visible(line)}" for line in part_text(part).split("\n") if line)
+
+
+def timing_lines(recording: Recording, exchange_key: int, frame: int | None, until: int = 0) -> list[str]:
+    """When each frame of the exchange came: from its first octet, and from the frame before in the same direction.
+
+    With `until` (ns since the epoch) of those that had come by then.
+    """
+    row = recording.exchange(exchange_key)
+    if row is None:
+        return []
+    before: dict[Direction, int] = {}
+    lines = ["FRAMES"]
+    for each in recording.frames(exchange_key, limit=MAX_FRAMES, payloads=False):
+        one = each.frame
+        if until and one.at > until:
+            break
+        since = one.at - before.get(one.direction, one.at)
+        before[one.direction] = one.at
+        start = "+" + text.duration(max(one.at - row.exchange.started, 0))
+        gap = f"{text.duration(since)} after the one before" if since else ""
+        mark = "▸ " if one.seq == frame else ""
+        name = f"{mark}{one.seq} {_ARROWS[one.direction]} {one.kind.name.lower()}"
+        lines.append(f"{name:18}{start:10}{gap}".rstrip())
+    if len(lines) > MAX_FRAMES:
+        lines.append("(and more: a2a-inspect show)")
+    return lines
+
+
+def process_lines(recording: Recording, exchange_key: int) -> list[str]:
+    """Of a call over stdio: what the agent's process said beside its calls, and how it ended. Empty for others."""
+    from a2a_proxy.protocol.describe import describe
+
+    row = recording.exchange(exchange_key)
+    known = recording.connection(key(row.session, row.exchange.connection)) if row is not None else None
+    if row is None or known is None or known.connection.facts.transport != "stdio":
+        return []
+    process = known.connection
+    lines = ["PROCESS", f"{'command':18}{visible(process.upstream)}", f"{'id':18}{visible(process.peer)}"]
+    lines.append(f"{'end':18}{visible(process.how) or 'still runs'}")
+    said = [each.frame for each in recording.connection_frames(known.key)]
+    if len(said) > _MAX_LOG:
+        lines.append(f"(the last {_MAX_LOG} of {len(said)} lines: a2a-inspect show has all)")
+    last = said[-_MAX_LOG:]
+    return [*lines, *(f"{text.clock(each.at):18}{_ARROWS[each.direction]} {describe(each)}" for each in last), ""]

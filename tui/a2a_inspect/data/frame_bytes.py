@@ -1,0 +1,57 @@
+"""A frame's octets with what stood around its payload, as far as a recording has that: SSE lines, stdio header blocks.
+
+What is not kept: chunk sizes of HTTP/1.1, frame headers of HTTP/2, the five octets before a gRPC message, coding.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.present import text
+
+
+class FrameBytes(msgspec.Struct, frozen=True):
+    """Octets, and which of them are the payload."""
+
+    all: bytes = b""
+    payload: tuple[tuple[int, int], ...] = ()
+    """First octet and the one after the last, of each stretch of it."""
+
+    def bounds(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Where stretches begin, and where they end: nothing where all of it is payload."""
+        if self.payload == ((0, len(self.all)),):
+            return frozenset(), frozenset()
+        return frozenset(first for first, _ in self.payload), frozenset(last for _, last in self.payload)
+
+
+def framed(frame: Frame, limit: int) -> FrameBytes:
+    """The beginning of a frame as it was sent, at most `limit` octets of its payload."""
+    parts = frame.framing.replace("\1", str(frame.size)).encode(errors="replace").split(b"\0")
+    payload = frame.payload[:limit]
+    lines = frame.payload.split(b"\n") if len(parts) > 2 else [frame.payload]
+    if len(lines) != len(parts) - 1 or frame.truncated:
+        return FrameBytes(payload, ((0, len(payload)),) if payload else ())
+    out, stretches, left = bytearray(parts[0]), [], limit
+    for line, after in zip(lines, parts[1:], strict=True):
+        shown = line[:left]
+        stretches.append((len(out), len(out) + len(shown)))
+        out += shown
+        left -= len(shown)
+        if len(shown) < len(line):
+            break
+        out += after
+    return FrameBytes(bytes(out), tuple(stretches))
+
+
+def span_words(frame: Frame, shown: FrameBytes) -> str:
+    """Where it lay on the wire, and what of that is shown."""
+    way = "to the agent" if frame.direction is Direction.TO_AGENT else "to the client"
+    where = f"octets {frame.start} to {frame.end} {way}"
+    if not frame.payload:
+        return f"{where}; no payload"
+    marked = ", its payload between [ ]" if any(shown.bounds()) else ""
+    have = sum(last - first for first, last in shown.payload) + len(shown.payload) - 1  # and line ends between them
+    part = f", {text.size(have)} of {text.size(frame.size)}" if have < frame.size else ""
+    return where + marked + part

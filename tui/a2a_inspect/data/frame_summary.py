@@ -1,0 +1,34 @@
+"""What a frame of a recording says, in one line."""
+
+from __future__ import annotations
+
+import re
+
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.present import text
+from a2a_proxy.protocol.describe import describe
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import FrameRow
+
+_READ = 64 << 10
+"""Octets: a larger payload is not read for one line, which tells its size instead."""
+_SPACES = str.maketrans("␉␊␍", "   ")
+_LAST = re.compile('[␉␊␍]+(?=")')
+
+
+def described(recording: Recording, row: FrameRow, exchange: Exchange | None) -> str:
+    """As `protocol.describe` says it; what is damaged, in words."""
+    try:
+        large = f" ({text.size(row.frame.size)})" if row.frame.size > _READ else ""
+        payload = b"" if large else recording.payload(row)
+    except RecordingError as damage:
+        return damage.message
+    if exchange is None:
+        return describe(row.frame, payload) + large
+    return describe(row.frame, payload, exchange.operation, exchange.dialect) + large
+
+
+def flat(words: str) -> str:
+    """Ends of lines and tabs are spaces, also as `visible` writes them: few fonts of a browser have signs for them."""
+    return " ".join(_LAST.sub("", words).translate(_SPACES).split())

@@ -1,0 +1,104 @@
+"""The process that joins: `python -m a2a_inspect.data.joined.fill PARENT TARGET UUID RECORDING...`.
+
+It ends with its parent, and removes what a parent that was killed has left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.joined.joiner import Joiner
+from a2a_proxy.recording.read.rows import SessionRow
+from a2a_proxy.recording.store.database import open_writable
+from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.recording.write.writer import resume
+
+POLL = 0.1
+"""Seconds between looks at recordings that may grow."""
+
+
+class JoinProcess:
+    """A joined recording and what it is made of; files that are not there yet are looked for at each step."""
+
+    def __init__(self, target: str, uuid: str, files: list[str]) -> None:
+        self._target = target
+        self._uuid = uuid
+        self._missing = dict(enumerate(map(Path, files)))
+        self._joiner = Joiner(resume(target, uuid), len(files))
+        self._notes: list[object] = []
+        self._ended = False
+
+    def step(self) -> None:
+        """Take over what is new. Raises RecordingError."""
+        for number, path in list(self._missing.items()):
+            if path.exists() and path.stat().st_size:
+                self._joiner.add(number, open_any(path))
+                del self._missing[number]
+        if self._ended and self._joiner.changed():
+            self._begin_again()
+        if not self._ended and self._joiner.step():
+            self._annotate()
+            self._end()
+
+    def _begin_again(self) -> None:
+        """Somebody records into a file of which all sessions had ended."""
+        with contextlib.closing(open_writable(self._target, create=False)) as db:
+            db.execute("UPDATE session SET ended = NULL, how = '', complete = ''")
+        self._joiner.writer = resume(self._target, self._uuid)
+        self._ended = False
+
+    def fail(self, why: str) -> None:
+        """It is not whole."""
+        self._joiner.writer.finish(0, how="unclean", complete=why)
+
+    def _annotate(self) -> None:
+        notes = self._joiner.notes()
+        for note in notes:
+            if note not in self._notes:
+                annotate(
+                    self._target, NotePlace(1, note.exchange, note.seq), note.at, text=note.text, bookmark=note.bookmark
+                )
+        self._notes = [*notes]
+
+    def _end(self) -> None:
+        """Once all sessions have ended: what is written into a file after that is added all the same."""
+        sessions = self._joiner.sessions
+        if self._missing or not all(row.how for row in sessions):
+            return
+        how = "clean" if all(row.how == "clean" for row in sessions) else "unclean"
+        lost, edits = sum(row.lost for row in sessions), sum(row.edits for row in sessions)
+        last = max((row.ended for row in sessions), default=0)
+        self._joiner.end(last)
+        self._joiner.writer.finish(last, how=how, complete=_complete(sessions), lost=lost, edits=edits)
+        self._ended = True
+
+
+def _complete(sessions: list[SessionRow]) -> str:
+    """`complete`, or the first thing that is missing."""
+    return next((row.complete for row in sessions if row.complete != "complete"), "complete")
+
+
+def main(arguments: list[str]) -> int:
+    """Join until the parent ends; the exit code."""
+    parent, target, uuid, *files = arguments
+    filling = JoinProcess(target, uuid, files)
+    try:
+        while os.getppid() == int(parent):
+            filling.step()
+            time.sleep(POLL)
+    except RecordingError as wrong:
+        filling.fail(wrong.message)
+        return 1
+    shutil.rmtree(Path(target).parent, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,67 @@
+"""Begin a joined recording in a folder of its own, and the process that fills it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from a2a_inspect.data.source import RecordingSource
+from a2a_proxy import __version__
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.multi_reader import MultiReader, short_names
+from a2a_proxy.recording.read.rows import SessionFacts
+from a2a_proxy.recording.write.writer import Writer
+
+_NAME_MAX = 80
+
+
+@contextlib.contextmanager
+def joined_source(paths: Sequence[Path]) -> Iterator[RecordingSource]:
+    """A source of all of them as one, filled in the background; some may be yet to be written. It ends with the block.
+
+    Raises:
+        UserError: one cannot be opened, or there is no room for the joined one.
+    """
+    names = short_names(paths)
+    try:
+        facts = _facts(paths)
+        with tempfile.TemporaryDirectory(prefix="a2a-inspect-") as folder:
+            target = Path(folder) / " + ".join(names).replace(os.sep, "-")[:_NAME_MAX]
+            writer = Writer(target, facts)
+            writer.open()
+            writer.close()
+            words = [sys.executable, "-m", "a2a_inspect.data.joined.fill", str(os.getpid()), str(target), facts.uuid]
+            # In a session of its own: a terminal that goes away takes it along only after it has cleared up.
+            process = subprocess.Popen([*words, *map(str, paths)], stdin=subprocess.DEVNULL, start_new_session=True)
+            try:
+                yield RecordingSource(target, files=tuple(names))
+            finally:
+                process.terminate()
+                process.wait()
+    except RecordingError as wrong:
+        raise UserError(wrong.message, wrong.hint) from wrong
+
+
+def _facts(paths: Sequence[Path]) -> SessionFacts:
+    """The one session that stands for all; each file that is there can be opened."""
+    for path in paths:
+        if not path.exists() and not path.absolute().parent.is_dir():
+            raise RecordingError(f"there is no recording {path}: there is no folder {path.parent}", "check the name")
+    with MultiReader([path for path in paths if path.exists() and path.stat().st_size]) as several:
+        known = [row.facts for _, row in several.sessions()]
+    return SessionFacts(
+        uuid=str(uuid.uuid4()),
+        tool=f"a2a-inspect {__version__}",
+        started=min((each.started for each in known), default=time.time_ns()),
+        command=("a2a-inspect", *map(str, paths)),
+        listens=tuple(way for each in known for way in each.listens),
+        upstreams=tuple(way for each in known for way in each.upstreams),
+    )

@@ -1,0 +1,58 @@
+"""Notes and bookmarks as lines of text and as JSON, for commands and screens alike."""
+
+from __future__ import annotations
+
+from a2a_inspect.data.references import named
+from a2a_proxy.model.note import Note
+from a2a_proxy.present import text
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.write.note_writer import NotePlace
+
+
+def note_mark(note: Note) -> str:
+    """One character for a row: `◆` where it is bookmarked, `;` where there is a note alone."""
+    return "◆" if note.bookmark else ";"
+
+
+def note_words(note: Note) -> str:
+    """`note: look here`, `bookmark: look here` or `bookmark`, in one harmless line."""
+    word = "bookmark" if note.bookmark else "note"
+    return f"{word}: {visible(note.text)}" if note.text else word
+
+
+def noted(recording: Recording, session: int) -> str:
+    """How much people wrote down about a session: `2 notes, 1 bookmark`; empty where nobody did."""
+    notes = [row.note for row in recording.notes(session)]
+    counts = (sum(bool(each.text) for each in notes), "note"), (sum(each.bookmark for each in notes), "bookmark")
+    return ", ".join(text.plural(count, what) for count, what in counts if count)
+
+
+def note_object(session: int, note: Note) -> dict[str, object]:
+    """A note as JSON with stable names."""
+    return {
+        "place": named(NotePlace(session, note.exchange, note.seq)),
+        "session": session,
+        "exchange": note.exchange or None,
+        "seq": note.seq if note.seq >= 0 else None,
+        "text": note.text,
+        "bookmark": note.bookmark,
+        "at": text.utc(note.at),
+    }
+
+
+class Notes:
+    """Those of one session, by place."""
+
+    def __init__(self, recording: Recording, session: int) -> None:
+        self._session = session
+        self._at = {(row.note.exchange, row.note.seq): row.note for row in recording.notes(session)}
+
+    def at(self, exchange: int, seq: int = -1) -> list[str]:
+        """The line about an exchange or one of its frames; none where nothing was noted."""
+        note = self._at.get((exchange, seq))
+        return [] if note is None else [note_words(note)]
+
+    def objects(self, exchange: int) -> list[dict[str, object]]:
+        """As JSON: those of an exchange and its frames; of 0 those of the session."""
+        return [note_object(self._session, note) for (number, _), note in self._at.items() if number == exchange]

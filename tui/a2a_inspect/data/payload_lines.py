@@ -1,0 +1,92 @@
+"""A frame's payload for the eye: canonical JSON where there is one, text where there is not, never control codes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from a2a_inspect.data.hexdump import hex_lines
+from a2a_proxy.model.event import Part
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.present import text
+from a2a_proxy.protocol.decoded import decoded
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.redaction.labels import withheld
+
+_TEXTS = ("json", "text", "trailers", "control")
+"""Schemas of payloads that are text."""
+_WITHHELD = "payload not recorded: metadata only"
+
+
+def decoded_lines(frame: Frame, exchange: Exchange | None) -> Iterator[str]:
+    """The same as indented lines without control characters."""
+    value = decoded(frame, exchange)
+    if value is None:
+        if withheld(frame):
+            yield _WITHHELD
+        return
+    for line in json_text(value).split("\n"):
+        yield visible(line)
+
+
+def raw_lines(frame: Frame) -> Iterator[str]:
+    """The payload as it was on the wire, without control characters: text as text, anything else as a hex dump."""
+    if withheld(frame):
+        yield _WITHHELD
+    if frame.schema not in _TEXTS:
+        yield from hex_lines(frame.payload)
+        return
+    for line in frame.payload.splitlines():
+        yield visible(line.decode("utf-8", "replace"))
+
+
+def json_text(value: Any) -> str:
+    """Indented JSON; text as it is."""
+    try:
+        return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    except RecursionError:
+        return "nested too deeply to be shown"
+
+
+def part_text(part: Part) -> str:
+    """Text and data as they are, files by their name, type and size."""
+    if part.text is not None:
+        return part.text
+    if part.data is not None:
+        return json_text(part.data)
+    about = " ".join(word for word in (part.filename, part.media_type) if word)
+    if part.url is not None:
+        return f"file {part.url} {about}"
+    return f"file {about} {text.size(len(part.raw or '') * 3 // 4)}"
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
+_DEEPEST = 40
+"""Levels of indentation; what is deeper stands no further to the right."""
+
+
+def indented(octets: bytes) -> Iterator[str]:
+    """The beginning of some JSON, wherever it was cut, as indented lines without control characters."""
+    depth, line = 0, ""
+    for found in _TOKEN.finditer(octets.decode("utf-8", "replace")):
+        token = found[0]
+        if token in "}]":
+            if line.strip():
+                yield visible(line)
+            depth = max(depth - 1, 0)
+            line = _indent(depth) + token
+        elif token in "{[,":
+            yield visible(line + token)
+            depth += token != ","
+            line = _indent(depth)
+        else:
+            line += ": " if token == ":" else token
+    if line.strip():
+        yield visible(line)
+
+
+def _indent(depth: int) -> str:
+    return "  " * min(depth, _DEEPEST)

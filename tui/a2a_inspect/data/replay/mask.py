@@ -1,0 +1,62 @@
+"""An exchange as it was at a moment: what came later has not happened. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from a2a_proxy.model.exchange import Exchange
+
+
+class ExchangeProgress(msgspec.Struct, frozen=True):
+    """What had passed of an exchange that was not over."""
+
+    requests: int = 0
+    events: int = 0
+    states: tuple[str, ...] = ()
+    last_event: int = 0
+    bytes_to_agent: int = 0
+    bytes_to_client: int = 0
+    task: bool = False
+    """A frame had named its task."""
+    context: bool = False
+
+
+def over(exchange: Exchange, until: int) -> bool:
+    """It was: nothing of it came later."""
+    return bool(exchange.closed) and exchange.closed <= until
+
+
+def as_of(exchange: Exchange, until: int, passed: ExchangeProgress) -> Exchange:
+    """The exchange at this time, ns. One that was over is the same."""
+    if over(exchange, until):
+        return exchange
+    answered = 0 < exchange.response_started <= until
+    return replace(
+        exchange,
+        request_ended=_upto(exchange.request_ended, until),
+        response_started=_upto(exchange.response_started, until),
+        first_event=_upto(exchange.first_event, until),
+        last_event=passed.last_event,
+        closed=0,
+        how="",
+        half_close="",
+        status=exchange.status if answered else 0,
+        grpc_status=-1,
+        error_code=0,
+        error="",
+        response_headers=exchange.response_headers if answered else (),
+        trailers=(),
+        task_id=exchange.task_id if passed.task else "",
+        context_id=exchange.context_id if passed.context else "",
+        states=passed.states,
+        requests=passed.requests,
+        events=passed.events,
+        bytes_to_agent=passed.bytes_to_agent,
+        bytes_to_client=passed.bytes_to_client,
+        generation=0,
+    )
+
+
+def _upto(at: int, until: int) -> int:
+    return at if at <= until else 0

@@ -1,0 +1,75 @@
+"""A `Source` of a recording as it was at a moment, which may be moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from a2a_inspect.data.finding_counts import ExchangeLine
+from a2a_inspect.data.replay.as_of import AsOf
+from a2a_inspect.data.source import ExchangeStream, FrameLine, RecordingSnapshot, RecordingSource
+from a2a_proxy.recording.read.reader import Recording
+
+_Value = TypeVar("_Value")
+
+
+class ReplaySource(RecordingSource):
+    """The recording as it is when it is first asked; `until` says what of it has happened."""
+
+    def __init__(self, of: RecordingSource, keys: Sequence[int] | None = None) -> None:
+        """`keys`: of the exchanges that are shown; None: all."""
+        super().__init__(of.path, files=of.files, later=True)
+        self._keys = keys
+        self._as_of: AsOf | None = None
+        self._told = -1
+
+    async def ends(self) -> tuple[int, int]:
+        """When what is shown began and when it was over, ns since the epoch; zeros where there is nothing."""
+
+        def asked(known: AsOf) -> tuple[int, int]:
+            return (known.frames[0], known.frames[-1]) if known.frames else (0, 0)
+
+        return await self._known(asked, (0, 0))
+
+    async def step(self, at: int, by: int) -> int:
+        """See `AsOf.step`."""
+        return await self._known(lambda known: known.step(at, by), at)
+
+    async def poll(self) -> RecordingSnapshot | None:
+        """What there was; None where the time is the same as when it was last asked."""
+        until = self.until
+        if until == self._told:
+            return None
+        self._told = until
+        return await self._known(lambda known: known.snapshot(until), None)
+
+    async def exchanges(self, page: int) -> list[ExchangeLine]:
+        """One page of the list, by the time of their first octet."""
+        until = self.until
+        return await self._known(lambda known: known.exchanges(page, until), [])
+
+    async def stream(self, exchange: int) -> ExchangeStream | None:
+        """The exchange of this key as it was."""
+        until, stream = self.until, await super().stream(exchange)
+        return await self._known(lambda known: known.stream(stream, until), None) if stream is not None else None
+
+    async def frames(self, exchange: int, page: int) -> list[FrameLine]:
+        """One page of the frames that had passed."""
+        until, lines = self.until, await super().frames(exchange, page)
+        return await self._known(lambda known: known.lines(lines, until), [])
+
+    async def index(self, exchange: int) -> int:
+        """Where the exchange of this key stands, or would stand."""
+        return await self._known(lambda known: known.index(exchange), 0)
+
+    async def total(self) -> int:
+        """How many frames there are in all."""
+        return await self._known(lambda known: len(known.frames), 0)
+
+    async def _known(self, question: Callable[[AsOf], _Value], nothing: _Value) -> _Value:
+        def asked(recording: Recording) -> _Value:
+            if self._as_of is None:
+                self._as_of = AsOf(recording, self._keys)
+            return question(self._as_of)
+
+        return await self.ask(asked, nothing)

@@ -1,0 +1,351 @@
+"""What the screens read: pages of exchanges and frames, one frame with its payload, and whether anything changed.
+
+All reading happens in one thread of its own, one query after another; widgets get frozen values. No transaction is held
+between two calls. What explains payloads is imported there too, when it is first needed: the first rows do not wait for
+it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from a2a_inspect.data.finding_counts import ExchangeLine, FindingCounts, by_frame, lines
+from a2a_inspect.data.positions import PAGE, Positions
+from a2a_proxy.model.exchange import Connection
+from a2a_proxy.model.note import Note
+from a2a_proxy.present import generations
+from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, key, split
+from a2a_proxy.recording.store.corruption_guard import sound
+from a2a_proxy.recording.write.note_writer import NotePlace
+
+_Value = TypeVar("_Value")
+
+
+class RecordingSnapshot(msgspec.Struct, frozen=True):
+    """What a recording holds at one moment."""
+
+    sessions: tuple[SessionRow, ...] = ()
+    lengths: tuple[int, ...] = ()
+    """Exchanges of each session."""
+    highest: int = 0
+    """The largest number of an exchange."""
+    frames: int = 0
+    findings: int = 0
+    notes: Mapping[NotePlace, Note] = {}
+    """What people wrote down, by place."""
+
+    @property
+    def exchanges(self) -> int:
+        """Exchanges of all sessions: the length of the list."""
+        return sum(self.lengths)
+
+    @property
+    def live(self) -> bool:
+        """A session has not ended."""
+        return any(not session.how for session in self.sessions)
+
+
+class FrameLine(msgspec.Struct, frozen=True):
+    """A frame as the list shows it."""
+
+    row: FrameRow
+    """Without its payload."""
+    text: str
+    """What it says, in one line."""
+    found: FindingCounts | None = None
+    """What was found about it."""
+
+
+class ExchangeStream(msgspec.Struct, frozen=True):
+    """An exchange as it is now."""
+
+    row: ExchangeRow
+    frames: int
+    connection: Connection | None = None
+    generations: str = ""
+    """Its task's, in words."""
+
+
+def _missing(path: Path) -> bool:
+    """There is no file, or nothing in it: a proxy may be about to write it."""
+    try:
+        return path.is_file() and not path.stat().st_size if path.exists() else True
+    except OSError:
+        return False
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file has this name; None where none has, or it is empty: a proxy may be about to write it."""
+    try:
+        known = path.stat()
+    except OSError:
+        return None
+    return (known.st_dev, known.st_ino) if known.st_size else None
+
+
+class RecordingSource:
+    """One recording, or a cassette. The coroutines run one at a time, in the order in which they were awaited.
+
+    A file that does not exist yet, or is empty, has nothing until a proxy writes it. One that is deleted or moved away
+    is shown as it was until another one has its name, which is shown then. Opening, and each coroutine, raises
+    RecordingError where the file cannot be read.
+    """
+
+    until = 0
+    """ns since the epoch: what came later has not happened (see `replay.source`); 0: all has."""
+
+    def __init__(self, path: Path, *, files: tuple[str, ...] = (), later: bool = False) -> None:
+        """With `later` the file is opened by the first question, in the thread that reads."""
+        self.path = path
+        self.files = files
+        """Short names of the recordings that this one joins (see `joined`); none where it is a recording of its own."""
+        if _missing(path) and not path.absolute().parent.is_dir():
+            raise RecordingError(f"there is no recording {path}: there is no folder {path.parent}", "check the name")
+        self._reader: _RecordingReader | None = None
+        self._file: tuple[int, int] | None = None
+        """Which file is open: device and number."""
+        if not later and not _missing(path):
+            self._open()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="recording")
+
+    async def poll(self) -> RecordingSnapshot | None:
+        """What is there now; None where nothing changed since the last time, or where there is no recording yet."""
+        return await self._run(lambda reader: reader.poll(), None, look=True)
+
+    async def exchanges(self, page: int) -> list[ExchangeLine]:
+        """One page of the list: PAGE rows of all sessions without headers, in order of session and first octet."""
+        return await self._run(lambda reader: reader.exchanges(page), [])
+
+    async def stream(self, exchange: int) -> ExchangeStream | None:
+        """The exchange of this key as it is now."""
+        return await self._run(lambda reader: reader.stream(exchange), None)
+
+    async def frames(self, exchange: int, page: int) -> list[FrameLine]:
+        """One page of the frames of the exchange that `stream` gave last; of any other, nothing."""
+        return await self._run(lambda reader: reader.frames(exchange, page), [])
+
+    async def frame(self, number: int) -> FrameRow | None:
+        """One frame by its id, with its payload."""
+        return await self._run(lambda reader: reader.recording.frame(number), None)
+
+    async def ask(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
+        """Any question to the recording, in the thread that reads it; `nothing` while there is no recording yet."""
+        return await self._run(lambda reader: question(reader.recording), nothing)
+
+    async def ask_while_wanted(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
+        """As `ask`; where whoever awaits it is cancelled, SQLite stops at once: what is asked next need not wait."""
+        turn = _Turn()
+        try:
+            return await self._run(lambda reader: turn.taken(reader.recording, question, nothing), nothing)
+        except asyncio.CancelledError:
+            turn.give_up()
+            raise
+
+    async def index(self, exchange: int) -> int:
+        """Where the exchange of this key stands, or would stand, in the list of all."""
+        return await self._run(lambda reader: reader.index(exchange), 0)
+
+    def another(self) -> Recording | None:
+        """The same recording opened once more, for another thread; None while there is none yet.
+
+        Raises:
+            RecordingError: it cannot be opened.
+        """
+        return None if _missing(self.path) else open_any(self.path)
+
+    def close(self) -> None:
+        """Close the file when what runs has ended; nothing may be awaited after."""
+        self._thread.submit(self._close)
+        self._thread.shutdown(wait=False)
+
+    async def _run(self, ask: Callable[[_RecordingReader], _Value], nothing: _Value, *, look: bool = False) -> _Value:
+        """With `look`, where another file has the name now, that one is asked."""
+
+        def call() -> _Value:
+            if look and self._file is not None and _identity(self.path) not in (None, self._file):
+                self._close()
+            if self._reader is None:
+                if _missing(self.path):
+                    return nothing
+                self._open()
+            assert self._reader is not None
+            with sound(self._reader.recording):
+                return ask(self._reader)
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    def _open(self) -> None:
+        self._file = _identity(self.path)
+        self._reader = _RecordingReader(open_any(self.path))
+
+    def _close(self) -> None:
+        if self._reader is not None:
+            self._reader.recording.close()
+            self._reader = None
+
+
+class _Turn:
+    """One question that may be given up, before it is put or while SQLite looks for the answer."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked: Recording | None = None
+        self._wanted = True
+
+    def taken(self, recording: Recording, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
+        """The answer, or `nothing` where nobody wants it any more. In the thread that reads."""
+        with self._lock:
+            if not self._wanted:
+                return nothing
+            self._asked = recording
+        try:
+            return question(recording)
+        finally:
+            with self._lock:
+                self._asked = None
+
+    def give_up(self) -> None:
+        """Nobody waits for the answer. No other question is stopped: they are asked one after another."""
+        with self._lock:
+            self._wanted = False
+            if self._asked is not None:
+                self._asked.db.interrupt()
+
+
+class _RecordingReader:
+    """The open recording, used by one thread."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self._version = -1
+        self._lists: dict[int, Positions] = {}
+        self._frames = RowCounter(recording, "frame")
+        self._findings = RowCounter(recording, "finding")
+        self._chosen = 0
+        self._stream = self._frame_positions(0)
+
+    def poll(self) -> RecordingSnapshot | None:
+        """See `Source.poll`."""
+        version = self.recording.data_version()
+        if version == self._version:
+            return None
+        sessions = tuple(self.recording.sessions())
+        known = {session.id for session in sessions}
+        if not known.issuperset(self._lists):
+            self._lists.clear()
+        lengths = tuple(self._list(session.id).grow() for session in sessions)
+        highest = max((split(positions.last)[1] for positions in self._lists.values()), default=0)
+        now = RecordingSnapshot(sessions, lengths, highest, self._frames.grow(), self._findings.grow(), self._notes())
+        self._version = version  # where this cannot be read, the next poll says so again
+        return now
+
+    def _notes(self) -> dict[NotePlace, Note]:
+        rows = self.recording.notes()
+        return {NotePlace(row.session, row.note.exchange, row.note.seq): row.note for row in rows}
+
+    def exchanges(self, page: int) -> list[ExchangeLine]:
+        """See `Source.exchanges`: a page may begin in one session and end in another."""
+        rows: list[ExchangeRow] = []
+        skip = page * PAGE
+        for session, positions in sorted(self._lists.items()):
+            if len(rows) == PAGE:
+                break
+            if skip >= positions.count:
+                skip -= positions.count
+                continue
+            within, left = skip % PAGE, PAGE - len(rows)
+            after = positions.before(skip // PAGE)
+            rows += list(self.recording.exchanges(session, after=after, limit=within + left, headers=False))[within:]
+            skip = 0
+        return lines(self.recording, rows)
+
+    def index(self, exchange: int) -> int:
+        """See `Source.index`."""
+        session = split(exchange)[0]
+        before = sum(positions.count for each, positions in self._lists.items() if each < session)
+        page, after = self._list(session).page_of(exchange)
+        within = "SELECT count(*) FROM exchange WHERE id > ? AND id < ?"
+        return before + page * PAGE + int(self.recording.db.execute(within, (after, exchange)).fetchone()[0])
+
+    def stream(self, exchange: int) -> ExchangeStream | None:
+        """See `Source.stream`."""
+        row = self.recording.exchange(exchange)
+        if row is None:
+            return None
+        if exchange != self._chosen:
+            self._chosen, self._stream = exchange, self._frame_positions(exchange)
+        connection = self.recording.connection(key(row.session, row.exchange.connection))
+        return ExchangeStream(
+            row,
+            self._stream.grow(),
+            None if connection is None else connection.connection,
+            self._generations(row),
+        )
+
+    def _generations(self, row: ExchangeRow) -> str:
+        from a2a_inspect.data.generation_gaps import operation
+
+        rows = self.recording.task(row.exchange.task_id) if row.exchange.task_id else []
+        told = (
+            generations.line(each.task, lambda number: operation(self.recording, row.session, number))
+            for each in rows
+            if each.session == row.session and row.exchange.id in each.task.exchanges
+        )
+        return next(filter(None, told), "")
+
+    def frames(self, exchange: int, page: int) -> list[FrameLine]:
+        """See `Source.frames`."""
+        from a2a_inspect.data.frame_summary import described
+
+        if exchange != self._chosen:
+            return []
+        row = self.recording.exchange(exchange)
+        of = row.exchange if row is not None else None
+        after = self._stream.before(page)
+        rows = list(self.recording.frames(exchange, after=after, limit=PAGE, payloads=False))
+        found = by_frame(self.recording, rows)
+        return [FrameLine(row, described(self.recording, row, of), found.get(row.frame.seq)) for row in rows]
+
+    def _list(self, session: int) -> Positions:
+        if session not in self._lists:
+            query = "SELECT id AS k FROM exchange WHERE id < ? AND id > ? ORDER BY id LIMIT ?"
+            self._lists[session] = Positions(self.recording.db, query, (key(session + 1, 0),), key(session, 0))
+        return self._lists[session]
+
+    def _frame_positions(self, exchange: int) -> Positions:
+        query = "SELECT seq AS k FROM frame WHERE session = ? AND exchange = ? AND seq > ? ORDER BY seq LIMIT ?"
+        return Positions(self.recording.db, query, split(exchange), -1)
+
+
+class RowCounter:
+    """How many rows a table has, counted once and then only at its end."""
+
+    def __init__(self, recording: Recording, table: str) -> None:
+        self._db = recording.db
+        self._table = table
+        self._count = 0
+        self._last = 0
+
+    def grow(self) -> int:
+        """The number of rows now."""
+        last = self._db.execute(f"SELECT max(id) FROM {self._table}").fetchone()[0] or 0
+        if last < self._last:  # a session was removed
+            self._count = self._last = 0
+        if self._last:
+            since = f"SELECT count(*) FROM {self._table} WHERE id > ? AND id <= ?"
+            self._count += self._db.execute(since, (self._last, last)).fetchone()[0]
+        else:  # SQLite counts a whole table without a look at its rows, a fifth of the time
+            whole = f"SELECT (SELECT count(*) FROM {self._table}), (SELECT max(id) FROM {self._table})"
+            self._count, last = self._db.execute(whole).fetchone()
+        self._last = last or 0
+        return self._count

@@ -1,0 +1,49 @@
+"""A text that is looked for in lines: where it stands, and the next place from any other. No widgets here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+Spot = tuple[int, int]
+"""Line and first character."""
+
+
+class TextSearch:
+    """A text, whatever the case."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._pattern = re.compile(re.escape(text), re.IGNORECASE)
+
+    def spans(self, line: str) -> list[tuple[int, int]]:
+        """Where it begins and ends in this line; nowhere where it is empty."""
+        return [found.span() for found in self._pattern.finditer(line)] if self.text else []
+
+    def beside(self, lines: Sequence[str], at: Spot, by: int) -> Spot | None:
+        """The next place after this one (`by` 1) or before it (-1), around the end; None where there is none."""
+        line, column = at
+        here = [begin for begin, _ in self.spans(lines[line])] if line < len(lines) else []
+        for begin in here[::by]:
+            if begin * by > column * by:
+                return line, begin
+        for step in range(1, len(lines) + 1):
+            number = (line + step * by) % len(lines)
+            if found := self.spans(lines[number])[::by]:
+                return number, found[0][0]
+        return None
+
+
+def cut(begin: int, end: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int, bool]]:
+    """A piece of a line in pieces: those within one of the spans and those between them."""
+    pieces: list[tuple[int, int, bool]] = []
+    if begin >= end:
+        return pieces
+    for first, last in spans:
+        if last <= begin or first >= end:
+            continue
+        if first > begin:
+            pieces.append((begin, first, False))
+        pieces.append((max(first, begin), min(last, end), True))
+        begin = min(last, end)
+    return [*pieces, (begin, end, False)] if begin < end else pieces

@@ -1,0 +1,165 @@
+"""The tree of a recording: session, context, task, exchange, frame. Children are read when wanted, by the page.
+
+Questions to a recording, for `Source.ask`. Contexts and tasks stand in the order of their first exchange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.present import text
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import ExchangeRow, key
+from a2a_proxy.recording.store.codec import unpack_ident
+
+_STATES = {state.value for state in TaskState if state}
+PAGE = 100
+"""Children read at once."""
+
+
+class TreeLevel(IntEnum):
+    """How deep a branch is."""
+
+    SESSION = 1
+    CONTEXT = 2
+    TASK = 3
+    EXCHANGE = 4
+    FRAME = 5
+
+
+class TreeBranch(msgspec.Struct, frozen=True):
+    """One of the tree."""
+
+    level: TreeLevel
+    label: str
+    """Harmless, with how many it holds."""
+    session: int
+    context: int = 0
+    """A number of `ident`."""
+    context_id: str = ""
+    task: int = 0
+    task_id: str = ""
+    exchange: int = 0
+    """The key of the exchange, or of the first of those that it holds."""
+    seq: int = -1
+
+    @property
+    def same(self) -> tuple[int, ...]:
+        """What stays while the recording grows."""
+        return (
+            self.level,
+            self.session,
+            self.context,
+            self.task,
+            self.exchange * (self.level > TreeLevel.TASK),
+            self.seq,
+        )
+
+    @property
+    def place(self) -> int:
+        """Its children's neighbours begin after this: the cursor of pages."""
+        return {TreeLevel.SESSION: self.session, TreeLevel.FRAME: self.seq}.get(self.level, self.exchange)
+
+
+class TreePage(msgspec.Struct, frozen=True):
+    """Some children."""
+
+    branches: tuple[TreeBranch, ...] = ()
+    more: bool = False
+
+
+def children(recording: Recording, of: TreeBranch | None, after: int | None = None) -> TreePage:
+    """A page of what is under a branch, or of the sessions; those after this place."""
+    read = {
+        TreeLevel.SESSION: _contexts,
+        TreeLevel.CONTEXT: _tasks,
+        TreeLevel.TASK: _exchanges,
+        TreeLevel.EXCHANGE: _frames,
+    }
+    found = list(_sessions(recording, after or 0) if of is None else read[of.level](recording, of, after))
+    return TreePage(tuple(found[:PAGE]), len(found) > PAGE)
+
+
+def _sessions(recording: Recording, after: int) -> Iterator[TreeBranch]:
+    query = "SELECT count(*) FROM exchange WHERE id > ? AND id < ?"
+    rows = [row for row in recording.sessions() if row.id > after][: PAGE + 1]
+    for row in rows:
+        count = recording.db.execute(query, (key(row.id, 0), key(row.id + 1, 0))).fetchone()[0]
+        label = f"session {row.id}  {text.clock(row.facts.started)}  {text.plural(count, 'exchange')}"
+        yield TreeBranch(TreeLevel.SESSION, label, row.id)
+
+
+def _grouped(recording: Recording, of: TreeBranch, column: str, after: int | None) -> list[tuple[int, int, int]]:
+    """Number of an ident, exchanges, key of the first."""
+    inside, fixed = ("AND context = ?", (of.context,)) if of.level is TreeLevel.CONTEXT else ("", ())
+    query = (
+        f"SELECT {column}, count(*), min(id) AS begun FROM exchange WHERE id > ? AND id < ? {inside}"
+        f" GROUP BY {column} HAVING begun > ? ORDER BY begun LIMIT {PAGE + 1}"
+    )
+    bounds = key(of.session, 0), key(of.session + 1, 0)
+    return recording.db.execute(query, (*bounds, *fixed, after or 0)).fetchall()
+
+
+def _contexts(recording: Recording, of: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
+    for number, count, first in _grouped(recording, of, "context", after):
+        name = _ident(recording, number)
+        label = f"context {_short(name)}" if name else "no context"
+        yield TreeBranch(TreeLevel.CONTEXT, f"{label}  {count}", of.session, number, name, exchange=first)
+
+
+def _tasks(recording: Recording, of: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
+    for number, count, first in _grouped(recording, of, "task", after):
+        name = _ident(recording, number)
+        label = f"task {_short(name)}" if name else "no task"
+        yield _under(of, TreeLevel.TASK, f"{label}  {count}", task=number, task_id=name, exchange=first)
+
+
+def _exchanges(recording: Recording, of: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
+    query = f"SELECT id FROM exchange WHERE id > ? AND id < ? AND context = ? AND task = ? ORDER BY id LIMIT {PAGE + 1}"
+    bounds = max(key(of.session, 0), after or 0), key(of.session + 1, 0)
+    for (number,) in recording.db.execute(query, (*bounds, of.context, of.task)).fetchall():
+        row = recording.exchange(number)
+        if row is not None:
+            yield _under(of, TreeLevel.EXCHANGE, _exchange_label(recording, row), exchange=number)
+
+
+def _exchange_label(recording: Recording, row: ExchangeRow) -> str:
+    query = "SELECT count(*) FROM frame WHERE session = ? AND exchange = ?"
+    frames = recording.db.execute(query, (row.session, row.exchange.id)).fetchone()[0]
+    return visible(f"#{row.exchange.id} {text.title(row.exchange)} {text.standing(row.exchange)}  {frames}")
+
+
+def _frames(recording: Recording, of: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
+    rows = recording.frames(of.exchange, after=-1 if after is None else after, limit=PAGE + 1, payloads=False)
+    for row in rows:
+        yield _under(of, TreeLevel.FRAME, _frame_label(row.frame), exchange=of.exchange, seq=row.frame.seq)
+
+
+def _frame_label(frame: Frame) -> str:
+    arrow = "→" if frame.direction is Direction.TO_AGENT else "←"
+    event = frame.event.name.lower() if frame.event is not EventKind.NONE else frame.kind.name.lower()
+    state = TaskState(frame.state).label if frame.state in _STATES else ""
+    return visible(f"{frame.seq} {arrow} {event} {state}".rstrip())
+
+
+def _under(of: TreeBranch, level: TreeLevel, label: str, **more: Any) -> TreeBranch:
+    return msgspec.structs.replace(of, level=level, label=label, **more)
+
+
+def _ident(recording: Recording, number: int) -> str:
+    if number < 0:
+        return str(-1 - number)
+    row = recording.db.execute("SELECT value FROM ident WHERE id = ?", (number,)).fetchone() if number else None
+    return unpack_ident(row[0]) if row is not None else ""
+
+
+def _short(name: str) -> str:
+    return visible(text.short(name))

@@ -1,0 +1,1 @@
+"""Dialogs and menus that open over a screen."""

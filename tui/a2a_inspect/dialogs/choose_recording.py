@@ -1,0 +1,95 @@
+"""Which other recording: one from the same folder, the newest first, or any by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from rich.cells import cell_len
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList
+from textual.widgets.option_list import Option
+
+from a2a_inspect.widgets.columns import fit
+from a2a_proxy.present import text
+from a2a_proxy.protocol.text import visible
+
+_LISTED = 200
+_SUFFIXES = (".db", ".a2a.jsonl")
+
+
+class ChooseRecording(ModalScreen[Path | None]):
+    """Dismissed with the path, or with None."""
+
+    DEFAULT_CSS = """
+    ChooseRecording { align: center middle; }
+    ChooseRecording > Vertical {
+        width: 76; max-width: 96%; height: auto; max-height: 90%; padding: 0 1;
+        background: $surface; border: round $primary; border-title-color: $text;
+    }
+    ChooseRecording OptionList { height: auto; max-height: 16; border: none; background: $surface; padding: 0; }
+    ChooseRecording Input { margin: 1 0 0 0; background: $panel; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "Close", id="choose.close", tooltip="choose none"),
+    ]
+
+    def __init__(self, beside: Path, title: str) -> None:
+        super().__init__()
+        self._beside = beside
+        self._box_title = title
+        self._files: list[Path] = []
+        self._list = OptionList(id="recordings", compact=True)
+
+    def compose(self) -> ComposeResult:
+        """A list and a line to type in."""
+        box = Vertical(self._list, Input(placeholder="or the name of a file", id="name", compact=True))
+        box.border_title = self._box_title
+        yield box
+
+    def on_mount(self) -> None:
+        """Read the folder."""
+        self._list.focus()
+        self._read()
+
+    @work(thread=True, exit_on_error=False)
+    def _read(self) -> None:
+        self.app.call_from_thread(self._show, recordings_beside(self._beside))
+
+    def _show(self, found: list[tuple[Path, str]]) -> None:
+        self._files = [path for path, _ in found]
+        self._list.clear_options()
+        width = max((cell_len(visible(path.name)) for path, _ in found), default=0)
+        self._list.add_options([Option(Content(f"{fit(path.name, width)}  {said}")) for path, said in found])
+        if found:
+            self._list.highlighted = 0
+        else:
+            self.query_one(Input).focus()
+
+    @on(OptionList.OptionSelected)
+    def _listed(self, message: OptionList.OptionSelected) -> None:
+        self.dismiss(self._files[message.option_index])
+
+    @on(Input.Submitted)
+    def _typed(self, message: Input.Submitted) -> None:
+        if message.value.strip():
+            self.dismiss(Path(message.value.strip()).expanduser())
+
+
+def recordings_beside(path: Path) -> list[tuple[Path, str]]:
+    """Other recordings and cassettes in the folder of this one, the newest first, each with its day and size."""
+    found = []
+    try:
+        for file in path.absolute().parent.iterdir():
+            if file.name.endswith(_SUFFIXES) and file.is_file() and file.name != path.name:
+                about = file.stat()
+                found.append((about.st_mtime_ns, file, f"{text.day(about.st_mtime_ns)}  {text.size(about.st_size)}"))
+    except OSError:
+        pass  # what can be listed is listed; the name of any other file can be typed
+    return [(file, said) for _, file, said in sorted(found, reverse=True)[:_LISTED]]

@@ -1,0 +1,65 @@
+"""The forms in which the frame or exchange under the cursor can be copied: one key each, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from a2a_inspect.dialogs.menu import MENU_CSS
+
+FORMS = (
+    ("j", "json", "JSON", "the frame decoded, or the whole exchange"),
+    ("r", "raw", "raw", "the payload as it was on the wire"),
+    ("c", "curl", "curl", "a shell line that asks the agent again"),
+    ("g", "grpcurl", "grpcurl", "the same for gRPC"),
+    ("p", "python", "Python", "a program with the SDK of its dialect"),
+    ("t", "pytest", "pytest", "a test that asserts what was seen"),
+    ("i", "ids", "ids", "task, context, message, trace"),
+)
+"""Key, name of the form, label, what it is."""
+
+
+class CopyMenu(ModalScreen[str | None]):
+    """See the module. Gives the name of a form."""
+
+    DEFAULT_CSS = MENU_CSS.replace("MENU", "CopyMenu")
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(key, f"choose('{name}')", f"As {label}", show=False, id=f"copy.{name}", tooltip=f"copy {about}")
+            for key, name, label, about in FORMS
+        ),
+        Binding("escape,q,y", "dismiss", "Close", id="copy.close", tooltip="copy nothing"),
+    ]
+
+    def __init__(self, what: str, refused: Mapping[str, str]) -> None:
+        super().__init__()
+        self._what = what
+        self._refused = refused
+        """Name of a form -> why this cannot be had in it."""
+
+    def compose(self) -> ComposeResult:
+        """A line for each form."""
+        box = VerticalScroll(Static(Content("\n").join(self._line(*form) for form in FORMS)))
+        box.border_title, box.border_subtitle = f"Copy {self._what} as", "esc closes"
+        yield box
+
+    def _line(self, key: str, name: str, label: str, about: str) -> Content:
+        why = self._refused.get(name)
+        if why is not None:
+            return Content.assemble((f"-  {label:9}({why})", "dim"))
+        return Content.assemble((f"{key}  ", "bold"), f"{label:9}", about)
+
+    def action_choose(self, name: str) -> None:
+        """Take a form; one that there is not says why."""
+        if name in self._refused:
+            self.notify(f"not as {name}: {self._refused[name]}", severity="warning", markup=False)
+        else:
+            self.dismiss(name)

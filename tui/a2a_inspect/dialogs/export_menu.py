@@ -1,0 +1,106 @@
+"""What is exported, and in which format: one key for a set as JSON lines, two for another format."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from a2a_inspect.dialogs.menu import MENU_CSS
+from a2a_inspect.formats.registry import DEFAULT, FORMATS
+
+SELECTED, FILTERED, ALL = "selected", "filtered", "all"
+_SETS = (("s", SELECTED, "what is selected"), ("f", FILTERED, "what matches"), ("a", ALL, "everything"))
+
+
+class ExportMenu(ModalScreen[tuple[str, str] | None]):
+    """Gives the set and the format. A small letter is the default format; a capital one asks for another, and the
+    format is empty."""
+
+    DEFAULT_CSS = MENU_CSS.replace("MENU", "ExportMenu")
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(key, f"choose('{name}', '{DEFAULT}')", f"Export {about}", show=False, id=f"export.{name}")
+            for key, name, about in _SETS
+        ),
+        *(
+            Binding(
+                key.upper(),
+                f"choose('{name}', '')",
+                f"Export {about} in another format",
+                show=False,
+                id=f"export.{name}_as",
+            )
+            for key, name, about in _SETS
+        ),
+        Binding("escape,q,x", "dismiss", "Close", id="export.close", tooltip="export nothing"),
+    ]
+
+    def __init__(self, sets: dict[str, str], folder: str) -> None:
+        super().__init__()
+        self._sets = sets
+        """Name of a set -> what is in it, in words."""
+        self._folder = folder
+
+    def compose(self) -> ComposeResult:
+        """A line for each set."""
+        lines = [
+            Content.assemble((f"{key} {key.upper()}  ", "bold"), self._sets[name])
+            for key, name, _ in _SETS
+            if name in self._sets
+        ]
+        kind = f"\nsmall letter: JSON lines (*{FORMATS[DEFAULT].ending}); capital: in another format"
+        lines.append(Content.assemble((kind, "dim")))
+        lines.append(Content.assemble((f"into {self._folder}", "dim")))
+        box = VerticalScroll(Static(Content("\n").join(lines)))
+        box.border_title, box.border_subtitle = "Export", "esc closes"
+        yield box
+
+    def action_choose(self, name: str, form: str) -> None:
+        """Take a set, in a format."""
+        if name in self._sets:
+            self.dismiss((name, form))
+
+
+_KEYS = "123456789"
+"""Of the formats, in their order."""
+
+
+class FormatMenu(ModalScreen[str | None]):
+    """Which format. Gives its name."""
+
+    DEFAULT_CSS = MENU_CSS.replace("MENU", "FormatMenu")
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(key, f"choose({place})", f"The format beside {key}", show=False, id=f"format.{key}")
+            for place, key in enumerate(_KEYS)
+        ),
+        Binding("escape,q,x", "dismiss", "Close", id="format.close", tooltip="export nothing"),
+    ]
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self._what = what
+
+    def compose(self) -> ComposeResult:
+        """A line for each format."""
+        lines = [Content.assemble((self._what, "dim"))]
+        lines += [
+            Content.assemble((f"{key}  ", "bold"), f"{form.name:9}{form.about}")
+            for key, form in zip(_KEYS, FORMATS.values(), strict=False)
+        ]
+        box = VerticalScroll(Static(Content("\n").join(lines)))
+        box.border_title, box.border_subtitle = "Export as", "esc closes"
+        yield box
+
+    def action_choose(self, place: int) -> None:
+        """Take the format of this place, if there is one."""
+        for name in list(FORMATS)[place : place + 1]:
+            self.dismiss(name)

@@ -1,0 +1,248 @@
+"""Where a filter is typed: what is wrong with it, in words and with a caret, and what could come next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.segment import Segment
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from a2a_inspect.data.list_filter import VALID, History, Judgement, judged
+from a2a_inspect.widgets.columns import fit
+
+if TYPE_CHECKING:
+    from a2a_proxy.recording.query.complete import Completion, Suggestion
+
+_SHOWN = 6
+"""Suggestions in sight."""
+_LULL, _PAUSE = 0.05, 0.15
+"""Seconds without a key after which there are suggestions for what is typed, and after which it is used."""
+
+Complete = Callable[[str, int], "Awaitable[Completion]"]
+
+
+class Suggestions(Widget):
+    """A line for each; the chosen one has a mark."""
+
+    DEFAULT_CSS = """
+    Suggestions { height: auto; background: $panel; color: $foreground 80%; }
+    Suggestions > .suggestions--chosen { text-style: bold; color: $foreground; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"suggestions--chosen"}
+
+    found: reactive[tuple[Suggestion, ...]] = reactive((), layout=True)
+    chosen: reactive[int] = reactive(-1)
+
+    def get_content_height(self, *_sizes: object) -> int:
+        """As many lines as there are, six at most."""
+        return min(len(self.found), _SHOWN)
+
+    def render_line(self, y: int) -> Strip:
+        """`▸ working   12`."""
+        top = max(0, min(self.chosen - _SHOWN + 1, len(self.found) - _SHOWN)) if self.chosen >= 0 else 0
+        index = top + y
+        if index >= len(self.found):
+            return Strip.blank(self.size.width, self.rich_style)
+        item, chosen = self.found[index], index == self.chosen
+        style = self.get_visual_style("suggestions--chosen").rich_style if chosen else self.rich_style
+        about = item.about or (str(item.count) if item.count >= 0 else "")
+        width = max((len(each.text) for each in self.found), default=0)
+        text = f"{'▸' if chosen else ' '} {fit(item.text, min(width, 40))}  {about}"
+        return Strip([Segment(fit(text, self.size.width), style)])
+
+
+class FilterBox(Vertical):
+    """See the module. Hidden until `open`."""
+
+    DEFAULT_CSS = """
+    FilterBox { height: auto; display: none; background: $panel; }
+    FilterBox.-open { display: block; }
+    FilterBox Horizontal { height: 1; }
+    FilterBox #prompt { width: 2; text-style: bold; }
+    FilterBox Input { width: 1fr; background: $panel; }
+    FilterBox #word { width: 12; text-align: right; padding-right: 1; }
+    FilterBox #wrong { height: 1; color: $foreground 80%; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "use", "Use", id="filter.use", priority=True, tooltip="show only what matches"),
+        Binding("ctrl+n", "find", "Find", id="filter.find", tooltip="hide nothing; n and N go to what matches"),
+        Binding("tab", "complete(1)", "Complete", id="filter.complete", priority=True, tooltip="the next suggestion"),
+        Binding("shift+tab", "complete(-1)", "Complete", show=False, id="filter.complete-back", priority=True),
+        Binding("up", "history(-1)", "History", id="filter.older", tooltip="what was typed before"),
+        Binding("down", "history(1)", "History", show=False, id="filter.newer"),
+        Binding("escape", "close", "Cancel", id="filter.cancel", tooltip="the list as it was"),
+    ]
+
+    class Said(Message):
+        """A valid expression."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class Typed(Said):
+        """There was a moment without a key."""
+
+    class Used(Said):
+        """The user wants to see only what matches."""
+
+    class Sought(Said):
+        """The user wants to go to what matches."""
+
+    class Closed(Message):
+        """The user wants neither."""
+
+    def __init__(self, complete: Complete) -> None:
+        super().__init__(id="filter")
+        self._complete = complete
+        self._input = Input(compact=True, placeholder="op:SendMessage slow:>2s err  or a word", select_on_focus=False)
+        self._suggestions = Suggestions()
+        self._word = Static(id="word", markup=False)
+        self._wrong = Static(id="wrong", markup=False)
+        self._history = History()
+        self._pauses: list[Timer] = []
+        self._suggested = asyncio.Event()
+        """The suggestions are those for what is typed now."""
+        self._typed = (0, 0)
+        """Where what is being typed begins and ends."""
+        self._quiet = False
+        """What changes now is put in by completion or history."""
+
+    def compose(self) -> ComposeResult:
+        """Suggestions above the line, what is wrong below it."""
+        yield self._suggestions
+        with Horizontal():
+            yield Static("/", id="prompt")
+            yield self._input
+            yield self._word
+        yield self._wrong
+
+    @property
+    def is_open(self) -> bool:
+        """Somebody is typing."""
+        return self.has_class("-open")
+
+    def open(self, text: str) -> None:
+        """Begin with this."""
+        self.add_class("-open")
+        self._input.value = text
+        self._input.cursor_position = len(text)
+        self._history.add("")
+        self._look()
+        self._input.focus()
+
+    def hide(self) -> None:
+        """Leave."""
+        self._stop()
+        self.workers.cancel_node(self)  # what suggestions are asked for would keep the list waiting
+        self._suggestions.found = ()
+        self.remove_class("-open")
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        if self.is_open:
+            self._look()
+
+    def _look(self) -> None:
+        text = self._input.value
+        told = judged(text)
+        self._word.update(told.word)
+        self._wrong.update(pointed(told, 2, self.size.width or 80))
+        self._stop()
+        if told.word == VALID:
+            self._pauses.append(self.set_timer(_PAUSE, lambda: self.post_message(self.Typed(text))))
+        if not self._quiet:
+            self._suggested.clear()
+            self.workers.cancel_group(self, "suggest")  # those are for what was typed before
+            self._pauses.append(self.set_timer(_LULL, self._suggest))
+        self._quiet = False
+
+    @work(group="suggest", exclusive=True)
+    async def _suggest(self) -> None:
+        found = await self._complete(self._input.value, self._input.cursor_position)
+        self._suggestions.chosen = -1
+        self._suggestions.found = found.items
+        self._typed = found.start, found.end
+        self._suggested.set()
+
+    def _stop(self) -> None:
+        while self._pauses:
+            self._pauses.pop().stop()
+
+    def _put(self, text: str, cursor: int) -> None:
+        if text != self._input.value:
+            self._quiet = True
+            self._input.value = text
+        self._input.cursor_position = cursor
+
+    @work(group="complete")
+    async def action_complete(self, by: int) -> None:
+        """Put the next suggestion in the place of what was being typed, as soon as there are any for it."""
+        await self._suggested.wait()
+        items, (start, end) = self._suggestions.found, self._typed
+        if not items:
+            return
+        before = self._suggestions.chosen
+        old = items[before].text if before >= 0 else self._input.value[start:end]
+        chosen = (before + by) % len(items) if before >= 0 or by > 0 else len(items) - 1
+        text = self._input.value
+        new = items[chosen].text
+        self._suggestions.chosen = chosen
+        self._put(text[:start] + new + text[start + len(old) :], start + len(new))
+        if len(items) == 1:
+            self._suggested.clear()
+            self._suggest()
+
+    def action_history(self, by: int) -> None:
+        """Another expression of this sitting."""
+        text = self._history.step(by, self._input.value)
+        self._input.value = text
+        self._input.cursor_position = len(text)
+
+    def action_use(self) -> None:
+        """Show only what matches, if it can be asked so."""
+        self._hand_over(self.Used)
+
+    def action_find(self) -> None:
+        """Go to what matches, if it can be asked so."""
+        self._hand_over(self.Sought)
+
+    def _hand_over(self, message: type[Said]) -> None:
+        text = self._input.value.strip()
+        if judged(text).word != VALID:
+            self._look()
+            self.app.bell()
+            return
+        self._history.add(text)
+        self.hide()
+        self.post_message(message(text))
+
+    def action_close(self) -> None:
+        """The list as it was."""
+        self.hide()
+        self.post_message(self.Closed())
+
+
+def pointed(told: Judgement, indent: int, width: int) -> str:
+    """A caret under what is wrong and what that is, on its right or its left, whichever has room."""
+    if not told.message:
+        return ""
+    column = indent + told.at
+    if column + 2 + len(told.message) <= width:
+        return f"{' ' * column}^ {told.message}"
+    if len(told.message) + 1 <= column < width:
+        return f"{told.message:>{column - 1}} ^"
+    return fit(f"{' ' * indent}{told.message}", width).rstrip()

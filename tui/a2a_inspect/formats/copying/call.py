@@ -1,0 +1,139 @@
+"""One recorded call with all that its other forms are made of. Reading it from a recording is the only I/O here."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding, Connection, Exchange
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key
+
+MAX_FRAMES = 2_000
+"""More are not put into any form."""
+MAX_OCTETS = 8 << 20
+"""Octets of all payloads together; the same."""
+_ASKS, _ANSWERS = (FrameKind.REQUEST,), (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR)
+_LEFT_OUT = {
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "grpc-accept-encoding",
+    "grpc-encoding",
+    "host",
+    "keep-alive",
+    "te",
+    "traceparent",
+    "tracestate",
+    "transfer-encoding",
+    "user-agent",
+}
+"""Headers that whoever sends the call again makes anew; with the old trace it would look like part of the old call."""
+
+
+class NotOffered(Exception):
+    """There is no such form of a call; the text says why."""
+
+
+class CopiedCall(msgspec.Struct, frozen=True):
+    """An exchange with its frames."""
+
+    session: int
+    exchange: Exchange
+    connection: Connection
+    frames: tuple[Frame, ...]
+    whole: bool = True
+    """All its frames are here."""
+
+    @property
+    def place(self) -> str:
+        """`1:2`."""
+        return f"{self.session}:{self.exchange.id}"
+
+    @property
+    def asks(self) -> list[Frame]:
+        """What the client sent."""
+        return [each for each in self.frames if each.kind in _ASKS and each.direction is Direction.TO_AGENT]
+
+    @property
+    def answers(self) -> list[Frame]:
+        """What the agent sent back."""
+        return [each for each in self.frames if each.kind in _ANSWERS and each.direction is Direction.TO_CLIENT]
+
+    @property
+    def secure(self) -> bool:
+        """The agent was reached by TLS."""
+        return self.connection.upstream.startswith("https:")
+
+    @property
+    def authority(self) -> str:
+        """The agent's host and port: as the user named it, but for an interface of it on another port.
+
+        Raises NotOffered where there is none: an agent behind stdio.
+        """
+        if self.exchange.binding is Binding.STDIO or not (self.connection.upstream or self.connection.peer):
+            raise NotOffered("the agent has no address: it talks over stdin and stdout")
+        named = self.connection.upstream
+        if "://" in named:
+            named = urlsplit(named).netloc
+        peer = self.connection.peer
+        if peer and named.rpartition(":")[2].isdecimal() and named.rpartition(":")[2] != peer.rpartition(":")[2]:
+            return peer
+        return named or peer
+
+    @property
+    def url(self) -> str:
+        """Where an HTTP call went, without the path; raises as `authority`."""
+        return f"{'https' if self.secure else 'http'}://{self.authority}"
+
+    def headers(self) -> list[tuple[str, str]]:
+        """Those of the request that belong to the call; secrets are the labels that the recording has for them."""
+        pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in self.exchange.request_headers)
+        return [
+            (visible(name), visible(value))
+            for name, value in pairs
+            if name.lower() not in _LEFT_OUT and not name.startswith(":")
+        ]
+
+    def extra_headers(self) -> dict[str, str]:
+        """Those that an SDK or an HTTP library does not set by itself."""
+        return {name: value for name, value in self.headers() if name.lower() not in ("accept", "content-type")}
+
+    def asked(self) -> Any:
+        """The first request as plain JSON values; raises NotOffered where it is not there as it was sent."""
+        frame = self.first()
+        value = plain(frame.payload, frame.schema)
+        if value is None:
+            raise NotOffered("its request cannot be read")
+        return value
+
+    def first(self) -> Frame:
+        """The first request, whole; raises NotOffered."""
+        if not self.asks:
+            raise NotOffered("its request was not recorded")
+        if self.asks[0].truncated:
+            raise NotOffered("only the beginning of its request is in the recording")
+        return self.asks[0]
+
+
+def load(recording: Recording, exchange_key: int) -> CopiedCall | None:
+    """Read a call; None where the recording does not have it. Raises RecordingError."""
+    row = recording.exchange(exchange_key)
+    if row is None:
+        return None
+    known = recording.connection(key(row.session, row.exchange.connection))
+    connection = known.connection if known is not None else Connection(row.exchange.connection, "", "", "", 0)
+    frames: list[Frame] = []
+    left = MAX_OCTETS
+    for frame_row in recording.frames(exchange_key, payloads=False):
+        left -= frame_row.frame.size
+        if len(frames) >= MAX_FRAMES or left < 0:
+            return CopiedCall(row.session, row.exchange, connection, tuple(frames), whole=False)
+        frames.append(msgspec.structs.replace(frame_row.frame, payload=recording.payload(frame_row)))
+    return CopiedCall(row.session, row.exchange, connection, tuple(frames))

@@ -1,0 +1,100 @@
+"""The forms in which a call, or one frame of it, can be had: their names, and what makes each of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import msgspec
+
+from a2a_inspect.commands.show import frame_object
+from a2a_inspect.data.payload_lines import json_text
+from a2a_inspect.formats.copying.call import CopiedCall, NotOffered, load
+from a2a_inspect.formats.copying.pytest_case import pytest_case
+from a2a_inspect.formats.copying.python_sdk import python
+from a2a_inspect.formats.copying.shell import curl, grpcurl
+from a2a_proxy.cli.console import exchange_object
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.protocol.decoded import decoded
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.write.note_writer import NotePlace
+from a2a_proxy.redaction.labels import withheld
+
+
+class CopyForm(msgspec.Struct, frozen=True):
+    """One form."""
+
+    name: str
+    make: Callable[[CopiedCall, Frame | None], bytes]
+    """Of a call, or of one frame of it where that makes a difference; raises NotOffered."""
+
+
+def _json(call: CopiedCall, frame: Frame | None) -> bytes:
+    if frame is not None:
+        return json_text(decoded(frame, call.exchange)).encode("utf-8", "replace")
+    if not call.whole:
+        raise NotOffered("it is too long: take it with show --json")
+    frames = [frame_object(each, call.exchange) for each in call.frames]
+    return json.dumps({"session": call.session, **exchange_object(call.exchange), "frames": frames}, indent=2).encode()
+
+
+def _raw(call: CopiedCall, frame: Frame | None) -> bytes:
+    return (call.first() if frame is None else frame).payload
+
+
+def _of_call(make: Callable[[CopiedCall], str]) -> Callable[[CopiedCall, Frame | None], bytes]:
+    def of(call: CopiedCall, _: Frame | None) -> bytes:
+        if any(map(withheld, call.frames)):
+            raise NotOffered("its payloads were not recorded: metadata only")
+        return make(call).encode("utf-8", "replace")
+
+    return of
+
+
+def _ids(call: CopiedCall, frame: Frame | None) -> bytes:
+    exchange = call.exchange
+    about = exchange if frame is None else frame
+    place = call.place if frame is None else f"{call.place}.{frame.seq}"
+    facts = {
+        "place": place,
+        "task": about.task_id or exchange.task_id,
+        "context": about.context_id or exchange.context_id,
+        "message": frame.message_id if frame is not None else "",
+        "artifact": frame.artifact_id if frame is not None else "",
+        "rpc id": frame.rpc_id if frame is not None else "",
+        "trace": exchange.trace_context[3:35],
+    }
+    return "\n".join(f"{name}: {value}" for name, value in facts.items() if value).encode("utf-8", "replace")
+
+
+def made(recording: Recording, place: NotePlace) -> dict[str, bytes | str]:
+    """Every form of a call, or of a frame of it; or why there is none. Empty where the recording has no such call."""
+    call = load(recording, key(place.session, place.exchange))
+    if call is None:
+        return {}
+    frame = next((each for each in call.frames if each.seq == place.seq), None)
+    found: dict[str, bytes | str] = {}
+    for name, form in FORMS.items():
+        try:
+            if frame is None and place.seq >= 0:
+                raise NotOffered("it is too far behind in a long exchange")
+            found[name] = form.make(call, frame)
+        except NotOffered as why:
+            found[name] = str(why)
+    return found
+
+
+FORMS = {
+    form.name: form
+    for form in (
+        CopyForm("json", _json),
+        CopyForm("raw", _raw),
+        CopyForm("curl", _of_call(curl)),
+        CopyForm("grpcurl", _of_call(grpcurl)),
+        CopyForm("python", _of_call(python)),
+        CopyForm("pytest", _of_call(pytest_case)),
+        CopyForm("ids", _ids),
+    )
+}
+"""By name, in the order of the menu."""

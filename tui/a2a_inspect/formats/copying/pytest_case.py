@@ -1,0 +1,182 @@
+"""A call as a test: the same request, and what was seen of the answer is asserted: status, errors, states, artifacts.
+
+What changes from run to run (ids, times, texts) is not asserted. The agent is the one of this package's pytest plug-in:
+replayed from a cassette, or a live one that is recorded. Over gRPC it needs the messages of the SDK as well.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from a2a_inspect.formats.copying.call import CopiedCall, NotOffered
+from a2a_inspect.formats.copying.literal import literal
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.present import text
+from a2a_proxy.protocol.errors import GRPC_STATUS
+from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.operations import STREAMS
+from a2a_proxy.protocol.schema import is_protobuf, line_and_name
+
+_PROTOS = {"1.0": "a2a.types", "0.3": "a2a.grpc"}
+"""Line -> the package of the SDK that has its messages."""
+
+
+def members(value: Any, name: str) -> Iterator[Any]:
+    """Every value of this name in some JSON, outermost first."""
+    if isinstance(value, dict):
+        if name in value:
+            yield value[name]
+        for each in value.values():
+            yield from members(each, name)
+    if isinstance(value, list):
+        for each in value:
+            yield from members(each, name)
+
+
+def states(answers: list[Any]) -> list[str]:
+    """The states that the answers tell, each once as long as it lasts."""
+    told = [each["state"] for each in members(answers, "status") if isinstance(each, dict) and "state" in each]
+    return [state for at, state in enumerate(told) if at == 0 or told[at - 1] != state]
+
+
+def artifacts(answers: list[Any]) -> list[str]:
+    """The names of artifacts, in order of first sight."""
+    found = [*members(answers, "artifact"), *(one for many in members(answers, "artifacts") for one in many)]
+    return list(dict.fromkeys(each["name"] for each in found if isinstance(each, dict) and each.get("name")))
+
+
+def errors(answers: list[Any]) -> list[Any]:
+    """The codes of errors."""
+    return [each["code"] for each in members(answers, "error") if isinstance(each, dict) and "code" in each]
+
+
+def pytest_case(call: CopiedCall) -> str:
+    """A test module.
+
+    Raises:
+        NotOffered: the call did not end, or it is none that a test can make alone.
+    """
+    if text.outcome(call.exchange) not in ("ok", "error"):
+        raise NotOffered("it did not come to an end: there is nothing to expect")
+    if not call.whole:
+        raise NotOffered("it is too long")
+    if call.exchange.live_payload or len(call.asks) > 1:
+        raise NotOffered("a live stream is no single call")
+    make = _grpc if call.exchange.binding is Binding.GRPC else _http
+    imports, constants, request, checks = make(call)
+    helpers = "\n\n\n".join(inspect.getsource(each).rstrip() for each in (members, states, artifacts, errors))
+    name = re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text.title(call.exchange))).strip("_").lower()
+    head = f'"""{_told(call)}"""\n\n{imports}\n\n{constants}'
+    test = f"def test_{name}(a2a_agent: Any) -> None:\n" + "\n".join(f"    {line}" for line in checks)
+    return "\n\n\n".join((head, helpers, request, test)) + "\n"
+
+
+def _told(call: CopiedCall) -> str:
+    return f"""{_harmless(text.title(call.exchange))} as it was recorded ({call.place}, {text.manner(call.exchange)}).
+
+Make its cassette, then replay it:
+
+    pytest --a2a-record-mode=once --a2a-upstream={shlex.quote(_harmless(call.url))}
+    pytest
+"""
+
+
+def _harmless(said: str) -> str:
+    """Within a string of Python it is nothing but text."""
+    return re.sub(r"[^ -~]|[\"\\]", "?", said)
+
+
+def _expected(call: CopiedCall, answers: list[Any]) -> list[str]:
+    """The lines that say what was seen. A list of tasks holds whatever the agent has by then."""
+    lines = [f"assert errors(answers) == {literal(errors(answers))}"]
+    if call.exchange.operation != "ListTasks":
+        lines += [f"assert states(answers) == {literal(states(answers))}"]
+        lines += [f"assert artifacts(answers) == {literal(artifacts(answers))}"]
+    return lines
+
+
+def _http(call: CopiedCall) -> tuple[str, str, str, list[str]]:
+    imports = (
+        "import json\nimport urllib.error\nimport urllib.request\n"
+        "from collections.abc import Iterator\nfrom typing import Any"
+    )
+    answers = [plain(frame.payload, frame.schema) for frame in call.answers]
+    body = call.first().payload
+    value = call.asked() if body else None
+    method = "POST" if call.exchange.binding is Binding.JSONRPC else call.exchange.method
+    constants = "\n".join(
+        (
+            f"PATH = {call.exchange.target!r}",
+            f"HEADERS = {literal(dict(call.headers()))}",
+            f"REQUEST = {literal(value)}",
+        )
+    )
+    data = "json.dumps(REQUEST).encode()" if body else "None"
+    request = f'''def ask(url: str) -> tuple[int, list[Any]]:
+    """The HTTP status, and every answer as JSON."""
+    request = urllib.request.Request(url + PATH, {data}, HEADERS, method={method!r})
+    try:
+        response = urllib.request.urlopen(request, timeout=60)
+    except urllib.error.HTTPError as refused:
+        response = refused
+    with response:
+        said = [response.read().decode()]
+        if response.headers.get_content_type() == "text/event-stream":
+            events = said[0].replace("\\r\\n", "\\n").split("\\n\\n")
+            said = ["\\n".join(line[5:] for line in each.split("\\n") if line.startswith("data:")) for each in events]
+        return response.status, [json.loads(each) for each in said if each]'''
+    status = f"assert status == {call.exchange.status}"
+    return imports, constants, request, ["status, answers = ask(a2a_agent.url)", status, *_expected(call, answers)]
+
+
+def _grpc(call: CopiedCall) -> tuple[str, str, str, list[str]]:
+    frame = call.first()
+    if not is_protobuf(frame.schema) or line_and_name(frame.schema)[0] not in _PROTOS:
+        raise NotOffered("the SDK has no messages for its dialect")
+    if not call.answers and call.exchange.grpc_status == 0:
+        raise NotOffered("its answer was not recorded")
+    module = _PROTOS[line_and_name(frame.schema)[0]]
+    imports = (
+        "from collections.abc import Iterator\nfrom typing import Any\n\nimport grpc\n"
+        f"{'import pytest' + chr(10) if call.exchange.grpc_status > 0 else ''}"
+        f"from {module} import a2a_pb2\n"
+        "from google.protobuf.json_format import MessageToDict, ParseDict"
+    )
+    answers = [plain(each.payload, each.schema) for each in call.answers]
+    kind = line_and_name(frame.schema)[1].rpartition(".")[2]
+    metadata = [(name.lower(), value) for name, value in call.extra_headers().items() if name != "grpc-timeout"]
+    constants = "\n".join(
+        (
+            f"METADATA = {literal(metadata)}",
+            f"REQUEST = {literal(call.asked() if frame.payload else {})}",
+        )
+    )
+    streams = call.exchange.operation in STREAMS
+    reader = f"a2a_pb2.{_answer_kind(call)}.FromString" if call.answers else "None"
+    got = "list(answered)" if streams else "[answered]"
+    request = f'''def ask(target: str) -> list[Any]:
+    """Every answer as JSON."""
+    message = ParseDict(REQUEST, a2a_pb2.{kind}(), ignore_unknown_fields=True)
+    with grpc.insecure_channel(target) as channel:
+        method = channel.{"unary_stream" if streams else "unary_unary"}(
+            {call.exchange.target!r}, type(message).SerializeToString, {reader}
+        )
+        answered = method(message, metadata=METADATA, timeout=60)
+        return [MessageToDict(each) for each in {got}]'''
+    if call.exchange.grpc_status > 0:
+        name = GRPC_STATUS[call.exchange.grpc_status]
+        checks = [
+            "with pytest.raises(grpc.RpcError) as refused:",
+            "    ask(a2a_agent.grpc_target)",
+            f"assert refused.value.code() is grpc.StatusCode.{name}",
+        ]
+        return imports, constants, request, checks
+    return imports, constants, request, ["answers = ask(a2a_agent.grpc_target)", *_expected(call, answers)]
+
+
+def _answer_kind(call: CopiedCall) -> str:
+    return line_and_name(call.answers[0].schema)[1].rpartition(".")[2]

@@ -1,0 +1,149 @@
+"""A call as Python for the official SDK: a2a-sdk 1.x for the lines 1.0 and 1.1, a2a-sdk 0.3 for 0.3 and 0.2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2a_inspect.formats.copying.call import CopiedCall, NotOffered
+from a2a_inspect.formats.copying.literal import literal
+from a2a_inspect.formats.copying.request import parameters, rest_match
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.protocol.operations import BY_NAME, STREAMS
+
+_NEW = {
+    "SendMessage": "send_message",
+    "SendStreamingMessage": "send_message_streaming",
+    "GetTask": "get_task",
+    "ListTasks": "list_tasks",
+    "CancelTask": "cancel_task",
+    "SubscribeToTask": "subscribe",
+    "CreateTaskPushNotificationConfig": "create_task_push_notification_config",
+    "GetTaskPushNotificationConfig": "get_task_push_notification_config",
+    "ListTaskPushNotificationConfigs": "list_task_push_notification_configs",
+    "DeleteTaskPushNotificationConfig": "delete_task_push_notification_config",
+    "GetExtendedAgentCard": "get_extended_agent_card",
+}
+_SENDS = ("MessageSendParams", "message_send_params", "SendMessageRequest")
+_OLD = {
+    "SendMessage": ("send_message", *_SENDS),
+    "SendStreamingMessage": ("send_message_streaming", *_SENDS),
+    "GetTask": ("get_task", "TaskQueryParams", "task_query_params", "GetTaskRequest"),
+    "CancelTask": ("cancel_task", "TaskIdParams", "task_id_params", "CancelTaskRequest"),
+    "SubscribeToTask": ("resubscribe", "TaskIdParams", "task_id_params", "TaskSubscriptionRequest"),
+}
+"""Method of the 0.3 SDK's transports, its parameters' type, the converter from protobuf, the protobuf message."""
+_TRANSPORTS = {
+    Binding.JSONRPC: ("jsonrpc", "JsonRpcTransport"),
+    Binding.REST: ("rest", "RestTransport"),
+    Binding.GRPC: ("grpc", "GrpcTransport"),
+}
+
+
+def python(call: CopiedCall) -> str:
+    """A program that does the same call with the SDK and prints what comes back.
+
+    Raises:
+        NotOffered: the SDK has nothing for it.
+    """
+    exchange = call.exchange
+    if exchange.binding not in _TRANSPORTS:
+        raise NotOffered("the SDK has no client for it")
+    if exchange.dialect in (Dialect.V1_0, Dialect.V1_1):
+        if exchange.operation not in _NEW:
+            raise NotOffered("a2a-sdk 1.x has no method for it")
+        return _program(call, "1.0", _NEW[exchange.operation], *_new(call))
+    if exchange.dialect in (Dialect.V0_3, Dialect.V0_2):
+        if exchange.operation not in _OLD:
+            raise NotOffered("a2a-sdk 0.3 has no method for it")
+        return _program(call, "0.3", _OLD[exchange.operation][0], *_old(call))
+    raise NotOffered("there is no SDK for its dialect")
+
+
+def _new(call: CopiedCall) -> tuple[list[str], Any, str, str]:
+    """Imports, the request's literal, the expression that makes the request of it, the transport's arguments."""
+    kind = BY_NAME[call.exchange.operation].request
+    imports = ["from google.protobuf.json_format import ParseDict", f"from a2a.types.a2a_pb2 import {kind}"]
+    if call.exchange.binding is Binding.GRPC:
+        wired = "channel, None"
+    else:
+        imports[1] = f"from a2a.types.a2a_pb2 import AgentCard, {kind}"
+        wired = "http, AgentCard(), URL"
+    return imports, parameters(call), f"ParseDict(REQUEST, {kind}(), ignore_unknown_fields=True)", wired
+
+
+def _old(call: CopiedCall) -> tuple[list[str], Any, str, str]:
+    """The same for the 0.3 line."""
+    _, model, convert, message = _OLD[call.exchange.operation]
+    wired = "channel, None" if call.exchange.binding is Binding.GRPC else "http, url=URL"
+    value = parameters(call)
+    sends = model == "MessageSendParams"
+    if call.exchange.binding is Binding.JSONRPC or (call.exchange.binding is Binding.REST and not sends):
+        return [f"from a2a.types import {model}"], value, f"{model}.model_validate(REQUEST)", wired
+    imports = [
+        "from google.protobuf.json_format import ParseDict",
+        "from a2a.grpc import a2a_pb2",
+        "from a2a.utils.proto_utils import FromProto",
+    ]
+    parsed = f"ParseDict(REQUEST, a2a_pb2.{message}(), ignore_unknown_fields=True)"
+    return imports, value, f"FromProto.{convert}({parsed})", wired
+
+
+def _program(call: CopiedCall, line: str, method: str, imports: list[str], value: Any, request: str, wired: str) -> str:
+    module, transport = _TRANSPORTS[call.exchange.binding]
+    streams = call.exchange.operation in STREAMS
+    grpc = call.exchange.binding is Binding.GRPC
+    library = "grpc" if grpc else "httpx"
+    opened = _channel(call) if grpc else "httpx.AsyncClient(headers=HEADERS, timeout=60) as http"
+    headers = call.extra_headers()
+    context = ""
+    if grpc and line == "1.0" and headers:
+        context = ", context=ClientCallContext(service_parameters=HEADERS)"
+        imports = [*imports, "from a2a.client.client import ClientCallContext"]
+    named = [*imports, f"from a2a.client.transports.{module} import {transport}"]
+    asked = f"agent.{method}(request{context})"
+    body = (
+        [f"        async for event in {asked}:", "            print(event)"]
+        if streams
+        else [f"        print(await {asked})"]
+    )
+    return "\n".join(
+        [
+            f'"""{call.exchange.operation} as it was recorded ({call.place}). Needs a2a-sdk {line}."""',
+            "",
+            "import asyncio",
+            "",
+            f"import {library}",
+            *sorted(named),
+            "",
+            f"URL = {_url(call, line)!r}",
+            *([f"HEADERS = {literal(headers)}"] if not grpc or context else []),
+            f"REQUEST = {literal(value)}",
+            "",
+            "",
+            "async def main() -> None:",
+            f"    request = {request}",
+            f"    async with {opened}:",
+            f"        agent = {transport}({wired})",
+            *body,
+            "",
+            "",
+            "asyncio.run(main())",
+            "",
+        ]
+    )
+
+
+def _channel(call: CopiedCall) -> str:
+    if call.secure:
+        return "grpc.aio.secure_channel(URL, grpc.ssl_channel_credentials()) as channel"
+    return "grpc.aio.insecure_channel(URL) as channel"
+
+
+def _url(call: CopiedCall, line: str) -> str:
+    """Where the transport's interface is: for REST the path before that of the operation."""
+    if call.exchange.binding is Binding.GRPC:
+        return call.authority
+    if call.exchange.binding is Binding.JSONRPC:
+        return call.url + call.exchange.target
+    prefix = rest_match(call).prefix
+    return call.url + (prefix.removesuffix("/v1") if line == "0.3" else prefix)

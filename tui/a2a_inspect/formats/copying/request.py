@@ -1,0 +1,51 @@
+"""What a call asked, as the parameters of its operation: from JSON-RPC, a REST request line and body, or protobuf."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2a_inspect.formats.copying.call import CopiedCall, NotOffered
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.protocol import rest_path
+from a2a_proxy.protocol.rest_path import RestMatch
+
+_BOOLEANS = {"true": True, "false": False}
+_OWNERS = ("ListTaskPushNotificationConfigs", "GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig")
+"""Operations that name the task as `taskId`, not as `id`."""
+
+
+def parameters(call: CopiedCall) -> dict[str, Any]:
+    """The parameters, in the form of the call's own dialect and binding.
+
+    Raises:
+        NotOffered: they are not in the recording as they were sent.
+    """
+    if call.exchange.binding is Binding.REST:
+        return _of_rest(call)
+    value = call.asked() if call.first().payload else {}
+    if call.exchange.binding in (Binding.JSONRPC, Binding.STDIO):
+        value = value.get("params", {}) if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        raise NotOffered("its parameters are no object")
+    return value
+
+
+def rest_match(call: CopiedCall) -> RestMatch:
+    """What its request line says; raises NotOffered where that is no operation of REST."""
+    found = rest_path.match(call.exchange.method, call.exchange.target.encode("latin-1", "replace"))
+    if found is None:
+        raise NotOffered("its path is none of A2A's")
+    return found
+
+
+def _of_rest(call: CopiedCall) -> dict[str, Any]:
+    found = rest_match(call)
+    body = call.asked() if call.first().payload else {}
+    if not isinstance(body, dict):
+        raise NotOffered("its body is no object")
+    owner = "taskId" if call.exchange.operation in _OWNERS or found.config_id else "id"
+    if call.exchange.operation == "CreateTaskPushNotificationConfig":
+        owner = "taskId"
+    ids = {owner: found.task_id, "id" if owner == "taskId" else "": found.config_id}
+    query: dict[str, Any] = {name: _BOOLEANS.get(value, value) for name, value in found.query}
+    return {**{name: value for name, value in ids.items() if name and value}, **query, **body}

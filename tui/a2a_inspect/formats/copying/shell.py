@@ -1,0 +1,92 @@
+"""A call as a line for a shell: `curl` for HTTP, `grpcurl` for gRPC. ASCII only: nothing in it acts on a terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import a2a_proto
+from a2a_inspect.formats.copying.call import CopiedCall, NotOffered
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.schema import JSON, is_protobuf, line_and_name
+
+_PRINTED = re.compile(r"[\t\n\r -~]*")
+_FOLDERS = {"0.3": "v0_3", "1.0": "v1", "rc": "rc", "live-1975": "live1975", "live-2153": "live2153"}
+"""Line of the protocol -> folder of its descriptors."""
+
+
+def curl(call: CopiedCall) -> str:
+    """The same request to the agent itself; `-N` shows the events of a stream as they come."""
+    if call.exchange.binding is Binding.GRPC:
+        raise NotOffered("it was gRPC: copy it as grpcurl")
+    words = ["curl", "-sS", *(["-N"] if call.exchange.streaming else [])]
+    method = _http_method(call)
+    body = _body(call)
+    if body or method != "GET":
+        words += ["-X", method]
+    for name, value in call.headers():
+        words += ["-H", _ascii(f"{name}: {value}")]
+    if body:
+        words += ["--data-raw", body]
+    return shlex.join([*words, _ascii(call.url + call.exchange.target)])
+
+
+def _http_method(call: CopiedCall) -> str:
+    """`exchange.method` is the JSON-RPC method where there is one, else that of HTTP."""
+    return "POST" if call.exchange.binding is Binding.JSONRPC else call.exchange.method
+
+
+def _body(call: CopiedCall) -> str:
+    frame = call.first()
+    try:
+        text = frame.payload.decode()
+    except UnicodeDecodeError:
+        raise NotOffered("its body is no text") from None
+    if frame.schema == JSON:  # outside of strings JSON is ASCII, and in them an escape is the same character
+        text = re.sub(r"[^\t\n\r -~]", lambda found: _escaped(found[0]), text)
+    if not _PRINTED.fullmatch(text):
+        raise NotOffered("its body has characters that no shell should get")
+    return text
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
+
+
+def _ascii(text: str) -> str:
+    if not _PRINTED.fullmatch(text):
+        raise NotOffered("its head has characters that no shell should get")
+    return text
+
+
+def grpcurl(call: CopiedCall) -> str:
+    """The same messages to the agent itself; the descriptors are this package's, so the agent needs no reflection."""
+    if call.exchange.binding is not Binding.GRPC:
+        raise NotOffered("it was no gRPC: copy it as curl")
+    schema = call.first().schema
+    if not is_protobuf(schema):
+        raise NotOffered("its request is no message that is known here")
+    folder = Path(a2a_proto.__file__).parent / _FOLDERS[line_and_name(schema)[0]]
+    words = ["grpcurl", *([] if call.secure else ["-plaintext"]), "-protoset", str(folder / "a2a.binpb")]
+    for name, value in call.headers():
+        if name.lower() not in ("content-type", "grpc-timeout"):
+            words += ["-H", _ascii(f"{name}: {value}")]
+    words += ["-d", "\n".join(_messages(call)), call.authority, _ascii(call.exchange.target.lstrip("/"))]
+    return shlex.join(words)
+
+
+def _messages(call: CopiedCall) -> list[str]:
+    """Each request as JSON in one line; a live stream has several, and all of them are here or none."""
+    if not call.whole:
+        raise NotOffered("it has too many messages")
+    found = []
+    for frame in call.asks:
+        value = None if frame.truncated else plain(frame.payload, frame.schema)
+        if value is None:
+            raise NotOffered("one of its messages cannot be read")
+        found.append(json.dumps(value))
+    return found

@@ -1,0 +1,110 @@
+"""What is asked for by name: saved views, and commands after `:`."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from textual import work
+from textual.binding import Binding, BindingType
+
+from a2a_inspect.data.saved_views import read_views, views_file, write_views
+from a2a_inspect.dialogs.command_line import Command, CommandLine
+from a2a_inspect.dialogs.text_page import TextPage
+from a2a_inspect.screens.navigation import Hopping
+from a2a_inspect.screens.views_screen import ViewsScreen
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.query.errors import meant
+from a2a_proxy.recording.read.rows import key
+
+_COMMANDS: dict[str, Command] = {
+    "explain": ("", "what SQLite is asked for what the list is narrowed to"),
+    "filter": ("EXPR", "show only what matches"),
+    "view": ("NAME", "use a saved view"),
+    "save": ("NAME", "save what the list is narrowed to as a view"),
+    "go": ("NUMBER", "to an exchange: 12, or 2:12 of the second session"),
+    "quit": ("", "quit"),
+}
+
+
+class Commanded(Hopping):
+    """See the module."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("v", "views", "Views", show=False, id="exchanges.views", tooltip="saved views: use, save, delete"),
+        Binding("colon", "command", "Command", show=False, id="app.command", tooltip="a command by its name: :explain"),
+    ]
+
+    def action_views(self) -> None:
+        """Pick, save or delete a view."""
+        self.app.push_screen(ViewsScreen(views_file(), self._narrowing.expression()), self._picked)
+
+    def _picked(self, expression: str | None) -> None:
+        if expression is not None:
+            self.use(expression)
+
+    def action_command(self) -> None:
+        """Type one."""
+        self.app.push_screen(CommandLine(_COMMANDS), self._typed_command)
+
+    def _typed_command(self, typed: tuple[str, str] | None) -> None:
+        self.call_after_refresh(self._commanded, typed)  # when this is the screen again
+
+    def _commanded(self, typed: tuple[str, str] | None) -> None:
+        if typed is None or not typed[0]:
+            return
+        name, argument = typed
+        if name not in _COMMANDS:
+            self.say(f'there is no command "{name}"{meant(name, _COMMANDS)}', wrong=True)
+            return
+        if _COMMANDS[name][0] and not argument and name != "filter":
+            self.say(f"write :{name} {_COMMANDS[name][0]}", wrong=True)
+            return
+        try:
+            getattr(self, f"_do_{name}")(argument)
+        except UserError as wrong:
+            self.say(wrong.message, wrong=True)
+
+    @work(group="explain", exclusive=True)
+    async def _do_explain(self, _argument: str) -> None:
+        from a2a_inspect.commands.filters import explain_lines
+
+        node = self._narrowing.node()
+        none: list[str] = []
+        lines = await self._asked("explain", self._source.ask(lambda r: explain_lines(r, node), none), none)
+        self.app.push_screen(TextPage("What SQLite is asked", [visible(line) for line in lines]))
+
+    def _do_filter(self, argument: str) -> None:
+        self.use(argument)
+
+    def _do_view(self, argument: str) -> None:
+        views = read_views(views_file())
+        if argument not in views:
+            raise UserError(f'there is no view "{argument}"{meant(argument, views)}', "")
+        self.use(views[argument])
+
+    def _do_save(self, argument: str) -> None:
+        expression = self._narrowing.expression()
+        if not expression:
+            raise UserError("the list is not narrowed: there is nothing to save", "")
+        write_views(views_file(), {**read_views(views_file()), argument: expression})
+        self.say(f"saved: {argument}")
+
+    def _do_go(self, argument: str) -> None:
+        found = re.fullmatch(r"(?:(\d{1,6}):)?(\d{1,12})", argument)
+        if found is None:
+            raise UserError(f'"{argument}" is no number of an exchange: 12, or 2:12', "")
+        session = int(found[1]) if found[1] else self._shown.sessions[0].id
+        self._go_if_there(key(session, int(found[2])))
+
+    @work(group="go", exclusive=True)
+    async def _go_if_there(self, exchange: int) -> None:
+        row = await self._asked("exchanges", self._source.ask(lambda r: r.exchange(exchange), None), None)
+        if row is None or await self._index(exchange) is None:
+            self.say("there is no such exchange in the list", wrong=True)
+        else:
+            self._go_to(exchange)
+
+    def _do_quit(self, _argument: str) -> None:
+        self.app.exit(0)

@@ -1,0 +1,65 @@
+"""What `D` compares: the marks, the cursor, or a recording chosen from a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from textual.screen import Screen
+
+from a2a_inspect.data.source import RecordingSource
+from a2a_inspect.dialogs.choose_recording import ChooseRecording
+from a2a_inspect.diff.places import DiffSide, place_of, previous
+from a2a_inspect.screens.diff_screen import DiffScreen
+from a2a_inspect.widgets.marks import Marked
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import split
+
+
+def compare_from(screen: Screen[None], source: RecordingSource, marks: Sequence[Marked], cursor: Marked | None) -> None:
+    """Open the difference: of the last two marks, of the one mark and the cursor, else of the cursor's exchange and the
+    last one before it of the same operation."""
+    chosen = [mark for mark in marks if mark != cursor][-1:] if len(marks) < 2 else list(marks[-2:])
+    if len(chosen) == 1 and cursor is not None:
+        chosen.append(cursor)
+
+    async def begin() -> None:
+        try:
+            places = await source.ask(lambda recording: _places(recording, chosen, cursor), None)
+        except RecordingError as wrong:
+            screen.notify(wrong.message, severity="error")
+            return
+        if places is None:
+            screen.notify("mark two with m: there is no such call before this one", title="Nothing to compare")
+        elif screen.is_current:
+            screen.app.push_screen(DiffScreen(DiffSide(source.path, places[0]), DiffSide(source.path, places[1])))
+
+    screen.run_worker(begin(), group="compare", exclusive=True)
+
+
+def compare_with_another(screen: Screen[None], path: Path) -> None:
+    """Open the difference between this recording and one that is chosen now."""
+
+    def begin(other: Path | None) -> None:
+        if other is not None:
+            screen.app.push_screen(DiffScreen(DiffSide(path), DiffSide(other)))
+
+    screen.app.push_screen(ChooseRecording(path, "Compare with"), begin)
+
+
+def _places(recording: Recording, chosen: list[Marked], cursor: Marked | None) -> tuple[str, str] | None:
+    if len(chosen) == 2:
+        frames = all(mark.frame for mark in chosen)
+        first, second = (_place(recording, mark, frames) for mark in chosen)
+        return first, second
+    row = recording.exchange(cursor.exchange) if cursor is not None else None
+    before = previous(recording, row) if row is not None else None
+    return None if row is None or before is None else (place_of(before), place_of(row))
+
+
+def _place(recording: Recording, mark: Marked, frames: bool) -> str:
+    """A mark as a place; a frame only where both marks are frames."""
+    session, number = split(mark.exchange)
+    row = recording.frame(mark.frame, payload=False) if frames else None
+    return f"{session}:{number}" + (f".{row.frame.seq}" if row is not None else "")

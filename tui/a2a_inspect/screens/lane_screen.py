@@ -1,0 +1,177 @@
+"""The swimlane of an exchange's task, over the other screen. Enter goes back there, to the frame under the cursor."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+import msgspec
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Static
+
+from a2a_inspect.data.positions import PAGE
+from a2a_inspect.data.source import RecordingSource
+from a2a_inspect.lanes.layout import moment
+from a2a_inspect.lanes.model import LaneRow, RowKind
+from a2a_inspect.widgets.key_line import KeyLine
+from a2a_inspect.widgets.lane_list import LaneList
+from a2a_inspect.widgets.lazy_list import LazyList
+from a2a_inspect.widgets.pane import ListHead, Pane
+from a2a_proxy.present import text
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import key
+
+if TYPE_CHECKING:
+    from a2a_inspect.lanes.read import LaneConversation
+
+_LOOK = 0.5
+"""Seconds between two looks at a recording that may grow."""
+_REST = 4
+"""Times that the last reading took must pass before the next, so that following never takes a whole processor."""
+_SOUGHT = tuple(what for what in RowKind if what not in (RowKind.FRAME, RowKind.PAUSE, RowKind.TURN))
+
+_Value = TypeVar("_Value")
+
+
+class LaneFrameChosen(msgspec.Struct, frozen=True):
+    """Where the user wants to go: a frame of an exchange."""
+
+    exchange: int
+    """Its key."""
+    seq: int
+
+
+class LaneScreen(Screen[LaneFrameChosen | None]):
+    """See the module."""
+
+    DEFAULT_CSS = """
+    LaneScreen { background: $background; }
+    LaneScreen #lane-said { height: auto; max-height: 4; background: $surface; padding: 0 1; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,s", "leave", "Back", id="lanes.leave"),
+    ]
+
+    def __init__(self, source: RecordingSource, exchange: int, frame: int = 0) -> None:
+        """`exchange` is a key, `frame` the id of one of its frames, or 0 for its first."""
+        super().__init__()
+        self._source = source
+        self._exchange = exchange
+        self._frame = frame
+        self._list = LaneList(self._load, id="lane-list")
+        self._pane = Pane(ListHead(self._list), self._list, id="lanes")
+        self._said = Static(id="lane-said", markup=False)
+        self._conversation: LaneConversation | None = None
+        self._version = (-1, 0)
+        self._reading = False
+        self._rested = 0.0
+        self._trouble = ""
+
+    def compose(self) -> ComposeResult:
+        """A list, and what its row says in full."""
+        yield self._pane
+        yield self._said
+        yield KeyLine()
+
+    def on_mount(self) -> None:
+        """Read, and go on looking."""
+        self._pane.title.text = "Swimlane"
+        self._list.focus()
+        self.set_interval(_LOOK, self._look)
+        self._look()
+
+    def _look(self) -> None:
+        if not self._reading and time.monotonic() >= self._rested:
+            self._reading = True
+            self._read()
+
+    @work(group="lanes")
+    async def _read(self) -> None:
+        try:
+            began = time.monotonic()
+            found = await self._asked(self._changed, None)
+            if found is not None:
+                first = self._conversation is None
+                self._conversation = found
+                self._list.show(found.lanes, len(found.order))
+                if first:
+                    place = await self._asked(lambda _: found.place(self._frame), 0)
+                    self._list.select(place)
+                self.query_one(ListHead).refresh()
+            self._rested = time.monotonic() + _REST * (time.monotonic() - began)
+            self._retitle()
+        finally:
+            self._reading = False
+
+    def _changed(self, recording: Recording) -> LaneConversation | None:
+        """The conversation as it is now; None where nothing has changed. What explains it is imported here."""
+        from a2a_inspect.lanes.read import LaneConversation
+
+        version = (recording.data_version(), self._source.until)
+        if version == self._version:
+            return None
+        self._version = version
+        return LaneConversation(recording, self._exchange, self._source.until)
+
+    async def _load(self, page: int) -> Sequence[LaneRow]:
+        conversation = self._conversation
+        if conversation is None:
+            return []
+        return await self._asked(lambda _: conversation.rows(page * PAGE, PAGE), [])
+
+    async def _asked(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
+        try:
+            answer = await self._source.ask(question, nothing)
+            self._trouble = ""
+        except RecordingError as wrong:
+            answer, self._trouble = nothing, wrong.message
+        return answer
+
+    @on(LazyList.Moved)
+    @on(LazyList.Changed)
+    def _retitle(self) -> None:
+        conversation, row = self._conversation, self._list.row
+        title = self._pane.title
+        if conversation is not None:
+            title.text = f"Swimlane › {conversation.title}"
+            title.remark = "following" if self._list.follow else text.plural(conversation.order.frames, "frame")
+        if self._trouble:
+            title.remark = visible(self._trouble)
+        if isinstance(row, LaneRow) and conversation is not None:
+            self._said.update(_in_full(row, [lane.name for lane in conversation.lanes]))
+
+    @on(LaneList.Sought)
+    def _seek(self, message: LaneList.Sought) -> None:
+        if self._conversation is not None:
+            found = self._conversation.order.next_mark(self._list.cursor, message.by, _SOUGHT)
+            if found is None:
+                self.notify("no mark further on")
+            else:
+                self._list.select(found)
+
+    @on(LazyList.Opened)
+    def _opened(self, message: LazyList.Opened) -> None:
+        row = message.row
+        if isinstance(row, LaneRow) and row.exchange:
+            self.dismiss(LaneFrameChosen(key(row.session, row.exchange), max(row.seq, 0)))
+
+    def action_leave(self) -> None:
+        """Back to where one was."""
+        self.dismiss(None)
+
+
+def _in_full(row: LaneRow, lanes: Sequence[str]) -> str:
+    """What the row under the cursor says, where it stands, and when: nothing of it cut."""
+    if row.what is RowKind.PAUSE:
+        return f"nothing passed for {text.duration(row.since_before)}"
+    place = f"#{row.exchange}" + (f".{row.seq}" if row.seq >= 0 else "") if row.exchange else ""
+    way = f"{lanes[row.source]} → {lanes[row.target]}" if row.what is RowKind.FRAME else lanes[row.source]
+    about = "  ".join(each for each in (place, visible(way), text.clock(row.at), moment(row.since_start)) if each)
+    return f"{about}\n{visible(row.text)}"

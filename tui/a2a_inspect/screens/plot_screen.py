@@ -1,0 +1,259 @@
+"""Plots over the other screen: frames and octets over time with findings marked, and how long calls took.
+
+Enter goes back with a filter for the time that was chosen.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import msgspec
+from rich.segment import Segment
+from textual import events, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.widgets import Static
+
+from a2a_inspect.data.source import RecordingSource
+from a2a_inspect.plots.cursor import PlotCursor
+from a2a_inspect.plots.layout import Line, plot_lines, step_words, table_lines
+from a2a_inspect.plots.measures import Histogram, histogram
+from a2a_inspect.plots.sums import Sums, sums, whole
+from a2a_inspect.plots.written import PLAIN
+from a2a_inspect.widgets.key_line import KeyLine
+from a2a_inspect.widgets.pane import Pane
+from a2a_proxy.present import text
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.reader import Recording
+
+_LOOK = 0.5
+"""Seconds between two looks at a recording that may grow."""
+_REST = 4
+"""Times that the last reading took must pass before the next."""
+_CLASSES = ("bar", "chosen", "cursor", "dim", "strong", "bad", "warn")
+
+
+class PlotData(msgspec.Struct, frozen=True):
+    """What was read."""
+
+    over: Histogram | None
+    known: Sums
+
+
+class PlotLines(Widget):
+    """Lines of cells with styles."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"plot--{name}" for name in _CLASSES}
+
+    DEFAULT_CSS = """
+    PlotLines { background: $background; color: $foreground; height: auto; }
+    PlotLines > .plot--bar { color: $primary; }
+    PlotLines > .plot--chosen { color: $accent; background: $foreground 12%; text-style: bold; }
+    PlotLines > .plot--cursor { color: $accent; text-style: bold; }
+    PlotLines > .plot--dim { color: $text-muted; }
+    PlotLines > .plot--strong { text-style: bold; }
+    PlotLines > .plot--bad { color: $text-error; text-style: bold; }
+    PlotLines > .plot--warn { color: $text-warning; text-style: bold; }
+    """
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._lines: Sequence[Line] = ()
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Other lines."""
+        self._lines = lines
+        self.styles.height = len(lines)
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """One of them."""
+        line = self._lines[y] if y < len(self._lines) else []
+        styles = {name: self.get_visual_style(name).rich_style for _, name in line if name}
+        segments = [Segment(said, styles.get(name, self.rich_style)) for said, name in line if said]
+        return Strip([Segment(" ", self.rich_style), *segments]).adjust_cell_length(self.size.width, self.rich_style)
+
+
+class PlotScreen(Screen[str]):
+    """See the module. Its result is the time in the filter language, empty where none was chosen."""
+
+    DEFAULT_CSS = """
+    PlotScreen { background: $background; }
+    PlotScreen #plot-said { height: 1; background: $surface; padding: 0 1; }
+    PlotScreen #plot-table { height: 1fr; scrollbar-size-vertical: 1; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left,h", "move(-1)", "Earlier", key_display="←", id="plot.earlier"),
+        Binding("right,l", "move(1)", "Later", key_display="→", id="plot.later"),
+        Binding(
+            "shift+left,H",
+            "extend(-1)",
+            "Choose",
+            key_display="⇧←",
+            id="plot.extend-earlier",
+            tooltip="choose more, to the left",
+        ),
+        Binding("shift+right,L", "extend(1)", "Choose", show=False, id="plot.extend-later"),
+        Binding("home", "move(-1000000)", "First", show=False, id="plot.first"),
+        Binding("end", "move(1000000)", "Last", show=False, id="plot.last"),
+        Binding("z", "zoom", "Zoom", id="plot.zoom", tooltip="show only what is chosen"),
+        Binding("u", "widen", "Widen", id="plot.widen", tooltip="show what was shown before"),
+        Binding("enter", "choose", "Filter", priority=True, id="plot.choose", tooltip="list what began in this time"),
+        Binding("escape,q", "leave", "Back", id="plot.leave"),
+    ]
+
+    FIRST_KEYS: ClassVar[tuple[str, ...]] = ("plot.earlier", "plot.later", "plot.zoom", "plot.choose", "plot.leave")
+
+    def __init__(self, source: RecordingSource, where: str = "") -> None:
+        """`where`: an expression of the filter language that holds for all that is shown."""
+        super().__init__()
+        self._source = RecordingSource(source.path, files=source.files, later=True)  # nothing else waits for its sums
+        self._where = where
+        self._plot = PlotLines(id="plot")
+        self._table = PlotLines(id="plot-rows")
+        self._said = Static(id="plot-said", markup=False)
+        self._pane = Pane(self._plot, self._said, VerticalScroll(self._table, id="plot-table"), id="plots")
+        self._cursor = PlotCursor()
+        self._shown: PlotData | None = None
+        self._version = -1
+        self._stale = False
+        self._reading = False
+        self._rested = 0.0
+        self._plain = PLAIN in os.environ
+
+    def compose(self) -> ComposeResult:
+        """Plots above, the table of calls below."""
+        yield self._pane
+        yield KeyLine()
+
+    def on_mount(self) -> None:
+        """Read, and go on looking."""
+        self._pane.title.text = "Plots"
+        self._pane.title.remark = "reading"
+        self.query_one(VerticalScroll).focus()
+        self.set_interval(_LOOK, self._look)
+
+    def on_unmount(self) -> None:
+        """Close the file."""
+        self._source.close()
+
+    def on_resize(self, event: events.Resize) -> None:  # noqa: ARG002 - the width is asked for where it is used
+        """Other steps for another width."""
+        self._again()
+
+    def _again(self) -> None:
+        """What was read is of no use any more."""
+        self._stale, self._rested = True, 0.0
+        self._look()
+
+    def _look(self) -> None:
+        if not self._reading and time.monotonic() >= self._rested:
+            self._reading = True
+            self._read()
+
+    @work(group="plots")
+    async def _read(self) -> None:
+        began, trouble = time.monotonic(), ""
+        try:
+            again = True
+            while again:
+                anyway, self._stale = self._stale, False
+                self._take(await self._source.ask(self._question(anyway), None))
+                again = self._stale  # resized or zoomed meanwhile
+        except RecordingError as wrong:
+            trouble = wrong.message
+        finally:
+            self._reading = False
+        self._rested = time.monotonic() + _REST * (time.monotonic() - began)
+        self._draw(trouble)
+
+    def _question(self, anyway: bool) -> Callable[[Recording], PlotData | None]:
+        """What there is to show now; None where nothing has changed."""
+        most, within = max(self._width, 1), self._cursor.within
+
+        def ask(recording: Recording) -> PlotData | None:
+            version = recording.data_version()
+            if version == self._version and not anyway:
+                return None
+            self._version = version
+            parts = whole(recording)
+            return PlotData(histogram(parts, self._where, most, within), sums(parts, self._where))
+
+        return ask
+
+    def _take(self, found: PlotData | None) -> None:
+        if found is not None:
+            self._shown = found
+            if found.over is not None:
+                self._cursor = self._cursor.clipped(found.over.span)
+
+    @property
+    def _width(self) -> int:
+        return self.size.width - 3
+
+    @property
+    def _room(self) -> tuple[int, int]:
+        """Cells and lines of the plots: a half of what there is beside the table's first rows."""
+        return self._width, max(12, min(self.size.height // 2, 26))
+
+    def _draw(self, trouble: str = "") -> None:
+        shown, title = self._shown, self._pane.title
+        title.text = "Plots" + (f" of {self._where}" if self._where else "")
+        if trouble:
+            title.remark = visible(trouble)
+        if shown is None:
+            return
+        if shown.over is None:
+            title.remark = "nothing was recorded" if not self._where else "nothing matches"
+            return
+        if not trouble:
+            shift = "zoomed  " if self._cursor.zooms else ""
+            title.remark = shift + text.plural(shown.over.frames, "frame")
+        self._plot.show(list(plot_lines(shown.over, self._cursor, self._room, plain=self._plain)))
+        self._said.update(visible(step_words(shown.over, self._cursor)))
+        self._table.show(list(table_lines(shown.known, self._width, plain=self._plain)))
+
+    def _set(self, cursor: PlotCursor) -> None:
+        self._cursor = cursor
+        self._draw()
+
+    def action_move(self, by: int) -> None:
+        """To another step."""
+        if self._shown is not None and self._shown.over is not None:
+            self._set(self._cursor.move(by, self._shown.over.span))
+
+    def action_extend(self, by: int) -> None:
+        """Choose what lies between, too."""
+        if self._shown is not None and self._shown.over is not None:
+            self._set(self._cursor.move(by, self._shown.over.span, extend=True))
+
+    def action_zoom(self) -> None:
+        """Only what is chosen."""
+        if self._shown is not None and self._shown.over is not None:
+            self._cursor = self._cursor.zoom(self._shown.over.span)
+            self._again()
+
+    def action_widen(self) -> None:
+        """What was shown before."""
+        if self._cursor.zooms:
+            self._cursor = self._cursor.widen()
+            self._again()
+
+    def action_choose(self) -> None:
+        """Back, with a filter for the time that is chosen."""
+        if self._shown is None or self._shown.over is None:
+            return
+        self.dismiss(self._shown.over.span.expression(*self._cursor.chosen))
+
+    def action_leave(self) -> None:
+        """Back, and no filter."""
+        self.dismiss("")

@@ -1,0 +1,190 @@
+"""The recording as it happened: the main screen's list, frames and frame, with a clock that keys move.
+
+What had not passed at the clock's time is not there: later exchanges and frames, outcomes, findings.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.reactive import reactive
+from textual.screen import ModalScreen
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from a2a_inspect.data.replay.clock import InvalidValue, ReplayClock, line, meant
+from a2a_inspect.data.replay.source import ReplaySource
+from a2a_inspect.data.source import RecordingSnapshot, RecordingSource
+from a2a_inspect.screens.main import MainScreen
+from a2a_inspect.widgets.columns import fit
+from a2a_inspect.widgets.key_line import KeyLine
+from a2a_proxy.protocol.text import visible
+
+_KEPT = frozenset({"back", "leave", "turn", "frame", "tab", "lanes", "play", "step", "speed", "jump"})
+"""What can be done here; all else of the main screen is about the recording as a whole."""
+
+
+class ClockBar(Widget):
+    """One line: whether it plays, the time, the speed, the position."""
+
+    DEFAULT_CSS = "ClockBar { height: 1; background: $accent 25%; color: $foreground; text-style: bold; }"
+
+    clock: reactive[ReplayClock] = reactive(ReplayClock(0, 0, 0))
+    frames: reactive[tuple[int, int]] = reactive((0, 0))
+    """How many frames had passed, and how many there are."""
+
+    def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
+        """All of it."""
+        width = self.size.width
+        known = self.clock.last
+        words = line(self.clock, time.monotonic_ns(), self.frames, width - 2) if known else "reading when frames passed"
+        return Strip([Segment(fit(f" {words}", width), self.rich_style)])
+
+
+class JumpTo(ModalScreen[int]):
+    """A time is typed here. The result is that time, ns since the epoch; 0 where none was."""
+
+    DEFAULT_CSS = """
+    JumpTo { align: center bottom; background: transparent; }
+    JumpTo > Vertical { height: auto; background: $panel; padding: 0 1; }
+    JumpTo Input { background: $panel; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", "Cancel", id="jump.cancel")]
+
+    def __init__(self, clock: ReplayClock) -> None:
+        super().__init__()
+        self._clock = clock
+        self._wrong = Static("12:30:05, +5s from the beginning, 50%, a date and time", markup=False)
+
+    def compose(self) -> ComposeResult:
+        """A line to type in, and what can be typed."""
+        yield Vertical(Input(placeholder="jump to a time", compact=True), self._wrong)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Go there, or say what is wrong."""
+        try:
+            self.dismiss(meant(event.value, self._clock))
+        except InvalidValue as wrong:
+            self._wrong.update(visible(str(wrong)))
+
+    def action_give_up(self) -> None:
+        """Stay."""
+        self.dismiss(0)
+
+
+class ReplayScreen(MainScreen):
+    """See the module."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "play", "Play", id="replay.play", tooltip="play, or pause"),
+        Binding("full_stop", "step(1)", "Next", key_display=".", id="replay.next", tooltip="to the next frame"),
+        Binding("comma", "step(-1)", "Before", key_display=",", id="replay.before", tooltip="to the frame before"),
+        Binding("greater_than_sign", "speed(1)", "Faster", key_display=">", id="replay.faster"),
+        Binding("less_than_sign", "speed(-1)", "Slower", key_display="<", id="replay.slower"),
+        Binding("at", "jump", "Jump", key_display="@", id="replay.jump", tooltip="to a time that is typed"),
+    ]
+
+    FIRST_KEYS: ClassVar[tuple[str, ...]] = (
+        *("replay.play", "replay.next", "replay.before", "replay.jump", "replay.faster", "replay.slower"),
+    )
+
+    def __init__(self, source: RecordingSource, keys: Sequence[int] | None = None, at: int = 0) -> None:
+        """`keys`: of the exchanges that are shown, None: all. `at`: where to begin, ns; 0: at the beginning."""
+        self._replayed = ReplaySource(source, keys)
+        super().__init__(self._replayed)
+        self._begin = at
+        self._bar = ClockBar()
+        self._stepping = False
+
+    def compose(self) -> ComposeResult:
+        """The clock above the last line."""
+        for widget in super().compose():
+            if isinstance(widget, KeyLine):
+                yield self._bar
+            yield widget
+
+    def on_mount(self) -> None:
+        """Learn when it began and when it was over. It begins paused."""
+        self._summary.replay = True
+        self._start()
+
+    def on_unmount(self) -> None:
+        """Close the file."""
+        self._replayed.close()
+
+    @work(group="start")
+    async def _start(self) -> None:
+        first, last = await self._asked("clock", self._replayed.ends(), (0, 0))
+        total = await self._asked("clock", self._replayed.total(), 0)
+        self._bar.frames = (0, total)
+        self._set(ReplayClock(first, last, first).jumped(self._begin or first))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what makes sense at one moment."""
+        return super().check_action(action, parameters) if action in _KEPT else False
+
+    def _set(self, clock: ReplayClock) -> None:
+        self._bar.clock = clock
+        self._replayed.until = clock.now(time.monotonic_ns())
+
+    def _tick(self) -> None:
+        world, clock = time.monotonic_ns(), self._bar.clock
+        if clock.playing:
+            self._set(clock.settled(world))
+            self._bar.refresh()
+        super()._tick()
+
+    def _grown(self, before: RecordingSnapshot, now: RecordingSnapshot) -> None:  # noqa: ARG002 - the list is by time, and never grows above
+        self._bar.frames = (now.frames, self._bar.frames[1])
+        self._exchanges.show(now, now.exchanges, above=0)
+        if not now.exchanges:
+            self._choose_nothing()
+
+    def action_play(self) -> None:
+        """Play, or pause."""
+        self._set(self._bar.clock.turned(time.monotonic_ns()))
+
+    def action_speed(self, by: int) -> None:
+        """Faster, or slower."""
+        self._set(self._bar.clock.faster(by, time.monotonic_ns()))
+
+    @work(group="step", exclusive=True)
+    async def action_step(self, by: int) -> None:
+        """To the next frame of all, or to the one before, and pause."""
+        clock = self._bar.clock
+        now = clock.now(time.monotonic_ns())
+        self._set(clock.jumped(now))
+        self._set(clock.jumped(await self._asked("clock", self._replayed.step(now, by), now)))
+
+    def action_jump(self) -> None:
+        """To a time that is typed."""
+
+        def go(at: int | None) -> None:
+            if at:
+                self._set(self._bar.clock.jumped(at))
+
+        self.app.push_screen(JumpTo(self._bar.clock), go)
+
+    def action_back(self) -> None:
+        """To the pane before; from the first one back to the recording as a whole."""
+        if self._where():
+            super().action_back()
+        else:
+            self.dismiss()
+
+    def action_leave(self) -> None:
+        """The same."""
+        self.action_back()
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:  # noqa: ARG002 - there is nothing in it
+        """The clock has gone on under a swimlane."""
+        self._bar.refresh()

@@ -1,0 +1,58 @@
+"""What the panes' titles and the notice of an empty screen say."""
+
+from __future__ import annotations
+
+from a2a_inspect.data.source import ExchangeStream, RecordingSnapshot, RecordingSource
+from a2a_inspect.widgets.lazy_list import LazyList
+from a2a_proxy.present import text
+from a2a_proxy.protocol.text import visible
+
+
+def above(before: RecordingSnapshot, now: RecordingSnapshot, cursor: int) -> int:
+    """Rows that were added before the row under the cursor: those of sessions before its own."""
+    known = {session.id: length for session, length in zip(before.sessions, before.lengths, strict=True)}
+    added = passed = 0
+    for session, length in zip(now.sessions, now.lengths, strict=True):
+        old = known.get(session.id, 0)
+        if cursor < passed + old:
+            break
+        passed += old
+        added += length - old
+    return added if cursor < before.exchanges else 0
+
+
+def exchange_title(stream: ExchangeStream) -> str:
+    """An exchange in a line: number, operation, how it stands."""
+    exchange = stream.row.exchange
+    words = [f"#{exchange.id} {text.title(exchange)}", text.manner(exchange), text.standing(exchange)]
+    return visible("  ".join(word for word in words if word))
+
+
+def remark(rows: LazyList, late: int) -> str:
+    """How many, and whether the end is followed."""
+    new = rows.unseen + late
+    if not rows.total and not new:
+        return ""
+    if new > 0:
+        return f"+{new} new  {rows.total}"
+    return f"following  {rows.total}" if rows.follow else str(rows.total)
+
+
+def waiting(source: RecordingSource, now: RecordingSnapshot) -> str:
+    """What to say, and what to do, where there is nothing to show."""
+    if source.files:
+        return visible_lines("No exchanges yet in any of\n\n" + "\n".join(source.files))
+    if now.sessions:
+        facts = now.sessions[-1].facts
+        ways = "\n".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False))
+        return visible_lines(f"No exchanges yet\n\nPoint a client at the proxy:\n{ways}")
+    what = "is empty" if source.path.exists() else "does not exist yet"
+    return visible_lines(
+        f"Waiting for a recording\n\n{source.path} {what}\n\n"
+        f"a2a-proxy --listen :9000 --upstream HOST:PORT --record {source.path}"
+    )
+
+
+def visible_lines(words: str) -> str:
+    """Several lines, each harmless."""
+    return "\n".join(map(visible, words.split("\n")))

@@ -1,0 +1,130 @@
+"""The saved views: pick one, save what the list is narrowed to, delete one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from a2a_inspect.data.saved_views import read_views, write_views
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.protocol.text import visible
+
+
+class ViewsScreen(ModalScreen[str | None]):
+    """See the module. Gives the expression that was picked."""
+
+    DEFAULT_CSS = """
+    ViewsScreen { align: center middle; }
+    ViewsScreen > Vertical {
+        width: 76; max-width: 96%; height: auto; max-height: 90%; padding: 0 1;
+        background: $surface; border: round $primary; border-title-color: $text;
+    }
+    ViewsScreen OptionList { height: auto; max-height: 16; border: none; background: $surface; padding: 0; }
+    ViewsScreen Input { display: none; margin: 1 0 0 0; background: $panel; }
+    ViewsScreen.-naming Input { display: block; }
+    ViewsScreen Static { color: $foreground 70%; margin: 1 0 0 0; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "close", "Close", id="views.close"),
+        Binding("j", "move('down')", "Down", show=False, id="views.down"),
+        Binding("k", "move('up')", "Up", show=False, id="views.up"),
+        Binding("s", "save", "Save", id="views.save", tooltip="save what the list is narrowed to, under a name"),
+        Binding("d,delete", "delete", "Delete", id="views.delete", tooltip="forget the view"),
+    ]
+
+    def __init__(self, path: Path, now: str) -> None:
+        """`now` is what the list is narrowed to."""
+        super().__init__()
+        self._path = path
+        self._now = now
+        self._views: dict[str, str] = {}
+        self._list = OptionList(compact=True)
+        self._naming = Input(placeholder="name", compact=True)
+        self._hint = Static(markup=False)
+
+    def compose(self) -> ComposeResult:
+        """The list, a line for a name, what can be done."""
+        box = Vertical(self._list, self._naming, self._hint)
+        box.border_title = "Views"
+        yield box
+
+    def on_mount(self) -> None:
+        """Read them."""
+        try:
+            self._views = read_views(self._path)
+        except UserError as wrong:
+            self._fill(wrong.message)
+        else:
+            self._fill()
+
+    def _fill(self, trouble: str = "") -> None:
+        width = max(map(len, self._views), default=0)
+        self._list.clear_options()
+        for name, expression in self._views.items():
+            words = Content.assemble((f"{visible(name):{width}}", "bold"), "  ", visible(expression))
+            self._list.add_option(Option(words, id=name))
+        none = f"{visible(trouble)}. " if trouble else "" if self._views else "No views yet. "
+        saves = f"s saves: {visible(self._now)}" if self._now else "s saves what the list is narrowed to"
+        self._hint.update(f"{none}Enter uses a view, d deletes it, {saves}")
+        if self._views:
+            self._list.highlighted = 0
+            self._list.focus()
+
+    @on(OptionList.OptionSelected)
+    def _picked(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._views[str(event.option.id)])
+
+    @on(Input.Submitted)
+    def _named(self, event: Input.Submitted) -> None:
+        name = event.value.strip()
+        self.remove_class("-naming")
+        if name:
+            self._write({**self._views, name: self._now})
+        self._list.focus()
+
+    def _write(self, views: dict[str, str]) -> None:
+        try:
+            write_views(self._path, views)
+            self._views = views
+        except UserError as wrong:
+            self._fill(wrong.message)
+        else:
+            self._fill()
+
+    def action_move(self, way: str) -> None:
+        """The view above or below."""
+        getattr(self._list, f"action_cursor_{way}")()
+
+    def action_save(self) -> None:
+        """Ask for a name."""
+        if not self._now:
+            self._hint.update("The list is not narrowed: there is nothing to save")
+            return
+        self._naming.value = ""
+        self.add_class("-naming")
+        self._naming.focus()
+
+    def action_delete(self) -> None:
+        """Forget the view under the cursor."""
+        chosen = self._list.highlighted
+        if chosen is not None:
+            gone = self._list.get_option_at_index(chosen).id
+            self._write({name: text for name, text in self._views.items() if name != gone})
+
+    def action_close(self) -> None:
+        """Back; while a name is typed, to the list."""
+        if self.has_class("-naming"):
+            self.remove_class("-naming")
+            self._list.focus()
+        else:
+            self.dismiss(None)

@@ -1,0 +1,1 @@
+"""Widgets: they show values, send messages, and read no files."""

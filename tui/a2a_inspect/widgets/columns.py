@@ -1,0 +1,72 @@
+"""Rows of a table as strips of cells: which columns fit a width, and what is cut where. Knows nothing of recordings.
+
+Text of peers passes `visible` here, once and for all: no control character gets into a strip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from rich.cells import cell_len, set_cell_size
+
+from a2a_proxy.protocol.text import visible
+
+GAP = "  "
+
+
+class ListColumn(msgspec.Struct, frozen=True):
+    """One column of a table of `Any` rows."""
+
+    title: str
+    width: int
+    """Cells it needs."""
+    cell: Callable[[Any], str]
+    grow: int = 0
+    """Its share of what is left over."""
+    right: bool = False
+    tail: Callable[[Any], bool] | None = None
+    """Whether a row's text, where it is too long, loses its beginning; None: its end."""
+    drop: int = 0
+    """The column with the highest number goes first where not all fit; 0 stays."""
+    style: Callable[[Any], str] | str = ""
+    """Name of a component class of the list, or a function of the row that gives one."""
+
+
+def fitting(columns: Sequence[ListColumn], width: int) -> list[tuple[ListColumn, int]]:
+    """The columns that fit into this many cells, each with its width."""
+    kept = list(columns)
+    while _needed(kept) > width and any(column.drop for column in kept):
+        kept.remove(max(kept, key=lambda column: column.drop))
+    spare, shares = max(width - _needed(kept), 0), sum(column.grow for column in kept)
+    widths = []
+    for column in kept:
+        extra = spare * column.grow // shares if shares else 0
+        spare, shares = spare - extra, shares - column.grow
+        widths.append((column, column.width + extra))
+    return widths
+
+
+def _needed(columns: Sequence[ListColumn]) -> int:
+    return sum(column.width for column in columns) + len(GAP) * max(len(columns) - 1, 0)
+
+
+def fit(text: str, width: int, *, right: bool = False, tail: bool = False) -> str:
+    """`text` in exactly this many cells, an ellipsis where something was cut."""
+    text = visible(text)
+    length = cell_len(text)
+    if length > width:
+        if width < 1:
+            return ""
+        return _ending(text, width) if tail else set_cell_size(text, width - 1) + "…"
+    space = " " * (width - length)
+    return space + text if right else text + space
+
+
+def _ending(text: str, width: int) -> str:
+    """The last cells of a text that is too long."""
+    kept = text[1 - width :] if width > 1 else ""
+    while cell_len(kept) > width - 1:
+        kept = kept[1:]
+    return set_cell_size("…" + kept, width)

@@ -1,0 +1,248 @@
+"""The selected frame in tabs: decoded, raw, headers of its exchange, findings, artifact, trace, facts.
+
+The first 64 KiB of a large payload; `+` loads four times as much. What costs something is read and decoded in threads,
+for the tab that is in front, and given up when another frame is chosen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from itertools import islice
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.widgets import ContentSwitcher
+
+from a2a_inspect.data.conversation import artifact_lines, process_lines, timing_lines
+from a2a_inspect.data.finding_counts import about
+from a2a_inspect.data.frame_bytes import FrameBytes, framed, span_words
+from a2a_inspect.data.generation_gaps import Gaps, gaps_of
+from a2a_inspect.data.source import ExchangeStream, RecordingSource
+from a2a_inspect.widgets.facts import fact_lines, header_lines, paint_artifact, paint_facts, paint_fields
+from a2a_inspect.widgets.finding_lines import finding_lines, paint_findings
+from a2a_inspect.widgets.hex_view import HexView
+from a2a_inspect.widgets.json_paint import paint_json
+from a2a_inspect.widgets.tab_line import TABS, TabLine
+from a2a_inspect.widgets.text_view import TextView
+from a2a_inspect.widgets.trace_lines import trace_lines
+from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.present import text
+from a2a_proxy.protocol.text import visible
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.reader import Recording
+
+FIRST = 64 << 10
+"""Octets of a payload that are shown at first."""
+_MORE = 4
+"""Times as much, with each `+`."""
+_DECODED = 2 << 20
+"""Octets: of a larger protobuf message the octets are shown, not the values."""
+_LINES = 20_000
+
+
+class Detail(Vertical):
+    """See the module. `show` and `show_stream` give it what it shows."""
+
+    DEFAULT_CSS = "Detail ContentSwitcher { height: 1fr; }"
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("[", "screen.frame(-1)", "Previous", id="frame.previous", tooltip="previous frame"),
+        Binding("]", "screen.frame(1)", "Next", id="frame.next", tooltip="next frame"),
+        Binding("l,right", "turn(1)", "Next tab", show=False, id="tab.next"),
+        Binding("h,left", "turn(-1)", "Previous tab", show=False, id="tab.previous"),
+        Binding(
+            "plus", "more", "More", show=False, id="frame.more", tooltip="load four times as much of a large payload"
+        ),
+    ]
+
+    def __init__(self, source: RecordingSource, *, id: str) -> None:
+        super().__init__(id=id)
+        self._source = source
+        self._tabs = TabLine()
+        self.decoded = TextView(id="decoded")
+        self.raw = HexView(id="raw")
+        self.headers = TextView(id="headers")
+        self.findings = TextView(id="findings")
+        self.artifact = TextView(id="artifact")
+        self.trace = TextView(id="trace")
+        self.facts = TextView(id="facts")
+        self._views = (
+            self.decoded,
+            self.raw,
+            self.headers,
+            self.findings,
+            self.artifact,
+            self.trace,
+            self.facts,
+        )
+        self._frame: Frame | None = None
+        self._stream: ExchangeStream | None = None
+        self._limit = FIRST
+        self._looking = False
+
+    def compose(self) -> ComposeResult:
+        """Tab line and the chosen view."""
+        yield self._tabs
+        with ContentSwitcher(initial="decoded"):
+            yield from self._views
+
+    @property
+    def view(self) -> TextView:
+        """What is in front."""
+        return self._views[self._tabs.chosen]
+
+    def show_stream(self, stream: ExchangeStream | None, *, keep: bool) -> None:
+        """The exchange as it is now; with `keep` the same as before, in a new state."""
+        self._stream = stream
+        if not keep:
+            self._frame = None
+            self.decoded.show([])
+            self.raw.dump(FrameBytes())
+            for view in (self.findings, self.artifact, self.trace, self.facts):
+                view.show([])
+        if stream is None:
+            self.headers.show([])
+            return
+        self.headers.show(header_lines(stream.row.exchange), paint_fields, keep=keep)
+        self._tell(keep=keep)
+
+    async def show(self, frame: Frame, stream: ExchangeStream) -> None:
+        """One frame with its payload. Cancel it when another is wanted: decoding happens in a thread."""
+        self._limit = FIRST
+        await self._show(frame, stream, keep=False)
+
+    async def _show(self, frame: Frame, stream: ExchangeStream, *, keep: bool) -> None:
+        lines = await asyncio.to_thread(_decoded, frame, stream.row.exchange, self._limit)
+        octets = await asyncio.to_thread(framed, frame, self._limit)
+        from a2a_proxy.protocol.schema import TRAILERS  # that thread has loaded it
+
+        self._frame, self._stream = frame, stream
+        self.decoded.show(lines, paint_fields if frame.schema == TRAILERS else paint_json, keep=keep)
+        self.raw.dump(octets, span_words(frame, octets), keep=keep)
+        self._tell(keep=keep)
+
+    def _tell(self, *, keep: bool) -> None:
+        """Fill the tab in front, where it takes another look at something."""
+        if not (keep and self._looking):  # of a live exchange the next state comes soon
+            self._look(keep)
+
+    @work(group="detail", exclusive=True)
+    async def _look(self, keep: bool) -> None:
+        self._looking = True
+        try:
+            await self._fill(keep)
+        finally:
+            self._looking = False
+
+    async def _fill(self, keep: bool) -> None:
+        stream, frame, view = self._stream, self._frame, self.view
+        if stream is None:
+            return
+        seq = None if frame is None else frame.seq
+        at, until = stream.row.key, self._source.until
+        if not view.lines and view in (self.findings, self.artifact, self.trace, self.facts):
+            view.show(["(reading …)"])
+        if view is self.findings:
+            self.findings.show(await self._finding_lines(stream, seq), paint_findings, keep=keep)
+        elif view is self.artifact:
+            self.artifact.show(
+                await self._asked(lambda r: artifact_lines(r, at, seq, until)), paint_artifact, keep=keep
+            )
+        elif view is self.trace:
+            timing = await self._asked(lambda r: timing_lines(r, at, seq, until))
+            self.trace.show(trace_lines(stream, frame, timing), paint_facts, keep=keep)
+        elif view is self.facts:
+            process = await self._asked(lambda r: process_lines(r, at))
+            self.facts.show([*fact_lines(stream, frame), *process], paint_facts, keep=keep)
+
+    async def _finding_lines(self, stream: ExchangeStream, seq: int | None) -> list[str]:
+        until = self._source.until
+        nothing: tuple[tuple[list[Finding], int], Gaps] = (([], 0), {})
+
+        def read(recording: Recording) -> tuple[tuple[list[Finding], int], Gaps]:
+            return about(recording, stream.row, seq, until), gaps_of(recording, stream.row, until)
+
+        try:
+            (found, total), gaps = await self._source.ask(read, nothing)
+        except RecordingError as trouble:
+            return [visible(trouble.message)]
+        return await asyncio.to_thread(finding_lines, found, seq, total, gaps)  # the first time loads all rules
+
+    async def _asked(self, question: Callable[[Recording], list[str]]) -> list[str]:
+        try:
+            return await self._source.ask(question, [])
+        except RecordingError as trouble:
+            return [visible(trouble.message)]
+
+    def action_tab(self, tab: int) -> None:
+        """Show one tab."""
+        had_focus = self.view.has_focus
+        self._tabs.chosen = tab
+        self.query_one(ContentSwitcher).current = self.view.id
+        if had_focus:
+            self.view.focus()
+        self._look(True)
+
+    def action_turn(self, by: int) -> None:
+        """Show the tab beside."""
+        self.action_tab((self._tabs.chosen + by) % len(TABS))
+
+    @work(group="more", exclusive=True)
+    async def action_more(self) -> None:
+        """Load more of a large payload."""
+        if self._frame is not None and self._stream is not None and self._limit < len(self._frame.payload):
+            self._limit *= _MORE
+            await self._show(self._frame, self._stream, keep=True)
+
+    def on_tab_line_clicked(self, message: TabLine.Clicked) -> None:
+        """The mouse."""
+        self.action_tab(message.tab)
+        self.view.focus()
+
+
+def _decoded(frame: Frame, exchange: Exchange, limit: int) -> list[str]:
+    """The lines of the Decoded tab."""
+    from a2a_inspect.data.payload_lines import decoded_lines
+    from a2a_proxy.protocol.schema import TRAILERS
+
+    if not frame.payload:
+        return ["(no payload)"]
+    cut = [f"(first {text.size(len(frame.payload))} of {text.size(frame.size)})"] * frame.truncated
+    if len(frame.payload) > limit:
+        return cut + _beginning(frame, exchange, limit)
+    try:
+        if frame.schema == TRAILERS:
+            return [visible(f"{name}: {value}") for name, value in json.loads(frame.payload)]
+        lines = list(islice(decoded_lines(frame, exchange), _LINES + 1))
+    except (ValueError, TypeError, RecursionError):
+        return ["(this payload cannot be shown decoded; the octets are under Raw)"]
+    if len(lines) > _LINES:
+        lines[_LINES:] = ["(and more)"]
+    return cut + lines
+
+
+def _beginning(frame: Frame, exchange: Exchange, limit: int) -> list[str]:
+    """The first octets of a large payload: JSON as it was on the wire, indented; a message decoded, its first lines."""
+    from a2a_inspect.data.payload_lines import decoded_lines, indented
+    from a2a_proxy.protocol.schema import is_protobuf
+
+    rest = f"({text.size(limit)} of {text.size(frame.size)}; + loads more)"
+    if not is_protobuf(frame.schema):
+        return [*islice(indented(frame.payload[:limit]), _LINES), rest]
+    if len(frame.payload) > _DECODED:
+        return [f"({text.size(frame.size)}: too large to show decoded; the octets are under Raw)"]
+    left = limit
+    lines: list[str] = []
+    for line in decoded_lines(frame, exchange):
+        left -= len(line)
+        if left < 0:
+            return [*lines, rest]
+        lines.append(line)
+    return lines

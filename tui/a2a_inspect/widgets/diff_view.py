@@ -1,0 +1,141 @@
+"""The lines of a difference: two columns where there is room, and a cursor that goes from difference to difference.
+
+Lines are made by a worker; only what is on the screen is rendered. The marks say what the colours say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events, work
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.strip import Strip
+from textual.worker import get_current_worker
+
+from a2a_inspect.widgets.long_view import LongView
+from a2a_proxy.present.difference.blocks import BlockKind, DifferenceBlock
+from a2a_proxy.present.difference.layout import LayoutRow, lines
+
+_CURSOR = "▌"
+_LEFT, _RIGHT = ("-", "~"), ("+", "~")
+
+
+class DiffView(LongView):
+    """See the module."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *("diff--left", "diff--right", "diff--head", "diff--title", "diff--note", "diff--ignored", "diff--cursor"),
+    }
+
+    DEFAULT_CSS = """
+    DiffView {
+        height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
+        background: $background; color: $foreground;
+        &> .diff--left { color: $text-error; }
+        &> .diff--right { color: $text-success; }
+        &> .diff--head { color: $text-primary; }
+        &> .diff--title { text-style: bold; }
+        &> .diff--note { color: $foreground; }
+        &> .diff--ignored { color: $text-muted; }
+        &> .diff--cursor { color: $accent; }
+    }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("n", "next(1)", "Next", id="diff.next", tooltip="the next difference"),
+        Binding("N", "next(-1)", "Previous", id="diff.previous", tooltip="the difference before"),
+        Binding("j,down", "scroll_down", "Down", show=False, id="diff.down"),
+        Binding("k,up", "scroll_up", "Up", show=False, id="diff.up"),
+        Binding("pagedown,ctrl+d", "page_down", "Page down", show=False, id="diff.pagedown"),
+        Binding("pageup,ctrl+u", "page_up", "Page up", show=False, id="diff.pageup"),
+        Binding("home,g", "scroll_home", "Top", show=False, id="diff.top"),
+        Binding("G,end", "scroll_end", "End", show=False, id="diff.end"),
+    ]
+
+    class Moved(Message):
+        """Another difference is under the cursor, or there are others."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._blocks: Sequence[DifferenceBlock] = ()
+        self._lines: list[LayoutRow] = []
+        self._anchors: list[int] = []
+        self._at = -1
+
+    @property
+    def differences(self) -> int:
+        """How many there are to go to."""
+        return len(self._anchors)
+
+    @property
+    def at(self) -> int:
+        """Which of them is under the cursor, from 1; 0 before the first."""
+        return self._at + 1
+
+    def show(self, blocks: Sequence[DifferenceBlock]) -> None:
+        """Show these from their beginning."""
+        self._blocks = blocks
+        self._at = -1
+        self.scroll_to(y=0, animate=False)
+        self._lay_out(self.size.width)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Lay out anew, with the same difference under the cursor."""
+        self._lay_out(event.size.width)
+
+    @work(thread=True, exclusive=True, group="layout", exit_on_error=False)
+    def _lay_out(self, width: int) -> None:
+        made = list(lines(self._blocks, max(width - 3, 20)))
+        if not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self._take, made)
+
+    def _take(self, made: list[LayoutRow]) -> None:
+        self._lines = made
+        first: dict[int, int] = {}
+        for number, line in enumerate(made):
+            first.setdefault(line.block, number)
+        self._anchors = [at for block, at in first.items() if self._blocks[block].anchor]
+        self._at = min(self._at, len(self._anchors) - 1)
+        self.lengthen(len(made))
+        self.refresh()
+        self.post_message(self.Moved())
+
+    def action_next(self, by: int) -> None:
+        """Go to another difference; from the last to the first."""
+        if self._anchors:
+            self._at = (self._at + by) % len(self._anchors) if self._at >= 0 or by > 0 else len(self._anchors) - 1
+            self.scroll_to(y=max(self._anchors[self._at] - self.size.height // 3, 0), animate=False)
+            self.refresh()
+            self.post_message(self.Moved())
+
+    def render_line(self, y: int) -> Strip:
+        """One row."""
+        base, index = self.style(), self.scroll_offset.y + y
+        if index >= len(self._lines):
+            return Strip.blank(self.size.width, base)
+        line = self._lines[index]
+        here = self._at >= 0 and index == self._anchors[self._at]
+        segments = [Segment(_CURSOR if here else " ", self._style("diff--cursor") if here else base)]
+        segments += self._painted(line, self._blocks[line.block])
+        return Strip(segments).adjust_cell_length(self.size.width, base)
+
+    def _painted(self, line: LayoutRow, block: DifferenceBlock) -> list[Segment]:
+        if block.ignored:
+            return [Segment(line.text, self._style("diff--ignored"))]
+        if block.kind is BlockKind.VALUE or (block.right is not None and block.mark in "-+"):
+            return self._sides(line, block)
+        return [Segment(line.text, self._style(f"diff--{block.kind.value}"))]
+
+    def _sides(self, line: LayoutRow, block: DifferenceBlock) -> list[Segment]:
+        if line.middle:
+            left = self._style("diff--left" if block.mark in _LEFT else "")
+            right = self._style("diff--right" if block.mark in _RIGHT else "")
+            return [Segment(line.text[: line.middle], left), Segment(line.text[line.middle :], right)]
+        return [Segment(line.text, self._style("diff--right" if line.right else "diff--left"))]
+
+    def _style(self, name: str) -> Style:
+        return self.style(name) if name else self.style()

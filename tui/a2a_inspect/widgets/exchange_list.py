@@ -1,0 +1,125 @@
+"""The list of exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from a2a_inspect.data.source import RecordingSnapshot
+from a2a_inspect.widgets.columns import ListColumn
+from a2a_inspect.widgets.found_column import FOUND
+from a2a_inspect.widgets.lazy_list import LazyList
+from a2a_inspect.widgets.marks import RowMarks, with_mark
+from a2a_proxy.present import generations, text
+from a2a_proxy.recording.joined.numbers import file_of
+from a2a_proxy.recording.read.rows import ExchangeRow
+from a2a_proxy.recording.write.note_writer import NotePlace
+
+_STYLES = {
+    "ok": "list--good",
+    "error": "list--bad",
+    "cut": "list--warn",
+    "refused": "list--bad",
+    "live": "list--live",
+    "waits": "list--live",
+}
+
+_FILE = 16
+"""Cells of a file's name."""
+
+
+class ExchangeList(LazyList):
+    """All exchanges of a recording, session after session; one may still be live."""
+
+    def __init__(
+        self,
+        load: Callable[[int], Awaitable[Sequence[ExchangeRow]]],
+        marks: RowMarks,
+        files: tuple[str, ...] = (),
+        *,
+        id: str,
+    ) -> None:
+        """`files` are the names of the recordings that are joined; none where it is a recording of its own."""
+        super().__init__(
+            [
+                *file_columns(files),
+                ListColumn("#", 4, self._number, right=True, style=self._number_style),
+                ListColumn("TIME", 12, lambda row: text.clock(row.exchange.started), drop=1, style="list--dim"),
+                ListColumn("OUTCOME", 7, lambda row: text.standing(row.exchange), style=outcome_style),
+                ListColumn("OPERATION", 20, lambda row: text.title(row.exchange), grow=1, style="list--strong"),
+                ListColumn("BINDING", 12, lambda row: text.manner(row.exchange), drop=2, style="list--dim"),
+                ListColumn("TASK", 9, lambda row: text.short(row.exchange.task_id), drop=3, style="list--dim"),
+                FOUND,
+                ListColumn("EVENTS", 6, events, right=True),
+                ListColumn("TOOK", 8, took, right=True),
+                ListColumn("STATES, ERROR", 14, states_error, grow=3, tail=ended_well, style=error_style),
+            ],
+            id=id,
+        )
+        self._load = load
+        self._marks = marks
+        self._sessions = 1
+
+    async def load(self, page: int) -> Sequence[ExchangeRow]:
+        """One page."""
+        return await self._load(page)
+
+    def show(self, now: RecordingSnapshot, total: int, *, above: int) -> None:
+        """So many of what the recording holds now; see `update`. With several sessions a row says which is its own."""
+        self._sessions = len(now.sessions)
+        longest = f"{self._sessions}:{now.highest}" if self._sessions > 1 else str(now.highest)
+        self.widen("#", len(longest) + 2)
+        self.update(total, above=above)
+
+    def _number(self, row: ExchangeRow) -> str:
+        number = f"{row.session}:{row.exchange.id}" if self._sessions > 1 else str(row.exchange.id)
+        noted = self._marks.noted(NotePlace(row.session, row.exchange.id))
+        return with_mark(number, self._marks.exchange(row.key), noted)
+
+    def _number_style(self, row: ExchangeRow) -> str:
+        return "list--strong" if self._marks.exchange(row.key) else "list--dim"
+
+
+def file_columns(files: tuple[str, ...]) -> list[ListColumn]:
+    """The column that says which of several recordings a row is from."""
+
+    def name(row: ExchangeRow) -> str:
+        return files[file_of(row.exchange.connection, len(files))]
+
+    return (
+        [ListColumn("FILE", min(max(len("FILE"), *map(len, files)), _FILE), name, style="list--dim")] if files else []
+    )
+
+
+def outcome_style(row: ExchangeRow) -> str:
+    """How a row's outcome looks; it is told in words as well."""
+    return _STYLES[text.standing(row.exchange)]
+
+
+def events(row: ExchangeRow) -> str:
+    """How many events a stream has had."""
+    return str(row.exchange.events) if row.exchange.streaming else ""
+
+
+def took(row: ExchangeRow) -> str:
+    """How long it took, or has taken up to what came last."""
+    exchange = row.exchange
+    end = exchange.closed or exchange.last_event
+    return text.duration(max(end - text.zero(exchange), 0)) if end else ""
+
+
+def states_error(row: ExchangeRow) -> str:
+    """The states passed, in order, and what went wrong."""
+    exchange = row.exchange
+    wrong = exchange.error or ("" if ended_well(row) else exchange.how)
+    words = (" > ".join(exchange.states), generations.asked(exchange), wrong)
+    return "  ".join(word for word in words if word)
+
+
+def ended_well(row: ExchangeRow) -> bool:
+    """Nothing went wrong so far."""
+    return text.outcome(row.exchange) in ("ok", "live")
+
+
+def error_style(row: ExchangeRow) -> str:
+    """What went wrong looks like the outcome."""
+    return "" if ended_well(row) else outcome_style(row)

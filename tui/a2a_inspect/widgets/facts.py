@@ -1,0 +1,163 @@
+"""What is known of a frame and its exchange, as lines of text: the Headers and the Facts tab. Harmless text only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_inspect.data.source import ExchangeStream
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.wire import Headers
+from a2a_proxy.present import generations, text
+from a2a_proxy.protocol.text import visible
+
+_NAME = 18
+"""Cells of a fact's name."""
+
+Fact = tuple[str, object]
+
+
+def header_lines(exchange: Exchange) -> list[str]:
+    """Request line and headers, status and headers, trailers; names as they were sent."""
+    version = f" HTTP/{exchange.http_version}" if exchange.http_version else ""
+    method = exchange.method if exchange.method.isupper() else "POST"
+    lines = ["REQUEST", f"{method} {visible(exchange.target)}{version}".rstrip()]
+    if exchange.authority:
+        lines.append(f"authority: {visible(exchange.authority)}")
+    lines += _fields(exchange.request_headers)
+    lines += ["", "RESPONSE"]
+    lines += [f"status {status} (informational)" for status in exchange.informational]
+    lines += [f"status {exchange.status}" if exchange.status else "none yet" if not exchange.closed else "none"]
+    lines += _fields(exchange.response_headers)
+    if exchange.trailers:
+        lines += ["", "TRAILERS", *_fields(exchange.trailers)]
+    return lines
+
+
+def _fields(headers: Headers) -> list[str]:
+    return [f"{_octets(name)}: {_octets(value)}" for name, value in headers]
+
+
+def _octets(value: bytes) -> str:
+    return visible(value.decode("utf-8", "backslashreplace"))
+
+
+def fact_lines(stream: ExchangeStream, frame: Frame | None) -> list[str]:
+    """Everything else; what is unknown or empty is left out."""
+    exchange = stream.row.exchange
+    lines: list[str] = []
+    if frame is not None:
+        lines += section("Frame", _frame_facts(frame, exchange))
+    lines += section("Exchange", _exchange_facts(stream))
+    if stream.connection is not None:
+        lines += section("Connection", _connection_facts(stream.connection))
+    return lines
+
+
+def section(title: str, facts: Iterator[Fact]) -> list[str]:
+    """A title and its facts, those that say nothing left out."""
+    told = [(name, str(value)) for name, value in facts if value not in (None, "", 0, b"", ())]
+    return [title.upper(), *(f"{name:{_NAME}}{visible(value)}" for name, value in told), ""]
+
+
+def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
+    sender = "client to agent" if frame.direction is Direction.TO_AGENT else "agent to client"
+    yield "number", f"{frame.seq} of the exchange, {sender}"
+    yield (
+        "kind",
+        frame.kind.name.lower() + (f", {frame.event.name.lower()}" if frame.event is not EventKind.NONE else ""),
+    )
+    yield "first octet", moment(frame.began, exchange)
+    yield "last octet", moment(frame.at, exchange)
+    if frame.direction is Direction.TO_CLIENT and exchange.request_ended and not exchange.live_payload:
+        yield "after the request", "+" + text.duration(max(frame.at - exchange.request_ended, 0))
+    yield "span", f"octets {frame.start} to {frame.end} of this direction, {frame.end - frame.start} with framing"
+    kept = f", the first {text.plural(len(frame.payload), 'octet')} kept" if frame.truncated else ""
+    yield "payload", text.plural(frame.size, "octet") + kept
+    yield "sha-256", frame.sha256.hex()
+    yield "read as", frame.schema
+    sized = frame.framing.replace("\1", str(frame.size))
+    yield "framing", sized.replace("\0", "…").replace("\r\n", "␍␊").replace("\n", "␊")
+    yield "task", frame.task_id
+    yield "context", frame.context_id
+    yield "message", frame.message_id
+    yield "artifact", frame.artifact_id
+    yield "state", _state(frame.state)
+    yield "generation", frame.generation
+    yield "marks", ", ".join(name for name in ("append", "last_chunk", "final") if getattr(frame, name))
+    yield "rpc id", frame.rpc_id
+    yield "error code", frame.error_code
+    yield "note", frame.note
+    yield "made by", "the proxy, not the peer" if frame.ours else ""
+    yield "redacted", ", ".join(frame.redacted)
+
+
+def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
+    from a2a_proxy.protocol.errors import GRPC_STATUS
+
+    exchange = stream.row.exchange
+    yield "number", f"{exchange.id} of session {stream.row.session}"
+    yield "outcome", ", ".join(word for word in (text.standing(exchange), exchange.how) if word)
+    yield "error", exchange.error
+    yield "operation", text.title(exchange)
+    yield "binding", text.manner(exchange)
+    yield "method", exchange.method
+    yield "version header", exchange.version_header
+    yield "extensions", exchange.extensions
+    yield "started", text.utc(exchange.started)
+    for name in ("request_ended", "response_started", "first_event", "last_event", "closed"):
+        at = getattr(exchange, name)
+        yield name.replace("_", " "), moment(at, exchange) if at else ""
+    yield "live payload", exchange.live_payload
+    yield "half-closed first", exchange.half_close
+    status = exchange.grpc_status
+    yield "grpc status", f"{status} {GRPC_STATUS[status]}" if 0 <= status < len(GRPC_STATUS) else ""
+    yield "messages", f"{exchange.requests} to the agent, {exchange.events} to the client"
+    yield "octets", f"{exchange.bytes_to_agent} to the agent, {exchange.bytes_to_client} to the client"
+    yield "asks", generations.asked(exchange)
+    yield "task", exchange.task_id
+    yield "generations", stream.generations
+    yield "context", exchange.context_id
+    yield "states", " > ".join(exchange.states)
+    yield "traceparent", exchange.traceparent
+    yield "sent on as", exchange.sent_traceparent
+    yield "redacted", ", ".join(exchange.redacted)
+
+
+def _connection_facts(connection: Connection) -> Iterator[Fact]:
+    yield "number", f"{connection.id}, {connection.kind}"
+    yield "client", connection.client
+    yield "listens", connection.listen
+    yield "upstream", " at ".join(dict.fromkeys(word for word in (connection.upstream, connection.peer) if word))
+    yield "opened", text.utc(connection.opened)
+    yield "closed", f"{text.utc(connection.closed)}, {connection.how}" if connection.closed else "still open"
+    yield "octets", f"{connection.bytes_to_agent} to the agent, {connection.bytes_to_client} to the client"
+    yield "not captured", text.plural(connection.lost_bytes, "octet") if connection.lost_bytes else ""
+    yield "counted", ", ".join(f"{name} {count}" for name, count in connection.counters.items())
+
+
+def moment(at: int, exchange: Exchange) -> str:
+    """A time, and how long after the exchange's first octet that was."""
+    return f"{text.utc(at)}, +{text.duration(max(at - exchange.started, 0))}"
+
+
+def _state(number: int) -> str:
+    return TaskState(number).label if number in TaskState._value2member_map_ and number else str(number or "")
+
+
+def paint_fields(line: str) -> list[tuple[int, str]]:
+    """`name: value` of a header."""
+    name = line.find(": ")
+    return [(0, "text--name"), (name + 1, "")] if name > 0 else [(0, "text--title")]
+
+
+def paint_facts(line: str) -> list[tuple[int, str]]:
+    """`name   value` of a fact."""
+    return [(0, "text--title")] if line.isupper() else [(0, "text--dim"), (_NAME, "")]
+
+
+def paint_artifact(line: str) -> list[tuple[int, str]]:
+    """A fact of an artifact, or a line of what it holds, which is indented."""
+    return [(0, "")] if line.startswith("  ") and not line[:_NAME].isspace() else paint_facts(line)

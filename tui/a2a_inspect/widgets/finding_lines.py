@@ -1,0 +1,69 @@
+"""The Findings tab: what was found about a frame and its exchange, each with its rule's text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.protocol.text import visible
+
+_INDENT = "  "
+_GAP = f"{_INDENT}≠ "
+
+
+def finding_lines(
+    findings: Sequence[Finding], seq: int | None, total: int = 0, gaps: Mapping[tuple[str, int], str] | None = None
+) -> list[str]:
+    """Those of the frame of this number first, then those of other frames and of the whole exchange; of how many.
+
+    `gaps` tells what became of generations that the exchange left out (`a2a_inspect.data.generation_gaps`).
+    """
+    if not findings:
+        return ["(nothing was found about this exchange)"]
+    own = [each for each in findings if seq is not None and each.seq == seq]
+    rest = [each for each in findings if each not in own]
+    told: set[str] = set()
+    lines: list[str] = []
+    for title, some in (("ABOUT THIS FRAME", own), ("ABOUT THE EXCHANGE" if own else "FINDINGS", rest)):
+        if some:
+            lines.append(title)
+            for each in some:
+                lines += ["", *_finding(each, told, gaps or {})]
+            lines.append("")
+    if total > len(findings):
+        lines.append(f"(and {total - len(findings)} more: a2a-inspect show tells all of them)")
+    return lines
+
+
+def _finding(finding: Finding, told: set[str], gaps: Mapping[tuple[str, int], str]) -> Iterator[str]:
+    from a2a_inspect.commands.session import evidence_words
+    from a2a_proxy.rules.define.catalogue import rules
+
+    place = f"frame {finding.seq}: " if finding.seq >= 0 else ""
+    yield f"{finding.severity.name.lower()} {finding.rule} {place}{visible(finding.summary)}"
+    if gap := gaps.get((finding.task_id, finding.at)):
+        yield _GAP + gap
+    if words := evidence_words(finding):
+        yield _INDENT + visible("; ".join(words))
+    if finding.confidence != "high":
+        yield f"{_INDENT}confidence: {visible(finding.confidence)}"
+    rule = rules().get(finding.rule)
+    if rule is not None and rule.id not in told:
+        told.add(rule.id)
+        yield f"{_INDENT}{rule.title} ({rule.section})"
+        yield _INDENT + " ".join(rule.what.split())
+        yield _INDENT + " ".join(rule.why.split())
+        yield f"{_INDENT}examples: a2a-inspect rules {rule.id}"
+
+
+def paint_findings(line: str) -> list[tuple[int, str]]:
+    """Titles, and the severity and rule of each finding; what is said of it stands back."""
+    if line.isupper():
+        return [(0, "text--title")]
+    if line.startswith(_GAP):
+        return [(0, "text--title")]
+    if line.startswith(_INDENT):
+        return [(0, "text--dim")]
+    rule = line.find(" ") + 1
+    end = line.find(" ", rule)
+    return [(0, "text--word"), (rule, "text--name"), (end, "")] if end > 0 else [(0, "")]

@@ -1,0 +1,113 @@
+"""The list of an exchange's frames."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from a2a_inspect.data.source import ExchangeStream, FrameLine
+from a2a_inspect.widgets.columns import ListColumn
+from a2a_inspect.widgets.found_column import FOUND
+from a2a_inspect.widgets.lazy_list import LazyList
+from a2a_inspect.widgets.marks import RowMarks, with_mark
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.present import text
+from a2a_proxy.recording.write.note_writer import NotePlace
+
+_STYLES = {
+    FrameKind.ERROR: "list--bad",
+    FrameKind.CUT: "list--warn",
+    FrameKind.UNDECODABLE: "list--bad",
+    FrameKind.COMMENT: "list--dim",
+    FrameKind.END: "list--dim",
+}
+
+
+class FrameList(LazyList):
+    """The frames of one exchange, both directions in one order."""
+
+    def __init__(self, load: Callable[[int, int], Awaitable[Sequence[FrameLine]]], marks: RowMarks, *, id: str) -> None:
+        super().__init__(
+            [
+                ListColumn("FRAME", 6, self._number, right=True, style=self._number_style, drop=1),
+                ListColumn("+SECONDS", 8, self._moment, right=True, style="list--dim"),
+                ListColumn("", 1, arrow, style=way),
+                FOUND,
+                ListColumn("KIND", 8, kind, style=kind_style, drop=2),
+                ListColumn("WHAT", 24, lambda line: line.text, grow=1, style=text_style),
+                ListColumn(
+                    "SIZE", 9, lambda line: text.size(line.row.frame.size), right=True, style="list--dim", drop=3
+                ),
+            ],
+            id=id,
+        )
+        self._load = load
+        self._marks = marks
+        self.stream: ExchangeStream | None = None
+        """The exchange whose frames these are."""
+        self.awaited = 0
+        """Key of the exchange whose frames are on their way; 0: none is."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether these are the frames that were chosen: a key is about those."""
+        return super().settled and not self.awaited
+
+    def show(self, stream: ExchangeStream) -> None:
+        """Another exchange, or the same as it is now. A live one is followed from the start."""
+        if self.stream is None or self.stream.row.key != stream.row.key:
+            self.restart(follow=not stream.row.exchange.closed)
+        self.stream = stream
+        if stream.row.key == self.awaited:
+            self.awaited = 0
+        self.update(stream.frames)
+
+    def leave(self) -> None:
+        """There is no exchange."""
+        self.stream = None
+        self.awaited = 0
+        self.restart(follow=False)
+
+    async def load(self, page: int) -> Sequence[FrameLine]:
+        """One page."""
+        return await self._load(self.stream.row.key, page) if self.stream is not None else []
+
+    def _number(self, line: FrameLine) -> str:
+        frame = line.row.frame
+        noted = self._marks.noted(NotePlace(line.row.session, frame.exchange, frame.seq))
+        return with_mark(str(frame.seq), self._marked(line), noted)
+
+    def _number_style(self, line: FrameLine) -> str:
+        return "list--strong" if self._marked(line) else "list--dim"
+
+    def _marked(self, line: FrameLine) -> bool:
+        return self._marks.frame(line.row.exchange_key, line.row.id)
+
+    def _moment(self, line: FrameLine) -> str:
+        began = self.stream.row.exchange.started if self.stream is not None else line.row.frame.at
+        return f"{(line.row.frame.at - began) / 1e9:+.3f}"
+
+
+def arrow(line: FrameLine) -> str:
+    """To the agent, or back."""
+    return "→" if line.row.frame.direction is Direction.TO_AGENT else "←"
+
+
+def way(line: FrameLine) -> str:
+    """How the arrow looks."""
+    return "list--out" if line.row.frame.direction is Direction.TO_AGENT else "list--in"
+
+
+def kind(line: FrameLine) -> str:
+    """The kind in a word."""
+    return line.row.frame.kind.name.lower()
+
+
+def kind_style(line: FrameLine) -> str:
+    """How the kind looks."""
+    return _STYLES.get(line.row.frame.kind, "list--dim")
+
+
+def text_style(line: FrameLine) -> str:
+    """How the description looks: what went wrong stands out, what says nothing stands back."""
+    return _STYLES.get(line.row.frame.kind, "")

@@ -1,0 +1,76 @@
+"""Octets as offsets, hexadecimal and text; any number of them, only the rows on the screen are rendered."""
+
+from __future__ import annotations
+
+from rich.segment import Segment
+from textual.strip import Strip
+
+from a2a_inspect.data.frame_bytes import FrameBytes
+from a2a_inspect.data.hexdump import hex_row
+from a2a_inspect.widgets.text_view import TextView
+
+
+class HexView(TextView):
+    """A hex dump; where the octets are not all payload, the payload stands between brackets."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._octets = FrameBytes()
+        self._about = ""
+        self._per_row = 16
+
+    def dump(self, octets: FrameBytes, about: str = "", *, keep: bool = False) -> None:
+        """Show these octets, below a line about them; with `keep` the same and more."""
+        self._octets, self._about = octets, about
+        self._wrap()
+        if not keep:
+            self.scroll_to(y=0, animate=False)
+        self.refresh()
+
+    @property
+    def octets(self) -> FrameBytes:
+        """What is shown."""
+        return self._octets
+
+    @property
+    def _head(self) -> int:
+        return 1 if self._about else 0
+
+    def _wrap(self) -> None:
+        self._per_row = 16 if self.size.width >= 78 else 8
+        self.lengthen(self._head - -len(self._octets.all) // self._per_row)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Octets are no text in which a word could be looked for: `/` is that of the list."""
+        return super().check_action(action, parameters) if action not in ("seek", "sought") else False
+
+    def render_line(self, y: int) -> Strip:
+        """One row: `00000010  7b 22 69 64 …  {"id…`."""
+        base, row = self.style(), self.scroll_offset.y + y - self._head
+        dim = self.style("text--dim")
+        if row < 0:
+            return Strip([Segment(f" {self._about}", dim)]).adjust_cell_length(self.size.width, base)
+        offset = row * self._per_row
+        octets = self._octets.all[offset : offset + self._per_row]
+        if not octets:
+            return Strip.blank(self.size.width, base)
+        groups, text = hex_row(octets, self._per_row)
+        string = self.style("text--string")
+        line = with_bounds(f"  {groups} ", self._octets, offset, len(octets))
+        parts = [Segment(f" {offset:08x}", dim), Segment(line, base), Segment(f" {text}", string)]
+        return Strip(parts).adjust_cell_length(self.size.width, base)
+
+
+def with_bounds(groups: str, octets: FrameBytes, offset: int, count: int) -> str:
+    """A row's hexadecimal (two spaces before, one after) with brackets where the payload begins and ends."""
+    begins, ends = octets.bounds()
+    if not begins:
+        return groups
+    row = list(groups)
+    for at in range(count):
+        place = 2 + at * 3 + at // 8
+        if offset + at in begins:
+            row[place - 1] = "["
+        if offset + at + 1 in ends:
+            row[place + 2] = "]"
+    return "".join(row)

@@ -1,0 +1,137 @@
+"""The last line of a screen: which keys mean something here. One widget, whatever the number of keys.
+
+Textual's own footer mounts a widget for each key, anew with each change of the focus: at the start of the program that
+took longer than all else that is painted, and later as long as three paints.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+from rich.segment import Segment
+from textual import events
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
+
+from a2a_inspect.widgets.columns import fit
+from a2a_inspect.widgets.styles import component_style
+
+_ALWAYS = "app.keys"
+"""The page of all keys: who knows that one finds those for which there is no room."""
+
+
+class Hint(msgspec.Struct, frozen=True):
+    """One key."""
+
+    key: str
+    """What is pressed where somebody clicks on it."""
+    shown: str
+    """How it is written on the screen."""
+    words: str
+    enabled: bool = True
+    always: bool = False
+    """It is shown even if others must give way."""
+
+    @property
+    def width(self) -> int:
+        """Cells: ` key words `."""
+        return len(self.shown) + len(self.words) + 3
+
+
+def placed(hints: tuple[Hint, ...], width: int) -> list[tuple[int, Hint]]:
+    """As many hints as fit one beside the other, each with its first cell; none is cut."""
+    at, found, full = 0, list[tuple[int, Hint]](), False
+    left = width - sum(hint.width for hint in hints if hint.always)
+    for hint in hints:
+        full = full or (hint.width > left and not hint.always)
+        if left >= 0 and (hint.always or not full):
+            found.append((at, hint))
+            at += hint.width
+            left -= 0 if hint.always else hint.width
+    return found
+
+
+class KeyLine(Widget):
+    """See the module. The palette's key stands at the right, since it leads to all the others.
+
+    A screen may name in `FIRST_KEYS` the actions that come first, by their ids.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"key-line--key", "key-line--words", "key-line--rule", "key-line--off"}
+
+    DEFAULT_CSS = """
+    KeyLine { dock: bottom; height: 1; background: $panel; color: $footer-foreground; }
+    KeyLine > .key-line--key { color: $footer-key-foreground; text-style: bold; }
+    KeyLine > .key-line--words { color: $footer-description-foreground; }
+    KeyLine > .key-line--rule { color: $foreground 20%; }
+    KeyLine > .key-line--off { text-style: dim; }
+    """
+
+    hints: reactive[tuple[Hint, ...]] = reactive(())
+    palette: reactive[Hint | None] = reactive(None)
+
+    def on_mount(self) -> None:
+        """Listen for changes."""
+        self.screen.bindings_updated_signal.subscribe(self, self._changed)
+
+    def on_unmount(self) -> None:
+        """Listen no longer."""
+        self.screen.bindings_updated_signal.unsubscribe(self)
+
+    def _changed(self, screen: Screen[object]) -> None:
+        if screen is self.screen and screen.app.app_focus:
+            self.call_after_refresh(self._read)
+
+    def _read(self) -> None:
+        if not self.is_attached:
+            return
+        app, hints, palette = self.app, dict[str, Hint](), None
+        first = {name: place for place, name in enumerate(getattr(self.screen, "FIRST_KEYS", ()))}
+        active = sorted(
+            self.screen.active_bindings.items(), key=lambda found: first.get(found[1].binding.id or "", len(first))
+        )
+        for key, (_, binding, enabled, _) in active:
+            always = binding.id == _ALWAYS
+            hint = Hint(binding.key, app.get_key_display(binding), binding.description, enabled, always)
+            if key == app.COMMAND_PALETTE_BINDING and app.ENABLE_COMMAND_PALETTE:
+                palette = hint
+            elif binding.show:
+                hints.setdefault(binding.action, hint)
+        self.hints, self.palette = tuple(hints.values()), palette
+
+    def _placed(self) -> list[tuple[int, Hint]]:
+        """What stands where; the palette's key is the last."""
+        palette = [self.palette] if self.palette is not None else []
+        end = self.size.width - sum(hint.width + 1 for hint in palette)
+        return placed(self.hints, end) + [(end + 1, hint) for hint in palette if end >= 0]
+
+    def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
+        """` / Filter  ↵ Open            ▏ ^p Commands `."""
+        segments: list[Segment] = []
+        at = 0
+        for begin, hint in self._placed():
+            if begin > at:
+                rule = "▏" if hint is self.palette else " "
+                segments += [
+                    Segment(fit("", begin - at - 1), self.rich_style),
+                    Segment(rule, component_style(self, "key-line--rule")),
+                ]
+            off = () if hint.enabled else ("key-line--off",)
+            segments += [
+                Segment(f" {hint.shown} ", component_style(self, "key-line--key", *off)),
+                Segment(f"{hint.words} ", component_style(self, "key-line--words", *off)),
+            ]
+            at = begin + hint.width
+        return Strip(segments).adjust_cell_length(self.size.width, self.rich_style)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """A click on a key presses it."""
+        for begin, hint in self._placed():
+            if begin <= event.x < begin + hint.width:
+                if hint.enabled:
+                    self.app.simulate_key(hint.key)
+                else:
+                    self.app.bell()

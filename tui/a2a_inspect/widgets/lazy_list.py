@@ -1,0 +1,294 @@
+"""A list of any length: only the pages on the screen are asked for, only a few are kept. Cursor, follow, stale rows.
+
+Subclasses say which columns there are and where pages come from. A row that is not there yet is an empty line; a row
+that may have changed is shown as it was until it has been read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any, ClassVar
+
+from rich.segment import Segment
+from textual import events, work
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.timer import Timer
+
+from a2a_inspect.data.positions import PAGE
+from a2a_inspect.widgets.columns import ListColumn, fit
+from a2a_inspect.widgets.pages import ListPages
+from a2a_inspect.widgets.row_view import RowView
+
+_TELL = 0.1
+"""Seconds between two words about the cursor."""
+
+
+class LazyList(RowView):
+    """See the module."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "move(1)", "Down", show=False, id="list.down"),
+        Binding("k,up", "move(-1)", "Up", show=False, id="list.up"),
+        Binding("pagedown,ctrl+d,ctrl+f", "page(1)", "Page down", show=False, id="list.page-down"),
+        Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, id="list.page-up"),
+        Binding("home", "first", "First", show=False, id="list.first", tooltip="first row; gg as well"),
+        Binding("g", "first_at_two", "First", show=False, id="list.first-at-two", tooltip="pressed twice: first row"),
+        Binding("G,end", "last", "Last", show=False, id="list.last", tooltip="last row, and follow"),
+        Binding("F", "follow", "Follow", id="list.follow", tooltip="follow the end; moving up stops it"),
+        Binding("enter,l,right", "open", "Open", key_display="enter", id="list.open", tooltip="look into the row"),
+    ]
+
+    cursor: reactive[int] = reactive(0, repaint=False)
+    follow: reactive[bool] = reactive(False, repaint=False)
+    total: reactive[int] = reactive(0, repaint=False)
+
+    class Moved(Message):
+        """The cursor stands on another row, or its row has been read again. `row` is None while it is not there."""
+
+        def __init__(self, sender: LazyList, row: Any) -> None:
+            super().__init__()
+            self.sender = sender
+            self.row = row
+
+        @property
+        def control(self) -> LazyList:
+            """For `@on` selectors."""
+            return self.sender
+
+    class Opened(Moved):
+        """The user wants to see what is in the row."""
+
+    class Changed(Message):
+        """Total, follow or the number of rows not seen is another."""
+
+    def __init__(self, columns: Sequence[ListColumn], *, id: str) -> None:
+        super().__init__(columns, id=id)
+        self._pages = ListPages()
+        self._loading = False
+        self._epoch = 0
+        self._seen = 0
+        self._counted = False
+        """It has been said how many rows there are."""
+        self.placeholder = ""
+        """What stands where there is no row."""
+        self._told = 0.0
+        self._telling: Timer | None = None
+        self.touched = False
+        """The user has moved the cursor since the list began."""
+
+    async def load(self, page: int) -> Sequence[Any]:
+        """The rows of one page, at most PAGE. Exceptions are the subclass's to handle."""
+        raise NotImplementedError
+
+    @property
+    def unseen(self) -> int:
+        """Rows added since following stopped."""
+        return 0 if self.follow else self.total - self._seen
+
+    @property
+    def row(self) -> Any:
+        """The row under the cursor; None while it has not been read."""
+        return self._pages.row(self.cursor)
+
+    def restart(self, *, follow: bool) -> None:
+        """Forget everything: the list is about something else now.
+
+        The scroll bar stays as it was until it is known how many rows there are: it would go and come back at once,
+        and with it all that is on the screen would be laid out anew, twice.
+        """
+        self._epoch += 1
+        self.touched = False
+        self._pages.forget()
+        self._seen = 0
+        self.set_reactive(LazyList.cursor, 0)
+        self.set_reactive(LazyList.total, 0)
+        self.follow = follow
+        self.scroll_to(y=0, animate=False)
+        self.refresh()
+
+    def update(self, total: int, *, above: int = 0) -> None:
+        """There are `total` rows now, any of them may have changed; `above` of the new ones came before the cursor."""
+        self._counted = True
+        if above:
+            self._pages.forget()
+            self.set_reactive(LazyList.cursor, self.cursor + above)
+            self._seen += above
+        if total < self.total:
+            self._pages.forget()
+            self.set_reactive(LazyList.cursor, max(min(self.cursor, total - 1), 0))
+        self._pages.doubt()
+        if self.follow or not self.total:
+            self._seen = total
+        self.total = total
+        self.lengthen(total)
+        if self.follow:
+            self._go(total - 1)
+        elif above:
+            self.scroll_to(y=self.scroll_offset.y + above, animate=False, force=True)
+        self.refresh()
+        self._feed()
+        self.post_message(self.Changed())
+
+    def head(self) -> Strip:
+        """The titles of the columns, for a line above the list; none before it is known what the list is about."""
+        return self.titles() if self._counted else Strip.blank(self.size.width, self.style("list--head"))
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the screen."""
+        index = self.scroll_offset.y + y
+        if index < self.total:
+            return self.line(self._pages.row(index), here=index == self.cursor)
+        words = fit(self.placeholder if not self.total and y == 1 else "", self.size.width)
+        return Strip([Segment(words, self.style("list--dim"))])
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Fit the columns, keep the cursor in sight."""
+        self.fit_columns()
+        self.lengthen(self.total or self.virtual_size.height, event.size.width)
+        self._reveal()
+        self._feed()
+        self.post_message(self.Changed())
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Rows come into sight; the user who scrolls away from the end stops following."""
+        super().watch_scroll_y(old_value, new_value)
+        if self.follow and new_value < min(old_value, self.max_scroll_y):
+            self.follow = False
+        self._feed()
+
+    def watch_follow(self, follow: bool) -> None:
+        """Count what is new from here, or catch up."""
+        self._seen = self.total
+        if follow and self.total:
+            self._go(self.total - 1)
+        self.post_message(self.Changed())
+
+    def _feed(self) -> None:
+        """Read the pages in sight that are missing or stale, one after another."""
+        if not self._loading and self._wanted() is not None:
+            self._loading = True
+            self._fill()
+
+    @work(group="pages", exit_on_error=False)
+    async def _fill(self) -> None:
+        try:
+            while (page := self._wanted()) is not None:
+                epoch = self._epoch
+                self._pages.reading(page)
+                rows = await self.load(page)
+                if epoch == self._epoch:
+                    self._keep(page, rows)
+        finally:
+            self._loading = False
+
+    def _wanted(self) -> int | None:
+        if not self.total:
+            return None
+        top = self.scroll_offset.y
+        last = min(top + max(self.size.height, 1), self.total) - 1
+        pages = {self.cursor // PAGE, *range(top // PAGE, last // PAGE + 1)}
+        return self._pages.wanted(pages)
+
+    def _keep(self, page: int, rows: Sequence[Any]) -> None:
+        before = self.row
+        self._pages.keep(page, rows)
+        self.refresh()
+        if self.row is not before and self.cursor // PAGE == page:
+            self._tell()
+
+    def _go(self, index: int) -> None:
+        index = max(0, min(index, self.total - 1))
+        before, self.cursor = self.cursor, index
+        self._reveal()
+        self.refresh_line(before)
+        self.refresh_line(index)
+        self._feed()
+        if index != before and self.row is not None:
+            self._tell()
+
+    @property
+    def settled(self) -> bool:
+        """Whether everybody knows where the cursor stands; a row that is being read is told of later."""
+        return self._telling is None and not (self._loading and self.total and self.row is None)
+
+    def settle(self) -> None:
+        """Say at once where the cursor stands if that was put off."""
+        if self._telling is not None:
+            self._tell_now()
+
+    def _tell(self) -> None:
+        """Say where the cursor stands: at once, but not more than ten times a second while a key is held."""
+        wait = self._told + _TELL - monotonic()
+        if wait <= 0:
+            self._tell_now()
+        elif self._telling is None:
+            self._telling = self.set_timer(wait, self._tell_now)
+
+    def _tell_now(self) -> None:
+        if self._telling is not None:
+            self._telling.stop()
+        self._told, self._telling = monotonic(), None
+        if self.row is not None:
+            self.post_message(self.Moved(self, self.row))
+
+    def _reveal(self) -> None:
+        """`force`: where all rows fitted so far, Textual has no scroll bar yet, and would not scroll."""
+        top, height = self.scroll_offset.y, max(self.size.height, 1)
+        if self.cursor < top:
+            self.scroll_to(y=self.cursor, animate=False, force=True)
+        elif self.cursor >= top + height:
+            self.scroll_to(y=self.cursor - height + 1, animate=False, force=True)
+
+    def select(self, index: int) -> None:
+        """Put the cursor on a row; following goes on only on the last one where it was on."""
+        self._once = 0.0
+        if index < self.total - 1:
+            self.follow = False
+        self._go(index)
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor by rows."""
+        self.touched = True
+        self.select(self.cursor + by)
+
+    def action_page(self, by: int) -> None:
+        """Move the cursor by screens."""
+        self.touched = True
+        self.select(self.cursor + by * max(self.size.height - 1, 1))
+
+    def action_first(self) -> None:
+        """Go to the first row and stay there, also where none, or only that one, is there yet."""
+        self.touched = True
+        self.follow = False
+        self.select(0)
+
+    def action_first_at_two(self) -> None:
+        """Go to the first row when the key has been pressed twice."""
+        self.twice(self.action_first)
+
+    def action_last(self) -> None:
+        """Go to the last row and follow."""
+        self.touched = self.follow = True
+        self._go(self.total - 1)
+
+    def action_follow(self) -> None:
+        """Follow the end of the list, or stop."""
+        self.follow = not self.follow
+
+    def action_open(self) -> None:
+        """Drill into the row."""
+        if self.row is not None:
+            self.post_message(self.Opened(self, self.row))
+
+    def on_click(self, event: events.Click) -> None:
+        """Select; a double click opens."""
+        index = self.scroll_offset.y + event.y
+        if index < self.total:
+            self.touched = True
+            self.select(index)
+            if event.chain == 2:
+                self.action_open()

@@ -1,0 +1,149 @@
+"""The tree of a recording as a pane: opened by branches, each read when it is opened, a page at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import ClassVar
+
+from rich.style import Style
+from rich.text import Text
+from textual import on, work
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import Tree
+from textual.widgets.tree import TreeNode
+
+from a2a_inspect.data.tree import TreeBranch, TreeLevel, TreePage
+
+Load = Callable[[TreeBranch | None, int | None], Awaitable[TreePage]]
+_Node = TreeNode[TreeBranch | None]
+"""Without a branch: the root, or the line that stands for what has not been read."""
+
+
+class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
+    """See the module."""
+
+    DEFAULT_CSS = """
+    RecordingTree {
+        height: 1fr; background: $background; padding: 0; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0;
+    }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "cursor_down", "Down", show=False, id="tree.down"),
+        Binding("k,up", "cursor_up", "Up", show=False, id="tree.up"),
+        Binding("l,right,space", "open", "Open", id="tree.open", key_display="l", tooltip="show what is under it"),
+        Binding("h,left", "close", "Close", id="tree.close", key_display="h", tooltip="hide that, or to the one above"),
+        Binding("enter", "select_cursor", "Only this", id="tree.choose", tooltip="narrow the list to it"),
+        Binding("pagedown,ctrl+d,ctrl+f", "page_down", "Page down", show=False, id="tree.page-down"),
+        Binding("pageup,ctrl+u", "page_up", "Page up", show=False, id="tree.page-up"),
+        Binding("home", "scroll_home", "First", show=False, id="tree.first"),
+        Binding("G,end", "scroll_end", "Last", show=False, id="tree.last"),
+    ]
+
+    class Chosen(Message):
+        """The user wants to see only this."""
+
+        def __init__(self, branch: TreeBranch) -> None:
+            super().__init__()
+            self.branch = branch
+
+    def __init__(self, load: Load) -> None:
+        super().__init__("", id="recording-tree")
+        self._load = load
+        self.show_root = False
+        self.guide_depth = 2
+        self.auto_expand = False
+
+    def render_label(self, node: _Node, base_style: Style, style: Style) -> Text:
+        """The label; where the cursor stands, a sign after it."""
+        label = super().render_label(node, base_style, style)
+        return label.append(" ◂", base_style + style) if node is self.cursor_node else label
+
+    @work(group="tree", exclusive=True)
+    async def renew(self) -> None:
+        """Read again what is open: new branches, other numbers. What has not been opened is not read."""
+        waiting: list[_Node] = [self.root]
+        while waiting:
+            node = waiting.pop()
+            page = await self._load(node.data, None)
+            self._merge(node, page)
+            waiting += [each for each in node.children if each.data is not None and each.is_expanded]
+        if self.cursor_line < 0:
+            self.cursor_line = 0
+        if len(self.root.children) == 1 and not self.root.children[0].children:
+            self.root.children[0].expand()
+
+    def _merge(self, node: _Node, page: TreePage) -> None:
+        """A first page read again: labels are other, what is new stands at the end, unless there is more in between."""
+        known = {each.data.same: each for each in node.children if each.data is not None}
+        if not {each.same for each in page.branches} & known.keys():
+            node.remove_children()
+            known = {}
+        whole = len(node.children) == len(known)
+        for branch in page.branches:
+            old = known.get(branch.same)
+            if old is not None:
+                old.data = branch
+                old.set_label(Text(branch.label))
+            elif whole:
+                self._add(node, branch)
+        if whole and page.more and len(known) <= len(page.branches):
+            self._add_rest(node)
+
+    def _add(self, node: _Node, branch: TreeBranch) -> None:
+        node.add(Text(branch.label), branch, allow_expand=branch.level is not TreeLevel.FRAME)
+
+    def _add_rest(self, node: _Node) -> None:
+        node.add_leaf(Text("… more"), None)
+
+    @on(Tree.NodeExpanded)
+    def _opened(self, event: Tree.NodeExpanded[TreeBranch | None]) -> None:
+        event.stop()
+        if event.node.data is not None and not event.node.children:
+            self._read(event.node, None)
+
+    @work(group="branch")
+    async def _read(self, node: _Node, after: int | None) -> None:
+        """The next page of what is under a branch."""
+        page = await self._load(node.data, after)
+        for each in node.children:
+            if each.data is None:
+                each.remove()
+        for branch in page.branches:
+            self._add(node, branch)
+        if page.more:
+            self._add_rest(node)
+
+    @on(Tree.NodeSelected)
+    def _selected(self, event: Tree.NodeSelected[TreeBranch | None]) -> None:
+        event.stop()
+        node = event.node
+        if node.data is not None:
+            self.post_message(self.Chosen(node.data))
+        elif node.parent is not None:
+            self._read_rest(node.parent)
+
+    def _read_rest(self, parent: _Node) -> None:
+        last = next((each.data for each in reversed(parent.children) if each.data is not None), None)
+        self._read(parent, last.place if last is not None else None)
+
+    def action_open(self) -> None:
+        """Show what is under it, or the rest."""
+        node = self.cursor_node
+        if node is None:
+            return
+        if node.data is None and node.parent is not None:
+            self._read_rest(node.parent)
+        elif node.allow_expand and not node.is_expanded:
+            node.expand()
+        else:
+            self.action_cursor_down()
+
+    def action_close(self) -> None:
+        """Hide what is under it; where nothing is, go to the one above."""
+        node = self.cursor_node
+        if node is not None and node.is_expanded and node.allow_expand:
+            node.collapse()
+        elif node is not None and node.parent is not None and node.parent is not self.root:
+            self.move_cursor(node.parent)

@@ -1,0 +1,86 @@
+"""Rows of a list as lines of cells: the titles above them, the columns that fit, the mark at the cursor's row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from msgspec.structs import replace
+from rich.segment import Segment
+from textual.strip import Strip
+
+from a2a_inspect.widgets.columns import GAP, ListColumn, fit, fitting
+from a2a_inspect.widgets.long_view import LongView
+
+_CURSOR = "▌"
+
+
+class RowView(LongView):
+    """See the module. Which rows there are is for subclasses to know."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *("list--head", "list--cursor", "list--mark", "list--dim", "list--strong"),
+        *("list--good", "list--bad", "list--warn", "list--live", "list--out", "list--in"),
+    }
+
+    DEFAULT_CSS = """
+    RowView {
+        height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
+        background: $background; color: $foreground;
+        &> .list--head { color: $text-muted; }
+        &> .list--cursor { background: $foreground 8%; }
+        &:focus > .list--cursor { background: $primary 25%; }
+        &> .list--mark { color: $foreground 30%; }
+        &:focus > .list--mark { color: $accent; }
+        &> .list--dim { color: $text-muted; }
+        &> .list--strong { text-style: bold; }
+        &> .list--good { color: $text-success; }
+        &> .list--bad { color: $text-error; text-style: bold; }
+        &> .list--warn { color: $text-warning; text-style: bold; }
+        &> .list--live { color: $text-accent; text-style: bold; }
+        &> .list--out { color: $text-primary; }
+        &> .list--in { color: $text-success; }
+    }
+    """
+
+    def __init__(self, columns: Sequence[ListColumn], *, id: str) -> None:
+        super().__init__(id=id)
+        self._columns = columns
+        self._layout: list[tuple[ListColumn, int]] = []
+
+    def widen(self, title: str, width: int) -> None:
+        """A column needs at least so many cells now."""
+        wider = [c.width < width and c.title == title for c in self._columns]
+        if any(wider):
+            pairs = zip(self._columns, wider, strict=True)
+            self._columns = [replace(column, width=width) if yes else column for column, yes in pairs]
+            self.fit_columns()
+
+    def fit_columns(self) -> None:
+        """Choose the columns for the width that there is."""
+        self._layout = fitting(self._columns, self.size.width - 2)
+        self.refresh()
+
+    def titles(self) -> Strip:
+        """The titles of the columns, for a line above the rows."""
+        style = self.style("list--head")
+        cells = GAP.join(fit(column.title, width, right=column.right) for column, width in self._layout)
+        return Strip([Segment(f" {cells}", style)]).adjust_cell_length(self.size.width, style)
+
+    def line(self, row: Any, *, here: bool) -> Strip:
+        """One row, with the cursor's mark where it is `here`; a row that has not been read has no cells."""
+        under = ("list--cursor",) if here else ()
+        mark = Segment(_CURSOR if here else " ", self.style(*under, "list--mark"))
+        cells = [] if row is None else self.cells(row, under)
+        return Strip([mark, *cells]).adjust_cell_length(self.size.width, self.style(*under))
+
+    def cells(self, row: Any, under: tuple[str, ...]) -> list[Segment]:
+        """What stands in a row, on the style `under` it."""
+        cells: list[Segment] = []
+        gap = Segment(GAP, self.style(*under))
+        for column, width in self._layout:
+            name = column.style if isinstance(column.style, str) else column.style(row)
+            tail = column.tail is not None and column.tail(row)
+            text = fit(column.cell(row), width, right=column.right, tail=tail)
+            cells += (Segment(text, self.style(*under, name) if name else gap.style), gap)
+        return cells[:-1]

@@ -1,0 +1,88 @@
+"""The first line of the screen: which recording, whether it grows, what it holds, whether the capture is complete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.reactive import reactive
+from textual.strip import Strip
+from textual.widget import Widget
+
+from a2a_inspect.data.source import RecordingSnapshot
+from a2a_inspect.widgets.columns import fit
+from a2a_proxy.present import text
+from a2a_proxy.protocol.text import visible
+
+
+class SummaryLine(Widget):
+    """See the module. What does not fit is left out from the right, never the loss of captured octets."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"summary--name", "summary--loss", "summary--mode"}
+
+    DEFAULT_CSS = """
+    SummaryLine { height: 1; background: $panel; color: $foreground 80%; }
+    SummaryLine > .summary--name { text-style: bold; color: $foreground; }
+    SummaryLine > .summary--loss { text-style: bold; color: $text-error; }
+    SummaryLine > .summary--mode { text-style: bold; color: $text-accent; }
+    """
+
+    snapshot: reactive[RecordingSnapshot] = reactive(RecordingSnapshot())
+    paused: reactive[bool] = reactive(False)
+    replay: reactive[bool] = reactive(False)
+    """It is shown as it was at some moment."""
+    trouble: reactive[str] = reactive("")
+    """Why the recording cannot be read now."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._file = visible(path.name)
+
+    def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
+        """The whole of it."""
+        width = self.size.width
+        words = [(self._file, "summary--name"), *self._words()]
+        segments = [Segment(" ", self.rich_style)]
+        left = width - 2
+        for word, name in words:
+            if left < 8:
+                break
+            shown = word if len(word) <= left else fit(word, left)
+            segments += [Segment(shown, self._style(name)), Segment("   ", self.rich_style)]
+            left -= len(shown) + 3
+        return Strip(segments).adjust_cell_length(width, self.rich_style)
+
+    def _words(self) -> list[tuple[str, str]]:
+        now = self.snapshot
+        if self.trouble:
+            return [(visible(self.trouble), "summary--loss")]
+        mode = "recording" if now.live else "ended" if now.sessions else "waiting"
+        mode = "replay" if self.replay else "paused" if self.paused else mode
+        words = [(mode, "summary--mode")]
+        complete, whole = completeness(now)
+        counts = [text.plural(now.findings, "finding")] if now.findings else []
+        counts += [text.plural(now.exchanges, "exchange"), text.plural(now.frames, "frame")]
+        words += [(complete, "")] if whole else [(complete, "summary--loss")]
+        words += [(count, "") for count in counts]
+        if len(now.sessions) != 1:
+            words.append((text.plural(len(now.sessions), "session"), ""))
+        return [*words, (_way(now), "")] if now.sessions else words[:1]
+
+    def _style(self, name: str) -> Style:
+        return self.get_visual_style(name).rich_style if name else self.rich_style
+
+
+def completeness(now: RecordingSnapshot) -> tuple[str, bool]:
+    """Whether the capture is complete, in words, and whether nothing is known to be missing."""
+    missing = [session.complete for session in now.sessions if session.complete not in ("", "complete")]
+    if missing:
+        return f"INCOMPLETE: {visible(missing[-1])}", False
+    return ("complete so far" if now.live else "capture complete"), True
+
+
+def _way(now: RecordingSnapshot) -> str:
+    """Where the last session listened and sent."""
+    facts = now.sessions[-1].facts
+    return visible(", ".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False)))
