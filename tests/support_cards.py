@@ -82,7 +82,7 @@ async def extended_urls_of(bench: Bench, line: str = "1.0") -> list[str]:
 
 def _urls(card: dict[str, Any]) -> list[str]:
     first = [card["url"]] if "url" in card else []
-    entries = card.get("supportedInterfaces", card.get("additionalInterfaces"))
+    entries = card.get("supportedInterfaces", card.get("additionalInterfaces", []))
     return first + [entry["url"] for entry in entries]
 
 
@@ -90,7 +90,7 @@ def _urls(card: dict[str, Any]) -> list[str]:
 async def grpc_server(answer: bytes = b"") -> AsyncIterator[int]:
     """Answers each call with these bytes, or with its request."""
 
-    class Handler(grpc.GenericRpcHandler):
+    class Handler(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
         def service(self, _: grpc.HandlerCallDetails) -> Any:
             return grpc.unary_unary_rpc_method_handler(_answer)
 
@@ -110,4 +110,4 @@ async def grpc_server(answer: bytes = b"") -> AsyncIterator[int]:
 async def call(port: int, method: str = "/a.B/Echo") -> bytes:
     own = (("grpc.use_local_subchannel_pool", 1),)  # not the connection that an earlier call was refused on
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", own) as channel:
-        return await channel.unary_unary(method)(b"hi", timeout=SECONDS)  # type: ignore[no-any-return]
+        return await channel.unary_unary(method)(b"hi", timeout=SECONDS)  # type: ignore[call-arg, no-any-return]

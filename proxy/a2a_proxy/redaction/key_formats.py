@@ -222,7 +222,7 @@ def _tail(form: KeyFormat) -> str:
 
 
 FOLDED: Final = bytes(
-    ord("=") if byte == ord("\\") else ord("_") if byte in b".~/" else ord("x") if byte in b"jqzJQXZ" else low
+    ord("=") if byte == ord("\\") else ord("_") if byte in b".~/" else ord("x") if byte in b"jqvzJQVXZ" else low
     for byte, low in enumerate(bytes(range(256)).lower())
 )
 """Table for `bytes.translate`: lower case, and rare characters made one, so that fewer searches find all prefixes."""

@@ -41,9 +41,10 @@ class Edit(NamedTuple):
 
 # What may stand between a name and its value: the end of a longer name, a quote, escaped or not, and a colon or equals
 # sign, or what stands between the two values of a pair; in protobuf the tag of the value. Every repeat is bounded where
-# two could share bytes: hostile text must not cost a square. All of it is for `FOLDED` bytes: there a backslash is `=`.
+# two could share bytes: hostile text must not cost a square. All of it is for `FOLDED` bytes: there a backslash is `=`, and
+# `j`, `q`, `v` and `z` are `x`.
 _THEN = (
-    r"(?:s|[\s_\-]?value)?(?:-bin)?[\s_\-]{0,8}"
+    r"(?:s|[\s_\-]?xalue)?(?:-bin)?[\s_\-]{0,8}"
     r"(?:={0,8}[\"']\s{0,99}[:=,}\]\x12]|\s{0,99}[:=\x12]|(?<=\n)[\s\S]{1,3}?\x1a)"
 )
 _SCHEMED = r"(?:[\s+%,\x12]|={0,8}[\"']\s{0,99}[:,}\]])"
@@ -71,18 +72,26 @@ _WORDS = {
         rf"wt(?:{_THEN}|-bearer)",
         r"l(?<=mysxl)",
         rf"[_\-]?sid{_THEN}",
+        rf"erifier{_THEN}",
+        r"alue\x12",
         r"(?<=eyx)[\w\-]{4}",
     ],
+    "u": [rf"th(?<=auth){_THEN}", r"rl[ \t](?<=curl.)"],
     "=": [
         r"u00[2-7]",
         *(f"(?<={name}=)" for name in ("sig", "signature", "key", "code", "bearer", "sid", "name")),
     ],
 }
+_IONS = [
+    rf"(?<=session)(?:[\s_\-]?id)?{_THEN}",
+    rf"(?<=assertion){_THEN}",
+    rf"(?<=connection)[\s_\-]?string{_THEN}",
+]
 _KEYS = sieves()
 
 
-def _search(start: str, alternatives: list[str]) -> Callable[[bytes], re.Match[bytes] | None]:
-    """A search for `start` and one of these, which are told apart by their first character where that is a literal."""
+def _compiled(start: str, alternatives: list[str]) -> re.Pattern[bytes]:
+    """A pattern of `start` and one of these, which are told apart by their first character where that is a literal."""
     by_first: dict[str, list[str]] = {}
     for each in alternatives:
         first = re.match(r"\\?-|\w|", each)
@@ -90,21 +99,16 @@ def _search(start: str, alternatives: list[str]) -> Callable[[bytes], re.Match[b
         by_first.setdefault(found, []).append(each[len(found) :])
     slow = by_first.pop("", [])
     groups = [first + (rest[0] if len(rest) == 1 else f"(?:{'|'.join(rest)})") for first, rest in by_first.items()]
-    return re.compile(f"{start}(?:{'|'.join((*groups, *slow))})".encode()).search
+    return re.compile(f"{start}(?:{'|'.join((*groups, *slow))})".encode())
 
 
-_CAPITAL = _search("A", _KEYS.pop("A"))
-_KEN, _CRET, _EARER, _PASS, _EYJ, _ESCAPED = (
-    _search(start, [*_KEYS.pop(start, ()), *words]) for start, words in _WORDS.items()
+_CAPITAL = _compiled("A", _KEYS.pop("A")).search
+_KEN, _CRET, _EARER, _PASS, _EYJ, _AUTH, _ESCAPED = (
+    _compiled(start, [*_KEYS.pop(start, ()), *words]).search for start, words in _WORDS.items()
 )
-_PREFIXED, _GL = (_search(start, _KEYS.pop(start)) for start in ("_", "gl"))
+_PREFIXED, _GL = (_compiled(start, _KEYS.pop(start)).search for start in ("_", "gl"))
 assert not _KEYS, "a key that no search of `suspicious` meets"
-# Words without a rare character: each is searched for where its beginning occurs.
-_AUTH = _search("auth", [_THEN])
-_CONNECTION = _search("onnection", [rf"[\s_\-]?string{_THEN}"])
-_VERIFIER = _search("verifier", [_THEN])
-_CURL_USER = _search(" -", [r"[a-z]{0,4}u", r"-[a-z\-]*user[ \t=]"])
-_SESSIONS = re.compile(rf"ss(?:ion(?:[\s_\-]?id)?|ertion){_THEN}".encode())
+_ION = _compiled("ion", _IONS)
 _OWN_SESSION = re.compile(
     rb"\{(?<![^\n]\{)(?<![^}]\n\{)[^{}\[\]]*\"(?:params|result)\"\s*:\s*\{[^{}\[\]]*\"session_?id\"\s*:"
 )
@@ -124,26 +128,21 @@ def suspicious(data: bytes, *, encoded: bool = True) -> bool:
         or _PASS(folded)
         or _EYJ(folded)
         or _GL(folded)
+        or _AUTH(folded)
+        or (_ION.search(folded) and _has_session(folded))
+        or (_LONG_FLAG.search(data) and _has_flag(data))
         # Many payloads have none of these, and to look for them is cheap.
         or (b"=" in folded and _ESCAPED(folded))
         or (b"_" in folded and _PREFIXED(folded))
         or (b"A" in data and _CAPITAL(data))
         or (b"@" in data and _USER_INFO.search(data))
-        or (b"--" in data and _has_flag(data))
-        or (b"auth" in folded and _AUTH(folded))
-        or (b"onnection" in folded and _CONNECTION(folded))
-        or (b"verifier" in folded and _VERIFIER(folded))
-        or (b"curl" in folded and _CURL_USER(folded))
-        or b"value\x12" in folded
-        or ((b"ssion" in folded or b"ssertion" in folded) and _has_session(folded))
         or (encoded and b"%" in data and _ESCAPE.search(data) and suspicious(unquote_to_bytes(data), encoded=False))
     )
 
 
 def _has_session(folded: bytes) -> bool:
-    """Whether a session or assertion is named elsewhere than in a task of A2A 0.1, where all have it."""
-    named = sum(1 for _ in _SESSIONS.finditer(folded))
-    return named > 0 and named > sum(1 for _ in _OWN_SESSION.finditer(folded))
+    """Whether one of `_IONS` occurs elsewhere than in a task of A2A 0.1, where all have a session."""
+    return sum(1 for _ in _ION.finditer(folded)) > sum(1 for _ in _OWN_SESSION.finditer(folded))
 
 
 def _has_flag(data: bytes) -> bool:
