@@ -78,7 +78,7 @@ class Bench:
     @property
     def addresses(self) -> list[tuple[str, int]]:
         found = []
-        for text in self.relay.listening[self._listener][1]:
+        for text in self.relay.bound_addresses[self._listener][1]:
             host, _, port = text.rpartition(":")
             found.append((host.strip("[]"), int(port)))
         return found

@@ -15,9 +15,9 @@ from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.player import Player
-from a2a_proxy.replay.core.player_io import PlayerRequest, Send
-from a2a_proxy.replay.core.script import LineKind, Push, RecordedCall, ReplayScript, ScriptLine, ScriptSide
-from a2a_proxy.replay.load import load
+from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
+from a2a_proxy.replay.core.script import LineKind, RecordedPush, RecordedCall, ReplayScript, ScriptLine, ScriptSide
+from a2a_proxy.replay.load import load_script
 
 SAMPLES = sorted(Path(__file__).parents[1].glob("recordings/*.a2a.jsonl"))
 MS = 1_000_000
@@ -30,7 +30,7 @@ TASK, CONTEXT = "11111111-aaaa-4aaa-8aaa-111111111111", "22222222-bbbb-4bbb-8bbb
 def sample(name: str) -> ReplayScript:
     """The script of a sample recording."""
     with open_any(next(path for path in SAMPLES if path.name == f"{name}.a2a.jsonl")) as recording:
-        return load(recording)
+        return load_script(recording)
 
 
 def message(text: str, identifier: str = "m-00000001", **members: Any) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _line(place: str, number: int, said: tuple[str, int, Any]) -> ScriptLine:
     )
 
 
-def script(*calls: RecordedCall, pushes: tuple[Push, ...] = ()) -> ReplayScript:
+def script(*calls: RecordedCall, pushes: tuple[RecordedPush, ...] = ()) -> ReplayScript:
     """A recording of these calls."""
     return ReplayScript(name="talk.a2a.db", calls=calls, pushes=pushes)
 
@@ -123,52 +123,52 @@ class Stage:
 
     def ask(self, operation: str, value: Any, headers: Headers = ()) -> CallPlayback:
         """A call that must be answered."""
-        found = self.player.begin(PlayerRequest(operation=operation, value=value, headers=headers), self.now)
-        assert isinstance(found, CallPlayback), found.text()
+        found = self.player.begin_call(PlayerRequest(operation=operation, value=value, headers=headers), self.now)
+        assert isinstance(found, CallPlayback), found.full_text()
         return found
 
     def miss(self, operation: str, value: Any, **facts: Any) -> Miss:
         """A call that must not be."""
-        found = self.player.begin(PlayerRequest(operation=operation, value=value, **facts), self.now)
+        found = self.player.begin_call(PlayerRequest(operation=operation, value=value, **facts), self.now)
         assert isinstance(found, Miss)
         return found
 
     def again(self, recorded: RecordedCall) -> CallPlayback:
         """A recorded call, asked again."""
-        found = self.player.begin(again(recorded), self.now)
-        assert isinstance(found, CallPlayback), found.text()
+        found = self.player.begin_call(again(recorded), self.now)
+        assert isinstance(found, CallPlayback), found.full_text()
         return found
 
-    def run(self, play: CallPlayback, ms: int = 0) -> list[Send]:
+    def run(self, play: CallPlayback, ms: int = 0) -> list[PlayerSend]:
         """All that goes out within so many ms, the clock going on from one to the next."""
         until = self.now + ms * MS
-        sends = play.due(self.now)
-        while play.wake is not None and play.wake <= until:
-            self.now = max(self.now, play.wake)
-            sends += play.due(self.now)
+        sends = play.take_due(self.now)
+        while play.wake_time is not None and play.wake_time <= until:
+            self.now = max(self.now, play.wake_time)
+            sends += play.take_due(self.now)
         self.now = until
         return sends
 
     def together(self, *plays: CallPlayback, ms: int = 0) -> list[list[str]]:
         """What goes out on each of several calls within so many ms, each asked when it wakes, as a server does."""
         until = self.now + ms * MS
-        found: list[list[str]] = [said(play.due(self.now)) for play in plays]
+        found: list[list[str]] = [said(play.take_due(self.now)) for play in plays]
         while True:
-            awake = [(play.wake, number) for number, play in enumerate(plays) if play.wake is not None]
+            awake = [(play.wake_time, number) for number, play in enumerate(plays) if play.wake_time is not None]
             soon, number = min(awake, default=(until + 1, 0))
             if soon > until:
                 self.now = until
                 return found
             self.now = max(self.now, soon)
-            found[number] += said(plays[number].due(self.now))
+            found[number] += said(plays[number].take_due(self.now))
 
 
-def said(sends: list[Send]) -> list[str]:
+def said(sends: list[PlayerSend]) -> list[str]:
     """What went out in short: states, texts, ends."""
     return [_short(send) for send in sends]
 
 
-def _short(send: Send) -> str:
+def _short(send: PlayerSend) -> str:
     if send.what is not LineKind.MESSAGE:
         return str(send.what)
     inner = next(iter(send.value.values()))
@@ -178,7 +178,7 @@ def _short(send: Send) -> str:
     return str(inner.get("artifact", inner)["parts"][0].get("text"))
 
 
-def one(sends: list[Send]) -> Any:
+def one(sends: list[PlayerSend]) -> Any:
     """The message of an answer that has only one."""
     messages = [send.value for send in sends if send.what is LineKind.MESSAGE]
     assert len(messages) == 1

@@ -11,7 +11,7 @@ import pytest
 from a2a_inspect.cli.main import cli
 from a2a_proxy.cli.main import run_cli
 from a2a_proxy.recording.cassette.file import open_any
-from a2a_proxy.replay.load import load
+from a2a_proxy.replay.load import load_script
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 DEMO = RECORDINGS / "demo.a2a.jsonl"
@@ -84,7 +84,7 @@ def test_trim_keeps_what_a_replay_needs(inspect: Inspect, tmp_path: Path) -> Non
         key = 1 << 40 | poll.id
         assert [row.frame for row in made.frames(key)] == [row.frame for row in whole.frames(key)]
         assert made.sessions()[0].complete == f"only {poll.id} and what that needs"
-        assert [each.place for each in load(made).calls] == ["#2", "#3", "#4"], "a choice is no lack"
+        assert [each.place for each in load_script(made).calls] == ["#2", "#3", "#4"], "a choice is no lack"
     assert inspect("cassette", "trim", SDK, poll.id, "-o", target) == 2
     assert "exists" in inspect.err
     assert "--overwrite" in inspect.err

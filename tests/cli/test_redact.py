@@ -18,7 +18,7 @@ from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.recheck import recheck
-from a2a_proxy.replay.load import load
+from a2a_proxy.replay.load import load_script
 from support_cli import Agent, Proxy
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -186,7 +186,7 @@ def test_without_payloads_it_is_said_everywhere(inspect: Callable[..., tuple[int
     out = inspect("check", bare, "--fail-on", "never")[1]
     assert "without payloads (metadata only): " in out
     with open_any(bare) as recording, pytest.raises(RecordingError, match="holds no payloads"):
-        load(recording)
+        load_script(recording)
 
 
 def test_redaction_shows_before_it_is_done(inspect: Callable[..., tuple[int, str, str]]) -> None:

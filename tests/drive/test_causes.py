@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.drive.dependencies import with_waits
-from a2a_proxy.drive.plan import ENDED, AwaitedResponse, ClientAction, ClientTurn, PlannedCall
+from a2a_proxy.drive.dependencies import add_waits
+from a2a_proxy.drive.plan import CALL_END, AwaitedResponse, ClientAction, ClientTurn, PlannedCall
 from support_drive import frame, step
 
 TASK = "4d1144cc-dd4c-4633-b33c-c38cb7c9ed5f"
@@ -13,19 +13,19 @@ TASK = "4d1144cc-dd4c-4633-b33c-c38cb7c9ed5f"
 
 def waits(*steps: PlannedCall) -> list[tuple[AwaitedResponse, ...]]:
     """Of the first message of each."""
-    return [each.turns[0].waits for each in with_waits(list(steps))]
+    return [each.turns[0].waits for each in add_waits(list(steps))]
 
 
 def test_one_after_another() -> None:
     """Each waits for the end of the one before; for those before that one it has waited through it."""
     made = waits(step(1, 10, 20), step(2, 30, 40), step(3, 50, 60))
-    assert made == [(), (AwaitedResponse(0, ENDED),), (AwaitedResponse(1, ENDED),)]
+    assert made == [(), (AwaitedResponse(0, CALL_END),), (AwaitedResponse(1, CALL_END),)]
 
 
 def test_what_ran_side_by_side_is_waited_for_together() -> None:
     """Neither of the two waited for the other."""
     made = waits(step(1, 10, 30), step(2, 11, 31), step(3, 40, 50))
-    assert made == [(), (), (AwaitedResponse(0, ENDED), AwaitedResponse(1, ENDED))]
+    assert made == [(), (), (AwaitedResponse(0, CALL_END), AwaitedResponse(1, CALL_END))]
 
 
 def test_a_call_about_the_task_of_an_open_stream_waits_for_what_had_come() -> None:
@@ -38,7 +38,7 @@ def test_a_call_about_the_task_of_an_open_stream_waits_for_what_had_come() -> No
 
 def test_the_pause_is_counted_from_what_was_waited_for() -> None:
     """20 ns after the end of the call before, which is what its client took to think."""
-    later = list(with_waits([step(1, 10, 20), step(2, 40, 50)]))[1]
+    later = list(add_waits([step(1, 10, 20), step(2, 40, 50)]))[1]
     assert later.turns[0].pause == 20
 
 
@@ -47,8 +47,8 @@ def test_a_cancel_waits_for_a_call_that_came_and_went_meanwhile() -> None:
     stream = step(1, 10, 60, frame(1, 1, 15, agent=True))
     cut = ClientTurn(ClientAction.CUT, 2, 55, 1, 0)
     stream = msgspec.structs.replace(stream, turns=(*stream.turns, cut))
-    made = next(with_waits([stream, step(2, 20, 30), step(3, 50, 70)]))
-    assert made.turns[1].waits == (AwaitedResponse(1, ENDED),)
+    made = next(add_waits([stream, step(2, 20, 30), step(3, 50, 70)]))
+    assert made.turns[1].waits == (AwaitedResponse(1, CALL_END),)
     assert made.turns[1].pause == 25
 
 
@@ -56,7 +56,7 @@ def test_a_later_session_begins_when_the_one_before_is_over() -> None:
     """Whatever was still open in it."""
     second = step(2, 5, 9)
     second = msgspec.structs.replace(second, row=msgspec.structs.replace(second.row, session=2))
-    assert waits(step(1, 10, 0), second) == [(), (AwaitedResponse(0, ENDED),)]
+    assert waits(step(1, 10, 0), second) == [(), (AwaitedResponse(0, CALL_END),)]
 
 
 def test_many_calls_in_a_row_cost_little() -> None:

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from a2a_proxy.drive.http import HttpWire
+from a2a_proxy.drive.http import HttpTransport
 from a2a_proxy.drive.request import DriveRequest
 from a2a_proxy.drive.route import DriveRoute, DriveRoutes
 from a2a_proxy.drive.target import CallTarget
@@ -37,12 +37,12 @@ async def test_a_free_connection_lets_no_call_overtake(monkeypatch: pytest.Monke
     app = web.Application()
     app.router.add_get("/{any}", answer)
     async with TestServer(app) as server:
-        wire = HttpWire(DriveRoutes(DriveRoute(f"127.0.0.1:{server.port}", "agent:1")))
+        wire = HttpTransport(DriveRoutes(DriveRoute(f"127.0.0.1:{server.port}", "agent:1")))
 
         async def call(path: str) -> None:
-            line = wire.line(step(1, 0, 1), CallTarget(Binding.OTHER, Dialect.UNKNOWN, ""))
-            await line.say(DriveRequest(b"", (), path, "GET"))
-            _ = [heard async for heard in line.answers()]
+            line = wire.open_call(step(1, 0, 1), CallTarget(Binding.OTHER, Dialect.UNKNOWN, ""))
+            await line.send_message(DriveRequest(b"", (), path, "GET"))
+            _ = [heard async for heard in line.iter_answers()]
 
         first = asyncio.ensure_future(call("/warm"))
         async with asyncio.timeout(120):

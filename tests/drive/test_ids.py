@@ -17,24 +17,24 @@ TASK, NOW = "59ab0f2c-876b-438c-a238-202ad1b184bb", "11111111-2222-4333-8444-555
 def ids() -> DriveIds:
     """Has seen a recorded send and its answer."""
     made = DriveIds(fresh=lambda: "fresh-id")
-    made.recorded_request({"message": {"messageId": MESSAGE, "contextId": "trip"}})
-    made.recorded_answer({"task": {"id": TASK, "contextId": "trip"}})
+    made.add_request({"message": {"messageId": MESSAGE, "contextId": "trip"}})
+    made.add_answer({"task": {"id": TASK, "contextId": "trip"}})
     return made
 
 
 def test_an_id_of_the_agent_is_unknown_until_the_live_one_has_answered(ids: DriveIds) -> None:
     asked = {"id": TASK}
-    assert ids.unknown(asked) == [TASK]
-    ids.learn({"task": {"id": TASK, "contextId": "trip"}}, {"task": {"id": NOW, "contextId": "trip"}})
-    assert ids.unknown(asked) == []
-    assert ids.json(asked) == {"id": NOW}
+    assert ids.unknown_ids(asked) == [TASK]
+    ids.learn_answer({"task": {"id": TASK, "contextId": "trip"}}, {"task": {"id": NOW, "contextId": "trip"}})
+    assert ids.unknown_ids(asked) == []
+    assert ids.rename_json(asked) == {"id": NOW}
 
 
 def test_ids_of_the_client_are_fresh_where_they_are_uuids(ids: DriveIds) -> None:
     """So an agent that remembers messages can be driven twice. A name is sent as it is, and nobody waits for it."""
-    sent = ids.json({"message": {"messageId": MESSAGE, "contextId": "trip"}})
+    sent = ids.rename_json({"message": {"messageId": MESSAGE, "contextId": "trip"}})
     assert sent == {"message": {"messageId": "fresh-id", "contextId": "trip"}}
-    assert ids.unknown(sent) == []
+    assert ids.unknown_ids(sent) == []
 
 
 @pytest.mark.parametrize(
@@ -45,31 +45,31 @@ def test_ids_of_the_client_are_fresh_where_they_are_uuids(ids: DriveIds) -> None
     ],
 )
 def test_learned_from_any_event(ids: DriveIds, live: dict[str, Any], kind: str) -> None:
-    ids.learn({"task": {"id": TASK, "contextId": "trip"}}, live)
-    assert ids.of(TASK) == NOW, kind
+    ids.learn_answer({"task": {"id": TASK, "contextId": "trip"}}, live)
+    assert ids.live_id(TASK) == NOW, kind
 
 
 def test_an_id_inside_a_text_or_a_path(ids: DriveIds) -> None:
-    ids.learn({"task": {"id": TASK}}, {"task": {"id": NOW}})
-    assert ids.text(f"open:{TASK}, please") == f"open:{NOW}, please"
-    assert ids.text(f"/v1/tasks/{TASK}:cancel?x=1") == f"/v1/tasks/{NOW}:cancel?x=1"
+    ids.learn_answer({"task": {"id": TASK}}, {"task": {"id": NOW}})
+    assert ids.rename_text(f"open:{TASK}, please") == f"open:{NOW}, please"
+    assert ids.rename_text(f"/v1/tasks/{TASK}:cancel?x=1") == f"/v1/tasks/{NOW}:cancel?x=1"
 
 
 def test_what_is_the_peers_own_is_no_source_of_ids(ids: DriveIds) -> None:
     """A member `id` in data is not a task's."""
     before, after = ({"message": {"parts": [{"data": {"id": row}}]}} for row in ("row-0001", "row-9"))
-    ids.learn(before, after)
-    assert ids.of("row-0001") == "row-0001"
-    ids.learn({"task": {"id": "t-1"}}, {"task": {"id": "t-2"}})
-    assert ids.json({"id": "t-1", "metadata": {"id": "t-1"}}) == {"id": "t-2", "metadata": {"id": "t-1"}}
+    ids.learn_answer(before, after)
+    assert ids.live_id("row-0001") == "row-0001"
+    ids.learn_answer({"task": {"id": "t-1"}}, {"task": {"id": "t-2"}})
+    assert ids.rename_json({"id": "t-1", "metadata": {"id": "t-1"}}) == {"id": "t-2", "metadata": {"id": "t-1"}}
 
 
 def test_protobuf_everywhere(ids: DriveIds) -> None:
     """Named fields, lists, texts and the strings of a Struct."""
-    ids.learn({"task": {"id": TASK}}, {"task": {"id": NOW}})
+    ids.learn_answer({"task": {"id": TASK}}, {"task": {"id": NOW}})
     message = {"messageId": MESSAGE, "taskId": TASK, "referenceTaskIds": [TASK], "parts": [{"text": f"on {TASK}"}]}
     made = from_dict("1.0", "SendMessageRequest", {"message": {**message, "metadata": {"of": TASK}}})
-    ids.protobuf(made)
+    ids.rename_protobuf(made)
     sent = to_dict(made)["message"]
     assert (sent["messageId"], sent["taskId"], sent["referenceTaskIds"]) == ("fresh-id", NOW, [NOW])
     assert (sent["parts"][0]["text"], sent["metadata"]) == (f"on {NOW}", {"of": NOW})

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.recording.cassette.file import open_any
-from a2a_proxy.replay.load import load
+from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import MockServer
 from support_drive import SAMPLES, driven
 from support_thin import thin
@@ -37,9 +37,9 @@ async def test_a_mock_answers_as_recorded(
     """Heads of responses included. The mock is called by its own name, which it may write its card by."""
     sample, words = case
     with open_any(SAMPLES / f"{sample}.a2a.jsonl") as recording:
-        mock = MockServer(load(recording))
+        mock = MockServer(load_script(recording))
     named: list[str] = []
-    card = mock.cards.at
+    card = mock.cards.card_page
     monkeypatch.setattr(mock.cards, "at", lambda path, host: (named.append(host), card(path, host))[1])
     await mock.start()
     try:

@@ -8,7 +8,7 @@ import pytest
 
 from a2a_proxy.cli.drive.options import credentials
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.drive.load import load
+from a2a_proxy.drive.load import load_plan
 from a2a_proxy.recording.cassette.file import open_any
 
 SAMPLES = Path(__file__).parents[2] / "recordings"
@@ -19,23 +19,23 @@ def test_each_label_is_another_credential() -> None:
     """Calls of two users keep their own; a header of which one label is not known is left out."""
     given = credentials((f"{ONE.decode()}: token-1", f"{OTHER.decode()}: token-2", "x-api-key: k"))
     assert given.headers == ((b"x-api-key", b"k"),)
-    sent, left = given.apply(((b"Authorization", b"Bearer " + ONE), (b"x-a", b"1")))
+    sent, left = given.apply_to(((b"Authorization", b"Bearer " + ONE), (b"x-a", b"1")))
     assert (sent, left) == (((b"Authorization", b"Bearer token-1"), (b"x-a", b"1")), ())
-    sent, left = given.apply(((b"cookie", b"a=" + OTHER + b"; b=" + ONE), (b"x-api-key", ONE)))
+    sent, left = given.apply_to(((b"cookie", b"a=" + OTHER + b"; b=" + ONE), (b"x-api-key", ONE)))
     assert (sent, left) == (((b"cookie", b"a=token-2; b=token-1"), (b"x-api-key", b"k")), ())
-    sent, left = given.apply(((b"cookie", b"a=" + ONE + b"; b=redacted-ffffffffffff"),))
+    sent, left = given.apply_to(((b"cookie", b"a=" + ONE + b"; b=redacted-ffffffffffff"),))
     assert (sent, left) == ((), ("cookie",))
 
 
 def test_its_headers_are_kept_from_the_recording_of_the_drive() -> None:
     """Also those that are no credentials by their names."""
     with open_any(SAMPLES / "live-bidi.a2a.jsonl") as recording:
-        steps = load(recording, list(recording.exchanges())).steps
+        steps = load_plan(recording, list(recording.exchanges())).steps
     recorded = next(
         value for step in steps for name, value in step.exchange.request_headers if name == b"authorization"
     )
     given = credentials((f"{recorded.decode().removeprefix('Bearer ')}: token", "X-Own: v"))
-    assert given.names(steps) == {"authorization", "x-own"}
+    assert given.replaced_names(steps) == {"authorization", "x-own"}
     assert given.for_plan(steps).secrets == given.secrets
 
 

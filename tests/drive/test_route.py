@@ -33,7 +33,7 @@ def test_the_path_of_the_interface_is_changed_and_nothing_else(
     routes = DriveRoutes(
         DriveRoute("a:1", "A"), {binding: DriveRoute("b:2", "B", now)}, {} if recorded is None else {binding: recorded}
     )
-    assert routes.http(CallTarget(binding, Dialect.V1_0, ""), DriveRequest(b"", (), target, method)) == (
+    assert routes.http_address(CallTarget(binding, Dialect.V1_0, ""), DriveRequest(b"", (), target, method)) == (
         "http://b:2",
         sent,
     )
@@ -42,13 +42,13 @@ def test_the_path_of_the_interface_is_changed_and_nothing_else(
 def test_a_translated_call_begins_at_the_interface() -> None:
     """Whatever the recorded interface of that binding was."""
     routes = DriveRoutes(DriveRoute("a:1", "A"), {REST: DriveRoute("b:2", "B", "/api")}, {REST: "/tasks"})
-    speech = CallTarget(REST, Dialect.V1_0, "GetTask", translated=True)
-    assert routes.http(speech, DriveRequest(b"", (), "/tasks/7", "GET")) == ("http://b:2", "/api/tasks/7")
+    speech = CallTarget(REST, Dialect.V1_0, "GetTask", is_translated=True)
+    assert routes.http_address(speech, DriveRequest(b"", (), "/tasks/7", "GET")) == ("http://b:2", "/api/tasks/7")
 
 
 def test_what_the_card_does_not_name_goes_to_the_named_agent() -> None:
     asked = DriveRequest(b"", (), "/card", "GET")
-    assert DriveRoutes(DriveRoute("a:1", "A")).http(CallTarget(Binding.CARD, Dialect.V1_0, ""), asked) == (
+    assert DriveRoutes(DriveRoute("a:1", "A")).http_address(CallTarget(Binding.CARD, Dialect.V1_0, ""), asked) == (
         "http://a:1",
         "/card",
     )

@@ -11,7 +11,7 @@ import pytest
 
 from a2a_proxy.drive import run
 from a2a_proxy.drive.call import OpenCall, ReceivedMessage
-from a2a_proxy.drive.dependencies import with_waits
+from a2a_proxy.drive.dependencies import add_waits
 from a2a_proxy.drive.plan import ClientAction, ClientTurn, DrivePlan, PlannedCall
 from a2a_proxy.drive.request import DriveRequest
 from a2a_proxy.drive.run import Drive, DriveOptions
@@ -42,7 +42,7 @@ class Agent:
         self.answers = answers
         self.log: list[str] = []
 
-    def line(self, step: PlannedCall, _speech: CallTarget, /) -> OpenCall:
+    def open_call(self, step: PlannedCall, _speech: CallTarget, /) -> OpenCall:
         return _Line(self, step)
 
     async def close(self) -> None:
@@ -55,18 +55,18 @@ class _Line:
         self._place = step.place
         self._texts: list[str] = []
 
-    async def say(self, request: DriveRequest) -> None:
+    async def send_message(self, request: DriveRequest) -> None:
         message = json.loads(request.payload)["params"]["message"]
         self._texts.append(message["parts"][0]["text"])
         self._agent.log.append(f"{self._place} {message.get('taskId', '')}{self._texts[-1]}")
 
-    async def end(self) -> None:
+    async def half_close(self) -> None:
         self._agent.log.append(f"{self._place} end")
 
     async def cancel(self) -> None:
         self._agent.log.append(f"{self._place} cancel")
 
-    async def answers(self) -> AsyncIterator[ReceivedMessage]:
+    async def iter_answers(self) -> AsyncIterator[ReceivedMessage]:
         async for octets in self._agent.answers(self._texts):
             yield ReceivedMessage(octets, "json", FrameKind.EVENT)
 
@@ -89,7 +89,7 @@ def _said(act: ClientAction, seq: int, octets: bytes) -> Frame | None:
 async def drive(agent: Agent, *steps: PlannedCall, timeout: float = 20.0, speed: float = 0.0) -> Drive:
     """All of it, within SECONDS."""
     numbered = [msgspec.structs.replace(each, number=number) for number, each in enumerate(steps)]
-    plan = DrivePlan(tuple(with_waits(numbered)))
+    plan = DrivePlan(tuple(add_waits(numbered)))
     made = Drive(
         plan, dict.fromkeys((Binding.JSONRPC, Binding.GRPC), agent), DriveOptions(speed=speed, timeout=timeout)
     )
@@ -154,7 +154,7 @@ async def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
     story = live((ClientAction.SAY, 0, ask("a")), (ClientAction.SAY, 2, ask("b")), answers=(event(), event()))
     (remark,) = (await drive(Agent(answers), story)).remarks
-    assert remark.said == "sent although #1 had brought 1 of 2 messages: it was silent"
+    assert remark.text == "sent although #1 had brought 1 of 2 messages: it was silent"
 
 
 async def test_an_agent_that_never_answers_is_given_up() -> None:
@@ -164,7 +164,7 @@ async def test_an_agent_that_never_answers_is_given_up() -> None:
 
     agent = Agent(answers)
     made = await drive(agent, step(1, 10, 20, payload=ask()), timeout=0.05)
-    assert [remark.said for remark in made.remarks] == ["nothing came for 0.05 s: given up (--timeout)"]
+    assert [remark.text for remark in made.remarks] == ["nothing came for 0.05 s: given up (--timeout)"]
     assert agent.log[-1] == "#1 cancel"
 
 
@@ -180,7 +180,7 @@ async def test_an_agent_that_takes_nothing_is_given_up(monkeypatch: pytest.Monke
     monkeypatch.setattr(_Line, "say", never)
     agent = Agent(answers)
     made = await drive(agent, step(1, 10, 20, payload=ask()), step(2, 30, 40, payload=ask()), timeout=0.05)
-    assert [remark.said for remark in made.remarks] == ["the agent took nothing for 0.05 s: given up (--timeout)"] * 2
+    assert [remark.text for remark in made.remarks] == ["the agent took nothing for 0.05 s: given up (--timeout)"] * 2
     assert agent.log == ["#1 cancel", "#2 cancel"]
 
 
@@ -202,7 +202,7 @@ async def test_an_agent_that_ends_early_is_not_talked_to() -> None:
     made = Drive(numbered, {Binding.JSONRPC: agent}, DriveOptions(speed=1.0))
     async with asyncio.timeout(SECONDS):
         await made.run()
-    assert [remark.said for remark in made.remarks] == [
+    assert [remark.text for remark in made.remarks] == [
         "the agent ended the call before 2 of the client's messages could be sent"
     ]
     assert agent.log == ["#1 a"]
@@ -230,7 +230,7 @@ async def test_a_call_for_a_task_that_nobody_made_is_not_sent() -> None:
     made = await drive(agent, first, step(2, 30, 40, payload=ask("four", taskId=TASK)))
     assert agent.log == ["#1 hi"]
     assert made.skipped == {1}
-    assert made.remarks[0].said == f"not sent: the agent gave nothing that stands for {TASK}"
+    assert made.remarks[0].text == f"not sent: the agent gave nothing that stands for {TASK}"
 
 
 async def test_a_cancel_keeps_its_pause() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from a2a_proxy.drive.call import CallError
 from a2a_proxy.drive.target import CallTarget, RequestedTarget
-from a2a_proxy.drive.translate import translate
+from a2a_proxy.drive.translate import translate_request
 from a2a_proxy.model.exchange import Binding, Dialect
 from support_drive import step
 
@@ -18,7 +18,7 @@ HEADERS = ((b"Content-Type", b"application/json"), (b"A2A-Version", b"1.0"), (b"
 
 
 def said(binding: Binding, dialect: Dialect, operation: str = "SendMessage", value: Any = None) -> Any:
-    return translate(value or ASKED, CallTarget(binding, dialect, operation, True), HEADERS, 7)
+    return translate_request(value or ASKED, CallTarget(binding, dialect, operation, True), HEADERS, 7)
 
 
 def test_json_rpc_of_an_older_line() -> None:
@@ -63,10 +63,10 @@ def test_what_cannot_be_said_is_told() -> None:
     ],
 )
 def test_which_calls_can_be_made(operation: str, binding: Binding | None, dialect: Dialect | None, why: str) -> None:
-    assert RequestedTarget(binding, dialect).unfit(step(1, 1, 2, operation=operation)) == why
+    assert RequestedTarget(binding, dialect).obstacle_of(step(1, 1, 2, operation=operation)) == why
 
 
 def test_a_card_is_fetched_as_it_was() -> None:
     call = step(1, 1, 2, operation="GetAgentCard", binding=Binding.CARD)
-    speech = RequestedTarget(Binding.GRPC, Dialect.V1_0).of(call)
-    assert (speech.binding, speech.translated) == (Binding.CARD, False)
+    speech = RequestedTarget(Binding.GRPC, Dialect.V1_0).target_of(call)
+    assert (speech.binding, speech.is_translated) == (Binding.CARD, False)

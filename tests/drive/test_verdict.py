@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.drive.compare_policy import BadPath, ComparePolicy, counted, place, with_skipped
+from a2a_proxy.drive.compare_policy import PathError, ComparePolicy, apply_policy, parse_path, add_skipped
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.recording.difference.exchanges import Difference
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference
@@ -32,7 +32,7 @@ def count(row: DifferenceRow, counting: ComparePolicy, how: str = "complete") ->
     """How many differences a call with this one has."""
     call = step(1, 1, 2, how=how).row
     found = RunDifference([CallPair(call, call, difference=Difference(call, call, (row,)), inside=1)], [])
-    return counted(found, counting).count
+    return apply_policy(found, counting).count
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def count(row: DifferenceRow, counting: ComparePolicy, how: str = "complete") ->
     ],
 )
 def test_places_that_do_not_count(words: str, path: Path, counts: bool) -> None:
-    assert count(changed(path, "a", "b"), ComparePolicy(ignore=(place(words),))) == counts
+    assert count(changed(path, "a", "b"), ComparePolicy(ignore=(parse_path(words),))) == counts
 
 
 @pytest.mark.parametrize("words", ["", "$", "a..b", "[x", "status message"])
 def test_what_is_no_place(words: str) -> None:
-    with pytest.raises(BadPath):
-        place(words)
+    with pytest.raises(PathError):
+        parse_path(words)
 
 
 @pytest.mark.parametrize(
@@ -99,13 +99,13 @@ def test_after_the_client_broke_off_it_is_chance_what_comes() -> None:
 
 def test_headers_that_were_given_are_no_difference() -> None:
     row = DifferenceRow(ValueChange.RIGHT, (), ("request_headers", "x-key"), None, "k", part=ExchangePart.HEADERS)
-    assert count(row, ComparePolicy(given=frozenset({"x-key"}))) == 0
+    assert count(row, ComparePolicy(given_headers=frozenset({"x-key"}))) == 0
     assert count(row, ComparePolicy()) == 1
 
 
 def test_a_call_that_was_not_made_stands_in_its_place() -> None:
     rows = [step(number, 1, 2).row for number in (1, 2, 3)]
-    found = with_skipped(RunDifference([CallPair(rows[0], rows[0]), CallPair(rows[2], rows[2])], []), [rows[1]])
+    found = add_skipped(RunDifference([CallPair(rows[0], rows[0]), CallPair(rows[2], rows[2])], []), [rows[1]])
     assert [(match.left, match.change) for match in found.matches] == [
         (rows[0], None),
         (rows[1], ValueChange.LEFT),
@@ -118,7 +118,7 @@ def test_rules_of_another_binding_are_no_difference(binding: Binding, counts: in
     left, right = step(1, 1, 2).row, step(1, 1, 2, binding=binding).row
     row = only(ValueChange.RIGHT, {"A2A-GRPC-018": "x"}, ExchangePart.FINDINGS)
     match = CallPair(left, right, difference=Difference(left, right, (row,)), inside=1)
-    assert counted(RunDifference([match], []), ComparePolicy()).count == counts
+    assert apply_policy(RunDifference([match], []), ComparePolicy()).count == counts
 
 
 def test_the_words_of_a_rule_are_ours() -> None:

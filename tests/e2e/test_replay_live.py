@@ -24,7 +24,7 @@ from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.script import ReplayScript
-from a2a_proxy.replay.load import load
+from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import MockServer
 from peers.live.agent import STORY, LiveAgent
 from peers.live.client import LiveClient, LiveStream
@@ -66,7 +66,7 @@ class Absent:
 def script(sample: str, story: str) -> ReplayScript:
     """The calls of one story."""
     with open_any(SAMPLES / f"{sample}.a2a.jsonl") as recording:
-        return of_story(load(recording), story)
+        return of_story(load_script(recording), story)
 
 
 def of_story(whole: ReplayScript, story: str) -> ReplayScript:
@@ -102,8 +102,8 @@ async def test_the_story_ends_as_it_did(sample: str, story: str) -> None:
     """What the client's part asserts of states, ids, order and statuses holds; no miss, and nothing left over."""
     async with playing(sample, story) as (mock, client):
         await NAMES[story].client(client)
-    assert [miss.text() for miss in mock.player.misses] == []
-    assert [call.place for call in mock.player.unused()] == []
+    assert [miss.full_text() for miss in mock.player.misses] == []
+    assert [call.place for call in mock.player.unused_calls()] == []
 
 
 Transcripts = dict[str, list[list[Any]]]
@@ -144,14 +144,14 @@ async def test_a_client_hears_what_it_heard_of_the_agent(tmp_path: Path) -> None
     """Every story, also those in which the agent breaks rules: contents, order and statuses, and no call is left."""
     heard = await telling(tmp_path)
     with Recording(tmp_path / "recording.a2a") as recording:
-        whole = load(recording)
+        whole = load_script(recording)
     for story in EVERY:
         async with serving(of_story(whole, story.name), story.version, keep_times=True) as (mock, client):
             await client.ready()
             await story.client(client)
         assert (story.name, plain(client.transcript)) == (story.name, plain(heard[story.name]))
-        assert [miss.text() for miss in mock.player.misses] == []
-        assert [call.place for call in mock.player.unused()] == []
+        assert [miss.full_text() for miss in mock.player.misses] == []
+        assert [call.place for call in mock.player.unused_calls()] == []
 
 
 ANSWERS = ("to Frankfurt", "yes, go on")
@@ -203,7 +203,7 @@ async def test_a_client_that_says_something_else() -> None:
     (miss,) = mock.player.misses
     assert (heard, code) == ([], grpc.StatusCode.FAILED_PRECONDITION)
     assert miss.kind == "diverged"
-    assert 'recorded "to Frankfurt", asked "to Paris"' in miss.text()
+    assert 'recorded "to Frankfurt", asked "to Paris"' in miss.full_text()
 
 
 async def test_a_lenient_mock_goes_on() -> None:
@@ -215,7 +215,7 @@ async def test_a_lenient_mock_goes_on() -> None:
             await stream.say(send(text))
         heard, code = await ending(stream)
     assert (heard[-1], code) == ("COMPLETED", grpc.StatusCode.OK)
-    assert (len(mock.player.misses), len(mock.player.loose)) == (0, 1)
+    assert (len(mock.player.misses), len(mock.player.allowed_misses)) == (0, 1)
 
 
 async def test_a_client_that_half_closes_early() -> None:
@@ -228,7 +228,7 @@ async def test_a_client_that_half_closes_early() -> None:
         heard, code = await ending(stream)
     assert (heard, code) == ([], grpc.StatusCode.FAILED_PRECONDITION)
     assert mock.player.misses
-    assert all("half-closed" in miss.text() for miss in mock.player.misses)
+    assert all("half-closed" in miss.full_text() for miss in mock.player.misses)
 
 
 async def test_a_client_that_half_closes_after_its_last_word() -> None:
@@ -251,7 +251,7 @@ async def test_a_client_that_never_answers() -> None:
         heard, code = await ending(stream)
     (miss,) = mock.player.misses
     assert (heard, code) == ([], grpc.StatusCode.FAILED_PRECONDITION)
-    assert "nothing came" in miss.text()
+    assert "nothing came" in miss.full_text()
 
 
 async def test_a_client_that_leaves() -> None:

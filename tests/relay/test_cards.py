@@ -16,7 +16,7 @@ from aiohttp import web
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.listener_state import EditPolicy
-from a2a_proxy.relay.server import MOST_LEARNED
+from a2a_proxy.relay.server import MAX_LEARNED_LISTENERS
 from a2a_proxy.wire.detect import PREFACE
 from support_cards import PATH, call, card_agent, fetch, grpc_server, http_agent, urls_of
 from support_relay import NO_EDITS, Bench, Story, agent, relaying, until
@@ -83,7 +83,7 @@ def test_further_interfaces_get_listeners(play: Play) -> None:
 
     async def story() -> None:
         async with contextlib.AsyncExitStack() as stack:
-            ports = [await stack.enter_async_context(card_agent()) for _ in range(MOST_LEARNED + 1)]
+            ports = [await stack.enter_async_context(card_agent()) for _ in range(MAX_LEARNED_LISTENERS + 1)]
             listed = [(f"http://localhost:{port}/", "HTTP+JSON") for port in ports]
             port = await stack.enter_async_context(card_agent(("http://localhost:PORT/", "JSONRPC"), *listed))
             bench = await stack.enter_async_context(relaying(port, editing=EditPolicy()))
@@ -91,7 +91,7 @@ def test_further_interfaces_get_listeners(play: Play) -> None:
             assert urls[0] == f"http://127.0.0.1:{bench.port}/"
             assert urls[-1] == f"http://localhost:{ports[-1]}/"
             assert await urls_of(bench) == urls
-            assert len(bench.relay.listening) == 1 + MOST_LEARNED
+            assert len(bench.relay.bound_addresses) == 1 + MAX_LEARNED_LISTENERS
             session = await stack.enter_async_context(aiohttp.ClientSession())
             for number, url in enumerate(urls[1:-1]):
                 assert url.startswith("http://127.0.0.1:")
@@ -100,7 +100,7 @@ def test_further_interfaces_get_listeners(play: Play) -> None:
                 dialed = [chunk.data for chunk in bench.journal.chunks if chunk.kind is ChunkKind.DIALED]
                 assert f":{ports[number]}".encode() in dialed[-1]
             told = [note.text for note in bench.notes]
-            assert sum("listening on" in text for text in told) == MOST_LEARNED
+            assert sum("listening on" in text for text in told) == MAX_LEARNED_LISTENERS
             (last,) = [note for note in bench.notes if "not relayed because no port is left" in note.text]
             assert f"127.0.0.1:{ports[-1]}" in last.text
             assert last.hint.endswith(f"--listen :PORT --upstream 127.0.0.1:{ports[-1]}")
@@ -120,7 +120,7 @@ def test_a_card_that_names_the_proxy_itself(play: Play) -> None:
             listed.append({"url": f"http://localhost:{bench.port}/x", "protocolBinding": "JSONRPC"})
             listed.append({"url": f"localhost:{bench.port}", "protocolBinding": "GRPC"})
             assert await urls_of(bench) == [f"http://127.0.0.1:{bench.port}/x", f"127.0.0.1:{bench.port}"]
-            assert len(bench.relay.listening) == 1
+            assert len(bench.relay.bound_addresses) == 1
             _, writer = await bench.connect()
             writer.write(PREFACE)
             await until(lambda: bench.journal.kinds(2)[:2] == ["OPEN", "DIALED"])
@@ -170,7 +170,7 @@ async def test_other_hosts_are_not_learned() -> None:
         relaying(port, editing=EditPolicy("always")) as bench,
     ):
         assert await urls_of(bench) == [f"http://127.0.0.1:{bench.port}/", f"127.0.0.1:{bench.port}"]
-        assert len(bench.relay.listening) == 1
+        assert len(bench.relay.bound_addresses) == 1
         assert not any(b"10.1.2.3" in chunk.data for chunk in bench.journal.chunks if chunk.kind is ChunkKind.DIALED)
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay import edit_line
-from a2a_proxy.relay.edit_line import EditLine, WorkQueue, editor_for
+from a2a_proxy.relay.edit_line import EditLine, WorkQueue, make_editor
 from a2a_proxy.relay.edits.edit import UNLIMITED, CardOutcome, EditFact, EditPlan
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.run import loop_factory
@@ -112,13 +112,13 @@ class Line:
         self.line: EditLine | None = None
         loop = cast(asyncio.AbstractEventLoop, self.loop)
         sinks = (self.out[0].extend, self.out[1].extend)
-        editor = editor_for(STORIES[story][0][1].startswith(START[:24]), plan_of(plan))
+        editor = make_editor(STORIES[story][0][1].startswith(START[:24]), plan_of(plan))
         queue = WorkQueue(loop)
         self.line = EditLine(editor, loop, queue, sinks, sinks, self.edited, lambda *delay: self.delays.append(delay))
 
     def edited(self, facts: list[EditFact] | None) -> None:
         self.facts += facts or ()
-        if self.line is not None and not self.line.active:
+        if self.line is not None and not self.line.is_active:
             line, self.line = self.line, None
             line.finish()
 
@@ -126,7 +126,7 @@ class Line:
         if self.line is None:
             self.out[direction] += data
         else:
-            self.edited(self.line.to_agent(data) if direction is TO_AGENT else self.line.to_client(data))
+            self.edited(self.line.forward_to_agent(data) if direction is TO_AGENT else self.line.forward_to_client(data))
 
     def drain(self) -> None:
         while self.loop.calls:
@@ -255,7 +255,7 @@ def test_the_end_follows_what_is_delayed(play: Play, end: str) -> None:
             writer.write(GET)
             while not bench.journal.data(TO_AGENT):
                 await asyncio.sleep(0.001)
-            (pair,) = bench.relay._pairs
+            (pair,) = bench.relay._connections
             pair.client.data_received(REQUESTS)
             assert pair.client.delayed
             pair.client.data_received(GET)
@@ -341,7 +341,7 @@ def test_reading_goes_on_when_neither_side_is_behind(play: Play) -> None:
                 seen = bench.relay.stats.bytes_to_agent
                 await asyncio.sleep(0.05)
             assert seen < len(many)
-            (pair,) = bench.relay._pairs
+            (pair,) = bench.relay._connections
             pair.client.resume()
             pair._delay(TO_AGENT, True)
             pair.agent.resume_writing()  # while edits are delayed that is not enough
@@ -370,7 +370,7 @@ class Turns:
         gc.collect()
         gc.freeze()  # the objects of other tests are not this loop's to collect
         for http2 in (False, True):  # imported when it is first needed, and that takes 20 ms
-            editor_for(http2, plan_of("cards"))
+            make_editor(http2, plan_of("cards"))
         self._thread.start()
         assert self._ready.wait(SECONDS)
         return self

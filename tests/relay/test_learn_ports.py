@@ -37,7 +37,7 @@ def refusals(bench: Bench) -> list[ConsoleNote]:
 
 def bound(bench: Bench) -> list[list[str]]:
     """The hosts that each listener is bound to."""
-    return [[text.rpartition(":")[0].strip("[]") for text in addresses] for _, addresses in bench.relay.listening]
+    return [[text.rpartition(":")[0].strip("[]") for text in addresses] for _, addresses in bench.relay.bound_addresses]
 
 
 def dialed(bench: Bench) -> set[int]:
@@ -63,7 +63,7 @@ async def test_a_card_opens_no_port_beyond_loopback(listen: str, line: str) -> N
         for urls in (await urls_of(bench), await extended_urls_of(bench, line), await urls_of(bench)):
             own = f"http://127.0.0.1:{bench.port}/a"
             assert urls == [own, f"http://127.0.0.1:{other}/", f"http://localhost:{other}/again"]
-        assert len(bench.relay.listening) == 1
+        assert len(bench.relay.bound_addresses) == 1
         (note,) = bench.notes
         assert note.loud
         assert f"127.0.0.1:{other}" in note.text
@@ -86,7 +86,7 @@ async def test_a_card_redirects_no_grpc_beyond_loopback(listen: str, line: str) 
             await call(bench.port)
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
         assert dialed(bench) == {port}
-        assert len(bench.relay.listening) == 1
+        assert len(bench.relay.bound_addresses) == 1
         (note,) = bench.notes
         assert f"gRPC at 127.0.0.1:{other}" in note.text
         assert note.hint.endswith(f"--upstream-grpc 127.0.0.1:{other}")
@@ -134,7 +134,7 @@ async def test_a_card_over_grpc_opens_no_port(line: str, method: str) -> None:
             card: Any = parse(line, "AgentCard", await call(bench.port, method))  # type: ignore[arg-type]
             entries = card.supported_interfaces if line == "1.0" else [card, *card.additional_interfaces]
             assert [entry.url for entry in entries] == list(urls)
-            assert len(bench.relay.listening) == 1
+            assert len(bench.relay.bound_addresses) == 1
             assert [note.hint.split()[-2] for note in refusals(bench)] == ["--learn-ports", "--upstream-grpc"]
 
 

@@ -96,7 +96,7 @@ def test_the_journal_holds_what_passed(play: Play, tmp_path: Path) -> None:
             relay = Relay([route], clock)
             await relay.listen()
             relay.accept(journal)
-            relay_port = int(relay.listening[0][1][0].rpartition(":")[2])
+            relay_port = int(relay.bound_addresses[0][1][0].rpartition(":")[2])
             sent = {os.urandom(500_000 + number) for number in range(8)}
 
             async def one(octets: bytes) -> None:

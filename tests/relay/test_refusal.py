@@ -16,7 +16,7 @@ from hpack import Encoder
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.connection import RefusalResponder
-from a2a_proxy.relay.refusal import Http1Refusal, Http2Refusal, Silence, frame, percent_encoded, refusal_for
+from a2a_proxy.relay.refusal import Http1Refusal, Http2Refusal, SilentRefusal, encode_frame, percent_encode, make_refusal
 from a2a_proxy.wire.detect import PREFACE
 from support_relay import SECONDS, UNKNOWN, Story, refusing_port, relaying, until
 
@@ -43,7 +43,7 @@ def test_http1_in_every_split(method: str) -> None:
         refusal = Http1Refusal(UPSTREAM, WHY)
         assert fed(refusal, pieces[:-1]) == b""
         head, _, body = refusal.feed(pieces[-1]).partition(b"\r\n\r\n")
-        assert refusal.done
+        assert refusal.is_done
         assert head.startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
         assert b"Connection: close" in head
         if method == "HEAD":
@@ -67,14 +67,14 @@ def test_http1_in_every_split(method: str) -> None:
         (PREFACE[:5], None),
         (PREFACE[:-1], None),
         (PREFACE, Http2Refusal),
-        (b"\x16\x03\x01", Silence),
-        (b"A" * 40, Silence),
-        (b"\0", Silence),
+        (b"\x16\x03\x01", SilentRefusal),
+        (b"A" * 40, SilentRefusal),
+        (b"\0", SilentRefusal),
     ],
 )
 def test_who_answers(begin: bytes, kind: type | None) -> None:
     """The first octets tell the protocol, or are not enough to tell."""
-    found = refusal_for(begin, UPSTREAM, WHY)
+    found = make_refusal(begin, UPSTREAM, WHY)
     assert found is None if kind is None else type(found) is kind
 
 
@@ -114,12 +114,12 @@ def test_http2_in_every_split() -> None:
 def test_http2_settings_come_at_once() -> None:
     """A client that waits for SETTINGS before it sends HEADERS gets them, and its SETTINGS and PING are answered."""
     refusal = Http2Refusal(UPSTREAM, WHY)
-    assert refusal.feed(PREFACE) == frame(4, 0, 0, b"")
-    assert refusal.feed(frame(4, 0, 0, b"") + frame(6, 0, 0, b"12345678")) == frame(4, 1, 0, b"") + frame(
+    assert refusal.feed(PREFACE) == encode_frame(4, 0, 0, b"")
+    assert refusal.feed(encode_frame(4, 0, 0, b"") + encode_frame(6, 0, 0, b"12345678")) == encode_frame(4, 1, 0, b"") + encode_frame(
         6, 1, 0, b"12345678"
     )
-    assert refusal.feed(frame(4, 1, 0, b"") + frame(6, 1, 0, b"12345678") + frame(8, 0, 0, b"\0\0\1\0")) == b""
-    assert not refusal.done
+    assert refusal.feed(encode_frame(4, 1, 0, b"") + encode_frame(6, 1, 0, b"12345678") + encode_frame(8, 0, 0, b"\0\0\1\0")) == b""
+    assert not refusal.is_done
 
 
 def test_http2_headers_in_pieces_with_padding_and_priority() -> None:
@@ -128,10 +128,10 @@ def test_http2_headers_in_pieces_with_padding_and_priority() -> None:
     block = Encoder().encode([(b":method", b"POST"), (b"content-type", b"application/grpc")])
     wire = (
         PREFACE
-        + frame(4, 0, 0, b"")
-        + frame(1, 0x8 | 0x20, 1, b"\3" + bytes(5) + block[:4] + bytes(3))
-        + frame(9, 0x4, 1, block[4:])
-        + frame(1, 0x4 | 0x1, 3, Encoder().encode([(b":method", b"GET"), (b":path", b"/")]))
+        + encode_frame(4, 0, 0, b"")
+        + encode_frame(1, 0x8 | 0x20, 1, b"\3" + bytes(5) + block[:4] + bytes(3))
+        + encode_frame(9, 0x4, 1, block[4:])
+        + encode_frame(1, 0x4 | 0x1, 3, Encoder().encode([(b":method", b"GET"), (b":path", b"/")]))
     )
     out = Http2Refusal(UPSTREAM, WHY).feed(wire)
     client.send_headers(
@@ -148,32 +148,32 @@ def test_http2_headers_in_pieces_with_padding_and_priority() -> None:
 @pytest.mark.parametrize(
     ("wire", "code"),
     [
-        (frame(1, 0x8, 1, b""), 1),
-        (frame(1, 0x8 | 0x4, 1, b"\x09ab"), 1),
-        (frame(1, 0x4, 1, b"\xff\xff\xff\xff\xff"), 9),
-        (frame(1, 0, 1, b"a") + frame(9, 0, 1, bytes(70_000)), 11),
+        (encode_frame(1, 0x8, 1, b""), 1),
+        (encode_frame(1, 0x8 | 0x4, 1, b"\x09ab"), 1),
+        (encode_frame(1, 0x4, 1, b"\xff\xff\xff\xff\xff"), 9),
+        (encode_frame(1, 0, 1, b"a") + encode_frame(9, 0, 1, bytes(70_000)), 11),
     ],
 )
 def test_http2_nonsense_ends_in_goaway(wire: bytes, code: int) -> None:
     """What cannot be read ends the connection with the matching error, not with an exception."""
     refusal = Http2Refusal(UPSTREAM, WHY)
     out = refusal.feed(PREFACE + wire)
-    assert refusal.done
-    assert out.endswith(frame(7, 0, 0, bytes(4) + bytes((0, 0, 0, code))))
+    assert refusal.is_done
+    assert out.endswith(encode_frame(7, 0, 0, bytes(4) + bytes((0, 0, 0, code))))
     assert refusal.feed(b"more") == b""
 
 
 @pytest.mark.parametrize("size", [9 + 8, 1 << 16])
 def test_http2_frames_are_answered_up_to_a_limit(size: int) -> None:
     """A client that sends thousands of frames gets so many answers, then GOAWAY, whatever it comes in."""
-    wire = PREFACE + frame(6, 0, 0, bytes(8)) * 5_000
+    wire = PREFACE + encode_frame(6, 0, 0, bytes(8)) * 5_000
     out = fed(Http2Refusal(UPSTREAM, WHY), [wire[at : at + size] for at in range(0, len(wire), size)])
-    assert out == frame(4, 0, 0, b"") + frame(6, 1, 0, bytes(8)) * 500 + frame(7, 0, 0, struct.pack(">II", 0, 11))
+    assert out == encode_frame(4, 0, 0, b"") + encode_frame(6, 1, 0, bytes(8)) * 500 + encode_frame(7, 0, 0, struct.pack(">II", 0, 11))
 
 
 def test_grpc_message_encoding() -> None:
     """All but printable ASCII is percent-encoded UTF-8, and so is the percent sign."""
-    assert percent_encoded("a b%ü\n~") == b"a b%25%C3%BC%0A~"
+    assert percent_encode("a b%ü\n~") == b"a b%25%C3%BC%0A~"
 
 
 def test_aiohttp_hears_502(play: Play) -> None:

@@ -85,11 +85,11 @@ def test_several_routes(play: Play) -> None:
             relay = Relay(routes, session_clock())
             await relay.listen()
             relay.accept(MemoryJournal())
-            assert [route for route, _ in relay.listening] == routes
-            ports = [int(addresses[0].rpartition(":")[2]) for _, addresses in relay.listening]
+            assert [route for route, _ in relay.bound_addresses] == routes
+            ports = [int(addresses[0].rpartition(":")[2]) for _, addresses in relay.bound_addresses]
             assert [await ask("127.0.0.1", port) for port in ports] == [b"one", b"two"]
             await relay.stop()
-            assert relay.listening == []
+            assert relay.bound_addresses == []
 
     play(story())
 
@@ -101,7 +101,7 @@ def test_who_connects_before_there_is_a_journal_waits(play: Play) -> None:
         async with agent(echo) as port:
             relay = Relay([Route(Listen.parse(":0"), Upstream.parse(f"127.0.0.1:{port}"))], session_clock())
             await relay.listen()
-            early = asyncio.create_task(ask("127.0.0.1", int(relay.listening[0][1][0].rpartition(":")[2])))
+            early = asyncio.create_task(ask("127.0.0.1", int(relay.bound_addresses[0][1][0].rpartition(":")[2])))
             await asyncio.wait((early,), timeout=0.2)
             assert not early.done()
             assert relay.stats.total == 0
@@ -120,7 +120,7 @@ def test_stopping_before_accepting(play: Play) -> None:
     async def story() -> None:
         relay = relay_to(":0")
         await relay.listen()
-        (_, (address, *_)) = relay.listening[0]
+        (_, (address, *_)) = relay.bound_addresses[0]
         await relay.stop(SECONDS)
         with pytest.raises(ConnectionRefusedError):
             await ask("127.0.0.1", int(address.rpartition(":")[2]))
@@ -143,7 +143,7 @@ def test_a_busy_port(play: Play, host: str) -> None:
                 await relay.listen()
             assert f"port {port} is in use" in caught.value.message
             assert str(port) in caught.value.hint
-            assert relay.listening == []
+            assert relay.bound_addresses == []
 
     play(story())
 

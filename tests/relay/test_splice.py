@@ -54,7 +54,7 @@ def test_a_time_is_never_later_than_the_receipt(play: Play) -> None:
             reader, writer = await bench.connect()
             writer.write(b"first")
             await reader.readexactly(5)
-            (pair,) = bench.relay._pairs
+            (pair,) = bench.relay._connections
             sent: list[int] = []
             pair.client.forward = lambda data: sent.append(bench.relay._clock())
             pair.client.data_received(b"second")
@@ -394,7 +394,7 @@ def test_small_writes_are_not_held_together(play: Play) -> None:
             reader, writer = await bench.connect()
             writer.write(b"x")
             await reader.readexactly(1)
-            (pair,) = bench.relay._pairs
+            (pair,) = bench.relay._connections
             for side in (pair.client, pair.agent):
                 assert side.transport is not None
                 sock = side.transport.get_extra_info("socket")

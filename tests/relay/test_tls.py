@@ -17,7 +17,7 @@ import trustme
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import RouteError, Upstream
-from a2a_proxy.relay.tls import Tls, Trust, explained
+from a2a_proxy.relay.tls import Tls, Trust, explain_handshake_error
 from support_relay import SECONDS, Bench, Handler, Story, agent, relaying
 
 Play = Callable[[Story], None]
@@ -218,7 +218,7 @@ def test_a_refused_offer_is_a_mismatch() -> None:
     """Servers that insist on ALPN answer with an alert; it is told as what it means."""
     error = ssl.SSLError(1, "[SSL: TLSV1_ALERT_NO_APPLICATION_PROTOCOL] tlsv1 alert no application protocol")
     error.reason = "TLSV1_ALERT_NO_APPLICATION_PROTOCOL"
-    assert "does not speak HTTP/1.1" in explained(error, Upstream.parse("https://agent"), "http/1.1").message
+    assert "does not speak HTTP/1.1" in explain_handshake_error(error, Upstream.parse("https://agent"), "http/1.1").message
 
 
 def test_ends_over_tls(play: Play, ca: trustme.CA, ca_file: Path) -> None:

@@ -13,7 +13,7 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import key
 from a2a_proxy.recording.write.note_writer import NotePlace, annotate
 from a2a_proxy.replay.core.script import LineKind, ScriptSide
-from a2a_proxy.replay.load import load
+from a2a_proxy.replay.load import load_script
 from support_replay import SAMPLES, sample
 
 
@@ -67,9 +67,9 @@ def test_labels_in_headers_are_not_delivered() -> None:
 def test_a_session_or_an_agent_that_is_not_there() -> None:
     with open_any(SAMPLES[0]) as recording:
         with pytest.raises(RecordingError, match="has no session 9"):
-            load(recording, session=9)
+            load_script(recording, session=9)
         with pytest.raises(RecordingError, match="has no call of the agent nobody:1") as wrong:
-            load(recording, agent="nobody:1")
+            load_script(recording, agent="nobody:1")
         assert wrong.value.hint.startswith("the agents that it has: 127.0.0.1:")
 
 
@@ -77,16 +77,16 @@ def test_an_incomplete_capture_is_refused(tmp_path: Path) -> None:
     path = copy("demo", tmp_path)
     with changed(path, "UPDATE session SET complete = 'the proxy was killed; complete until noon'") as recording:
         with pytest.raises(RecordingError, match="is no complete capture: the proxy was killed") as wrong:
-            load(recording)
+            load_script(recording)
         assert "--allow-incomplete" in wrong.value.hint
-        assert len(load(recording, allow_incomplete=True).calls) == 6
+        assert len(load_script(recording, allow_incomplete=True).calls) == 6
     with (
         changed(path, "UPDATE session SET complete = complete || '; only 3 and what that needs'") as recording,
         pytest.raises(RecordingError, match=r"is no complete capture: the proxy was killed; complete until noon$"),
     ):
-        load(recording)
+        load_script(recording)
     with changed(path, "UPDATE session SET complete = 'only 3 and what that needs'") as recording:
-        assert len(load(recording).calls) == 6
+        assert len(load_script(recording).calls) == 6
 
 
 def test_a_call_that_was_open_at_the_end_is_a_cut(tmp_path: Path) -> None:
@@ -97,8 +97,8 @@ def test_a_call_that_was_open_at_the_end_is_a_cut(tmp_path: Path) -> None:
     )
     with changed(path, *statements) as recording:
         with pytest.raises(RecordingError, match="not captured to the end: #2"):
-            load(recording)
-        call = load(recording, allow_incomplete=True).calls[0]
+            load_script(recording)
+        call = load_script(recording, allow_incomplete=True).calls[0]
     assert [line.what for line in call.lines] == [LineKind.MESSAGE] * 3 + [LineKind.CUT]
     assert call.lines[-1].note == "the recording ends here"
 
@@ -107,7 +107,7 @@ def test_an_author_pins_a_gate_by_a_note(tmp_path: Path) -> None:
     path = copy("live-bidi", tmp_path)
     annotate(path, NotePlace(1, 3, 10), 1, text="gate: after #3.9")
     with Recording(path) as recording:
-        call = next(call for call in load(recording).calls if call.place == "#3")
+        call = next(call for call in load_script(recording).calls if call.place == "#3")
     assert {line.number: line.after for line in call.lines if line.after >= 0} == {10: 9}
 
 
@@ -117,12 +117,12 @@ LABEL = "redacted-0123456789ab"
 def test_a_label_that_nobody_can_fill_in_is_refused(tmp_path: Path) -> None:
     with Recording(copy("demo", tmp_path, Morning=LABEL)) as recording:
         with pytest.raises(RecordingError, match=f"would deliver labels .* #2.3 .{LABEL}.") as wrong:
-            load(recording)
+            load_script(recording)
         assert "--allow-redacted" in wrong.value.hint
-        assert load(recording, allow_redacted=True).calls
+        assert load_script(recording, allow_redacted=True).calls
 
 
 def test_a_label_that_a_client_has_said_is_played(tmp_path: Path) -> None:
     """The agent repeats what it was told: whoever asks now says what belongs there."""
     with Recording(copy("demo", tmp_path, Lisbon=LABEL, Morning=LABEL, Porto=LABEL)) as recording:
-        assert load(recording).calls
+        assert load_script(recording).calls

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from a2a_proxy.recording.cassette.file import open_any, read_cassette
-from a2a_proxy.replay.load import load
-from a2a_proxy.testing.teardown import append, calls, differences
+from a2a_proxy.replay.load import load_script
+from a2a_proxy.testing.teardown import append_session, count_calls, list_differences
 
 SAMPLES = Path(__file__).parents[2] / "recordings"
 
@@ -15,7 +15,7 @@ def test_what_is_on_one_side_only_is_said_so(tmp_path: Path) -> None:
     """Not as a value that is now another one."""
     now = tmp_path / "now.a2a.db"
     read_cassette(SAMPLES / "lossy.a2a.jsonl", now)
-    told = differences(SAMPLES / "demo.a2a.jsonl", now)
+    told = list_differences(SAMPLES / "demo.a2a.jsonl", now)
     [interface] = [line for line in told if "$.supportedInterfaces[3]" in line]
     assert ": now {" in interface
     assert interface.endswith(", not recorded")
@@ -27,10 +27,10 @@ def test_a_part_is_appended(tmp_path: Path) -> None:
     cassette, new = tmp_path / "c.a2a.jsonl", tmp_path / "new.a2a.db"
     cassette.write_bytes((SAMPLES / "demo.a2a.jsonl").read_bytes())
     read_cassette(SAMPLES / "lossy.a2a.jsonl", new)
-    assert calls(new) == 9
-    assert calls(new, lambda call: call.operation == "GetTask") == 3
-    append(new, cassette, lambda call: call.operation == "GetTask")
+    assert count_calls(new) == 9
+    assert count_calls(new, lambda call: call.operation == "GetTask") == 3
+    append_session(new, cassette, lambda call: call.operation == "GetTask")
     with open_any(cassette) as recording:
         counts = [sum(1 for _ in recording.exchanges(row.id)) for row in recording.sessions()]
         assert sorted(counts) == [3, 7]
-        assert load(recording).sessions == 2
+        assert load_script(recording).sessions == 2

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.testing.cassette_age import recorded_at, seconds, too_old
+from a2a_proxy.testing.cassette_age import recording_time, parse_age, excess_age
 
 DAY = 86_400.0
 
@@ -30,21 +30,21 @@ def cassette(folder: Path, *started: int) -> Path:
     ],
 )
 def test_ages(age: object, expected: float) -> None:
-    assert seconds(age) == expected
+    assert parse_age(age) == expected
 
 
 @pytest.mark.parametrize("age", ["", "30", "30 days", "-1d", 0, -5, True, None, "d"])
 def test_what_is_no_age(age: object) -> None:
     with pytest.raises(ValueError, match="is no age: write '30d'"):
-        seconds(age)
+        parse_age(age)
 
 
 def test_the_oldest_session_counts(tmp_path: Path) -> None:
     path = cassette(tmp_path, 5000, 1000)
-    assert recorded_at(path) == 1000
-    assert too_old(path, "1d", now=1000 + DAY) == ""
-    assert too_old(path, "1d", now=1001 + DAY) == "hello.a2a.jsonl was recorded 1 day ago, more than 1 day"
-    assert too_old(path, "90m", now=1000 + 30 * DAY) == "hello.a2a.jsonl was recorded 30 days ago, more than 1 hour"
+    assert recording_time(path) == 1000
+    assert excess_age(path, "1d", now=1000 + DAY) == ""
+    assert excess_age(path, "1d", now=1001 + DAY) == "hello.a2a.jsonl was recorded 1 day ago, more than 1 day"
+    assert excess_age(path, "90m", now=1000 + 30 * DAY) == "hello.a2a.jsonl was recorded 30 days ago, more than 1 hour"
 
 
 @pytest.mark.parametrize("text", ["", "nothing", "[]", '{"sessions":[]}', '{"sessions":[{"started":"x"}]}'])
@@ -52,5 +52,5 @@ def test_a_file_that_does_not_say_is_not_old(tmp_path: Path, text: str) -> None:
     """What it is instead is said by whoever plays it."""
     path = tmp_path / "odd.a2a.jsonl"
     path.write_text(text)
-    assert recorded_at(path) is None
-    assert too_old(path, "1s", now=1e12) == ""
+    assert recording_time(path) is None
+    assert excess_age(path, "1s", now=1e12) == ""

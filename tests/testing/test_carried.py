@@ -9,8 +9,8 @@ from a2a_proxy.recording.cassette.file import open_any, read_cassette, write_cas
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import key
 from a2a_proxy.recording.write.note_writer import NotePlace, annotate
-from a2a_proxy.testing.note_migration import carry_notes
-from a2a_proxy.testing.teardown import replace
+from a2a_proxy.testing.note_migration import migrate_notes
+from a2a_proxy.testing.teardown import replace_cassette
 
 LIVE = Path(__file__).parents[2] / "recordings" / "live-bidi.a2a.jsonl"
 
@@ -42,7 +42,7 @@ def test_a_pinned_gate_survives(tmp_path: Path) -> None:
         write_cassette(recording, anew, selection=Selection(recording, wanted, "all but one"))
     now = tmp_path / "now.a2a.db"
     read_cassette(anew, now)
-    assert replace(now, cassette) == [f"1:{gone.exchange.id}: never again"]
+    assert replace_cassette(now, cassette) == [f"1:{gone.exchange.id}: never again"]
     with open_any(cassette) as recording:
         after = {(each.note.exchange, each.note.seq): each.note for each in recording.notes()}
     assert after == {place: note for place, note in before.items() if place != (gone.exchange.id, -1)}
@@ -54,7 +54,7 @@ def test_a_cassette_that_cannot_be_read_is_replaced(tmp_path: Path) -> None:
     cassette, now = tmp_path / "c.a2a.jsonl", tmp_path / "now.a2a.db"
     cassette.write_bytes(LIVE.read_bytes()[:3000])
     read_cassette(LIVE, now)
-    assert replace(now, cassette) == []
+    assert replace_cassette(now, cassette) == []
     assert cassette.read_bytes() == LIVE.read_bytes()
 
 
@@ -67,7 +67,7 @@ def test_a_note_follows_its_frame(tmp_path: Path) -> None:
             write_cassette(recording, part, selection=Selection(recording, {key(1, 6)}, "one call"))
         read_cassette(part, made)
     annotate(noted, NotePlace(1, 6, 3), 7, text="gate: after #6.2")
-    assert carry_notes(noted, now) == []
+    assert migrate_notes(noted, now) == []
     with Recording(now) as recording:
         [row] = recording.notes()
     assert (row.note.exchange, row.note.seq, row.note.text) == (6, 4, "gate: after #6.3")

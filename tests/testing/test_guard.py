@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from a2a_proxy.testing.network_guard import target_of
+from a2a_proxy.testing.network_guard import parse_grpc_target
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from a2a_proxy.testing.network_guard import target_of
     ],
 )
 def test_targets_of_grpc(target: str, place: tuple[str, int] | None) -> None:
-    assert target_of(target) == place
+    assert parse_grpc_target(target) == place
 
 
 _SCRIPT = """

@@ -2,33 +2,33 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.testing.plan import CannotPlay, RecordPlan, Write, plan
+from a2a_proxy.testing.plan import CannotPlay, RecordPlan, CassetteWrite, make_plan
 from a2a_proxy.testing.settings import MODES, PluginSettings
 
 REPLAYED = RecordPlan(replay=True, live=False)
-RECORDED = RecordPlan(replay=False, live=True, write=Write.REPLACE)
+RECORDED = RecordPlan(replay=False, live=True, write=CassetteWrite.REPLACE)
 
 
 def planned(mode: str, *, exists: bool = True, too_old: str = "", on_expiry: str = "warn") -> RecordPlan:
     settings = PluginSettings(record_mode=mode, on_expiry=on_expiry)
-    return plan(settings, "hello.a2a.jsonl", exists=exists, too_old=too_old)
+    return make_plan(settings, "hello.a2a.jsonl", exists=exists, too_old=too_old)
 
 
 def test_each_mode_with_a_cassette() -> None:
     assert {mode: planned(mode) for mode in MODES} == {
         "none": REPLAYED,
         "once": REPLAYED,
-        "new_episodes": RecordPlan(replay=True, live=True, write=Write.APPEND),
+        "new_episodes": RecordPlan(replay=True, live=True, write=CassetteWrite.APPEND),
         "rewrite": RECORDED,
         "verify": RecordPlan(replay=False, live=True, compare=True),
-        "spy": RecordPlan(replay=True, live=True, write=Write.ASIDE),
+        "spy": RecordPlan(replay=True, live=True, write=CassetteWrite.ASIDE),
     }
 
 
 def test_each_mode_without() -> None:
     for mode in ("once", "new_episodes", "rewrite"):
         assert planned(mode, exists=False) == RECORDED
-    assert planned("spy", exists=False) == RecordPlan(replay=False, live=True, write=Write.ASIDE)
+    assert planned("spy", exists=False) == RecordPlan(replay=False, live=True, write=CassetteWrite.ASIDE)
     for mode in ("none", "verify"):
         with pytest.raises(CannotPlay, match=r"there is no cassette hello\.a2a\.jsonl\nhint: .*--a2a-record-mode=once"):
             planned(mode, exists=False)

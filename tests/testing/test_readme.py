@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.testing.settings import MODES, NAMES
+from a2a_proxy.testing.settings import MODES, SETTING_NAMES
 
 pytest_plugins = ["pytester"]
 
@@ -48,7 +48,7 @@ _MANUAL = (_ROOT / "proxy/a2a_proxy/manual/pytest.md").read_text()
 
 
 def test_the_manual_has_every_setting_mode_and_fixture() -> None:
-    for name in (*NAMES, *MODES, "a2a_agent", "a2a_live", "a2a_recording", "a2a_upstream", "a2a_config"):
+    for name in (*SETTING_NAMES, *MODES, "a2a_agent", "a2a_live", "a2a_recording", "a2a_upstream", "a2a_config"):
         assert re.search(rf"^\|[^|]*`{name}`", _MANUAL, re.MULTILINE), f"put `{name}` into a table of manual/pytest.md"
     for name in ("record-mode", "upstream", "block-network", "allowed-hosts", "fail-unused"):
         assert f"--a2a-{name}" in _MANUAL

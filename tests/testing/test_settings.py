@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from a2a_proxy.testing.plugin import RECORD_MODES
-from a2a_proxy.testing.settings import MODES, NAMES, REPLAY, PluginSettings, WrongSetting, merged
+from a2a_proxy.testing.settings import MODES, SETTING_NAMES, REPLAY_SETTINGS, PluginSettings, WrongSetting, merge_settings
 
 
 def test_the_narrower_layer_wins() -> None:
@@ -15,14 +15,14 @@ def test_the_narrower_layer_wins() -> None:
         ("function", {"ignore": ["A2A-GEN-001"]}),
         ("the command line", {"record_mode": "once"}),
     ]
-    found = merged(layers)
+    found = merge_settings(layers)
     assert (found.speed, found.match, found.ignore, found.record_mode) == (
         "recorded",
         "loose",
         ("A2A-GEN-001",),
         "once",
     )
-    assert merged([]) == PluginSettings()
+    assert merge_settings([]) == PluginSettings()
 
 
 @pytest.mark.parametrize(
@@ -43,14 +43,14 @@ def test_the_narrower_layer_wins() -> None:
 )
 def test_a_wrong_setting_is_told_with_where_it_stands(layer: dict[str, Any], said: str) -> None:
     with pytest.raises(WrongSetting) as wrong:
-        merged([("the marker", layer)])
+        merge_settings([("the marker", layer)])
     assert str(wrong.value).startswith("the marker")
     assert said in str(wrong.value)
 
 
 def test_the_replay_is_told_what_is_its_own() -> None:
-    assert set(REPLAY) < set(NAMES)
-    assert merged([("", {"speed": 2})]).replay()["speed"] == 2
+    assert set(REPLAY_SETTINGS) < set(SETTING_NAMES)
+    assert merge_settings([("", {"speed": 2})]).replay()["speed"] == 2
 
 
 def test_the_modes_of_the_option_are_those_of_the_settings() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.testing.child.words import as_settings
+from a2a_proxy.testing.child.words import translate_options
 
 IN = "(in @pytest.mark.a2a_cassette)"
 
@@ -21,4 +21,4 @@ IN = "(in @pytest.mark.a2a_cassette)"
     ],
 )
 def test_an_option_is_said_as_a_setting(hint: str, said: str) -> None:
-    assert as_settings(hint) == said
+    assert translate_options(hint) == said

@@ -15,7 +15,7 @@ from a2a_proxy.cli.follower_options import wanted
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.model.exchange import LiveMode
 from a2a_proxy.present.sizes import octets
-from a2a_proxy.relay.edits.card_urls import Mode
+from a2a_proxy.relay.edits.card_urls import RewriteMode
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, PortRanges, Route, RouteError, Upstream
 from a2a_proxy.relay.tls import Trust
@@ -64,7 +64,7 @@ def proxy_config(
     quiet: bool,
     redact: tuple[str, ...] = (),
     redact_policy: Path | None = None,
-    rewrite_card: Mode = "auto",
+    rewrite_card: RewriteMode = "auto",
     learn_ports: str | None = None,
     keep_host: bool = False,
     propagate: bool = False,

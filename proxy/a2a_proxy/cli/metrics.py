@@ -11,7 +11,7 @@ from a2a_proxy.cli.console import Console
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.relay.bind import bind
-from a2a_proxy.relay.route import Listen, RouteError, address
+from a2a_proxy.relay.route import Listen, RouteError, format_address
 
 if TYPE_CHECKING:
     from a2a_proxy.follower.metrics.keeper import MetricsKeeper
@@ -52,7 +52,7 @@ class MetricsFollower:
             raise UserError(f"--metrics: {wrong.message}", hint) from wrong
         from a2a_proxy.follower.metrics.keeper import MetricsKeeper
 
-        self._where = address(*sockets[0].getsockname()[:2])
+        self._where = format_address(*sockets[0].getsockname()[:2])
         self._keeper = MetricsKeeper(sockets, self._tell)
 
     def start(self, recording: str, session: str, journal: Path) -> None:

@@ -20,11 +20,11 @@ from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.relay.route import Listen, RouteError
 from a2a_proxy.relay.run import run
-from a2a_proxy.replay.core.faults import FaultError, InjectedFault, fault, with_faults
+from a2a_proxy.replay.core.faults import FaultError, InjectedFault, parse_fault, inject_faults
 from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptions
 from a2a_proxy.replay.core.player import Player
-from a2a_proxy.replay.core.script import POLLING, ReplayScript
-from a2a_proxy.replay.load import load
+from a2a_proxy.replay.core.script import POLLING_OPERATION, ReplayScript
+from a2a_proxy.replay.load import load_script
 
 EXIT_WANTING = 1
 """Misses, or recorded calls that nobody asked for, where the user wants to know."""
@@ -112,14 +112,14 @@ def run_replay(config: ReplayConfig) -> int:
 def _script(config: ReplayConfig) -> ReplayScript:
     try:
         with contextlib.closing(open_any(config.recording)) as recording:
-            script = load(
+            script = load_script(
                 recording,
                 session=config.session,
                 agent=config.agent,
                 allow_incomplete=config.allow_incomplete,
                 allow_redacted=config.allow_redacted,
             )
-        return with_faults(script, list(config.faults))
+        return inject_faults(script, list(config.faults))
     except FaultError as wrong:
         raise UserError(
             f"--fault: {wrong}",
@@ -136,7 +136,7 @@ async def _run(config: ReplayConfig, script: ReplayScript) -> int:
         console.summary(player)
     finally:
         console.close()
-    unused = config.fail_unused and bool(player.unused())
+    unused = config.fail_unused and bool(player.unused_calls())
     return EXIT_WANTING if unused or (config.fail_on_miss and player.misses) else 0
 
 
@@ -147,7 +147,7 @@ async def _network(config: ReplayConfig, script: ReplayScript, console: ReplayCo
         script,
         config.options,
         listen=config.listen,
-        tell=console.told,
+        report=console.told,
         keep_card=config.keep_card,
         add_interfaces=config.add_interfaces,
     )
@@ -166,7 +166,7 @@ async def _network(config: ReplayConfig, script: ReplayScript, console: ReplayCo
 async def _pipe(config: ReplayConfig, script: ReplayScript, console: ReplayConsole) -> Player:
     from a2a_proxy.replay.serve.mock import PipeMock
 
-    mock = PipeMock(script, config.options, tell=console.told)
+    mock = PipeMock(script, config.options, report=console.told)
     stop = asyncio.Event()
     _on_signals(stop)
     console.start(script, [], mock.cards)
@@ -194,14 +194,14 @@ def _policy(word: str) -> tuple[str, RepeatPolicy]:
 
     if operation not in BY_NAME:
         raise UserError(f"--policy {word}: there is no operation {operation!r}", "its 1.0 name, as SendMessage")
-    if name == RepeatPolicy.BY_PROGRESS and operation != POLLING:
-        raise UserError(f"--policy {word}: only {POLLING} can follow the progress", f"--policy {POLLING}={name}")
+    if name == RepeatPolicy.BY_PROGRESS and operation != POLLING_OPERATION:
+        raise UserError(f"--policy {word}: only {POLLING_OPERATION} can follow the progress", f"--policy {POLLING_OPERATION}={name}")
     return operation, RepeatPolicy(name)
 
 
 def _fault(word: str) -> InjectedFault:
     try:
-        return fault(word)
+        return parse_fault(word)
     except FaultError as wrong:
         raise UserError(f"--fault: {wrong}", 'for example: --fault "drop #3.4"') from wrong
 

@@ -20,8 +20,8 @@ from a2a_proxy.protocol.text import visible
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.script import ReplayScript
 from a2a_proxy.replay.serve.cards import ReplayCards
-from a2a_proxy.replay.serve.performance import AllowedCall, MissedCall, PlayedCall, Told, UnservedCall, WebhookPosted
-from a2a_proxy.replay.serve.servable import SERVED, UnservableCalls, gaps
+from a2a_proxy.replay.serve.performance import AllowedCall, MissedCall, PlayedCall, ReplayReport, UnservedCall, WebhookPosted
+from a2a_proxy.replay.serve.servable import SERVED_BINDINGS, UnservableCalls, find_unservable
 
 _CLOSE_SECONDS = 2.0
 _MOST_PLACES = 8
@@ -36,7 +36,7 @@ class ReplayConsole(Protocol):
     def start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
         """It listens; nowhere on a pipe."""
 
-    def told(self, told: Told) -> None:
+    def told(self, told: ReplayReport) -> None:
         """A call is over, missed, or a webhook was posted."""
 
     def summary(self, player: Player) -> None:
@@ -62,8 +62,8 @@ class ReplayTextConsole:
         """What is served, where, and what is not."""
         where = ", ".join(addresses) or "stdin and stdout"
         self._err(f"a2a-proxy {__version__} replays {visible(script.name)} on {where}")
-        served = (Binding.STDIO,) if self._pipe else SERVED
-        found = gaps(script, served)
+        served = (Binding.STDIO,) if self._pipe else SERVED_BINDINGS
+        found = find_unservable(script, served)
         missing = {binding: _missing(found, binding) for binding in served}
         counts = (f"{_NAMES[each]} {len(script.calls) - len(missing[each])}" for each in served)
         self._err(f"{_count(len(script.calls), 'call')} recorded; served: {', '.join(counts)}")
@@ -75,12 +75,12 @@ class ReplayTextConsole:
         if not self._pipe:
             self._err("stop with Ctrl-C")
 
-    def told(self, told: Told) -> None:
+    def told(self, told: ReplayReport) -> None:
         """A line; of a miss, and of what was answered all the same, its whole text."""
         if isinstance(told, MissedCall):
-            self._out(told.miss.text())
+            self._out(told.miss.full_text())
         elif isinstance(told, AllowedCall):
-            self._out(told.miss.allowed())
+            self._out(told.miss.allowed_text())
         elif isinstance(told, WebhookPosted):
             self._posted(told)
         elif isinstance(told, UnservedCall):
@@ -92,10 +92,10 @@ class ReplayTextConsole:
 
     def summary(self, player: Player) -> None:
         """How many were played, missed and never asked for."""
-        unused = player.unused()
+        unused = player.unused_calls()
         said = [f"{_count(self._played, 'call')} played", _count(len(player.misses), "miss", "misses")]
-        if player.loose:
-            said.append(f"{_count(len(player.loose), 'call')} answered though something differs")
+        if player.allowed_misses:
+            said.append(f"{_count(len(player.allowed_misses), 'call')} answered though something differs")
         said.append(f"{_count(len(unused), 'recorded call')} not asked for")
         self._err(", ".join(said))
         if unused:
@@ -109,10 +109,10 @@ class ReplayTextConsole:
         self._err.settle(_CLOSE_SECONDS)
 
     def _card(self, cards: ReplayCards) -> None:
-        if cards.found:
-            listed = ", ".join(_NAMES[each] for each in cards.offers)
+        if cards.has_card:
+            listed = ", ".join(_NAMES[each] for each in cards.offered_bindings)
             self._err(f"the agent card lists {listed or 'no interface'}, with URLs that lead here")
-        for text, hint in cards.notes():
+        for text, hint in cards.card_notes():
             self._err(f"a2a-proxy: warning: {visible(text)}")
             if hint:
                 self._err(f"a2a-proxy: hint: {hint}")
@@ -122,11 +122,11 @@ class ReplayTextConsole:
         if told.status:
             self._out(f"webhook {url} answered {told.status}" + (f" at try {told.tries}" if told.tries > 1 else ""))
         else:
-            self._out(f"webhook {url} not reached in {_count(told.tries, 'try', 'tries')}: {visible(told.why)}")
+            self._out(f"webhook {url} not reached in {_count(told.tries, 'try', 'tries')}: {visible(told.reason)}")
 
     def _line(self, told: PlayedCall) -> str:
-        how = f"\x1b[{_COLOURS[told.how]}m{told.how}\x1b[0m" if self._colour and told.how in _COLOURS else told.how
-        took = f"{told.took / 1e6:.1f} ms" if told.took < 1e9 else f"{told.took / 1e9:.1f} s"
+        how = f"\x1b[{_COLOURS[told.outcome]}m{told.outcome}\x1b[0m" if self._colour and told.outcome in _COLOURS else told.outcome
+        took = f"{told.duration / 1e6:.1f} ms" if told.duration < 1e9 else f"{told.duration / 1e9:.1f} s"
         spoken = f"{told.binding} {told.dialect}"
         return f"{told.place:<6} {told.operation}  {spoken}  {_count(told.sent, 'message')}  {took}  {how}"
 
@@ -141,7 +141,7 @@ class ReplayJsonConsole:
 
     def start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
         """`start`."""
-        found = gaps(script, (Binding.STDIO,) if self._pipe else SERVED)
+        found = find_unservable(script, (Binding.STDIO,) if self._pipe else SERVED_BINDINGS)
         self._put(
             "start",
             version=__version__,
@@ -149,16 +149,16 @@ class ReplayJsonConsole:
             listen=addresses,
             calls=len(script.calls),
             not_served=msgspec.to_builtins(found),
-            card=[str(each) for each in cards.offers] if cards.found else None,
-            warnings=[text for text, _ in cards.notes()] if not self._pipe else [],
+            card=[str(each) for each in cards.offered_bindings] if cards.has_card else None,
+            warnings=[text for text, _ in cards.card_notes()] if not self._pipe else [],
         )
 
-    def told(self, told: Told) -> None:
+    def told(self, told: ReplayReport) -> None:
         """`call`, `miss`, `allowed`, `webhook` or `not-served`."""
         if isinstance(told, MissedCall):
-            self._put("miss", binding=str(told.binding), text=told.miss.text(), **_detail(told))
+            self._put("miss", binding=str(told.binding), text=told.miss.full_text(), **_detail(told))
         elif isinstance(told, AllowedCall):
-            self._put("allowed", binding=str(told.binding), text=told.miss.allowed(), **_detail(told))
+            self._put("allowed", binding=str(told.binding), text=told.miss.allowed_text(), **_detail(told))
         elif isinstance(told, WebhookPosted):
             self._put("webhook", **msgspec.to_builtins(told))
         elif isinstance(told, UnservedCall):
@@ -169,8 +169,8 @@ class ReplayJsonConsole:
 
     def summary(self, player: Player) -> None:
         """`summary`."""
-        unused = [call.place for call in player.unused()]
-        self._put("summary", played=self._played, misses=len(player.misses), loose=len(player.loose), unused=unused)
+        unused = [call.place for call in player.unused_calls()]
+        self._put("summary", played=self._played, misses=len(player.misses), loose=len(player.allowed_misses), unused=unused)
 
     def close(self) -> None:
         """Wait until all is printed."""
@@ -186,7 +186,7 @@ def make_console(log_format: str, *, quiet: bool, pipe: bool) -> ReplayConsole:
 
 
 def _detail(told: MissedCall | AllowedCall) -> dict[str, Any]:
-    return {name: item for name, item in told.miss.detail().items() if name != "@type"}
+    return {name: item for name, item in told.miss.error_detail().items() if name != "@type"}
 
 
 def _json(event: str, **fields: object) -> str:

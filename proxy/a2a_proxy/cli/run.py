@@ -90,7 +90,7 @@ class ProxyRun:
         await self._listen(relay)  # first, so that a busy port leaves nothing behind
         try:
             await self._metrics.listen()
-            refuse_circles(relay.listening, resolved)
+            refuse_circles(relay.bound_addresses, resolved)
             with state_directory():
                 self._announce_leftovers()
                 session = self._session(clock())
@@ -163,7 +163,7 @@ class ProxyRun:
         if self._work is None:
             await stop
             return
-        addresses = [address for _, addresses in relay.listening for address in addresses]
+        addresses = [address for _, addresses in relay.bound_addresses for address in addresses]
         task = asyncio.ensure_future(self._work(addresses))
         await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
@@ -231,7 +231,7 @@ class ProxyRun:
             insecure = upstream.tls and self._config.editing.trust.insecure
             return f"{upstream.text} (certificate not verified)" if insecure else upstream.text
 
-        return [(addresses, named(route.upstream), named(route.grpc)) for route, addresses in relay.listening]
+        return [(addresses, named(route.upstream), named(route.grpc)) for route, addresses in relay.bound_addresses]
 
     def _tell(self, note: ConsoleNote) -> None:
         self._console.note(visible(note.text), note.hint, loud=note.loud)

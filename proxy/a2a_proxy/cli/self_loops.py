@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.relay.own_addresses import leads_to
+from a2a_proxy.relay.own_addresses import is_own_listener
 from a2a_proxy.relay.route import Route, Upstream
 
 Resolved = dict[Upstream, list[str]]
@@ -27,7 +27,7 @@ def refuse_circles(listening: Sequence[tuple[Route, list[str]]], resolved: Mappi
     for upstream_of in kinds:
         to = [upstream_of(route) for route, _ in listening]
         nexts = [
-            [at for at, (_, own) in enumerate(listening) if leads_to(resolved.get(upstream, []), upstream.port, own)]
+            [at for at, (_, own) in enumerate(listening) if is_own_listener(resolved.get(upstream, []), upstream.port, own)]
             for upstream in to
         ]
         for start, upstream in enumerate(to):

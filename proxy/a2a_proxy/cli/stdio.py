@@ -34,7 +34,7 @@ from a2a_proxy.recording.store.file_header import check_writable
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.journal_buffer import JournalBuffer
 from a2a_proxy.relay.stdio import StdioRelay
-from a2a_proxy.relay.stdio_agent import end_like
+from a2a_proxy.relay.stdio_agent import exit_like
 
 if TYPE_CHECKING:
     from a2a_proxy.recorder.keeper import RecorderKeeper
@@ -115,7 +115,7 @@ def run_stdio(config: StdioConfig) -> NoReturn:
     journal.close(clock(), _DISK_SECONDS)
     if code == 0 and config.fail_on != "never" and recorder.failed(config.fail_on):
         code = 1
-    end_like(code)
+    exit_like(code)
 
 
 class _RecorderStarter(threading.Thread):
@@ -167,9 +167,9 @@ class _RecorderStarter(threading.Thread):
         """Wait for the recording's end; True where something so grave was found, or nobody can tell."""
         from a2a_proxy.cli.fail_on import grave
         from a2a_proxy.recorder.status import RecorderDone
-        from a2a_proxy.relay.stdio_agent import take_signals
+        from a2a_proxy.relay.stdio_agent import release_signals
 
-        take_signals()
+        release_signals()
         if self._keeper is None:
             return True
         self._keeper.let_go()

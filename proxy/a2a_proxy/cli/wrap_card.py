@@ -14,7 +14,7 @@ from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.present.sizes import octets
 from a2a_proxy.protocol.stdio_command import is_command, is_stdio
 from a2a_proxy.relay.edits.card import read_card, write_card
-from a2a_proxy.relay.edits.stdio_command import has_program, is_wrapped, wrap
+from a2a_proxy.relay.edits.stdio_command import has_program, is_wrapped, wrap_command
 
 EXIT_UNCHANGED = 1
 """The card was printed as it was, for a reason that stands on stderr."""
@@ -74,7 +74,7 @@ def wrap_card(given: bytes, options: list[str]) -> tuple[bytes, UserError | None
     if not commands:
         return given, _nothing(urls)
     words, program = _words(options)
-    new = {each: wrap(each, words, program) for each in commands if not is_wrapped(each, (_NAME, _COMMAND))}
+    new = {each: wrap_command(each, words, program) for each in commands if not is_wrapped(each, (_NAME, _COMMAND))}
     if card is not None and card.signed and new:
         message = "the card is signed, and another command would break its signature: it is left as it is"
         return given, UserError(message, f"ask its issuer for a card with this command: {next(iter(new.values()))}")

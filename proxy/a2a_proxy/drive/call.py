@@ -24,23 +24,23 @@ class ReceivedMessage(msgspec.Struct, frozen=True):
 class OpenCall(Protocol):
     """One open call. What fails raises LineError."""
 
-    async def say(self, request: DriveRequest) -> None:
+    async def send_message(self, request: DriveRequest) -> None:
         """Send a message of the client; the first one opens the call."""
 
-    async def end(self) -> None:
+    async def half_close(self) -> None:
         """Half-close: the client has said all."""
 
     async def cancel(self) -> None:
         """Break off, as a client does that has lost interest."""
 
-    def answers(self) -> AsyncIterator[ReceivedMessage]:
+    def iter_answers(self) -> AsyncIterator[ReceivedMessage]:
         """What the agent says, until the call is over."""
 
 
 class CallTransport(Protocol):
     """Opens calls of one binding."""
 
-    def line(self, step: PlannedCall, speech: CallTarget, /) -> OpenCall:
+    def open_call(self, step: PlannedCall, target: CallTarget, /) -> OpenCall:
         """A call like the recorded one; nothing is sent yet."""
 
     async def close(self) -> None:

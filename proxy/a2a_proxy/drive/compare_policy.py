@@ -13,14 +13,14 @@ from a2a_proxy.recording.difference.runs import CallPair, RunDifference
 from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, Ignored, Path, ValueChange
 from a2a_proxy.recording.read.rows import ExchangeRow
 
-_STEP = re.compile(r"""\.?([A-Za-z_][\w-]*)|\[(\d+|\*)\]|\["([^"]*)"\]|\.?(\*)""")
-_STRICT = (Ignored.DEFAULT, Ignored.DIALECT, Ignored.BINDING, Ignored.ARTIFACT, Ignored.ORDER)
+_PATH_STEP = re.compile(r"""\.?([A-Za-z_][\w-]*)|\[(\d+|\*)\]|\["([^"]*)"\]|\.?(\*)""")
+_IGNORED_UNLESS_STRICT = (Ignored.DEFAULT, Ignored.DIALECT, Ignored.BINDING, Ignored.ARTIFACT, Ignored.ORDER)
 """What does not differ of itself between two runs of one program that asks and answers the same."""
-_TOLD = frozenset({"state", "role", "append", "lastChunk", "final", "code"})
+_SHAPE_FIELDS = frozenset({"state", "role", "append", "lastChunk", "final", "code"})
 """Members whose value is shape: they say what kind of thing it is, or where it stands."""
 _CALL_FACTS = frozenset({"operation", "end", "states", "status", "grpc_status", "live_payload", "made_by_proxy"})
-_ANY = "*"
-_AUTH = "A2A-AUTH-"
+_ANY_STEP = "*"
+_AUTH_RULE_PREFIX = "A2A-AUTH-"
 
 
 class ComparePolicy(msgspec.Struct, frozen=True):
@@ -30,19 +30,19 @@ class ComparePolicy(msgspec.Struct, frozen=True):
     """Defaults left out, other chunks, another dialect or binding and another order count as well."""
     shape: bool = False
     """Only kinds, states, order and structure count; texts and data may be others."""
-    bare: frozenset[int] = frozenset()
+    calls_without_credentials: frozenset[int] = frozenset()
     """Keys of recorded exchanges that were sent without their credentials, which nobody knows."""
-    given: frozenset[str] = frozenset()
+    given_headers: frozenset[str] = frozenset()
     """Names, in lower case, of request headers that the user has given."""
     ignore: tuple[Path, ...] = ()
     """Places that do not count; `*` stands for any step, the first step may be the name of a `Part`."""
 
 
-class BadPath(ValueError):
+class PathError(ValueError):
     """No place of a message can be meant."""
 
 
-def place(words: str) -> Path:
+def parse_path(words: str) -> Path:
     """`$.status.message`, `artifacts[*].parts`, `text`, `headers`: with `$` from the root, otherwise anywhere.
 
     Raises:
@@ -51,37 +51,37 @@ def place(words: str) -> Path:
     rest = words.removeprefix("$")
     steps: list[str | int] = ["$"] if rest != words else []
     while rest:
-        found = _STEP.match(rest)
+        found = _PATH_STEP.match(rest)
         if found is None:
-            raise BadPath(words)
+            raise PathError(words)
         name = next(group for group in found.groups() if group is not None)
         steps.append(int(name) if name.isdigit() and found[2] else name)
         rest = rest[found.end() :]
     if not steps or steps == ["$"]:
-        raise BadPath(words)
+        raise PathError(words)
     return tuple(steps)
 
 
-def counted(found: RunDifference, counting: ComparePolicy) -> RunDifference:
+def apply_policy(difference: RunDifference, policy: ComparePolicy) -> RunDifference:
     """The same difference with what counts as asked for."""
     tests: list[Callable[[DifferenceRow], DifferenceRow]] = []
-    if counting.strict:
-        tests.append(_strict)
-    if counting.shape:
-        tests.append(_shape)
-    if counting.ignore:
-        tests.append(lambda row: _asked(row, any(_is_at(row, path) for path in counting.ignore)))
+    if policy.strict:
+        tests.append(_count_ignored)
+    if policy.shape:
+        tests.append(_keep_shape)
+    if policy.ignore:
+        tests.append(lambda row: _mark_ignored(row, any(_is_at_path(row, path) for path in policy.ignore)))
 
     def judged(row: DifferenceRow) -> DifferenceRow:
         for test in tests:
             row = test(row)
         return row
 
-    matches = [_match(match, judged, counting) for match in found.matches]
-    return RunDifference(matches, [judged(row) for row in found.tasks], found.cut)
+    matches = [_apply_to_match(match, judged, policy) for match in difference.matches]
+    return RunDifference(matches, [judged(row) for row in difference.tasks], difference.cut)
 
 
-def with_skipped(found: RunDifference, skipped: Sequence[ExchangeRow]) -> RunDifference:
+def add_skipped(found: RunDifference, skipped: Sequence[ExchangeRow]) -> RunDifference:
     """The same with calls that were not made, each in its place: no call of the live agent can be their like."""
     alone = [CallPair(row, None) for row in skipped]
     place: list[tuple[int, CallPair]] = []
@@ -94,33 +94,33 @@ def with_skipped(found: RunDifference, skipped: Sequence[ExchangeRow]) -> RunDif
     return RunDifference([match for _, match in place], found.tasks, found.cut)
 
 
-def _match(match: CallPair, judged: Callable[[DifferenceRow], DifferenceRow], counting: ComparePolicy) -> CallPair:
-    overlaps = match.overlaps and not counting.strict
+def _apply_to_match(match: CallPair, judge_row: Callable[[DifferenceRow], DifferenceRow], policy: ComparePolicy) -> CallPair:
+    overlaps = match.overlaps and not policy.strict
     if match.difference is None:
         return msgspec.structs.replace(match, overlaps=overlaps)
-    rows = tuple(map(judged, map(_own_words, _after_the_client(match, match.difference.rows))))
+    rows = tuple(map(judge_row, map(_compare_rule_text, _ignore_after_cancel(match, match.difference.rows))))
     if match.left is not None and match.right is not None:
-        rows = tuple(_of_the_manner(row, match.left.exchange, match.right.exchange) for row in rows)
-    rows = tuple(_asked(row, _is_given(row, counting.given)) for row in rows)
-    if match.left is not None and match.left.key in counting.bare:
-        rows = tuple(map(_without_credentials, rows))
+        rows = tuple(_ignore_target_findings(row, match.left.exchange, match.right.exchange) for row in rows)
+    rows = tuple(_mark_ignored(row, _is_given(row, policy.given_headers)) for row in rows)
+    if match.left is not None and match.left.key in policy.calls_without_credentials:
+        rows = tuple(map(_ignore_missing_credentials, rows))
     difference = msgspec.structs.replace(match.difference, rows=rows)
     return msgspec.structs.replace(
         match, overlaps=overlaps, difference=difference, inside=difference.count, ignored=difference.ignored
     )
 
 
-def _asked(row: DifferenceRow, so: bool) -> DifferenceRow:
+def _mark_ignored(row: DifferenceRow, so: bool) -> DifferenceRow:
     return msgspec.structs.replace(row, ignored=Ignored.ASKED) if so and row.counts else row
 
 
-def _strict(row: DifferenceRow) -> DifferenceRow:
-    return msgspec.structs.replace(row, ignored=Ignored.NOT) if row.ignored in _STRICT else row
+def _count_ignored(row: DifferenceRow) -> DifferenceRow:
+    return msgspec.structs.replace(row, ignored=Ignored.NOT) if row.ignored in _IGNORED_UNLESS_STRICT else row
 
 
-def _own_words(row: DifferenceRow) -> DifferenceRow:
+def _compare_rule_text(row: DifferenceRow) -> DifferenceRow:
     """That a rule has something to say counts; its words are those of the proxy's version."""
-    return _asked(row, row.part is ExchangePart.FINDINGS and row.change is ValueChange.CHANGED)
+    return _mark_ignored(row, row.part is ExchangePart.FINDINGS and row.change is ValueChange.CHANGED)
 
 
 def _is_given(row: DifferenceRow, names: frozenset[str]) -> bool:
@@ -128,7 +128,7 @@ def _is_given(row: DifferenceRow, names: frozenset[str]) -> bool:
     return row.part is ExchangePart.HEADERS and path[:1] == ("request_headers",) and path[-1] in names
 
 
-def _of_the_manner(row: DifferenceRow, left: Exchange, right: Exchange) -> DifferenceRow:
+def _ignore_target_findings(row: DifferenceRow, left: Exchange, right: Exchange) -> DifferenceRow:
     """Each binding and dialect has rules of its own."""
     if row.part is not ExchangePart.FINDINGS or not row.counts:
         return row
@@ -137,23 +137,23 @@ def _of_the_manner(row: DifferenceRow, left: Exchange, right: Exchange) -> Diffe
     return row if same else msgspec.structs.replace(row, ignored=other)
 
 
-def _without_credentials(row: DifferenceRow) -> DifferenceRow:
+def _ignore_missing_credentials(row: DifferenceRow) -> DifferenceRow:
     """That a call had none is our doing."""
-    told = (
-        row.part is ExchangePart.FINDINGS and isinstance(row.after, dict) and any(_AUTH in rule for rule in row.after)
+    is_auth_finding = (
+        row.part is ExchangePart.FINDINGS and isinstance(row.after, dict) and any(_AUTH_RULE_PREFIX in rule for rule in row.after)
     )
-    return msgspec.structs.replace(row, ignored=Ignored.SECRET) if told else row
+    return msgspec.structs.replace(row, ignored=Ignored.SECRET) if is_auth_finding else row
 
 
-def _after_the_client(match: CallPair, rows: tuple[DifferenceRow, ...]) -> Iterable[DifferenceRow]:
+def _ignore_after_cancel(match: CallPair, rows: tuple[DifferenceRow, ...]) -> Iterable[DifferenceRow]:
     """Where the recorded client broke off, it is chance what the agent has said more by then."""
     assert match.left is not None
     if not match.left.exchange.how.startswith(("client", "proxy")):
         return rows
-    return (msgspec.structs.replace(row, ignored=Ignored.CLIENT) if row.counts and _later(row) else row for row in rows)
+    return (msgspec.structs.replace(row, ignored=Ignored.CLIENT) if row.counts and _is_later_answer(row) else row for row in rows)
 
 
-def _later(row: DifferenceRow) -> bool:
+def _is_later_answer(row: DifferenceRow) -> bool:
     path = row.left or row.right or ()
     if row.part is ExchangePart.CALL:
         longer = path == ("states",) and str(row.after).startswith(str(row.before))
@@ -168,34 +168,34 @@ def _later(row: DifferenceRow) -> bool:
 # --- places -------------------------------------------------------------------------------------------------------
 
 
-def _is_at(row: DifferenceRow, wanted: Path) -> bool:
+def _is_at_path(row: DifferenceRow, place: Path) -> bool:
     path = row.left or row.right or ()
-    if wanted[0] == str(row.part) and _begins(path, wanted[1:]):
+    if place[0] == str(row.part) and _has_prefix(path, place[1:]):
         return True
-    if wanted[0] == "$":
-        return _begins(path, wanted[1:])
-    return any(_begins(path[first:], wanted) for first in range(len(path)))
+    if place[0] == "$":
+        return _has_prefix(path, place[1:])
+    return any(_has_prefix(path[first:], place) for first in range(len(path)))
 
 
-def _begins(path: Path, wanted: Path) -> bool:
-    return len(path) >= len(wanted) and all(step in (_ANY, has) for has, step in zip(path, wanted, strict=False))
+def _has_prefix(path: Path, prefix: Path) -> bool:
+    return len(path) >= len(prefix) and all(step in (_ANY_STEP, has) for has, step in zip(path, prefix, strict=False))
 
 
 # --- shape --------------------------------------------------------------------------------------------------------
 
 
-def _shape(row: DifferenceRow) -> DifferenceRow:
-    return _asked(row, not _IS_SHAPE[row.part](row))
+def _keep_shape(row: DifferenceRow) -> DifferenceRow:
+    return _mark_ignored(row, not _IS_SHAPE[row.part](row))
 
 
 def _is_shape_of_call(row: DifferenceRow) -> bool:
     path = row.left or row.right or ()
     if path[:1] == ("error",):
-        return _reason(row.before) != _reason(row.after)
+        return _error_reason(row.before) != _error_reason(row.after)
     return not path or path[0] in _CALL_FACTS
 
 
-def _reason(error: Any) -> str:
+def _error_reason(error: Any) -> str:
     """An error without its message."""
     return str(error or "").partition(":")[0]
 
@@ -204,11 +204,11 @@ def _is_shape_of_message(row: DifferenceRow) -> bool:
     path = row.left or row.right or ()
     if row.change is ValueChange.CHANGED:
         name = next((step for step in reversed(path) if isinstance(step, str)), "")
-        return name in _TOLD or _kind(row.before) is not _kind(row.after)
-    return not _repeats(row.after if row.change is ValueChange.RIGHT else row.before)
+        return name in _SHAPE_FIELDS or _json_type(row.before) is not _json_type(row.after)
+    return not _is_repeated_event(row.after if row.change is ValueChange.RIGHT else row.before)
 
 
-def _repeats(event: Any) -> bool:
+def _is_repeated_event(event: Any) -> bool:
     """A status update that only says once more that the agent is at work, or a chunk of an artifact: how many there
     are is up to the model."""
     if not isinstance(event, dict) or len(event) != 1:
@@ -225,7 +225,7 @@ def _is_shape_of_artifacts(row: DifferenceRow) -> bool:
     return row.change is not ValueChange.CHANGED
 
 
-def _kind(value: Any) -> type:
+def _json_type(value: Any) -> type:
     return float if type(value) is int else type(value)
 
 

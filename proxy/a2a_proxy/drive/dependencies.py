@@ -11,84 +11,84 @@ from collections.abc import Iterator
 
 import msgspec
 
-from a2a_proxy.drive.plan import ENDED, AwaitedResponse, ClientAction, ClientTurn, PlannedCall
+from a2a_proxy.drive.plan import CALL_END, AwaitedResponse, ClientAction, ClientTurn, PlannedCall
 from a2a_proxy.model.frame import Frame
 
-_LONG = 8
+_MIN_ID_LENGTH = 8
 """Characters of an identifier that no word of a text is by chance."""
 
 
-def with_waits(steps: list[PlannedCall]) -> Iterator[PlannedCall]:
+def add_waits(steps: list[PlannedCall]) -> Iterator[PlannedCall]:
     """The same steps, in the same order, each turn with what it waits for and how long after that it came."""
     front: list[PlannedCall] = []
     for step in steps:
-        front = _front(front, step)
+        front = _advance_front(front, step)
         turns: list[ClientTurn] = []
         for number, turn in enumerate(step.turns):
-            waits = tuple(_of_call(front, step) if number == 0 else _meanwhile(steps, step, turn))
-            cause = max(_known(steps, step, turn, waits), *(each.at for each in turns[-1:]), 0)
+            waits = tuple(_waits_of_call(front, step) if number == 0 else _waits_within_call(steps, step, turn))
+            cause = max(_awaited_time(steps, step, turn, waits), *(each.at for each in turns[-1:]), 0)
             turns.append(msgspec.structs.replace(turn, waits=waits, pause=max(turn.at - cause, 0) if cause else 0))
         yield msgspec.structs.replace(step, turns=tuple(turns))
         front.append(step)
 
 
-def _front(front: list[PlannedCall], step: PlannedCall) -> list[PlannedCall]:
+def _advance_front(front: list[PlannedCall], step: PlannedCall) -> list[PlannedCall]:
     """Of the calls before, those that no later one which has ended as well had waited for."""
-    ended = [other for other in front if _over(other, step)]
-    latest = max(((other.row.session, other.began) for other in ended), default=(0, 0))
+    ended = [other for other in front if _is_over_before(other, step)]
+    latest = max(((other.row.session, other.start_time) for other in ended), default=(0, 0))
     return [
         other
         for other in front
-        if not _over(other, step) or (other.row.session, other.exchange.closed or other.began) >= latest
+        if not _is_over_before(other, step) or (other.row.session, other.exchange.closed or other.start_time) >= latest
     ]
 
 
-def _over(other: PlannedCall, step: PlannedCall) -> bool:
+def _is_over_before(other: PlannedCall, step: PlannedCall) -> bool:
     """The one had ended when the other began; what was open at the end of a session ended with it."""
     if other.row.session != step.row.session:
         return True
-    return 0 < other.exchange.closed <= step.began
+    return 0 < other.exchange.closed <= step.start_time
 
 
-def _of_call(front: list[PlannedCall], step: PlannedCall) -> Iterator[AwaitedResponse]:
+def _waits_of_call(front: list[PlannedCall], step: PlannedCall) -> Iterator[AwaitedResponse]:
     """What a call waits for."""
     for other in front:
-        if _over(other, step):
-            yield AwaitedResponse(other.number, ENDED)
+        if _is_over_before(other, step):
+            yield AwaitedResponse(other.number, CALL_END)
             continue
-        told = [frame for frame in other.answers if frame.at <= step.began]
-        if _names(step, {name for frame in told for name in _ids_of(frame)}):
+        told = [frame for frame in other.answers if frame.at <= step.start_time]
+        if _names_answer(step, {name for frame in told for name in _ids_in_frame(frame)}):
             yield AwaitedResponse(other.number, len(told))
 
 
-def _meanwhile(steps: list[PlannedCall], step: PlannedCall, turn: ClientTurn) -> Iterator[AwaitedResponse]:
+def _waits_within_call(steps: list[PlannedCall], step: PlannedCall, turn: ClientTurn) -> Iterator[AwaitedResponse]:
     """What a later message, or a cancel, of a call waits for in calls that came and went while it was going on."""
-    if turn.act is ClientAction.END:
+    if turn.action is ClientAction.END:
         return
     for other in steps[step.number + 1 :]:
-        if other.began > turn.at:
+        if other.start_time > turn.at:
             return
         if 0 < other.exchange.closed <= turn.at:
-            yield AwaitedResponse(other.number, ENDED)
+            yield AwaitedResponse(other.number, CALL_END)
 
 
-def _known(steps: list[PlannedCall], step: PlannedCall, turn: ClientTurn, waits: tuple[AwaitedResponse, ...]) -> int:
+def _awaited_time(steps: list[PlannedCall], step: PlannedCall, turn: ClientTurn, waits: tuple[AwaitedResponse, ...]) -> int:
     """When the last of what a turn waits for had come in the recording, ns; 0 where it waits for nothing."""
-    times = [frame.at for frame in step.answers[: turn.heard][-1:]]
+    times = [frame.at for frame in step.answers[: turn.answers_before][-1:]]
     for wait in waits:
         other = steps[wait.step]
-        times.append(other.exchange.closed if wait.answers == ENDED else other.answers[wait.answers - 1].at)
+        times.append(other.exchange.closed if wait.answers == CALL_END else other.answers[wait.answers - 1].at)
     return max(times, default=0)
 
 
-def _names(step: PlannedCall, told: set[str]) -> bool:
+def _names_answer(step: PlannedCall, told: set[str]) -> bool:
     """The first message of a call names something that an answer told, wherever it does: also in a text."""
     frame = step.turns[0].frame
     if frame is None:
         return False
-    octets = step.exchange.target.encode("latin-1", "replace") + b" " + frame.payload
-    return any(name in _ids_of(frame) or (len(name) >= _LONG and name.encode() in octets) for name in told)
+    data = step.exchange.target.encode("latin-1", "replace") + b" " + frame.payload
+    return any(name in _ids_in_frame(frame) or (len(name) >= _MIN_ID_LENGTH and name.encode() in data) for name in told)
 
 
-def _ids_of(frame: Frame) -> set[str]:
+def _ids_in_frame(frame: Frame) -> set[str]:
     return {name for name in (frame.task_id, frame.context_id) if name}

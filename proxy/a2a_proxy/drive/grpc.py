@@ -20,22 +20,22 @@ from a2a_proxy.protocol.errors import binary_value
 from a2a_proxy.protocol.operations import BY_NAME, messages
 from a2a_proxy.protocol.schema import BYTES, line_of, schema_of
 
-_RESERVED = (b"grpc-", b":")
-_OF_CARRIER = frozenset({b"content-type", b"user-agent", b"te"})
-_OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1), ("grpc.enable_retries", 0))
+_RESERVED_PREFIXES = (b"grpc-", b":")
+_CARRIER_FIELDS = frozenset({b"content-type", b"user-agent", b"te"})
+_CHANNEL_OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1), ("grpc.enable_retries", 0))
 
 
-class GrpcWire:
+class GrpcTransport:
     """All gRPC calls of a drive, over one channel."""
 
     def __init__(self, routes: DriveRoutes) -> None:
-        route = routes.route(Binding.GRPC)
-        options = (*_OPTIONS, ("grpc.default_authority", route.authority))
+        route = routes.route_of(Binding.GRPC)
+        options = (*_CHANNEL_OPTIONS, ("grpc.default_authority", route.authority))
         self._channel = grpc.aio.insecure_channel(route.address, options=options)
 
-    def line(self, step: PlannedCall, speech: CallTarget, /) -> OpenCall:
+    def open_call(self, step: PlannedCall, target: CallTarget, /) -> OpenCall:
         """A call of the recorded method, or of the one that does the same in another dialect."""
-        return _GrpcCall(self._channel, _schema_of_answers(step, speech))
+        return _GrpcCall(self._channel, _schema_of_answers(step, target))
 
     async def close(self) -> None:
         """Close the channel."""
@@ -48,24 +48,24 @@ class _GrpcCall:
         self._schema = schema
         self._call: Any = None
 
-    async def say(self, request: DriveRequest) -> None:
+    async def send_message(self, request: DriveRequest) -> None:
         """The first message opens the call. Raises LineError where the agent has ended it."""
         if self._call is None:
-            method: Any = self._channel.stream_stream(request.target, _same, _same)
-            self._call = method(metadata=_metadata(request.headers))
+            method: Any = self._channel.stream_stream(request.target, _pass_bytes, _pass_bytes)
+            self._call = method(metadata=_request_metadata(request.headers))
         try:
             await self._call.write(request.payload)
         except (grpc.RpcError, asyncio.InvalidStateError) as wrong:
-            raise CallError(f"not sent: the call was over: {await self._status()}") from wrong
+            raise CallError(f"not sent: the call was over: {await self._status_text()}") from wrong
 
-    async def end(self) -> None:
+    async def half_close(self) -> None:
         """Half-close."""
         try:
             await self._call.done_writing()
         except (grpc.RpcError, asyncio.InvalidStateError):
             return  # it is over: there is nothing to be closed
 
-    async def _status(self) -> str:
+    async def _status_text(self) -> str:
         """How the call ended, in words."""
         code = await self._call.code()
         return f"{code.name} {await self._call.details()}".strip()
@@ -75,35 +75,35 @@ class _GrpcCall:
         if self._call is not None:
             self._call.cancel()
 
-    async def answers(self) -> AsyncIterator[ReceivedMessage]:
+    async def iter_answers(self) -> AsyncIterator[ReceivedMessage]:
         """Messages until the trailers; what the status says is in the recording of the drive."""
         try:
-            while (octets := await self._call.read()) is not grpc.aio.EOF:  # type: ignore[attr-defined]  # not in the stubs
-                yield ReceivedMessage(octets, self._schema, FrameKind.EVENT)
+            while (data := await self._call.read()) is not grpc.aio.EOF:  # type: ignore[attr-defined]  # not in the stubs
+                yield ReceivedMessage(data, self._schema, FrameKind.EVENT)
         except grpc.RpcError:
             return
 
 
-def _same(data: bytes) -> bytes:
+def _pass_bytes(data: bytes) -> bytes:
     return data
 
 
-def _metadata(headers: Headers) -> tuple[tuple[str, str | bytes], ...]:
+def _request_metadata(headers: Headers) -> tuple[tuple[str, str | bytes], ...]:
     made: list[tuple[str, str | bytes]] = []
     for name, value in headers:
         low = name.lower()
-        if low in _OF_CARRIER or low.startswith(_RESERVED):
+        if low in _CARRIER_FIELDS or low.startswith(_RESERVED_PREFIXES):
             continue
         said = binary_value(value) if low.endswith(b"-bin") else value.decode("latin-1")
         made.append((low.decode("latin-1"), said))
     return tuple(made)
 
 
-def _schema_of_answers(step: PlannedCall, speech: CallTarget) -> str:
+def _schema_of_answers(step: PlannedCall, target: CallTarget) -> str:
     """How the live agent's messages are read: as the recorded ones were, else as the table says."""
-    if not speech.translated and step.answers:
+    if not target.is_translated and step.answers:
         return step.answers[0].schema
-    operation = BY_NAME.get(speech.operation)
+    operation = BY_NAME.get(target.operation)
     if operation is None:
         return BYTES
-    return schema_of(line_of(speech.dialect), messages(operation, speech.dialect)[1])
+    return schema_of(line_of(target.dialect), messages(operation, target.dialect)[1])

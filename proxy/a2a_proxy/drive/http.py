@@ -20,43 +20,43 @@ from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.wire.sse import SseEvent, SseSplitter
 
-_APART = 0.003
+_REQUEST_GAP_SECONDS = 0.003
 """Seconds between two requests that do not wait for each other: over two connections the later one may arrive first."""
-_SELF_MADE = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+_SKIPPED_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
-class HttpWire:
+class HttpTransport:
     """All HTTP calls of a drive, over as many connections as it takes."""
 
     def __init__(self, routes: DriveRoutes) -> None:
         self._routes = routes
-        self._order = _Order()
+        self._order = _RequestOrder()
         trace = aiohttp.TraceConfig()
-        trace.on_request_headers_sent.append(_sent)
+        trace.on_request_headers_sent.append(_on_request_sent)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
             timeout=aiohttp.ClientTimeout(total=None),
-            skip_auto_headers=_SELF_MADE,
+            skip_auto_headers=_SKIPPED_HEADERS,
             cookie_jar=aiohttp.DummyCookieJar(),
             trace_configs=[trace],
         )
 
-    def line(self, _step: PlannedCall, speech: CallTarget, /) -> OpenCall:
+    def open_call(self, _step: PlannedCall, target: CallTarget, /) -> OpenCall:
         """A request like the recorded one."""
-        return _HttpCall(self._session, self._routes, speech, self._order)
+        return _HttpCall(self._session, self._routes, target, self._order)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
 
 
-class _Order:
+class _RequestOrder:
     """Requests set out in the order in which they were made."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
 
-    async def turn(self) -> Callable[[], None]:
+    async def wait_turn(self) -> Callable[[], None]:
         """Wait until the request before this one is under way; call what is returned when this one is."""
         await self._lock.acquire()
         ended = False
@@ -70,43 +70,43 @@ class _Order:
         return end
 
 
-async def _sent(_session: aiohttp.ClientSession, context: Any, _params: aiohttp.TraceRequestHeadersSentParams) -> None:
-    asyncio.get_running_loop().call_later(_APART, context.trace_request_ctx)
+async def _on_request_sent(_session: aiohttp.ClientSession, context: Any, _params: aiohttp.TraceRequestHeadersSentParams) -> None:
+    asyncio.get_running_loop().call_later(_REQUEST_GAP_SECONDS, context.trace_request_ctx)
 
 
 class _HttpCall:
-    def __init__(self, session: aiohttp.ClientSession, routes: DriveRoutes, speech: CallTarget, order: _Order) -> None:
+    def __init__(self, session: aiohttp.ClientSession, routes: DriveRoutes, target: CallTarget, order: _RequestOrder) -> None:
         self._order = order
         self._session = session
         self._routes = routes
-        self._speech = speech
+        self._target = target
         self._request: DriveRequest | None = None
 
-    async def say(self, request: DriveRequest) -> None:
+    async def send_message(self, request: DriveRequest) -> None:
         """The request itself goes out when its answer is asked for."""
         self._request = request
 
-    async def end(self) -> None:
+    async def half_close(self) -> None:
         """A request ends with its body."""
 
     async def cancel(self) -> None:
         """Whoever stops reading closes the connection."""
 
-    async def answers(self) -> AsyncIterator[ReceivedMessage]:
+    async def iter_answers(self) -> AsyncIterator[ReceivedMessage]:
         """A body, or the events of a stream."""
         assert self._request is not None
-        request, speech = self._request, self._speech
-        base, target = self._routes.http(speech, request)
+        request, speech = self._request, self._target
+        base, target = self._routes.http_address(speech, request)
         headers = CIMultiDict((name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers)
-        headers.setdefault("Host", self._routes.route(speech.binding).authority)
+        headers.setdefault("Host", self._routes.route_of(speech.binding).authority)
         body = request.payload or None
         url = URL(f"{base}{target}", encoded=True)
-        under_way = await self._order.turn()
+        under_way = await self._order.wait_turn()
         try:
             async with self._session.request(
                 request.method, url, data=body, headers=headers, allow_redirects=False, trace_request_ctx=under_way
             ) as response:
-                async for heard in _read(response):
+                async for heard in _read_messages(response):
                     yield heard
         except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError):
             return  # the agent broke off: the recording of the drive tells how
@@ -116,14 +116,14 @@ class _HttpCall:
             under_way()
 
 
-async def _read(response: aiohttp.ClientResponse) -> AsyncIterator[ReceivedMessage]:
+async def _read_messages(response: aiohttp.ClientResponse) -> AsyncIterator[ReceivedMessage]:
     if response.content_type != "text/event-stream":
         if body := await response.read():
             yield ReceivedMessage(body, JSON, FrameKind.ERROR if response.status >= 400 else FrameKind.RESPONSE)
         return
     splitter, events = SseSplitter(), list[SseEvent]()
-    async for octets in response.content.iter_any():
-        splitter.feed(octets, time.monotonic_ns(), 0, len(octets), events)
+    async for data in response.content.iter_any():
+        splitter.feed(data, time.monotonic_ns(), 0, len(data), events)
         for event in events:
             if event.dispatched:
                 yield ReceivedMessage(event.data, JSON, FrameKind.EVENT)

@@ -16,10 +16,10 @@ from google.protobuf.message import Message
 from a2a_proxy.recording.difference.fields import OPAQUE, Fields
 from a2a_proxy.recording.difference.ids import WORD
 
-_UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
-_NIL = re.compile(r"[0-]*|[f-]*", re.IGNORECASE)
-_WANTED = frozenset({"message", "context", "task", "artifact", "config", "page"})
-_OF_AGENTS = frozenset({"context", "task", "config", "page"})
+_UUID_PATTERN = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
+_NIL_PATTERN = re.compile(r"[0-]*|[f-]*", re.IGNORECASE)
+_NEEDED_KINDS = frozenset({"message", "context", "task", "artifact", "config", "page"})
+_AGENT_KINDS = frozenset({"context", "task", "config", "page"})
 """Kinds without which a request means nothing to the agent."""
 _FIELDS = Fields()
 _KINDS = ("task", "context", "message", "artifact", "config", "page")
@@ -29,99 +29,99 @@ class DriveIds:
     """Recorded identifier to the one of now."""
 
     def __init__(self, fresh: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
-        self._now: dict[str, str] = {}
-        self._theirs: set[str] = set()
+        self._live_ids: dict[str, str] = {}
+        self._agent_ids: set[str] = set()
         """Made by the recorded agent."""
-        self._fresh = fresh
+        self._makes_fresh = fresh
 
-    def recorded_request(self, value: Any) -> None:
+    def add_request(self, value: Any) -> None:
         """Take in a request of the recording, in the 1.0 form, before anything of it is sent; in recorded order."""
-        for kind, name in identifiers(value):
-            if kind != "page" and name not in self._theirs and name not in self._now:
-                self._now[name] = self._fresh() if _UUID.fullmatch(name) and not _NIL.fullmatch(name) else name
+        for kind, name in iter_identifiers(value):
+            if kind != "page" and name not in self._agent_ids and name not in self._live_ids:
+                self._live_ids[name] = self._makes_fresh() if _UUID_PATTERN.fullmatch(name) and not _NIL_PATTERN.fullmatch(name) else name
 
-    def recorded_answer(self, value: Any) -> None:
+    def add_answer(self, value: Any) -> None:
         """Take in an answer of the recording."""
-        self._theirs |= {name for kind, name in identifiers(value) if kind in _OF_AGENTS and name not in self._now}
+        self._agent_ids |= {name for kind, name in iter_identifiers(value) if kind in _AGENT_KINDS and name not in self._live_ids}
 
-    def learn(self, recorded: Any, live: Any) -> None:
+    def learn_answer(self, recorded: Any, live: Any) -> None:
         """Two answers that stand for each other."""
         if isinstance(recorded, dict) and isinstance(live, dict) and not recorded.keys() & live.keys():
-            before, after = list(identifiers(recorded)), list(identifiers(live))
+            before, after = list(iter_identifiers(recorded)), list(iter_identifiers(live))
             for kind in _KINDS:
                 mine = dict.fromkeys(name for each, name in before if each == kind)
                 other = dict.fromkeys(name for each, name in after if each == kind)
                 for one, two in zip(mine, other, strict=False):
-                    self._now.setdefault(one, two)
+                    self._live_ids.setdefault(one, two)
             return
-        self._pair(recorded, live, "", None)
+        self._pair_values(recorded, live, "", None)
 
-    def of(self, name: str) -> str:
+    def live_id(self, name: str) -> str:
         """What stands for an identifier now."""
-        return self._now.get(name, name)
+        return self._live_ids.get(name, name)
 
-    def text(self, words: str) -> str:
+    def rename_text(self, words: str) -> str:
         """A text with the identifiers of now in the place of recorded ones."""
-        return self._now.get(words) or WORD.sub(lambda found: self._now.get(found[0], found[0]), words)
+        return self._live_ids.get(words) or WORD.sub(lambda found: self._live_ids.get(found[0], found[0]), words)
 
-    def unknown(self, value: Any) -> list[str]:
+    def unknown_ids(self, value: Any) -> list[str]:
         """Identifiers in a request, in the 1.0 form, which the recorded agent made and the live one has not."""
         return [
             name
-            for kind, name in identifiers(value)
-            if kind in _OF_AGENTS and name in self._theirs and name not in self._now
+            for kind, name in iter_identifiers(value)
+            if kind in _AGENT_KINDS and name in self._agent_ids and name not in self._live_ids
         ]
 
-    def json(self, value: Any) -> Any:
+    def rename_json(self, value: Any) -> Any:
         """A JSON value with the identifiers of now."""
-        return self._json(value, "", None)
+        return self._rename_member(value, "", None)
 
-    def _json(self, value: Any, name: str, holder: dict[str, Any] | None) -> Any:
+    def _rename_member(self, value: Any, name: str, holder: dict[str, Any] | None) -> Any:
         """Without a holder, as in what is the peers' own, no name makes an identifier."""
         if isinstance(value, dict):
             inner = None if name in OPAQUE else value
-            return {key: self._json(item, key if inner is not None else name, inner) for key, item in value.items()}
+            return {key: self._rename_member(item, key if inner is not None else name, inner) for key, item in value.items()}
         if isinstance(value, list):
-            return [self._json(item, name, holder) for item in value]
-        return self._string(value, bool(holder and kind_of(name, holder))) if isinstance(value, str) else value
+            return [self._rename_member(item, name, holder) for item in value]
+        return self._rename_string(value, bool(holder and identifier_kind(name, holder))) if isinstance(value, str) else value
 
-    def protobuf(self, message: Message) -> None:
+    def rename_protobuf(self, message: Message) -> None:
         """The same in a protobuf message, in its place."""
         for field, value in message.ListFields():
             named = field.json_name in _ID_NAMES
             if field.message_type is not None:
-                self._messages(field, value)
+                self._submessages(field, value)
             elif field.type == field.TYPE_STRING and _is_list(value):
-                value[:] = [self._string(each, named) for each in value]
+                value[:] = [self._rename_string(each, named) for each in value]
             elif field.type == field.TYPE_STRING:
-                setattr(message, field.name, self._string(value, named))
+                setattr(message, field.name, self._rename_string(value, named))
 
-    def _messages(self, field: Any, value: Any) -> None:
+    def _submessages(self, field: Any, value: Any) -> None:
         if not field.message_type.GetOptions().map_entry:
             for each in value if _is_list(value) else (value,):
-                self.protobuf(each)
+                self.rename_protobuf(each)
             return
         of_value = field.message_type.fields_by_name["value"]
         for key in list(value):
             if of_value.message_type is not None:
-                self.protobuf(value[key])
+                self.rename_protobuf(value[key])
             elif of_value.type == of_value.TYPE_STRING:
-                value[key] = self._string(value[key], False)
+                value[key] = self._rename_string(value[key], False)
 
-    def _string(self, words: str, named: bool) -> str:
-        if named and words in self._now:
-            return self._now[words]
-        return self.text(words) if len(words) >= 8 else words
+    def _rename_string(self, words: str, named: bool) -> str:
+        if named and words in self._live_ids:
+            return self._live_ids[words]
+        return self.rename_text(words) if len(words) >= 8 else words
 
-    def _pair(self, recorded: Any, live: Any, name: str, holder: dict[str, Any] | None) -> None:
+    def _pair_values(self, recorded: Any, live: Any, name: str, holder: dict[str, Any] | None) -> None:
         if isinstance(recorded, dict) and isinstance(live, dict):
             for key in recorded.keys() & live.keys() - OPAQUE:
-                self._pair(recorded[key], live[key], key, recorded)
+                self._pair_values(recorded[key], live[key], key, recorded)
         elif isinstance(recorded, list) and isinstance(live, list):
             for one, other in zip(recorded, live, strict=False):
-                self._pair(one, other, name, holder)
-        elif isinstance(recorded, str) and isinstance(live, str) and recorded and live and kind_of(name, holder):
-            self._now.setdefault(recorded, live)
+                self._pair_values(one, other, name, holder)
+        elif isinstance(recorded, str) and isinstance(live, str) and recorded and live and identifier_kind(name, holder):
+            self._live_ids.setdefault(recorded, live)
 
 
 _ID_NAMES = frozenset(
@@ -129,22 +129,22 @@ _ID_NAMES = frozenset(
 )
 
 
-def kind_of(name: str, holder: dict[str, Any] | None) -> str:
+def identifier_kind(name: str, holder: dict[str, Any] | None) -> str:
     """What a member of this name identifies, if it is something that a map of identifiers holds."""
     kind = _FIELDS.id_kind(name, holder)
-    return kind if kind in _WANTED else "context" if name == "sessionId" else ""
+    return kind if kind in _NEEDED_KINDS else "context" if name == "sessionId" else ""
 
 
-def identifiers(value: Any, name: str = "", holder: dict[str, Any] | None = None) -> Iterator[tuple[str, str]]:
+def iter_identifiers(value: Any, name: str = "", holder: dict[str, Any] | None = None) -> Iterator[tuple[str, str]]:
     """All of a value in the 1.0 form, with their kinds, in order. What is the peers' own is not looked into."""
     if isinstance(value, dict):
         for key, item in value.items():
             if key not in OPAQUE:
-                yield from identifiers(item, key, value)
+                yield from iter_identifiers(item, key, value)
     elif isinstance(value, list):
         for item in value:
-            yield from identifiers(item, name, holder)
-    elif isinstance(value, str) and value and (kind := kind_of(name, holder)):
+            yield from iter_identifiers(item, name, holder)
+    elif isinstance(value, str) and value and (kind := identifier_kind(name, holder)):
         yield kind, value
 
 

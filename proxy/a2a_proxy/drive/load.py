@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import msgspec
 
-from a2a_proxy.drive.dependencies import with_waits
+from a2a_proxy.drive.dependencies import add_waits
 from a2a_proxy.drive.plan import BINDINGS, ClientAction, ClientTurn, DrivePlan, PlannedCall, SkippedCall
 from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.chunk import Direction
@@ -18,18 +18,18 @@ from a2a_proxy.protocol.session_facts import card_facts
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow
 
-_ANSWERS = (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR, FrameKind.OTHER, FrameKind.UNDECODABLE)
-_ACTS = {
+_ANSWER_KINDS = (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR, FrameKind.OTHER, FrameKind.UNDECODABLE)
+_ACTION_OF_KIND = {
     FrameKind.REQUEST: ClientAction.SAY,
     FrameKind.OTHER: ClientAction.SAY,
     FrameKind.END: ClientAction.END,
     FrameKind.CUT: ClientAction.CUT,
 }
-_BROKEN_OFF = ("client cancel", "client gone", "proxy stopped", "proxy killed", "connection lost", "")
+_BROKEN_OFF_ENDS = ("client cancel", "client gone", "proxy stopped", "proxy killed", "connection lost", "")
 """How calls ended that the client, or the end of the recording, broke off."""
 
 
-def load(recording: Recording, rows: Iterable[ExchangeRow], wanted: RequestedTarget | None = None) -> DrivePlan:
+def load_plan(recording: Recording, rows: Iterable[ExchangeRow], target: RequestedTarget | None = None) -> DrivePlan:
     """The plan of some calls of a recording, in the order in which they began, as far as they can be made as wanted.
 
     Raises:
@@ -39,20 +39,20 @@ def load(recording: Recording, rows: Iterable[ExchangeRow], wanted: RequestedTar
     steps: list[PlannedCall] = []
     left: list[SkippedCall] = []
     for row in rows:
-        why = "the agent called another agent" if (row.session, row.exchange.id) in own else _unfit(row.exchange)
-        made: PlannedCall | str = why or _step(recording, row)
+        why = "the agent called another agent" if (row.session, row.exchange.id) in own else _exchange_obstacle(row.exchange)
+        made: PlannedCall | str = why or _load_call(recording, row)
         if isinstance(made, PlannedCall):
-            made = (wanted or RequestedTarget()).unfit(made) or made
+            made = (target or RequestedTarget()).obstacle_of(made) or made
         if isinstance(made, str):
             left.append(SkippedCall(row, made))
         else:
             steps.append(made)
-    steps.sort(key=lambda step: (step.row.session, step.began, step.row.exchange.id))
+    steps.sort(key=lambda step: (step.row.session, step.start_time, step.row.exchange.id))
     steps = [msgspec.structs.replace(step, number=number) for number, step in enumerate(steps)]
-    return DrivePlan(tuple(with_waits(steps)), tuple(left), _paths(steps), tuple(_missing(recording, steps, left)))
+    return DrivePlan(tuple(add_waits(steps)), tuple(left), _interface_paths(steps), tuple(_missing_capture(recording, steps, left)))
 
 
-def _paths(steps: list[PlannedCall]) -> dict[Binding, str]:
+def _interface_paths(steps: list[PlannedCall]) -> dict[Binding, str]:
     """Of the interfaces of the first card, the first of each binding."""
     for step in steps:
         card = read_card(step.answers[0].payload) if step.exchange.binding is Binding.CARD and step.answers else None
@@ -71,7 +71,7 @@ def _calls_of_agents(recording: Recording) -> set[tuple[int, int]]:
     return {(row.session, row.handoff.to_exchange) for row in found}
 
 
-def _unfit(exchange: Exchange) -> str:
+def _exchange_obstacle(exchange: Exchange) -> str:
     """Why a call cannot be made again, as far as its exchange says; empty where it can."""
     if exchange.binding is Binding.WEBHOOK:
         return "the agent made it: a webhook"
@@ -82,26 +82,26 @@ def _unfit(exchange: Exchange) -> str:
     return ""
 
 
-def _step(recording: Recording, row: ExchangeRow) -> PlannedCall | str:
+def _load_call(recording: Recording, row: ExchangeRow) -> PlannedCall | str:
     """The call, or why it cannot be made again."""
     turns: list[ClientTurn] = []
     answers: list[Frame] = []
     for found in recording.frames(row.key):
         frame = found.frame
         if frame.direction is Direction.TO_AGENT:
-            if why := _lost(frame):
+            if why := _frame_obstacle(frame):
                 return why
-            if frame.kind in _ACTS:
-                turns.append(_turn(found, len(answers)))
-        elif frame.kind in _ANSWERS:
+            if frame.kind in _ACTION_OF_KIND:
+                turns.append(_make_turn(found, len(answers)))
+        elif frame.kind in _ANSWER_KINDS:
             answers.append(frame)
-    if not any(turn.act is ClientAction.SAY for turn in turns):
+    if not any(turn.action is ClientAction.SAY for turn in turns):
         return "its request was not recorded"
-    ended = _ended(row.exchange, turns, len(answers))
-    return PlannedCall(0, row, (*turns, *ended), tuple(answers), _silence(row.exchange, turns, answers))
+    ended = _cancel_turn(row.exchange, turns, len(answers))
+    return PlannedCall(0, row, (*turns, *ended), tuple(answers), _longest_silence(row.exchange, turns, answers))
 
 
-def _lost(frame: Frame) -> str:
+def _frame_obstacle(frame: Frame) -> str:
     """Why a client's frame cannot be sent again; empty where it can."""
     if frame.kind is FrameKind.UNDECODABLE:
         return f"its frame {frame.seq} could not be read"
@@ -110,26 +110,26 @@ def _lost(frame: Frame) -> str:
     return ""
 
 
-def _turn(row: FrameRow, heard: int) -> ClientTurn:
+def _make_turn(row: FrameRow, heard: int) -> ClientTurn:
     frame = row.frame
-    act = _ACTS[frame.kind]
+    act = _ACTION_OF_KIND[frame.kind]
     return ClientTurn(act, frame.seq, frame.at, heard, 0, (), frame if act is ClientAction.SAY else None)
 
 
-def _ended(exchange: Exchange, turns: list[ClientTurn], heard: int) -> Iterator[ClientTurn]:
+def _cancel_turn(exchange: Exchange, turns: list[ClientTurn], heard: int) -> Iterator[ClientTurn]:
     """What breaks the call off where no frame does: the recording ended, or an HTTP client closed its connection."""
-    if any(turn.act is ClientAction.CUT for turn in turns) or exchange.how not in _BROKEN_OFF:
+    if any(turn.action is ClientAction.CUT for turn in turns) or exchange.how not in _BROKEN_OFF_ENDS:
         return
     yield ClientTurn(ClientAction.CUT, -1, exchange.closed or max(exchange.last_event, exchange.started), heard, 0)
 
 
-def _silence(exchange: Exchange, turns: list[ClientTurn], answers: list[Frame]) -> int:
+def _longest_silence(exchange: Exchange, turns: list[ClientTurn], answers: list[Frame]) -> int:
     times = sorted([exchange.started, *(turn.at for turn in turns), *(frame.at for frame in answers)])
     times.append(max(exchange.closed, times[-1]))
     return max(after - before for before, after in pairwise(times))
 
 
-def _missing(recording: Recording, steps: list[PlannedCall], left: list[SkippedCall]) -> Iterator[str]:
+def _missing_capture(recording: Recording, steps: list[PlannedCall], left: list[SkippedCall]) -> Iterator[str]:
     """What the capture lacks of the calls that are wanted."""
     wanted = {step.row.session for step in steps} | {each.row.session for each in left}
     for session in recording.sessions():
@@ -139,5 +139,5 @@ def _missing(recording: Recording, steps: list[PlannedCall], left: list[SkippedC
         if step.exchange.how in ("connection lost", "proxy killed"):
             yield f"{step.place} {step.exchange.operation}: {step.exchange.how}"
     for each in left:
-        if "recorded" in each.why or "could not be read" in each.why:
-            yield f"{each.place} {each.row.exchange.operation}: {each.why}"
+        if "recorded" in each.reason or "could not be read" in each.reason:
+            yield f"{each.place} {each.row.exchange.operation}: {each.reason}"

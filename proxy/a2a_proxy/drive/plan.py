@@ -19,7 +19,7 @@ BINDINGS = {
     "stdio": Binding.STDIO,
 }
 """As cards name them, in lower case."""
-ENDED = -1
+CALL_END = -1
 """As a count of answers: all of them."""
 
 
@@ -43,12 +43,12 @@ class ClientAction(Enum):
 class ClientTurn(msgspec.Struct, frozen=True):
     """One thing that the recorded client did in a call."""
 
-    act: ClientAction
-    seq: int
+    action: ClientAction
+    frame_number: int
     """Number of its frame; -1 of an end that the recording has no frame of."""
     at: int
     """When it did, ns since the epoch."""
-    heard: int
+    answers_before: int
     """Messages of the agent that had come in this call before."""
     pause: int
     """ns since what it waited for."""
@@ -76,7 +76,7 @@ class PlannedCall(msgspec.Struct, frozen=True):
         return self.row.exchange
 
     @property
-    def began(self) -> int:
+    def start_time(self) -> int:
         """When the first octet of its first message came, ns: a live stream may have been open for long by then."""
         frame = self.turns[0].frame
         return frame.began if frame is not None else self.turns[0].at
@@ -84,10 +84,10 @@ class PlannedCall(msgspec.Struct, frozen=True):
     @property
     def place(self) -> str:
         """`#3`, or `#2:3` in a later session."""
-        return place_of(self.row)
+        return exchange_place(self.row)
 
     @property
-    def http(self) -> bool:
+    def is_http(self) -> bool:
         """It is carried by HTTP, but not by gRPC."""
         return self.exchange.binding in (Binding.JSONRPC, Binding.REST, Binding.CARD, Binding.OTHER)
 
@@ -96,25 +96,25 @@ class SkippedCall(msgspec.Struct, frozen=True):
     """A call that is not driven, and why."""
 
     row: ExchangeRow
-    why: str
+    reason: str
 
     @property
     def place(self) -> str:
         """As of a step."""
-        return place_of(self.row)
+        return exchange_place(self.row)
 
 
 class DrivePlan(msgspec.Struct, frozen=True):
     """All of it, in the order in which the first messages of the recorded calls began."""
 
     steps: tuple[PlannedCall, ...]
-    left: tuple[SkippedCall, ...] = ()
+    skipped: tuple[SkippedCall, ...] = ()
     paths: dict[Binding, str] = {}
     """Path of each interface as the recorded card has it, without a closing slash."""
     missing: tuple[str, ...] = ()
     """Why the recording is not complete, one reason a line; empty where it is."""
 
 
-def place_of(row: ExchangeRow) -> str:
+def exchange_place(row: ExchangeRow) -> str:
     """An exchange as people write it."""
     return f"#{row.exchange.id}" if row.session == 1 else f"#{row.session}:{row.exchange.id}"

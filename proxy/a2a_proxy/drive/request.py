@@ -16,8 +16,8 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.schema import JSON, is_protobuf, line_and_name
 
-_LABEL = re.compile(rb"redacted-[0-9a-f]{12}")
-_OF_CONNECTION = frozenset(
+_LABEL_PATTERN = re.compile(rb"redacted-[0-9a-f]{12}")
+_CONNECTION_FIELDS = frozenset(
     {
         *("host", "content-length", "connection", "transfer-encoding", "accept-encoding", "te", "expect", "upgrade"),
         *("keep-alive", "http2-settings", "proxy-connection", "trailer"),
@@ -51,7 +51,7 @@ class Credentials(msgspec.Struct, frozen=True):
     secrets: dict[bytes, bytes] = {}
     """What stands for a label, wherever it is in a recorded header: so calls of several users keep their own."""
 
-    def apply(self, recorded: Headers) -> tuple[Headers, tuple[str, ...]]:
+    def apply_to(self, recorded: Headers) -> tuple[Headers, tuple[str, ...]]:
         """What is sent, and the names of recorded headers that hold labels and are therefore left out."""
         given = {name.lower() for name, _ in self.headers}
         had = {name.lower() for name, _ in recorded} | self.everywhere
@@ -59,10 +59,10 @@ class Credentials(msgspec.Struct, frozen=True):
         left: list[str] = []
         for name, value in recorded:
             low = name.lower()
-            if low in given or low.decode("latin-1") in _OF_CONNECTION or low.startswith(b":"):
+            if low in given or low.decode("latin-1") in _CONNECTION_FIELDS or low.startswith(b":"):
                 continue
-            value = _LABEL.sub(lambda label: self.secrets.get(label[0], label[0]), value)
-            if _LABEL.search(value):
+            value = _LABEL_PATTERN.sub(lambda label: self.secrets.get(label[0], label[0]), value)
+            if _LABEL_PATTERN.search(value):
                 left.append(name.decode("latin-1"))
             else:
                 kept.append((name, value))
@@ -73,39 +73,39 @@ class Credentials(msgspec.Struct, frozen=True):
         had = {name.lower() for step in steps for name, _ in step.exchange.request_headers}
         return Credentials(self.headers, frozenset(name.lower() for name, _ in self.headers) - had, self.secrets)
 
-    def names(self, steps: Iterable[PlannedCall]) -> frozenset[str]:
+    def replaced_names(self, steps: Iterable[PlannedCall]) -> frozenset[str]:
         """Of all headers that get other values in these calls, in lower case."""
         recorded = (header for step in steps for header in step.exchange.request_headers)
-        filled = {name for name, value in recorded if any(label in self.secrets for label in _LABEL.findall(value))}
+        filled = {name for name, value in recorded if any(label in self.secrets for label in _LABEL_PATTERN.findall(value))}
         return frozenset(name.decode("latin-1").lower() for name in filled | {name for name, _ in self.headers})
 
 
-def labels_of(step: PlannedCall) -> Iterator[tuple[str, str]]:
+def header_labels(step: PlannedCall) -> Iterator[tuple[str, str]]:
     """Names, in lower case, and labels of the recorded headers that have some."""
     for name, value in step.exchange.request_headers:
-        for label in _LABEL.findall(value):
+        for label in _LABEL_PATTERN.findall(value):
             yield name.decode("latin-1").lower(), label.decode()
 
 
-def make(step: PlannedCall, turn: ClientTurn, ids: DriveIds, credentials: Credentials) -> DriveRequest:
+def make_request(step: PlannedCall, turn: ClientTurn, ids: DriveIds, credentials: Credentials) -> DriveRequest:
     """What is sent for a recorded message. The octets are the recorded ones where no identifier in them changes."""
     assert turn.frame is not None
     exchange, frame = step.exchange, turn.frame
-    headers, _ = credentials.apply(exchange.request_headers)
+    headers, _ = credentials.apply_to(exchange.request_headers)
     method = "POST" if exchange.binding is Binding.JSONRPC else exchange.method
-    octets = _payload(frame, exchange.binding, ids)
-    return DriveRequest(octets, headers, _target(step, ids), method, frame.rpc_id, frame.framing)
+    data = _request_payload(frame, exchange.binding, ids)
+    return DriveRequest(data, headers, _request_target(step, ids), method, frame.rpc_id, frame.framing)
 
 
-def _target(step: PlannedCall, ids: DriveIds) -> str:
+def _request_target(step: PlannedCall, ids: DriveIds) -> str:
     """Identifiers stand in the path of REST calls, and in queries."""
     target = step.exchange.target
-    return ids.text(target) if step.exchange.binding is Binding.REST else target
+    return ids.rename_text(target) if step.exchange.binding is Binding.REST else target
 
 
-def _payload(frame: Frame, binding: Binding, ids: DriveIds) -> bytes:
+def _request_payload(frame: Frame, binding: Binding, ids: DriveIds) -> bytes:
     if is_protobuf(frame.schema):
-        return _protobuf(frame, ids)
+        return _protobuf_payload(frame, ids)
     if frame.schema != JSON:
         return frame.payload
     try:
@@ -115,20 +115,20 @@ def _payload(frame: Frame, binding: Binding, ids: DriveIds) -> bytes:
     if binding in (Binding.JSONRPC, Binding.STDIO):
         # The envelope has an `id` of its own, which is no task's.
         made = (
-            {**value, "params": ids.json(value["params"])} if isinstance(value, dict) and "params" in value else value
+            {**value, "params": ids.rename_json(value["params"])} if isinstance(value, dict) and "params" in value else value
         )
     else:
-        made = ids.json(value)
+        made = ids.rename_json(value)
     return frame.payload if made == value else msgspec.json.encode(made)
 
 
-def _protobuf(frame: Frame, ids: DriveIds) -> bytes:
+def _protobuf_payload(frame: Frame, ids: DriveIds) -> bytes:
     line, name = line_and_name(frame.schema)
     try:
         message = parse(line, name, frame.payload)  # type: ignore[arg-type]
     except (ParseError, KeyError):
         return frame.payload
     before = message.SerializeToString(deterministic=True)
-    ids.protobuf(message)
+    ids.rename_protobuf(message)
     after = message.SerializeToString(deterministic=True)
     return frame.payload if after == before else after

@@ -24,31 +24,31 @@ class DriveRoute(msgspec.Struct, frozen=True):
 class DriveRoutes(msgspec.Struct, frozen=True):
     """How all of them are."""
 
-    default: DriveRoute
-    of: dict[Binding, DriveRoute] = {}
-    recorded: dict[Binding, str] = {}
+    default_route: DriveRoute
+    by_binding: dict[Binding, DriveRoute] = {}
+    recorded_paths: dict[Binding, str] = {}
     """Paths of the interfaces as the recorded card has them, without a closing slash."""
 
-    def route(self, binding: Binding) -> DriveRoute:
+    def route_of(self, binding: Binding) -> DriveRoute:
         """Where calls of a binding go."""
-        return self.of.get(binding, self.default)
+        return self.by_binding.get(binding, self.default_route)
 
-    def http(self, speech: CallTarget, request: DriveRequest) -> tuple[str, str]:
+    def http_address(self, call_target: CallTarget, request: DriveRequest) -> tuple[str, str]:
         """`http://host:port`, and the target of a call there."""
-        route, target = self.route(speech.binding), request.target
+        route, target = self.route_of(call_target.binding), request.target
         if "://" in target.partition("?")[0]:  # absolute form, as for a forward proxy
             target = "/" + target.partition("://")[2].partition("/")[2]
-        if route.path is not None and speech.binding is Binding.JSONRPC:
+        if route.path is not None and call_target.binding is Binding.JSONRPC:
             target = route.path + target[len(target.partition("?")[0]) :]
-        elif route.path is not None and speech.binding is Binding.REST:
-            target = route.path.rstrip("/") + target[len(self._path(speech, request.method, target)) :]
+        elif route.path is not None and call_target.binding is Binding.REST:
+            target = route.path.rstrip("/") + target[len(self._recorded_path(call_target, request.method, target)) :]
         return f"http://{route.address}", target if target.startswith("/") else f"/{target}"
 
-    def _path(self, speech: CallTarget, method: str, target: str) -> str:
+    def _recorded_path(self, call_target: CallTarget, method: str, target: str) -> str:
         """The interface's path as recorded: what the target of a REST call begins with."""
-        if speech.translated:
+        if call_target.is_translated:
             return ""
-        said = self.recorded.get(Binding.REST)
+        said = self.recorded_paths.get(Binding.REST)
         if said is not None and target.startswith(said):
             return said
         found = match(method, target.encode("latin-1", "replace"))

@@ -12,21 +12,21 @@ import msgspec
 
 from a2a_proxy.drive.call import CallError, CallTransport, OpenCall, ReceivedMessage
 from a2a_proxy.drive.ids import DriveIds
-from a2a_proxy.drive.plan import ENDED, AwaitedResponse, ClientAction, ClientTurn, DrivePlan, PlannedCall
+from a2a_proxy.drive.plan import CALL_END, AwaitedResponse, ClientAction, ClientTurn, DrivePlan, PlannedCall
 from a2a_proxy.drive.progress import DriveProgress
-from a2a_proxy.drive.request import Credentials, DriveRequest, make
+from a2a_proxy.drive.request import Credentials, DriveRequest, make_request
 from a2a_proxy.drive.target import RequestedTarget
-from a2a_proxy.drive.translate import translate
+from a2a_proxy.drive.translate import translate_request
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.canonical_form import canonical
 from a2a_proxy.protocol.event import normalise, typed
 from a2a_proxy.protocol.summary import state_number
 
-_SECOND = 1_000_000_000
-_PATIENCE = 5.0
+_NS_PER_SECOND = 1_000_000_000
+_PATIENCE_SECONDS = 5.0
 """Seconds of silence after which a message is sent although not all has come that it waited for."""
-_LONGEST_CUT = 10.0
+_MAX_CANCEL_SECONDS = 10.0
 """Seconds that a recorded client's patience before a cancel is kept for, whatever the speed."""
 
 
@@ -35,7 +35,7 @@ class DriveOptions(msgspec.Struct, frozen=True):
 
     speed: float = 0.0
     """Recorded pauses are divided by it; 0: there are none."""
-    wanted: RequestedTarget = RequestedTarget()
+    target: RequestedTarget = RequestedTarget()
     timeout: float = 30.0
     """Seconds of silence after which a call is given up, beyond those of the recorded one."""
     credentials: Credentials = Credentials()
@@ -46,21 +46,21 @@ class DriveRemark(msgspec.Struct, frozen=True):
 
     place: str
     operation: str
-    said: str
+    text: str
 
 
 class Drive:
     """One drive of one plan."""
 
     def __init__(
-        self, plan: DrivePlan, wires: Mapping[Binding, CallTransport], manner: DriveOptions, ids: DriveIds | None = None
+        self, plan: DrivePlan, transports: Mapping[Binding, CallTransport], options: DriveOptions, ids: DriveIds | None = None
     ) -> None:
         self._plan = plan
-        self._wires = wires
-        self._manner = manner
+        self._transports = transports
+        self._options = options
         self._ids = ids or DriveIds()
         self._progress = DriveProgress(len(plan.steps))
-        self._recorded: dict[int, list[Any]] = {}
+        self._recorded_calls: dict[int, list[Any]] = {}
         self.remarks: list[DriveRemark] = []
         self.skipped: set[int] = set()
         """Numbers of steps that were not made."""
@@ -68,12 +68,12 @@ class Drive:
     async def run(self) -> None:
         """Make all calls; returns when the last one is over."""
         for step in self._plan.steps:
-            self._take_in(step)
+            self._load_identifiers(step)
         calls: list[asyncio.Task[None]] = []
         try:
             for step in self._plan.steps:
-                await self._gate(step, step.turns[0], first=True)
-                calls.append(asyncio.ensure_future(self._call(step)))
+                await self._wait_for_turn(step, step.turns[0], first=True)
+                calls.append(asyncio.ensure_future(self._make_call(step)))
                 await asyncio.sleep(0)
             await asyncio.gather(*calls)
         finally:
@@ -81,153 +81,153 @@ class Drive:
                 call.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
 
-    def _take_in(self, step: PlannedCall) -> None:
+    def _load_identifiers(self, step: PlannedCall) -> None:
         """Tell the map of identifiers what the recording holds, in recorded order."""
         for turn in step.turns:
             if turn.frame is not None:
-                self._ids.recorded_request(canonical(turn.frame, step.exchange))
+                self._ids.add_request(canonical(turn.frame, step.exchange))
         for frame in step.answers:
-            self._ids.recorded_answer(canonical(frame, step.exchange))
+            self._ids.add_answer(canonical(frame, step.exchange))
 
-    def _remark(self, step: PlannedCall, said: str) -> None:
-        self.remarks.append(DriveRemark(step.place, step.exchange.operation or step.exchange.method, said))
+    def _add_remark(self, step: PlannedCall, text: str) -> None:
+        self.remarks.append(DriveRemark(step.place, step.exchange.operation or step.exchange.method, text))
 
     # --- gates ------------------------------------------------------------------------------------------------------
 
-    async def _gate(self, step: PlannedCall, turn: ClientTurn, *, first: bool = False) -> None:
+    async def _wait_for_turn(self, step: PlannedCall, turn: ClientTurn, *, first: bool = False) -> None:
         """Wait for what a turn waited for in the recording, then for as long as it did after that."""
-        waits = turn.waits if first else (*turn.waits, AwaitedResponse(step.number, turn.heard))
+        waits = turn.waits if first else (*turn.waits, AwaitedResponse(step.number, turn.answers_before))
         for wait in waits:
-            if not await self._progress.until(partial(self._progress.has, wait), self._patience(wait)):
+            if not await self._progress.wait_until(partial(self._progress.has_answer, wait), self._turn_deadline(wait)):
                 place = self._plan.steps[wait.step].place
-                came = self._progress.of(wait.step).heard
-                self._remark(
+                came = self._progress.progress_of(wait.step).answer_count
+                self._add_remark(
                     step, f"sent although {place} had brought {came} of {wait.answers} messages: it was silent"
                 )
-        pause = turn.pause / _SECOND
-        if turn.act is ClientAction.CUT:
-            await asyncio.sleep(min(pause, _LONGEST_CUT) if not self._manner.speed else pause / self._manner.speed)
-        elif self._manner.speed and pause:
-            await asyncio.sleep(pause / self._manner.speed)
+        pause = turn.pause / _NS_PER_SECOND
+        if turn.action is ClientAction.CUT:
+            await asyncio.sleep(min(pause, _MAX_CANCEL_SECONDS) if not self._options.speed else pause / self._options.speed)
+        elif self._options.speed and pause:
+            await asyncio.sleep(pause / self._options.speed)
 
-    def _patience(self, wait: AwaitedResponse) -> Callable[[], float] | None:
+    def _turn_deadline(self, wait: AwaitedResponse) -> Callable[[], float] | None:
         """Until when a turn waits; for ever where it waits for an end, for every call has one."""
-        if wait.answers == ENDED:
+        if wait.answers == CALL_END:
             return None
-        stand = self._progress.of(wait.step)
-        silence = min(_PATIENCE, self._manner.timeout / 2) + self._plan.steps[wait.step].silence / _SECOND
+        progress = self._progress.progress_of(wait.step)
+        silence = min(_PATIENCE_SECONDS, self._options.timeout / 2) + self._plan.steps[wait.step].silence / _NS_PER_SECOND
         began = asyncio.get_running_loop().time()
-        return lambda: max(stand.moved, began) + silence
+        return lambda: max(progress.last_change, began) + silence
 
     # --- one call ---------------------------------------------------------------------------------------------------
 
-    async def _call(self, step: PlannedCall) -> None:
-        stand = self._progress.of(step.number)
+    async def _make_call(self, step: PlannedCall) -> None:
+        progress = self._progress.progress_of(step.number)
         try:
-            unknown = self._unknown(step)
+            unknown = self._unknown_identifier(step)
             if unknown:
-                self._remark(step, f"not sent: the agent gave nothing that stands for {unknown}")
+                self._add_remark(step, f"not sent: the agent gave nothing that stands for {unknown}")
                 self.skipped.add(step.number)
                 return
-            speech = self._manner.wanted.of(step)
-            line = self._wires[speech.binding].line(step, speech)
-            await self._talk(step, line)
+            target = self._options.target.target_of(step)
+            call = self._transports[target.binding].open_call(step, target)
+            await self._take_turns(step, call)
         except CallError as wrong:
-            self._remark(step, str(wrong))
+            self._add_remark(step, str(wrong))
         finally:
-            stand.over = True
-            self._progress.changed(step.number)
+            progress.is_over = True
+            self._progress.notify_change(step.number)
 
-    def _unknown(self, step: PlannedCall) -> str:
+    def _unknown_identifier(self, step: PlannedCall) -> str:
         """An identifier that the first message needs and nobody has given; empty where there is none."""
         frame = step.turns[0].frame
-        return next(iter(self._ids.unknown(canonical(frame, step.exchange))), "") if frame is not None else ""
+        return next(iter(self._ids.unknown_ids(canonical(frame, step.exchange))), "") if frame is not None else ""
 
-    async def _talk(self, step: PlannedCall, line: OpenCall) -> None:
+    async def _take_turns(self, step: PlannedCall, call: OpenCall) -> None:
         reader: asyncio.Task[None] | None = None
         try:
             for number, turn in enumerate(step.turns):
                 if number:
-                    await self._gate(step, turn)
+                    await self._wait_for_turn(step, turn)
                 if reader is not None and reader.done():
-                    self._unsaid(step, step.turns[number:])
+                    self._remark_unsent(step, step.turns[number:])
                     break
-                if turn.act is ClientAction.SAY:
-                    await self._say(step, turn, line)
-                    self._progress.of(step.number).interrupted = False
-                elif turn.act is ClientAction.END:
-                    await line.end()
+                if turn.action is ClientAction.SAY:
+                    await self._send_message(step, turn, call)
+                    self._progress.progress_of(step.number).is_interrupted = False
+                elif turn.action is ClientAction.END:
+                    await call.half_close()
                 else:
-                    await line.cancel()
+                    await call.cancel()
                     return
-                self._progress.changed(step.number)
-                reader = reader or asyncio.ensure_future(self._listen(step, line))
+                self._progress.notify_change(step.number)
+                reader = reader or asyncio.ensure_future(self._read_answers(step, call))
             if reader is not None:
-                await self._let_end(step, line, reader)
+                await self._wait_for_end(step, call, reader)
         finally:
             if reader is not None:
                 reader.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await reader
 
-    async def _say(self, step: PlannedCall, turn: ClientTurn, line: OpenCall) -> None:
+    async def _send_message(self, step: PlannedCall, turn: ClientTurn, call: OpenCall) -> None:
         """Raises LineError where nobody takes the message."""
         try:
-            async with asyncio.timeout(self._manner.timeout):
-                await line.say(self._request(step, turn))
+            async with asyncio.timeout(self._options.timeout):
+                await call.send_message(self._make_request(step, turn))
         except TimeoutError:
-            await line.cancel()
-            raise CallError(f"the agent took nothing for {self._manner.timeout:.3g} s: given up (--timeout)") from None
+            await call.cancel()
+            raise CallError(f"the agent took nothing for {self._options.timeout:.3g} s: given up (--timeout)") from None
 
-    def _request(self, step: PlannedCall, turn: ClientTurn) -> DriveRequest:
+    def _make_request(self, step: PlannedCall, turn: ClientTurn) -> DriveRequest:
         """What is sent for a message. Raises LineError where another binding or dialect cannot say it."""
-        speech, credentials = self._manner.wanted.of(step), self._manner.credentials
-        if not speech.translated:
-            return make(step, turn, self._ids, credentials)
+        target, credentials = self._options.target.target_of(step), self._options.credentials
+        if not target.is_translated:
+            return make_request(step, turn, self._ids, credentials)
         assert turn.frame is not None
-        value = self._ids.json(canonical(turn.frame, step.exchange))
-        headers, _ = credentials.apply(step.exchange.request_headers)
-        return translate(value, speech, headers, step.number + 1)
+        value = self._ids.rename_json(canonical(turn.frame, step.exchange))
+        headers, _ = credentials.apply_to(step.exchange.request_headers)
+        return translate_request(value, target, headers, step.number + 1)
 
-    def _unsaid(self, step: PlannedCall, turns: tuple[ClientTurn, ...]) -> None:
+    def _remark_unsent(self, step: PlannedCall, turns: tuple[ClientTurn, ...]) -> None:
         """The agent ended the call while the recorded client still had something to say."""
-        left = sum(turn.act is ClientAction.SAY for turn in turns)
+        left = sum(turn.action is ClientAction.SAY for turn in turns)
         if left:
-            self._remark(step, f"the agent ended the call before {left} of the client's messages could be sent")
+            self._add_remark(step, f"the agent ended the call before {left} of the client's messages could be sent")
 
-    async def _let_end(self, step: PlannedCall, line: OpenCall, reader: asyncio.Task[None]) -> None:
+    async def _wait_for_end(self, step: PlannedCall, call: OpenCall, reader: asyncio.Task[None]) -> None:
         """Wait for the end of the call, and give it up where nothing comes for too long."""
-        stand = self._progress.of(step.number)
-        silence = self._manner.timeout + step.silence / _SECOND
-        if await self._progress.until(reader.done, lambda: stand.moved + silence):
+        progress = self._progress.progress_of(step.number)
+        silence = self._options.timeout + step.silence / _NS_PER_SECOND
+        if await self._progress.wait_until(reader.done, lambda: progress.last_change + silence):
             await reader
             return
-        self._remark(step, f"nothing came for {silence:.3g} s: given up (--timeout)")
-        await line.cancel()
+        self._add_remark(step, f"nothing came for {silence:.3g} s: given up (--timeout)")
+        await call.cancel()
 
-    async def _listen(self, step: PlannedCall, line: OpenCall) -> None:
+    async def _read_answers(self, step: PlannedCall, call: OpenCall) -> None:
         """Take in what the agent says, until it has said all."""
         try:
-            async for heard in line.answers():
-                self._heard(step, heard)
+            async for message in call.iter_answers():
+                self._on_answer(step, message)
         finally:
             # The reader's task is done only after this: those who wait look again then.
-            asyncio.get_running_loop().call_soon(self._progress.changed, step.number)
+            asyncio.get_running_loop().call_soon(self._progress.notify_change, step.number)
 
-    def _heard(self, step: PlannedCall, heard: ReceivedMessage) -> None:
-        stand = self._progress.of(step.number)
+    def _on_answer(self, step: PlannedCall, message: ReceivedMessage) -> None:
+        progress = self._progress.progress_of(step.number)
         exchange = step.exchange
         if exchange.operation:
-            dialect = self._manner.wanted.of(step).dialect
-            value = normalise(heard.payload, heard.schema, dialect, exchange.operation, heard.kind)
-            if stand.heard < len(step.answers):
-                self._ids.learn(canonical(step.answers[stand.heard], exchange), value)
-            stand.interrupted = _interrupted(value)
-        stand.heard += 1
-        self._progress.changed(step.number)
+            dialect = self._options.target.target_of(step).dialect
+            value = normalise(message.payload, message.schema, dialect, exchange.operation, message.kind)
+            if progress.answer_count < len(step.answers):
+                self._ids.learn_answer(canonical(step.answers[progress.answer_count], exchange), value)
+            progress.is_interrupted = _is_interrupted(value)
+        progress.answer_count += 1
+        self._progress.notify_change(step.number)
 
 
-def _interrupted(value: dict[str, Any]) -> bool:
+def _is_interrupted(value: dict[str, Any]) -> bool:
     event = typed(value)
     status = event.status_update.status if event.status_update else event.task.status if event.task else None
     number = state_number(status.state) if status is not None else 0

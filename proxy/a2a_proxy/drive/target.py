@@ -9,10 +9,10 @@ from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.operations import BY_NAME
 from a2a_proxy.replay.convert.requests import grpc_path, rpc_method
 
-_FIXED = (Binding.CARD, Binding.OTHER)
+_FIXED_BINDINGS = (Binding.CARD, Binding.OTHER)
 """What is the same on all of them."""
-_LIVE = frozenset({"SendLiveMessage", "ReconnectToTask"})
-_NO_REST = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.VENDOR})
+_LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
+_DIALECTS_WITHOUT_REST = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.VENDOR})
 
 
 class CallTarget(msgspec.Struct, frozen=True):
@@ -21,7 +21,7 @@ class CallTarget(msgspec.Struct, frozen=True):
     binding: Binding
     dialect: Dialect
     operation: str
-    translated: bool = False
+    is_translated: bool = False
     """Not as recorded."""
 
 
@@ -31,44 +31,44 @@ class RequestedTarget(msgspec.Struct, frozen=True):
     binding: Binding | None = None
     dialect: Dialect | None = None
 
-    def of(self, step: PlannedCall) -> CallTarget:
+    def target_of(self, step: PlannedCall) -> CallTarget:
         """How this call is made."""
         exchange = step.exchange
-        if exchange.binding in _FIXED or not exchange.operation:
+        if exchange.binding in _FIXED_BINDINGS or not exchange.operation:
             return CallTarget(exchange.binding, exchange.dialect, exchange.operation)
         binding, dialect = self.binding or exchange.binding, self.dialect or exchange.dialect
         same = binding is exchange.binding and dialect is exchange.dialect
         return CallTarget(binding, dialect, exchange.operation, not same)
 
-    def unfit(self, step: PlannedCall) -> str:
+    def obstacle_of(self, step: PlannedCall) -> str:
         """Why a call cannot be made so; empty where it can."""
-        return _unfit(step, self.of(step))
+        return _target_obstacle(step, self.target_of(step))
 
 
-def _unfit(step: PlannedCall, speech: CallTarget) -> str:
-    if not speech.translated:
+def _target_obstacle(step: PlannedCall, target: CallTarget) -> str:
+    if not target.is_translated:
         return ""
-    if speech.operation in _LIVE and speech.binding is not Binding.GRPC:
-        return f"live streams go over gRPC, not over {speech.binding}"
+    if target.operation in _LIVE_OPERATIONS and target.binding is not Binding.GRPC:
+        return f"live streams go over gRPC, not over {target.binding}"
     if step.exchange.live_payload not in ("", "bidi"):
         return "the messages of this live proposal are no other binding's or dialect's"
     try:
-        _name(speech)
+        _operation_name(target)
     except LookupError:
-        return f"{speech.operation} is not in {speech.dialect} over {speech.binding}"
+        return f"{target.operation} is not in {target.dialect} over {target.binding}"
     return ""
 
 
-def _name(speech: CallTarget) -> str:
+def _operation_name(target: CallTarget) -> str:
     """What the dialect calls the operation there. Raises LookupError where it has none."""
-    if speech.operation not in BY_NAME:
+    if target.operation not in BY_NAME:
         raise LookupError
-    if speech.binding is Binding.GRPC:
-        if speech.dialect in _NO_REST:
+    if target.binding is Binding.GRPC:
+        if target.dialect in _DIALECTS_WITHOUT_REST:
             raise LookupError
-        return grpc_path(speech.operation, speech.dialect)
-    if speech.binding is Binding.REST:
-        if speech.dialect in _NO_REST or (speech.dialect is Dialect.V0_3 and speech.operation == "ListTasks"):
+        return grpc_path(target.operation, target.dialect)
+    if target.binding is Binding.REST:
+        if target.dialect in _DIALECTS_WITHOUT_REST or (target.dialect is Dialect.V0_3 and target.operation == "ListTasks"):
             raise LookupError
-        return speech.operation
-    return rpc_method(speech.operation, speech.dialect)
+        return target.operation
+    return rpc_method(target.operation, target.dialect)

@@ -7,7 +7,7 @@ import errno
 import socket
 from typing import Any
 
-from a2a_proxy.relay.route import Listen, RouteError, address
+from a2a_proxy.relay.route import Listen, RouteError, format_address
 
 BACKLOG = 1024
 _PORT_ATTEMPTS = 16
@@ -22,7 +22,7 @@ async def bind(loop: asyncio.AbstractEventLoop, listen: Listen) -> list[socket.s
         except OSError as error:
             free_port_taken = listen.port == 0 and error.errno == errno.EADDRINUSE
             if not free_port_taken or attempt == _PORT_ATTEMPTS - 1:
-                raise _explain(listen, error) from None
+                raise _explain_bind_error(listen, error) from None
     raise AssertionError("unreachable")
 
 
@@ -46,10 +46,10 @@ async def _bind_once(loop: asyncio.AbstractEventLoop, listen: Listen) -> list[so
 
 async def _bind_host(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
     family, kind, proto, _, where = (await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
-    return _listening(socket.socket(family, kind, proto), where)
+    return _start_listening(socket.socket(family, kind, proto), where)
 
 
-def _listening(sock: socket.socket, where: tuple[Any, ...]) -> socket.socket:
+def _start_listening(sock: socket.socket, where: tuple[Any, ...]) -> socket.socket:
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if sock.family == socket.AF_INET6:  # `[::]` means everybody, IPv4 as well
@@ -63,8 +63,8 @@ def _listening(sock: socket.socket, where: tuple[Any, ...]) -> socket.socket:
     return sock
 
 
-def _explain(listen: Listen, error: OSError) -> RouteError:
-    where = address(listen.host, listen.port)
+def _explain_bind_error(listen: Listen, error: OSError) -> RouteError:
+    where = format_address(listen.host, listen.port)
     if error.errno == errno.EADDRINUSE:
         return RouteError(f"port {listen.port} is in use", f"stop what listens on {where}, or choose another port")
     if error.errno == errno.EACCES:
@@ -73,15 +73,15 @@ def _explain(listen: Listen, error: OSError) -> RouteError:
     return RouteError(f"cannot listen on {where}: {reason}", "write --listen :9000 for this machine only")
 
 
-def bind_next(beside: list[socket.socket]) -> list[socket.socket]:
+def bind_next_port(neighbours: list[socket.socket]) -> list[socket.socket]:
     """Sockets on the hosts of others, on the next port free after theirs; none where there is no such port near."""
-    hosts = [(sock.family, sock.getsockname()) for sock in beside]
+    hosts = [(sock.family, sock.getsockname()) for sock in neighbours]
     first = int(hosts[0][1][1]) + 1
     for port in range(first, min(first + _NEXT_PORTS, 65536)):
         found: list[socket.socket] = []
         try:
             for family, where in hosts:
-                found.append(_listening(socket.socket(family), (where[0], port, *where[2:])))
+                found.append(_start_listening(socket.socket(family), (where[0], port, *where[2:])))
         except OSError:
             for sock in found:
                 sock.close()

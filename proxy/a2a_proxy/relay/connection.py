@@ -17,14 +17,14 @@ from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Directi
 from a2a_proxy.relay import tcp
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.dial import DialError, dial
-from a2a_proxy.relay.edit_line import EditLine, WorkQueue, editor_for, note_of, record_of
+from a2a_proxy.relay.edit_line import EditLine, WorkQueue, make_editor, note_for_edit, encode_edit_record
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
-from a2a_proxy.relay.listener_state import ListenerState, Tell
+from a2a_proxy.relay.listener_state import ListenerState, ShowNote
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls
 from a2a_proxy.wire.detect import PREFACE
 
-SILENT_SECONDS = 1.0
+SILENT_CLIENT_SECONDS = 1.0
 """How long a client may say nothing before the upstream is chosen without it."""
 FLUSH_SECONDS = 1.0
 """How long octets sent before a reset may take to arrive before the reset follows them."""
@@ -38,7 +38,7 @@ MAX_BUFFERED = 128 * 1024
 HALF_CLOSE_SECONDS = 5.0
 """How long an upstream behind TLS may take to answer a client that has sent FIN."""
 HALF_CLOSE_POLL_SECONDS = 0.1
-ANSWERED_NS = 500_000_000
+QUIET_AFTER_ANSWER_NS = 500_000_000
 """An upstream that spoke last, this long ago, has answered."""
 
 _OPEN, _DIALED, _DATA, _EOF = ChunkKind.OPEN, ChunkKind.DIALED, ChunkKind.DATA, ChunkKind.EOF
@@ -52,7 +52,7 @@ Forward = Callable[[bytes], list[EditFact] | None]
 class RefusalResponder(Protocol):
     """Answers a client that has no upstream (`refusal`)."""
 
-    done: bool
+    is_done: bool
     """Nothing more will be said."""
 
     def feed(self, data: bytes) -> bytes:
@@ -66,10 +66,10 @@ class RelayContext(msgspec.Struct, frozen=True):
     work: WorkQueue
     append: Append
     clock: Clock
-    closed: Callable[[ProxyConnection], None]
+    on_closed: Callable[[ProxyConnection], None]
     """Told once when both sides of a pair are gone."""
     tls: Tls
-    tell: Tell
+    show_note: ShowNote
 
 
 class Leg(asyncio.Protocol):
@@ -78,132 +78,132 @@ class Leg(asyncio.Protocol):
     __slots__ = (
         "_append",
         "_clock",
-        "_number",
+        "_connection_number",
         "broken",
         "delayed",
         "direction",
-        "ended",
+        "fin_received",
         "forward",
-        "full",
-        "last",
-        "lost",
-        "octets",
-        "pair",
-        "shut",
+        "is_full",
+        "last_received_at",
+        "is_lost",
+        "received_bytes",
+        "connection",
+        "fin_sent",
         "tls",
         "transport",
     )
 
-    def __init__(self, pair: ProxyConnection, direction: Direction, forward: Forward) -> None:
-        self.pair = pair
+    def __init__(self, connection: ProxyConnection, direction: Direction, forward: Forward) -> None:
+        self.connection = connection
         self.direction = direction
         self.forward = forward
         self.transport: asyncio.Transport | None = None
-        self.octets = 0
+        self.received_bytes = 0
         """Received from this peer."""
-        self.last = 0
+        self.last_received_at = 0
         """When the peer last sent something, ns."""
-        self.ended = False
+        self.fin_received = False
         """The peer sent FIN."""
-        self.lost = False
+        self.is_lost = False
         """The connection is gone."""
         self.broken = False
         """It is gone, and this relay did not close it."""
         self.delayed = False
         """Bytes of this peer wait for the next turn of the event loop to be edited."""
-        self.full = False
+        self.is_full = False
         """The peer does not read as fast as it is sent to."""
-        self.shut = False
+        self.fin_sent = False
         """FIN was sent to the peer."""
         self.tls = False
         """The peer is spoken to over TLS, which knows no half-close here."""
-        self._number = pair.number
-        self._append = pair.around.append
-        self._clock = pair.around.clock
+        self._connection_number = connection.number
+        self._append = connection.context.append
+        self._clock = connection.context.clock
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection to the peer stands."""
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         self.tls = transport.get_extra_info("ssl_object") is not None
-        tcp.tune(self.transport)
-        self.pair.made(self)
+        tcp.tune_socket(self.transport)
+        self.connection.on_leg_connected(self)
 
     def data_received(self, data: bytes) -> None:
         """Forward, then capture. The time comes first: the receiver may act before this process runs again."""
-        self.last = at = self._clock()
+        self.last_received_at = at = self._clock()
         edits = self.forward(data)
-        self.octets += len(data)
-        self._append(_DATA, self.direction, self._number, at, data)
+        self.received_bytes += len(data)
+        self._append(_DATA, self.direction, self._connection_number, at, data)
         if edits:
-            self.pair.edited(edits)
+            self.connection.record_edits(edits)
 
     def eof_received(self) -> bool:
         """FIN of the peer; the other direction stays open."""
-        if not self.ended:
-            self.ended = True
+        if not self.fin_received:
+            self.fin_received = True
             self.record(_EOF)
-            self.pair.ended(self)
+            self.connection.on_fin(self)
         return not self.tls
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Closed by us (`exc` is None), or broken."""
-        self.lost, self.broken = True, exc is not None
+        self.is_lost, self.broken = True, exc is not None
         if exc is not None:
             assert self.transport is not None
-            rest = b"" if self.ended or self.tls else tcp.rest_of(self.transport)
+            rest = b"" if self.fin_received or self.tls else tcp.read_unread(self.transport)
             if rest:
                 self.data_received(rest)
             self.record(_RESET, str(exc).encode(errors="replace"))
-        self.pair.gone(self)
+        self.connection.on_leg_lost(self)
 
     def pause_writing(self) -> None:
         """The peer reads slowly: its sender must wait."""
-        self.full = True
-        self.pair.other(self).pause()
+        self.is_full = True
+        self.connection.other_leg(self).pause()
 
     def resume_writing(self) -> None:
         """The peer has read most of it."""
-        self.full = False
-        self.pair.other(self).resume()
+        self.is_full = False
+        self.connection.other_leg(self).resume()
 
     def pause(self) -> None:
         """Stop reading from this peer."""
-        if self.alive:
+        if self.is_alive:
             self.transport.pause_reading()  # type: ignore[union-attr]
 
     def resume(self) -> None:
         """Read again, where nothing else keeps this peer waiting. Not after FIN, which uvloop would report twice."""
-        if self.alive and not self.ended and not self.delayed:
+        if self.is_alive and not self.fin_received and not self.delayed:
             self.transport.resume_reading()  # type: ignore[union-attr]
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """There is a transport that takes octets."""
         return self.transport is not None and not self.transport.is_closing()
 
     @property
-    def waiting(self) -> int:
+    def buffered_bytes(self) -> int:
         """Octets written to this peer that the kernel has not taken yet."""
-        return self.transport.get_write_buffer_size() if self.alive else 0  # type: ignore[union-attr]
+        return self.transport.get_write_buffer_size() if self.is_alive else 0  # type: ignore[union-attr]
 
     def record(self, kind: ChunkKind, data: bytes = b"") -> None:
         """Append a record of this direction."""
-        self._append(kind, self.direction, self._number, self._clock(), data)
+        self._append(kind, self.direction, self._connection_number, self._clock(), data)
 
     def write(self, data: bytes) -> None:
         """Send octets to the peer, if it still takes any."""
-        if self.alive and not self.shut:
+        if self.is_alive and not self.fin_sent:
             self.transport.write(data)  # type: ignore[union-attr]
 
     def write_eof(self) -> None:
         """Send FIN after what is waiting."""
-        if self.alive and not self.tls:
-            self.shut = True
+        if self.is_alive and not self.tls:
+            self.fin_sent = True
             self.transport.write_eof()  # type: ignore[union-attr]
 
-    def leave_out(self) -> None:
+    def stop_recording(self) -> None:
         """Append nothing more of this peer."""
-        self._append = _nowhere
+        self._append = _ignore_record
 
     def close(self) -> None:
         """Close after what is waiting is sent."""
@@ -212,42 +212,42 @@ class Leg(asyncio.Protocol):
 
     def reset(self) -> None:
         """Close with RST, at once."""
-        if self.transport is not None and not self.lost:
-            tcp.reset(self.transport)
+        if self.transport is not None and not self.is_lost:
+            tcp.reset_connection(self.transport)
 
 
 class ProxyConnection:
     """A client connection and the upstream connection made for it."""
 
-    def __init__(self, number: int, way: ListenerState, around: RelayContext) -> None:
+    def __init__(self, number: int, listener: ListenerState, context: RelayContext) -> None:
         self.number = number
-        self.around = around
-        self._way = way
-        self._route = way.route
-        self._upstream = way.route.upstream
-        self.client = Leg(self, Direction.TO_AGENT, self._hold)
-        self.agent = Leg(self, Direction.TO_CLIENT, _discard)
-        self._held: list[bytes] = []
-        self._task: asyncio.Task[None] | None = None
+        self.context = context
+        self._listener = listener
+        self._route = listener.route
+        self._upstream = listener.route.upstream
+        self.client = Leg(self, Direction.TO_AGENT, self._hold_client_data)
+        self.agent = Leg(self, Direction.TO_CLIENT, _discard_data)
+        self._held_data: list[bytes] = []
+        self._dial_task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._refusal: RefusalResponder | None = None
-        self._why = ""
-        self._done = False
-        self._plan: EditPlan | None = None
-        self._line: EditLine | None = None
-        self._begin = b""
+        self._refusal_reason = ""
+        self._is_finished = False
+        self._edit_plan: EditPlan | None = None
+        self._edit_line: EditLine | None = None
+        self._first_bytes = b""
         """What the client said first, while that does not tell its protocol."""
-        self._said: bytearray | None = None
+        self._unverified_data: bytearray | None = None
         """All that the client said, while the agent has not proved to speak HTTP/2."""
 
-    def other(self, side: Leg) -> Leg:
+    def other_leg(self, leg: Leg) -> Leg:
         """The side across."""
-        return self.agent if side is self.client else self.client
+        return self.agent if leg is self.client else self.client
 
     @property
     def quiet_since(self) -> int | None:
         """Since when nothing moves and the agent spoke last, ns; None while a client waits for it."""
-        return self.agent.last if self.agent.last >= self.client.last else None
+        return self.agent.last_received_at if self.agent.last_received_at >= self.client.last_received_at else None
 
     def close(self) -> None:
         """Close both sides after what is waiting is sent."""
@@ -261,108 +261,108 @@ class ProxyConnection:
 
     # Beginning: choose an upstream, dial it, hold what the client says meanwhile.
 
-    def made(self, side: Leg) -> None:
+    def on_leg_connected(self, leg: Leg) -> None:
         """A side stands."""
-        assert side.transport is not None
-        if side is self.client:
-            self._open(side.transport)
-        elif self.client.lost:
-            side.reset()
+        assert leg.transport is not None
+        if leg is self.client:
+            self._on_client_connected(leg.transport)
+        elif self.client.is_lost:
+            leg.reset()
         else:
-            self._splice(side.transport)
+            self._splice(leg.transport)
 
-    def _open(self, transport: asyncio.Transport) -> None:
+    def _on_client_connected(self, transport: asyncio.Transport) -> None:
         facts = ConnectionFacts(
-            tcp.name_of(transport, "peername"), tcp.name_of(transport, "sockname"), self._route.upstream.text
+            tcp.socket_name(transport, "peername"), tcp.socket_name(transport, "sockname"), self._route.upstream.text
         )
         self.client.record(_OPEN, msgspec.json.encode(facts))
-        if self._way.grpc is None and not self._route.upstream.tls:
-            self._dial(self._route.upstream)
+        if self._listener.grpc is None and not self._route.upstream.tls:
+            self._start_dial(self._route.upstream)
             return
-        self.client.forward = self._choose
+        self.client.forward = self._choose_upstream
         if not self._route.upstream.tls:  # over TLS the handshake says what the client will speak
-            self._timer = self.around.loop.call_later(SILENT_SECONDS, self._dial, self._route.upstream)
+            self._timer = self.context.loop.call_later(SILENT_CLIENT_SECONDS, self._start_dial, self._route.upstream)
 
-    def _choose(self, data: bytes) -> None:
-        self._held.append(data)
-        begin = b"".join(self._held)[: len(PREFACE)]
+    def _choose_upstream(self, data: bytes) -> None:
+        self._held_data.append(data)
+        begin = b"".join(self._held_data)[: len(PREFACE)]
         if begin == PREFACE:
-            self._dial(self._way.grpc or self._route.upstream, HTTP2)
+            self._start_dial(self._listener.grpc or self._route.upstream, HTTP2)
         elif not PREFACE.startswith(begin):
-            self._dial(self._route.upstream)
+            self._start_dial(self._route.upstream)
 
-    def _hold(self, data: bytes) -> None:
+    def _hold_client_data(self, data: bytes) -> None:
         # The transport ignores a pause in connection_made (uvloop, CPython 3.11), so something always may come.
-        self._held.append(data)
+        self._held_data.append(data)
         self.client.pause()
 
-    def _dial(self, upstream: Upstream, protocol: str = HTTP1) -> None:
+    def _start_dial(self, upstream: Upstream, protocol: str = HTTP1) -> None:
         self._cancel_timer()
         self._upstream = upstream
-        self.client.forward = self._hold
-        if self._held:
+        self.client.forward = self._hold_client_data
+        if self._held_data:
             self.client.pause()
-        self._task = self.around.loop.create_task(self._try(upstream, protocol))
+        self._dial_task = self.context.loop.create_task(self._try_dial(upstream, protocol))
 
-    async def _try(self, upstream: Upstream, protocol: str) -> None:
+    async def _try_dial(self, upstream: Upstream, protocol: str) -> None:
         try:
-            await dial(upstream, lambda: self.agent, tls=self.around.tls, protocol=protocol)
+            await dial(upstream, lambda: self.agent, tls=self.context.tls, protocol=protocol)
         except DialError as error:
             if self.agent.transport is None:
                 if upstream.tls:
-                    self.around.tell(ConsoleNote(f"no connection to {upstream.text}: {error}", error.hint, loud=True))
-                self._refuse(str(error))
+                    self.context.show_note(ConsoleNote(f"no connection to {upstream.text}: {error}", error.hint, loud=True))
+                self._refuse_client(str(error))
 
     def _splice(self, agent: asyncio.Transport) -> None:
-        facts = DialFacts(self._upstream.address, peer=tcp.name_of(agent, "peername"))
+        facts = DialFacts(self._upstream.address, peer=tcp.socket_name(agent, "peername"))
         self.client.record(_DIALED, msgspec.json.encode(facts))
         assert self.client.transport is not None
-        self._plan = self._way.plan(self._upstream, tcp.name_of(self.client.transport, "sockname"))
-        self.client.forward, self.agent.forward = self._first, self.client.transport.write
-        if self._held:
-            data = b"".join(self._held)
-            self._held.clear()
-            self.edited(self.client.forward(data))
-        if self.client.ended:
+        self._edit_plan = self._listener.plan_edits(self._upstream, tcp.socket_name(self.client.transport, "sockname"))
+        self.client.forward, self.agent.forward = self._forward_first_data, self.client.transport.write
+        if self._held_data:
+            data = b"".join(self._held_data)
+            self._held_data.clear()
+            self.record_edits(self.client.forward(data))
+        if self.client.fin_received:
             self._pass_eof(self.client)
-        elif not self.agent.full:
+        elif not self.agent.is_full:
             self.client.resume()
 
-    def _first(self, data: bytes) -> list[EditFact] | None:
+    def _forward_first_data(self, data: bytes) -> list[EditFact] | None:
         """The client's first octets tell its protocol. Held are less than a preface, and only where something may be
         changed."""
-        begin = self._begin + data
-        if self._plan is not None and len(begin) < len(PREFACE) and PREFACE.startswith(begin):
-            self._begin = begin
+        begin = self._first_bytes + data
+        if self._edit_plan is not None and len(begin) < len(PREFACE) and PREFACE.startswith(begin):
+            self._first_bytes = begin
             return None
-        self._begin = b""
+        self._first_bytes = b""
         assert self.agent.transport is not None
         assert self.client.transport is not None
         http2 = begin.startswith(PREFACE)
         self.client.forward, self.agent.forward = plain = self.agent.transport.write, self.client.transport.write
-        if self._plan is not None:
-            guarded, loop, work = (self.agent.write, self.client.write), self.around.loop, self.around.work
-            editor = editor_for(http2, self._plan)
-            self._line = EditLine(editor, loop, work, plain, guarded, self.edited, self._delay)
-            self.client.forward, self.agent.forward = self._line.to_agent, self._line.to_client
-        if http2 and not self.agent.tls and not self.agent.octets:
-            self._said = bytearray()
+        if self._edit_plan is not None:
+            guarded, loop, work = (self.agent.write, self.client.write), self.context.loop, self.context.work
+            editor = make_editor(http2, self._edit_plan)
+            self._edit_line = EditLine(editor, loop, work, plain, guarded, self.record_edits, self._delay)
+            self.client.forward, self.agent.forward = self._edit_line.forward_to_agent, self._edit_line.forward_to_client
+        if http2 and not self.agent.tls and not self.agent.received_bytes:
+            self._unverified_data = bytearray()
             to_agent, to_client = self.client.forward, self.agent.forward
-            self.client.forward = partial(self._note_said, to_agent)
-            self.agent.forward = partial(self._verify, to_agent, to_client)
+            self.client.forward = partial(self._forward_unverified, to_agent)
+            self.agent.forward = partial(self._verify_http2, to_agent, to_client)
         return self.client.forward(begin)
 
-    def edited(self, facts: list[EditFact] | None) -> None:
+    def record_edits(self, facts: list[EditFact] | None) -> None:
         """An editor changed something, or wanted to."""
         for fact in facts or ():
-            side = self.client if fact.direction is Direction.TO_AGENT else self.agent
-            if (data := record_of(fact)) is not None:
-                side.record(_EDIT, data)
-            if (note := note_of(fact)) is not None:
-                self.around.tell(note)
-        if self._line is not None and not self._line.active:
-            line, self._line = self._line, None
-            self._forward_plainly()
+            leg = self.client if fact.direction is Direction.TO_AGENT else self.agent
+            if (data := encode_edit_record(fact)) is not None:
+                leg.record(_EDIT, data)
+            if (note := note_for_edit(fact)) is not None:
+                self.context.show_note(note)
+        if self._edit_line is not None and not self._edit_line.is_active:
+            line, self._edit_line = self._edit_line, None
+            self._forward_unedited()
             line.finish()
 
     def _delay(self, direction: Direction, delayed: bool) -> None:
@@ -372,182 +372,182 @@ class ProxyConnection:
         if delayed:
             side.pause()
             return
-        if side.ended:
+        if side.fin_received:
             self._pass_eof(side)
-        if side.lost:
-            self.gone(side)
-        elif not self.other(side).full:
+        if side.is_lost:
+            self.on_leg_lost(side)
+        elif not self.other_leg(side).is_full:
             side.resume()
 
     # An upstream that does not speak HTTP/2 shows it with its first octet, before the client has sent a request.
 
-    def _note_said(self, forward: Forward, data: bytes) -> list[EditFact] | None:
-        if self._said is not None:
-            self._said += data
-            if len(self._said) > MAX_BUFFERED:
-                self._said = None
+    def _forward_unverified(self, forward: Forward, data: bytes) -> list[EditFact] | None:
+        if self._unverified_data is not None:
+            self._unverified_data += data
+            if len(self._unverified_data) > MAX_BUFFERED:
+                self._unverified_data = None
         return forward(data)
 
-    def _verify(self, to_agent: Forward, to_client: Forward, data: bytes) -> list[EditFact] | None:
-        said, self._said = self._said, None
-        if data[0] and said is not None:  # SETTINGS comes first, and is never so long
-            self._leave_agent(said, data)
+    def _verify_http2(self, to_agent: Forward, to_client: Forward, data: bytes) -> list[EditFact] | None:
+        client_data, self._unverified_data = self._unverified_data, None
+        if data[0] and client_data is not None:  # SETTINGS comes first, and is never so long
+            self._drop_agent(client_data, data)
             return None
         self.client.forward, self.agent.forward = to_agent, to_client
         return to_client(data)
 
-    def _leave_agent(self, said: bytearray, answer: bytes) -> None:
+    def _drop_agent(self, client_data: bytearray, answer: bytes) -> None:
         self._stop_editing()
-        self.agent.leave_out()
-        self.agent.forward = _discard
+        self.agent.stop_recording()
+        self.agent.forward = _discard_data
         self.agent.close()
-        self.agent = Leg(self, Direction.TO_CLIENT, _discard)
-        self._held = [bytes(said)]
+        self.agent = Leg(self, Direction.TO_CLIENT, _discard_data)
+        self._held_data = [bytes(client_data)]
         line = answer.partition(b"\n")[0][:60].decode("ascii", "backslashreplace").strip()
         hint = "if the agent has another port for gRPC, name it with --upstream-grpc"
-        self._refuse(f"it does not speak HTTP/2 without TLS (h2c), it answers {line!r}; {hint}")
+        self._refuse_client(f"it does not speak HTTP/2 without TLS (h2c), it answers {line!r}; {hint}")
 
     # End: what one side does, the other side sees.
 
-    def ended(self, side: Leg) -> None:
+    def on_fin(self, leg: Leg) -> None:
         """The peer of `side` sent FIN."""
-        if side is not self.client and side is not self.agent:
+        if leg is not self.client and leg is not self.agent:
             return  # left behind by a refusal
-        other = self.other(side)
-        if self._task is None:  # still choosing: it will say nothing more
-            self._dial(self._route.upstream)
-        elif self._why:
-            self._answer()
+        other = self.other_leg(leg)
+        if self._dial_task is None:  # still choosing: it will say nothing more
+            self._start_dial(self._route.upstream)
+        elif self._refusal_reason:
+            self._answer_refused_client()
             self.client.close()
         elif other.transport is not None:
-            self._pass_eof(side)
+            self._pass_eof(leg)
 
-    def _pass_eof(self, side: Leg) -> None:
-        if side.delayed:
+    def _pass_eof(self, leg: Leg) -> None:
+        if leg.delayed:
             return
-        other = self.other(side)
-        self._flush(side)
+        other = self.other_leg(leg)
+        self._flush_held_data(leg)
         other.write_eof()
-        if other.ended:
+        if other.fin_received:
             if not other.delayed:
                 self.close()
         elif other.tls:
-            self._close_when_answered(self.around.loop.time() + HALF_CLOSE_SECONDS)
+            self._close_when_answered(self.context.loop.time() + HALF_CLOSE_SECONDS)
 
-    def _flush(self, side: Leg) -> None:
+    def _flush_held_data(self, leg: Leg) -> None:
         """The peer of `side` sends no more: what is held of it goes on."""
-        if side is self.client and self._begin:
-            begin, self._begin = self._begin, b""
+        if leg is self.client and self._first_bytes:
+            begin, self._first_bytes = self._first_bytes, b""
             self.agent.write(begin)
-        if self._line is not None:
-            self.edited(self._line.eof(side.direction))
+        if self._edit_line is not None:
+            self.record_edits(self._edit_line.eof(leg.direction))
 
     def _close_when_answered(self, deadline: float) -> None:
         """A client that sent FIN mostly has closed. Over TLS that cannot be passed on alone, so the upstream is closed
         when it spoke last, or has had its time to answer."""
-        if self.agent.lost:
+        if self.agent.is_lost:
             return
-        now = self.around.loop.time()
+        now = self.context.loop.time()
         quiet = self.quiet_since
-        if now >= deadline or (quiet is not None and self.around.clock() - quiet >= ANSWERED_NS):
+        if now >= deadline or (quiet is not None and self.context.clock() - quiet >= QUIET_AFTER_ANSWER_NS):
             self.close()
         else:
-            self.around.loop.call_later(HALF_CLOSE_POLL_SECONDS, self._close_when_answered, deadline)
+            self.context.loop.call_later(HALF_CLOSE_POLL_SECONDS, self._close_when_answered, deadline)
 
-    def gone(self, side: Leg) -> None:
+    def on_leg_lost(self, leg: Leg) -> None:
         """A connection is no more."""
-        if side is not self.client and side is not self.agent:
+        if leg is not self.client and leg is not self.agent:
             return  # left behind by a refusal
         self._cancel_timer()
-        other = self.other(side)
-        other.forward = _discard
-        if side.delayed and other.alive:
+        other = self.other_leg(leg)
+        other.forward = _discard_data
+        if leg.delayed and other.is_alive:
             other.pause()
             return
-        self._flush(side)
-        side.forward = _discard
-        if self._task is not None and self.agent.transport is None:
-            self._task.cancel()
-        if other.transport is None or other.lost:
-            self._finish()
-        elif side.broken:
+        self._flush_held_data(leg)
+        leg.forward = _discard_data
+        if self._dial_task is not None and self.agent.transport is None:
+            self._dial_task.cancel()
+        if other.transport is None or other.is_lost:
+            self._finish_connection()
+        elif leg.broken:
             other.pause()
-            self._reset_when_sent(other, self.around.loop.time() + FLUSH_SECONDS)
+            self._reset_when_sent(other, self.context.loop.time() + FLUSH_SECONDS)
         elif not other.transport.is_closing():
             other.close()
 
-    def _reset_when_sent(self, side: Leg, deadline: float) -> None:
+    def _reset_when_sent(self, leg: Leg, deadline: float) -> None:
         """RST makes the kernel forget what it has not sent, so it waits until the peer has it all, if it takes it."""
-        if side.lost or side.transport is None:
+        if leg.is_lost or leg.transport is None:
             return
-        loop = self.around.loop
-        if loop.time() < deadline and tcp.unsent(side.transport):
-            loop.call_later(FLUSH_POLL_SECONDS, self._reset_when_sent, side, deadline)
+        loop = self.context.loop
+        if loop.time() < deadline and tcp.unsent_bytes(leg.transport):
+            loop.call_later(FLUSH_POLL_SECONDS, self._reset_when_sent, leg, deadline)
         else:
-            side.reset()
+            leg.reset()
 
-    def _finish(self) -> None:
-        if not self._done:
-            self._done = True
+    def _finish_connection(self) -> None:
+        if not self._is_finished:
+            self._is_finished = True
             self._stop_editing()
             self.client.record(_CLOSED)
-            self.around.closed(self)
+            self.context.on_closed(self)
 
     def _stop_editing(self) -> None:
-        if self._line is not None:
-            self._line.stop()
-            self._line = None
+        if self._edit_line is not None:
+            self._edit_line.stop()
+            self._edit_line = None
             self.client.delayed = self.agent.delayed = False
 
-    def _forward_plainly(self) -> None:
-        if self.client.forward is not _discard and self.agent.transport is not None:
+    def _forward_unedited(self) -> None:
+        if self.client.forward is not _discard_data and self.agent.transport is not None:
             self.client.forward = self.agent.transport.write
-        if self.agent.forward is not _discard and self.client.transport is not None:
+        if self.agent.forward is not _discard_data and self.client.transport is not None:
             self.agent.forward = self.client.transport.write
 
     # No upstream: say so in the client's own words.
 
-    def _refuse(self, why: str) -> None:
-        self._why = why
-        self.client.record(_DIALED, msgspec.json.encode(DialFacts(self._upstream.address, error=why)))
-        self.client.forward = self._listen
-        self._timer = self.around.loop.call_later(REFUSAL_SECONDS, self.client.close)
-        self._answer()
-        if self.client.ended:
+    def _refuse_client(self, reason: str) -> None:
+        self._refusal_reason = reason
+        self.client.record(_DIALED, msgspec.json.encode(DialFacts(self._upstream.address, error=reason)))
+        self.client.forward = self._hold_refused_data
+        self._timer = self.context.loop.call_later(REFUSAL_SECONDS, self.client.close)
+        self._answer_refused_client()
+        if self.client.fin_received:
             self.client.close()
         self.client.resume()
 
-    def _listen(self, data: bytes) -> None:
-        self._held.append(data)
-        self.around.loop.call_soon(self._answer)  # so that the client's octets are captured before ours
+    def _hold_refused_data(self, data: bytes) -> None:
+        self._held_data.append(data)
+        self.context.loop.call_soon(self._answer_refused_client)  # so that the client's octets are captured before ours
 
-    def _answer(self) -> None:
-        from a2a_proxy.relay.refusal import refusal_for
+    def _answer_refused_client(self) -> None:
+        from a2a_proxy.relay.refusal import make_refusal
 
-        data = b"".join(self._held)
-        if not self.client.alive or not data:
+        data = b"".join(self._held_data)
+        if not self.client.is_alive or not data:
             return
         if self._refusal is None:
-            self._refusal = refusal_for(data, self._upstream.address, self._why)
+            self._refusal = make_refusal(data, self._upstream.address, self._refusal_reason)
         if self._refusal is None:
-            self._held = [data]
+            self._held_data = [data]
             return
-        self._held.clear()
-        self._say(self._refusal.feed(data))
-        if self._refusal.done:
-            self._leave()
+        self._held_data.clear()
+        self._write_refusal(self._refusal.feed(data))
+        if self._refusal.is_done:
+            self._close_refused_client()
 
-    def _say(self, data: bytes) -> None:
+    def _write_refusal(self, data: bytes) -> None:
         if data and self.client.transport is not None:
             self.client.transport.write(data)
             self.agent.record(_OURS, data)
 
-    def _leave(self) -> None:
+    def _close_refused_client(self) -> None:
         """A client that still sends would lose the answer to a RST: it gets a FIN, and a moment."""
         self._cancel_timer()
-        self.client.forward = _discard
+        self.client.forward = _discard_data
         self.client.write_eof()
-        self._timer = self.around.loop.call_later(LINGER_SECONDS, self.client.close)
+        self._timer = self.context.loop.call_later(LINGER_SECONDS, self.client.close)
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:
@@ -555,9 +555,9 @@ class ProxyConnection:
             self._timer = None
 
 
-def _nowhere(kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+def _ignore_record(kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
     """For `Side.leave_out`."""
 
 
-def _discard(_: bytes) -> None:
+def _discard_data(_: bytes) -> None:
     """Where octets go that nobody is left to read."""

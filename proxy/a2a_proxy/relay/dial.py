@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from a2a_proxy.relay.route import RouteError, Upstream
-from a2a_proxy.relay.tls import HTTP1, Handshake, Tls, TlsError, Trust, explained
+from a2a_proxy.relay.tls import HTTP1, Handshake, Tls, TlsError, Trust, explain_handshake_error
 
 DIAL_SECONDS = 10.0
 """For resolving and connecting together."""
@@ -42,17 +42,17 @@ async def dial(
 
     Raises DialError.
     """
-    connect = partial(_connect_tls, tls or Tls(Trust()), protocol) if upstream.tls else _connect
+    connect = partial(_connect_tls, tls or Tls(Trust()), protocol) if upstream.tls else _connect_tcp
     try:
         async with asyncio.timeout(seconds):
-            await _dial_any(upstream, partial(connect, upstream, factory))
+            await _dial_first_reachable(upstream, partial(connect, upstream, factory))
     except TimeoutError:
         raise DialError(f"no answer within {seconds:g} s") from None
     except (TlsError, RouteError) as error:
         raise DialError(error.message, error.hint) from None
 
 
-async def _dial_any(upstream: Upstream, connect: Callable[[str], Awaitable[None]]) -> None:
+async def _dial_first_reachable(upstream: Upstream, connect: Callable[[str], Awaitable[None]]) -> None:
     hosts = await _resolve(asyncio.get_running_loop(), upstream)
     for number, host in enumerate(hosts, 1):
         try:
@@ -61,10 +61,10 @@ async def _dial_any(upstream: Upstream, connect: Callable[[str], Awaitable[None]
             return
         except (OSError, TimeoutError) as error:
             if number == len(hosts):
-                raise DialError(_reason(error)) from None
+                raise DialError(_dial_error_reason(error)) from None
 
 
-async def _connect(upstream: Upstream, factory: Factory, host: str) -> None:
+async def _connect_tcp(upstream: Upstream, factory: Factory, host: str) -> None:
     await asyncio.get_running_loop().create_connection(factory, host, upstream.port)
 
 
@@ -81,7 +81,7 @@ async def _connect_tls(tls: Tls, protocol: str, upstream: Upstream, factory: Fac
             ssl_shutdown_timeout=SHUTDOWN_SECONDS,
         )
     except ssl.SSLError as error:
-        raise explained(error, upstream, protocol) from None
+        raise explain_handshake_error(error, upstream, protocol) from None
     except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError):
         raise TlsError("it broke the connection off in the TLS handshake") from None
     if shake.mismatch is not None:
@@ -92,11 +92,11 @@ async def _resolve(loop: asyncio.AbstractEventLoop, upstream: Upstream) -> list[
     try:
         found = await loop.getaddrinfo(upstream.host, upstream.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise DialError(f"cannot resolve {upstream.host}: {_reason(error)}") from None
+        raise DialError(f"cannot resolve {upstream.host}: {_dial_error_reason(error)}") from None
     return list(dict.fromkeys(str(info[4][0]) for info in found))
 
 
-def _reason(error: Exception) -> str:
+def _dial_error_reason(error: Exception) -> str:
     """In lower case, without the addresses that asyncio adds."""
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"

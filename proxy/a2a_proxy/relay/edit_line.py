@@ -23,7 +23,7 @@ WORK_PER_TURN = 4096
 """Units of queued work of all connections in one turn of the event loop: about 1 ms."""
 
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
-_CHANGES = frozenset({"host", "authority", "traceparent", "card", "card-request"})
+_RECORDED_KINDS = frozenset({"host", "authority", "traceparent", "card", "card-request"})
 
 
 class _Backlog(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ class EditLine:
         queue: WorkQueue,
         forwards: tuple[Write, Write],
         writes: tuple[Write, Write],
-        told: Callable[[list[EditFact]], None],
+        on_edits: Callable[[list[EditFact]], None],
         delay: Callable[[Direction, bool], None],
     ) -> None:
         """Both pairs are for the agent and the client: `forwards` as fast as may be, for octets of the peer that has
@@ -84,26 +84,26 @@ class EditLine:
         octets came in. `delay` is called with True when a direction gets a backlog, and with False when that is empty
         again."""
         self._editor = editor
-        self._feed, self._facts = editor.feed, editor.edits
-        self._pass_to_agent = editor.pass_to_agent if isinstance(editor, QuickEditor) else _never
-        self._pass_to_client = editor.pass_to_client if isinstance(editor, QuickEditor) else _never
-        self._loop, self._now = loop, loop.time
+        self._feed_editor, self._take_edits = editor.feed, editor.take_edits
+        self._pass_to_agent = editor.pass_to_agent if isinstance(editor, QuickEditor) else _never_pass
+        self._pass_to_client = editor.pass_to_client if isinstance(editor, QuickEditor) else _never_pass
+        self._loop, self._loop_time = loop, loop.time
         self._forward_to_agent, self._forward_to_client = forwards
-        self._writes, self._told = writes, told
+        self._writes, self._on_edits = writes, on_edits
         self._timer: asyncio.TimerHandle | None = None
         self._deadline: float | None = None
         self._queue, self._delay = queue, delay
         self._turn = -1.0
         self._backlogs: list[_Backlog | None] = [None, None]
 
-    def to_agent(self, data: bytes) -> list[EditFact] | None:
+    def forward_to_agent(self, data: bytes) -> list[EditFact] | None:
         """Octets of the client."""
         if self._backlogs[0] is None and self._pass_to_agent(data):
             self._forward_to_agent(data)
             return None
         return self._take(_TO_AGENT, data)
 
-    def to_client(self, data: bytes) -> list[EditFact] | None:
+    def forward_to_client(self, data: bytes) -> list[EditFact] | None:
         """Octets of the agent."""
         if self._backlogs[1] is None and self._pass_to_client(data):
             self._forward_to_client(data)
@@ -112,12 +112,12 @@ class EditLine:
 
     def eof(self, direction: Direction) -> list[EditFact]:
         """The sender of `direction` sends no more."""
-        return self._send(self._editor.eof(direction, self._now()))
+        return self._write_outputs(self._editor.eof(direction, self._loop_time()))
 
     @property
-    def active(self) -> bool:
+    def is_active(self) -> bool:
         """The editor still has something to do."""
-        return self._editor.active
+        return self._editor.is_active
 
     def stop(self) -> None:
         """End at once: the connection is gone."""
@@ -138,7 +138,7 @@ class EditLine:
         if backlog is not None:  # reading is paused, but the last bytes before a reset come all the same
             self._backlogs[direction] = _Backlog(backlog.data + data, backlog.start)
             return None
-        now = self._now()
+        now = self._loop_time()
         if now != self._turn:  # uvloop reads up to 32 times in one turn; its clock counts ms and stands still meanwhile
             self._turn, self._editor.budget = now, WORK_AT_ONCE
         facts = self._work(direction, data, 0, now)
@@ -147,37 +147,37 @@ class EditLine:
         return facts
 
     def _go_on(self, direction: Direction) -> int:
-        backlog, now = self._backlogs[direction], self._now()
+        backlog, now = self._backlogs[direction], self._loop_time()
         if backlog is None:  # the connection is gone, or nothing is edited any more
             return 0
         self._turn, self._editor.budget = now, WORK_PER_STEP
         if facts := self._work(direction, backlog.data, backlog.start, now):
-            self._told(facts)
+            self._on_edits(facts)
         if self._backlogs[direction] is None:
             self._delay(direction, False)
         return WORK_PER_STEP - self._editor.budget
 
     def _work(self, direction: Direction, data: bytes, start: int, now: float) -> list[EditFact]:
-        parts, position = self._feed(direction, data, now, start), self._editor.position
+        parts, position = self._feed_editor(direction, data, now, start), self._editor.position
         self._backlogs[direction] = _Backlog(data, position) if position < len(data) else None
         if position < len(data):
             self._queue.add(partial(self._go_on, direction))
-        return self._send(parts)
+        return self._write_outputs(parts)
 
-    def _send(self, parts: list[Output]) -> list[EditFact]:
+    def _write_outputs(self, parts: list[Output]) -> list[EditFact]:
         for part in parts:
             self._writes[part.direction](part.data)
         deadline = self._editor.deadline
         if deadline != self._deadline:
-            self._arm(deadline)
-        return self._facts()
+            self._arm_timer(deadline)
+        return self._take_edits()
 
     def _disarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _arm(self, deadline: float | None) -> None:
+    def _arm_timer(self, deadline: float | None) -> None:
         self._disarm()
         self._deadline = deadline
         if deadline is not None:
@@ -185,16 +185,16 @@ class EditLine:
 
     def _tick(self) -> None:
         self._timer, self._deadline = None, None
-        facts = self._send(self._editor.tick(self._now()))
+        facts = self._write_outputs(self._editor.tick(self._loop_time()))
         if facts:
-            self._told(facts)
+            self._on_edits(facts)
 
 
-def _never(_: bytes) -> bool:
+def _never_pass(_: bytes) -> bool:
     return False
 
 
-def editor_for(http2: bool, plan: EditPlan) -> Editor:
+def make_editor(http2: bool, plan: EditPlan) -> Editor:
     """The editor of a connection that begins with the HTTP/2 preface, or not."""
     if http2:
         from a2a_proxy.relay.edits.http2 import Http2Editor
@@ -205,14 +205,14 @@ def editor_for(http2: bool, plan: EditPlan) -> Editor:
     return Http1Editor(plan)
 
 
-def record_of(fact: EditFact) -> bytes | None:
+def encode_edit_record(fact: EditFact) -> bytes | None:
     """The data of its EDIT record; None where no octet changed."""
-    if fact.kind not in _CHANGES:
+    if fact.kind not in _RECORDED_KINDS:
         return None
     return msgspec.json.encode({"kind": fact.kind, "offset": fact.offset, **fact.detail})
 
 
-def note_of(fact: EditFact) -> ConsoleNote | None:
+def note_for_edit(fact: EditFact) -> ConsoleNote | None:
     """The line for the user, where what was wanted could not be done."""
     if fact.kind != "untouched":
         return None

@@ -30,20 +30,20 @@ class JournalBuffer:
         self._journal = journal
         self._clock = clock
         self._lock = threading.Lock()
-        self._noted: list[tuple[ChunkKind, Direction, int, bytes]] = []
-        self._closed = False
+        self._records: list[tuple[ChunkKind, Direction, int, bytes]] = []
+        self._is_closed = False
 
     def note(self, kind: ChunkKind, direction: Direction, data: bytes = b"") -> None:
         """Remember one record and the time it has. Nothing follows CLOSED."""
         with self._lock:
-            if not self._closed:
-                self._noted.append((kind, direction, self._clock(), data))
-            self._closed = self._closed or kind is ChunkKind.CLOSED
+            if not self._is_closed:
+                self._records.append((kind, direction, self._clock(), data))
+            self._is_closed = self._is_closed or kind is ChunkKind.CLOSED
 
     def write(self) -> None:
         """Hand everything noted to the journal."""
         with self._lock:
-            noted, self._noted = self._noted, []
+            noted, self._records = self._records, []
             for kind, direction, at, data in noted:
                 self._journal.append(kind, direction, 1, at, data)
             self._journal.flush()

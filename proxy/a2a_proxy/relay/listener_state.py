@@ -7,22 +7,22 @@ from random import Random
 
 import msgspec
 
-from a2a_proxy.relay.edits.card_urls import AgentAddresses, Mode, host_of, is_local, rewrite
+from a2a_proxy.relay.edits.card_urls import AgentAddresses, RewriteMode, host_of_authority, is_local, rewrite_card_urls
 from a2a_proxy.relay.edits.edit import AgentInterface, CardOutcome, ConsoleNote, EditPlan
-from a2a_proxy.relay.route import PortRanges, Route, Upstream, address
+from a2a_proxy.relay.route import PortRanges, Route, Upstream, format_address
 from a2a_proxy.relay.tls import Trust
 
 MOST_NAMED = 16
 """Interfaces per listener that are reported one by one because cards may not open them."""
 
-Tell = Callable[[ConsoleNote], None]
+ShowNote = Callable[[ConsoleNote], None]
 """Shows a line to the user; never blocks."""
 
 
 class EditPolicy(msgspec.Struct, frozen=True):
     """What the user wants to be changed, and whom to trust."""
 
-    cards: Mode = "auto"
+    cards: RewriteMode = "auto"
     keep_host: bool = False
     trust: Trust = Trust()
     propagate: bool = False
@@ -38,8 +38,8 @@ class ListenerState:
         self,
         route: Route,
         editing: EditPolicy,
-        tell: Tell,
-        learn: Callable[[ListenerState, AgentInterface], int | None],
+        show_note: ShowNote,
+        learn_interface: Callable[[ListenerState, AgentInterface], int | None],
         is_own: Callable[[ListenerState, AgentInterface], bool],
         *,
         loopback: bool,
@@ -57,9 +57,9 @@ class ListenerState:
         )
         self.learned_grpc: Upstream | None = None
         self._editing = editing
-        self._bits = Random().getrandbits if editing.propagate else None  # begun by the system's randomness
-        self._tell = tell
-        self._learn = learn
+        self._random_bits = Random().getrandbits if editing.propagate else None  # begun by the system's randomness
+        self._show_note = show_note
+        self._learn_interface = learn_interface
         self._is_own = is_own
         self._not_learned: set[AgentInterface] = set()
 
@@ -68,29 +68,29 @@ class ListenerState:
         """Where connections go that begin with the HTTP/2 preface; None: where all others go."""
         return self.route.grpc or self.learned_grpc
 
-    def plan(self, upstream: Upstream, listen: str) -> EditPlan | None:
+    def plan_edits(self, upstream: Upstream, listen: str) -> EditPlan | None:
         """How a connection to `upstream` is edited, the client having connected to `listen`; None: not at all."""
         keep = self._editing.keep_host or is_local(upstream.host.lower())
         authority = None if keep else upstream.authority.encode()
-        cards = None if self._editing.cards == "never" else self._card
-        return EditPlan(authority, cards, listen, self._bits) if authority or cards or self._bits else None
+        cards = None if self._editing.cards == "never" else self._rewrite_card
+        return EditPlan(authority, cards, listen, self._random_bits) if authority or cards or self._random_bits else None
 
-    def _card(self, payload: bytes, form: str, authority: str) -> CardOutcome:
-        outcome = rewrite(payload, form, authority, self.agent, self._editing.cards, self._authority_of)
+    def _rewrite_card(self, payload: bytes, form: str, authority: str) -> CardOutcome:
+        outcome = rewrite_card_urls(payload, form, authority, self.agent, self._editing.cards, self._authority_of)
         for note in outcome.notes:
-            self._tell(note)
+            self._show_note(note)
         return outcome
 
     def _authority_of(self, interface: AgentInterface, authority: str) -> str | None:
         if self._is_own(self, interface):  # an agent that knows of the proxy: what leads to it must not lead on to it
-            return f"{host_of(authority)}:{interface.port}"
+            return f"{host_of_authority(authority)}:{interface.port}"
         if interface.grpc and self._carries(interface):
             return authority
-        port = self._learn(self, interface)
+        port = self._learn_interface(self, interface)
         if port is None:
             self._tell_not_learned(interface)
             return None
-        return f"{host_of(authority)}:{port}"
+        return f"{host_of_authority(authority)}:{port}"
 
     def may_learn(self, port: int) -> bool:
         """Return whether a card may make the proxy relay to this port of the agent's host."""
@@ -101,7 +101,7 @@ class ListenerState:
         if self.grpc is None and self.may_learn(interface.port):
             self.learned_grpc = upstream_of(interface)
             where = ":" + str(self.route.listen.port) if self.route.listen.port else "the same port"
-            self._tell(ConsoleNote(f"gRPC on {where} goes to {self.learned_grpc.address}, as the agent card says"))
+            self._show_note(ConsoleNote(f"gRPC on {where} goes to {self.learned_grpc.address}, as the agent card says"))
         return self.route.grpc is not None or self.learned_grpc == upstream_of(interface)
 
     def _tell_not_learned(self, interface: AgentInterface) -> None:
@@ -109,24 +109,24 @@ class ListenerState:
         if interface in self._not_learned:
             return
         if len(self._not_learned) == MOST_NAMED:
-            self._tell(ConsoleNote("the agent card lists more interfaces that are not relayed", loud=True))
+            self._show_note(ConsoleNote("the agent card lists more interfaces that are not relayed", loud=True))
             return
         self._not_learned.add(interface)
         to, listen = upstream_of(interface).text, self.route.listen
         if self.may_learn(interface.port):
             why, option = "because no port is left for it", f"--listen :PORT --upstream {to}"
         else:
-            why = f"because --listen {address(listen.host, listen.port)} is not loopback"
+            why = f"because --listen {format_address(listen.host, listen.port)} is not loopback"
             first_grpc = interface.grpc and self.grpc is None
             more = self._editing.learn_ports.text_with(interface.port)
             option = f"--upstream-grpc {to}" if first_grpc else f"--learn-ports {more}"
         text = f"the agent card lists {'gRPC at ' if interface.grpc else ''}{to}, which is not relayed {why}"
-        self._tell(
+        self._show_note(
             ConsoleNote(text, f"clients that follow the card leave the proxy there; to relay it: {option}", loud=True)
         )
 
 
 def upstream_of(interface: AgentInterface) -> Upstream:
     """The interface as a place to dial."""
-    where = address(interface.host, interface.port)
+    where = format_address(interface.host, interface.port)
     return Upstream(interface.host, interface.port, interface.tls, f"https://{where}" if interface.tls else where)

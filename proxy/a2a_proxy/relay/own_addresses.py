@@ -9,13 +9,13 @@ from collections.abc import Iterable
 _Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-def leads_to(hosts: Iterable[str], port: int, own: Iterable[str]) -> bool:
+def is_own_listener(hosts: Iterable[str], port: int, own: Iterable[str]) -> bool:
     """One of these IP addresses, with this port, is one of our own, `host:port` as bound."""
     ours = [ipaddress.ip_address(text.rpartition(":")[0].strip("[]")) for text in own if text.endswith(f":{port}")]
-    return bool(ours) and any(_leads(_plain(host), listener) for host in hosts for listener in ours)
+    return bool(ours) and any(_is_reached_by(_normalise_host(host), listener) for host in hosts for listener in ours)
 
 
-def _plain(host: str) -> _Ip:
+def _normalise_host(host: str) -> _Ip:
     """Without a zone; what means this machine as the address that a connection to it goes to."""
     address = ipaddress.ip_address(host.partition("%")[0])
     mapped = getattr(address, "ipv4_mapped", None)
@@ -25,13 +25,13 @@ def _plain(host: str) -> _Ip:
     return address
 
 
-def _leads(to: _Ip, listener: _Ip) -> bool:
+def _is_reached_by(to: _Ip, listener: _Ip) -> bool:
     if not listener.is_unspecified:
         return to == listener
-    return (listener.version == 6 or to.version == 4) and _is_ours(to)
+    return (listener.version == 6 or to.version == 4) and _is_own_address(to)
 
 
-def _is_ours(address: _Ip) -> bool:
+def _is_own_address(address: _Ip) -> bool:
     """Whether this machine has the address: only then can a socket be bound to it."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -16,13 +16,13 @@ from hpack.exceptions import HPACKError
 from a2a_proxy.relay.connection import RefusalResponder
 from a2a_proxy.wire.detect import PREFACE
 
-MOST_HEAD = 64 * 1024
+MAX_HEAD_BYTES = 64 * 1024
 """Longest head, or header block, that is waited for."""
 MOST_FRAMES = 500
 """HTTP/2 frames that are answered: a client that sends more is told to calm down. Answering so many takes 25 ms."""
 
 _REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} ")
-_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
+_METHOD_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
 
 _DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _CONTINUATION = 0, 1, 3, 4, 6, 7, 9
 _ACK = _END_STREAM = 0x1
@@ -31,33 +31,33 @@ _PROTOCOL_ERROR, _COMPRESSION_ERROR, _ENHANCE_YOUR_CALM = 0x1, 0x9, 0xB
 _UNAVAILABLE = b"14"
 
 
-def refusal_for(begin: bytes, upstream: str, why: str) -> RefusalResponder | None:
+def make_refusal(begin: bytes, upstream: str, reason: str) -> RefusalResponder | None:
     """Who answers a client that begins like this; None while that cannot be told."""
     if begin.startswith(PREFACE):
-        return Http2Refusal(upstream, why)
+        return Http2Refusal(upstream, reason)
     if PREFACE.startswith(begin):
         return None
     if _REQUEST_LINE.match(begin):
-        return Http1Refusal(upstream, why)
-    return None if _TOKEN.fullmatch(begin) else Silence()
+        return Http1Refusal(upstream, reason)
+    return None if _METHOD_TOKEN.fullmatch(begin) else SilentRefusal()
 
 
-def sentence(upstream: str, why: str) -> str:
+def refusal_text(upstream: str, reason: str) -> str:
     """What happened, for people."""
-    return f"a2a-proxy cannot reach the upstream agent {upstream}: {why}"
+    return f"a2a-proxy cannot reach the upstream agent {upstream}: {reason}"
 
 
-def problem(upstream: str, why: str) -> bytes:
+def refusal_problem(upstream: str, reason: str) -> bytes:
     """The same as a problem document (RFC 9457)."""
     return msgspec.json.encode(
-        {"type": "about:blank", "title": "Bad Gateway", "status": 502, "detail": sentence(upstream, why)}
+        {"type": "about:blank", "title": "Bad Gateway", "status": 502, "detail": refusal_text(upstream, reason)}
     )
 
 
-class Silence:
+class SilentRefusal:
     """For protocols that are not known: nothing is said."""
 
-    done = True
+    is_done = True
 
     def feed(self, data: bytes) -> bytes:  # noqa: ARG002 (the interface)
         """Nothing."""
@@ -67,17 +67,17 @@ class Silence:
 class Http1Refusal:
     """502 to the first request, and no second one."""
 
-    def __init__(self, upstream: str, why: str) -> None:
-        self.done = False
-        self._body = problem(upstream, why)
+    def __init__(self, upstream: str, reason: str) -> None:
+        self.is_done = False
+        self._body = refusal_problem(upstream, reason)
         self._head = b""
 
     def feed(self, data: bytes) -> bytes:
         """The response, once the request's head is complete: some clients do not listen before."""
         self._head += data
-        if self.done or (b"\r\n\r\n" not in self._head and b"\n\n" not in self._head and len(self._head) < MOST_HEAD):
+        if self.is_done or (b"\r\n\r\n" not in self._head and b"\n\n" not in self._head and len(self._head) < MAX_HEAD_BYTES):
             return b""
-        self.done = True
+        self.is_done = True
         head = (
             b"HTTP/1.1 502 Bad Gateway\r\n"
             b"Server: a2a-proxy\r\n"
@@ -95,10 +95,10 @@ class Http2Refusal:
     HEADERS before), ACK of SETTINGS and PING.
     """
 
-    def __init__(self, upstream: str, why: str) -> None:
-        self.done = False
-        self._problem = problem(upstream, why)
-        self._message = percent_encoded(sentence(upstream, why))
+    def __init__(self, upstream: str, reason: str) -> None:
+        self.is_done = False
+        self._problem = refusal_problem(upstream, reason)
+        self._message = percent_encode(refusal_text(upstream, reason))
         self._buffer = b""
         self._start = self._frames = 0
         """Of the next frame in the buffer; and how many frames came."""
@@ -111,7 +111,7 @@ class Http2Refusal:
 
     def feed(self, data: bytes) -> bytes:
         """Our frames in answer to theirs."""
-        if self.done:
+        if self.is_done:
             return b""
         out = []
         self._buffer = self._buffer[self._start :] + data
@@ -121,18 +121,18 @@ class Http2Refusal:
                 return b""
             self._started = True
             self._start = len(PREFACE)
-            out.append(frame(_SETTINGS, 0, 0, b""))
-        out += self._answers()
-        if self._answered and not self.done:
-            out.append(self._goodbye(0))
+            out.append(encode_frame(_SETTINGS, 0, 0, b""))
+        out += self._answer_requests()
+        if self._answered and not self.is_done:
+            out.append(self._encode_goaway(0))
         return b"".join(out)
 
-    def _answers(self) -> Iterator[bytes]:
-        while not self.done and (part := self._next()) is not None:
+    def _answer_requests(self) -> Iterator[bytes]:
+        while not self.is_done and (part := self._next_frame()) is not None:
             self._frames += 1
-            yield self._on_frame(*part) if self._frames <= MOST_FRAMES else self._goodbye(_ENHANCE_YOUR_CALM)
+            yield self._on_frame(*part) if self._frames <= MOST_FRAMES else self._encode_goaway(_ENHANCE_YOUR_CALM)
 
-    def _next(self) -> tuple[int, int, int, bytes] | None:
+    def _next_frame(self) -> tuple[int, int, int, bytes] | None:
         begin = self._start + 9
         if len(self._buffer) < begin:
             return None
@@ -145,9 +145,9 @@ class Http2Refusal:
 
     def _on_frame(self, kind: int, flags: int, stream: int, payload: bytes) -> bytes:
         if kind == _SETTINGS and not flags & _ACK:
-            return frame(_SETTINGS, _ACK, 0, b"")
+            return encode_frame(_SETTINGS, _ACK, 0, b"")
         if kind == _PING and not flags & _ACK:
-            return frame(_PING, _ACK, 0, payload)
+            return encode_frame(_PING, _ACK, 0, payload)
         if kind == _HEADERS:
             return self._on_headers(flags, stream, payload)
         if kind == _CONTINUATION and stream == self._block_stream:
@@ -161,27 +161,27 @@ class Http2Refusal:
         if flags & _PRIORITY:
             start += 5
         if start + pad > len(payload):
-            return self._goodbye(_PROTOCOL_ERROR)
+            return self._encode_goaway(_PROTOCOL_ERROR)
         self._block, self._block_stream = b"", stream
         self._block_ends_stream = bool(flags & _END_STREAM)
         return self._on_block(flags, payload[start : len(payload) - pad])
 
     def _on_block(self, flags: int, fragment: bytes) -> bytes:
         self._block += fragment
-        if len(self._block) > MOST_HEAD:
-            return self._goodbye(_ENHANCE_YOUR_CALM)
+        if len(self._block) > MAX_HEAD_BYTES:
+            return self._encode_goaway(_ENHANCE_YOUR_CALM)
         if not flags & _END_HEADERS:
             return b""
         try:
             headers = {bytes(item[0]): bytes(item[1]) for item in self._decoder.decode(self._block, raw=True)}
         except HPACKError:
-            return self._goodbye(_COMPRESSION_ERROR)
+            return self._encode_goaway(_COMPRESSION_ERROR)
         if b":method" not in headers:
             return b""  # trailers of a request that has its answer
         self._answered = max(self._answered, self._block_stream)
-        return self._response(headers)
+        return self._encode_response(headers)
 
-    def _response(self, headers: dict[bytes, bytes]) -> bytes:
+    def _encode_response(self, headers: dict[bytes, bytes]) -> bytes:
         stream = self._block_stream
         if headers.get(b"content-type", b"").startswith(b"application/grpc"):
             fields = [
@@ -190,40 +190,40 @@ class Http2Refusal:
                 (b"grpc-status", _UNAVAILABLE),
                 (b"grpc-message", self._message),
             ]
-            out = self._headers(stream, fields, end=True)
+            out = self._encode_headers(stream, fields, end=True)
         else:
-            out = self._json(stream, end=headers[b":method"] == b"HEAD")
+            out = self._encode_problem(stream, end=headers[b":method"] == b"HEAD")
         # RFC 9113 8.1: a server that needs no more of the request says NO_ERROR.
-        return out if self._block_ends_stream else out + frame(_RST_STREAM, 0, stream, bytes(4))
+        return out if self._block_ends_stream else out + encode_frame(_RST_STREAM, 0, stream, bytes(4))
 
-    def _json(self, stream: int, *, end: bool) -> bytes:
+    def _encode_problem(self, stream: int, *, end: bool) -> bytes:
         fields = [
             (b":status", b"502"),
             (b"server", b"a2a-proxy"),
             (b"content-type", b"application/problem+json"),
             (b"content-length", b"%d" % len(self._problem)),
         ]
-        out = self._headers(stream, fields, end=end)
-        return out if end else out + frame(_DATA, _END_STREAM, stream, self._problem)
+        out = self._encode_headers(stream, fields, end=end)
+        return out if end else out + encode_frame(_DATA, _END_STREAM, stream, self._problem)
 
-    def _headers(self, stream: int, fields: list[tuple[bytes, bytes]], *, end: bool) -> bytes:
+    def _encode_headers(self, stream: int, fields: list[tuple[bytes, bytes]], *, end: bool) -> bytes:
         # Literals that are never indexed need no table, whatever size the client's SETTINGS allow.
         block = self._encoder.encode([NeverIndexedHeaderTuple(*field) for field in fields])
-        return frame(_HEADERS, _END_HEADERS | (_END_STREAM if end else 0), stream, block)
+        return encode_frame(_HEADERS, _END_HEADERS | (_END_STREAM if end else 0), stream, block)
 
-    def _goodbye(self, code: int) -> bytes:
-        self.done = True
-        return frame(_GOAWAY, 0, 0, struct.pack(">II", self._answered, code))
+    def _encode_goaway(self, code: int) -> bytes:
+        self.is_done = True
+        return encode_frame(_GOAWAY, 0, 0, struct.pack(">II", self._answered, code))
 
 
-def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+def encode_frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
     """One HTTP/2 frame (RFC 9113 4.1)."""
     size = len(payload)
     return struct.pack(">BHBBI", size >> 16, size & 0xFFFF, kind, flags, stream) + payload
 
 
-def percent_encoded(text: str) -> bytes:
+def percent_encode(text: str) -> bytes:
     """As `grpc-message` wants it: all but printable ASCII, and the percent sign itself, as %XX of UTF-8."""
     return b"".join(
-        bytes((octet,)) if 0x20 <= octet <= 0x7E and octet != 0x25 else b"%%%02X" % octet for octet in text.encode()
+        bytes((byte,)) if 0x20 <= byte <= 0x7E and byte != 0x25 else b"%%%02X" % byte for byte in text.encode()
     )

@@ -36,7 +36,7 @@ class Listen(msgspec.Struct, frozen=True):
     @classmethod
     def parse(cls, text: str) -> Listen:
         """`:9000`, `0.0.0.0:9000`, `[::1]:9000`, `host:9000`. Raises RouteError."""
-        host, port = _split(text)
+        host, port = _split_authority(text)
         if port is None:
             hint = f"write --listen :{text}" if text.isdigit() else "write --listen :9000"
             raise RouteError(f"cannot listen on {text!r}: no port", hint)
@@ -55,13 +55,13 @@ class Upstream(msgspec.Struct, frozen=True):
     @property
     def address(self) -> str:
         """`host:port`."""
-        return address(self.host, self.port)
+        return format_address(self.host, self.port)
 
     @property
     def authority(self) -> str:
         """As a client of it writes `Host`: without the port where that goes without saying."""
         usual = self.port == (HTTPS_PORT if self.tls else HTTP_PORT)
-        return address(self.host, self.port).removesuffix(f":{self.port}") if usual else self.address
+        return format_address(self.host, self.port).removesuffix(f":{self.port}") if usual else self.address
 
     @classmethod
     def parse(cls, text: str) -> Upstream:
@@ -70,7 +70,7 @@ class Upstream(msgspec.Struct, frozen=True):
         Without a port it is 80, with https 443.
         """
         authority = _authority_of_url(text) if "://" in text else text
-        host, port = _split(authority)
+        host, port = _split_authority(authority)
         if not host or port == 0:
             raise RouteError(f"cannot send to {text!r}: no host or port", "write --upstream HOST:PORT")
         tls = text[:8].lower() == "https://"
@@ -127,7 +127,7 @@ def is_loopback(host: str) -> bool:
     return (getattr(found, "ipv4_mapped", None) or found).is_loopback
 
 
-def address(host: str, port: int) -> str:
+def format_address(host: str, port: int) -> str:
     """`host:port`, an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -148,7 +148,7 @@ def _authority_of_url(text: str) -> str:
     return authority
 
 
-def _split(text: str) -> tuple[str, int | None]:
+def _split_authority(text: str) -> tuple[str, int | None]:
     """Host and port; the port is None where there is none."""
     if "@" in text:
         raise RouteError("the address holds user information", "leave it out; clients send their own credentials")
@@ -156,16 +156,16 @@ def _split(text: str) -> tuple[str, int | None]:
         host, bracket, rest = text[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")) or ":" not in host:
             raise RouteError(f"cannot read the address {text!r}", "write [::1]:9000")
-        return host, _port(rest[1:], text) if rest else None
+        return host, _parse_port(rest[1:], text) if rest else None
     if text.count(":") > 1:
         raise RouteError(f"cannot read the address {text!r}", f"put an IPv6 address in brackets: [{text}]:9000")
     host, colon, port = text.partition(":")
     if any(character.isspace() or character in "/?#" for character in host):
         raise RouteError(f"cannot read the address {text!r}", "write HOST:PORT")
-    return host, _port(port, text) if colon else None
+    return host, _parse_port(port, text) if colon else None
 
 
-def _port(digits: str, text: str) -> int:
+def _parse_port(digits: str, text: str) -> int:
     if not (digits.isascii() and digits.isdigit()) or int(digits) > 65535:
         raise RouteError(f"{digits!r} in {text!r} is not a port", "a port is a number from 0 to 65535")
     return int(digits)

@@ -17,16 +17,16 @@ import msgspec
 
 from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
 from a2a_proxy.relay.journal_buffer import JournalBuffer
-from a2a_proxy.relay.stdio_agent import StdioAgent, exit_facts, next_signal, signal_name, stop_as_told, take_signals
-from a2a_proxy.relay.stdio_pump import Pump, let_go
+from a2a_proxy.relay.stdio_agent import StdioAgent, exit_facts, next_signal, signal_name, stop_on_signal, release_signals
+from a2a_proxy.relay.stdio_pump import Pump, close_descriptor
 
 DELIVERY_SECONDS = 0.5
 """How long a client that told the agent to end may read nothing before what the agent left is dropped."""
-_ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
+_STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
 """Signals by which a client tells its agent to end."""
-_MEANT_SECONDS = 10.0
+_STOP_SECONDS = 10.0
 """An agent that goes on for longer after such a signal has not ended because of it."""
-_AT_ONCE = 0.1
+_PROMPT_SECONDS = 0.1
 """Seconds in which a client that reads gets what the agent left."""
 _POLL_SECONDS = 0.05
 
@@ -40,28 +40,28 @@ class StdioRelay:
         """Start the agent; the first thread is still the only one. Raises OSError where it cannot be started."""
         self._command = shlex.join(command)
         self._agent = StdioAgent(command)
-        self._told = -_MEANT_SECONDS
+        self._stop_requested_at = -_STOP_SECONDS
         """When somebody told the agent to end, as `time.monotonic` has it."""
 
     def kill(self) -> None:
         """End the agent, before anything was passed on."""
         self._agent.send(signal.SIGKILL)
 
-    def start(self, tape: JournalBuffer) -> None:
+    def start(self, journal: JournalBuffer) -> None:
         """Pass on from now on."""
-        client = f"pid {os.getppid()}{_name_of(os.getppid())}"
-        _facts(tape, ChunkKind.OPEN, ConnectionFacts(client, "stdio", self._command, "stdio"))
-        _facts(tape, ChunkKind.DIALED, DialFacts(self._command, f"pid {self._agent.pid}"))
-        self._tape = tape
-        ended, self._over = os.pipe()
+        client = f"pid {os.getppid()}{_process_name(os.getppid())}"
+        _record_facts(journal, ChunkKind.OPEN, ConnectionFacts(client, "stdio", self._command, "stdio"))
+        _record_facts(journal, ChunkKind.DIALED, DialFacts(self._command, f"pid {self._agent.pid}"))
+        self._journal = journal
+        ended, self._agent_end = os.pipe()
         to_agent, to_client = Direction.TO_AGENT, Direction.TO_CLIENT
         agent = self._agent
-        self._outputs = [Pump(agent.stdout, _OUT, tape, to_client, ChunkKind.DATA, ended)]
+        self._outputs = [Pump(agent.stdout, _OUT, journal, to_client, ChunkKind.DATA, ended)]
         if agent.stderr >= 0:
-            self._outputs.append(Pump(agent.stderr, _ERR, tape, to_client, ChunkKind.LOG, ended))
+            self._outputs.append(Pump(agent.stderr, _ERR, journal, to_client, ChunkKind.LOG, ended))
         else:
-            let_go(_ERR)  # it leads where stdout does, and would keep that open
-        for pump in (Pump(_IN, agent.stdin, tape, to_agent, ChunkKind.DATA), *self._outputs):
+            close_descriptor(_ERR)  # it leads where stdout does, and would keep that open
+        for pump in (Pump(_IN, agent.stdin, journal, to_agent, ChunkKind.DATA), *self._outputs):
             pump.start()
 
     def wait(self) -> int:
@@ -73,50 +73,50 @@ class StdioRelay:
         while (code := self._agent.poll()) is None:
             number, to_send = next_signal()
             if number != signal.SIGCHLD:
-                self._pass_on(number, to_send=to_send)
-        os.close(self._over)
-        self._deliver()
-        _facts(self._tape, ChunkKind.EXITED, exit_facts(code), Direction.TO_CLIENT)
-        self._tape.note(ChunkKind.CLOSED, Direction.TO_AGENT)
-        self._tape.write()
+                self._pass_signal_on(number, to_send=to_send)
+        os.close(self._agent_end)
+        self._deliver_output()
+        _record_facts(self._journal, ChunkKind.EXITED, exit_facts(code), Direction.TO_CLIENT)
+        self._journal.note(ChunkKind.CLOSED, Direction.TO_AGENT)
+        self._journal.write()
         return code
 
-    def _pass_on(self, number: int, *, to_send: bool) -> None:
-        if number in _ENDING:
-            self._told = time.monotonic()
+    def _pass_signal_on(self, number: int, *, to_send: bool) -> None:
+        if number in _STOP_SIGNALS:
+            self._stop_requested_at = time.monotonic()
         if to_send:
             self._agent.send(number)
-        self._tape.note(ChunkKind.SIGNAL, Direction.TO_AGENT, signal_name(number).encode())
-        self._tape.write()
+        self._journal.note(ChunkKind.SIGNAL, Direction.TO_AGENT, signal_name(number).encode())
+        self._journal.write()
         if number == signal.SIGTSTP:
-            stop_as_told(number)
+            stop_on_signal(number)
 
-    def _deliver(self) -> None:
+    def _deliver_output(self) -> None:
         """Wait until the client has got what the agent left.
 
         Without a relay an agent waits in `write` for a client that does not read, or is killed there; so the wait has
         no end where nobody told it to end, and a short one where somebody did.
         """
         ended = time.monotonic()
-        until = ended + _AT_ONCE
+        until = ended + _PROMPT_SECONDS
         for pump in self._outputs:
             pump.join(max(0.0, until - time.monotonic()))
         while late := [pump for pump in self._outputs if pump.is_alive()]:
-            take_signals()  # not before: one that came too late for the agent must not change how it ended
-            still = time.monotonic() - max(pump.moved for pump in late)
-            if ended - self._told < _MEANT_SECONDS and still > DELIVERY_SECONDS:
+            release_signals()  # not before: one that came too late for the agent must not change how it ended
+            still = time.monotonic() - max(pump.last_write_at for pump in late)
+            if ended - self._stop_requested_at < _STOP_SECONDS and still > DELIVERY_SECONDS:
                 break
             late[0].join(_POLL_SECONDS)
 
 
-def _facts(
-    tape: JournalBuffer, kind: ChunkKind, facts: msgspec.Struct, direction: Direction = Direction.TO_AGENT
+def _record_facts(
+    journal: JournalBuffer, kind: ChunkKind, facts: msgspec.Struct, direction: Direction = Direction.TO_AGENT
 ) -> None:
-    tape.note(kind, direction, msgspec.json.encode(facts))
-    tape.write()
+    journal.note(kind, direction, msgspec.json.encode(facts))
+    journal.write()
 
 
-def _name_of(pid: int) -> str:
+def _process_name(pid: int) -> str:
     """` (node)`, where the system tells."""
     try:
         return f" ({Path(f'/proc/{pid}/comm').read_text(errors='replace').strip()})"

@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import NoReturn
 
 from a2a_proxy.model.chunk import ExitFacts
-from a2a_proxy.relay.stdio_pump import let_go
+from a2a_proxy.relay.stdio_pump import close_descriptor
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 
-_OURS = {"SIGKILL", "SIGSTOP", "SIGTTIN", "SIGTTOU", "SIGPIPE", "SIGXFSZ", "SIGXCPU"}
+_OWN_SIGNALS = {"SIGKILL", "SIGSTOP", "SIGTTIN", "SIGTTOU", "SIGPIPE", "SIGXFSZ", "SIGXCPU"}
 """Cannot be passed on, or are about what this process itself does."""
-_FAULTS = {"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS"}
-_OF_TERMINAL = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH}
+_FAULT_SIGNALS = {"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS"}
+_TERMINAL_SIGNALS = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH}
 """What a terminal sends to its whole foreground group, and so to the agent as well. When it hangs up, the leader of the
 session gets SIGHUP alone, and the group when that leader ends."""
 
-SIGNALS = frozenset(number for number in signal.valid_signals() if getattr(number, "name", "") not in _OURS | _FAULTS)
+SIGNALS = frozenset(number for number in signal.valid_signals() if getattr(number, "name", "") not in _OWN_SIGNALS | _FAULT_SIGNALS)
 """What is waited for: the end of the agent (SIGCHLD) and all that is passed on."""
 
 
@@ -37,12 +37,12 @@ class StdioAgent:
 
         Raises OSError where there is no such command, or it cannot be run.
         """
-        _fill_standard()
-        inherited = _inherited()
-        with _signals_held() as prepare:
+        _fill_standard_descriptors()
+        inherited = _inherited_descriptors()
+        with _hold_signals() as prepare:
             stdin, self.stdin = os.pipe()
             self.stdout, stdout = os.pipe()
-            self.stderr, stderr = (-1, stdout) if _joined() else os.pipe()
+            self.stderr, stderr = (-1, stdout) if _is_output_joined() else os.pipe()
             """-1: what goes to stderr comes out of stdout, in the order of the writes."""
             try:
                 self._process = subprocess.Popen(
@@ -50,13 +50,13 @@ class StdioAgent:
                     stdin=stdin,
                     stdout=stdout,
                     stderr=stderr,
-                    env=_environment(),
+                    env=_agent_environment(),
                     close_fds=False,
                     preexec_fn=prepare,  # there is one thread yet
                 )
             finally:
                 for each in {stdin, stdout, stderr, *inherited}:
-                    let_go(each)  # where others wait for the end of a pipe, this process must not hold it
+                    close_descriptor(each)  # where others wait for the end of a pipe, this process must not hold it
 
     @property
     def pid(self) -> int:
@@ -73,7 +73,7 @@ class StdioAgent:
 
 
 @contextmanager
-def _signals_held() -> Iterator[Callable[[], None]]:
+def _hold_signals() -> Iterator[Callable[[], None]]:
     """From here on signals wait until `next_signal` asks for them; they come as usual again if the body fails.
 
     Gives what the new process must do before it becomes the agent: end with this one, and treat signals as this
@@ -83,7 +83,7 @@ def _signals_held() -> Iterator[Callable[[], None]]:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    libc, parent = _libc(), os.getpid()
+    libc, parent = _load_libc(), os.getpid()
 
     def prepare() -> None:
         if libc is not None:
@@ -107,23 +107,23 @@ def next_signal() -> tuple[int, bool]:
         return signal.sigwait(SIGNALS), True
     found = signal.sigwaitinfo(SIGNALS)
     number, by_kernel = found.si_signo, found.si_code > 0
-    to_group = number in _OF_TERMINAL or (number == signal.SIGHUP and os.getsid(0) != os.getpid())
+    to_group = number in _TERMINAL_SIGNALS or (number == signal.SIGHUP and os.getsid(0) != os.getpid())
     return number, not (by_kernel and to_group)
 
 
-def take_signals() -> None:
+def release_signals() -> None:
     """Signals do again what they do to any process: there is no agent any more that could get them."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
-def stop_as_told(number: int) -> None:
+def stop_on_signal(number: int) -> None:
     """Let a stop signal (Ctrl-Z) do to this process what it does to any; returns when it goes on."""
     os.kill(os.getpid(), number)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     signal.pthread_sigmask(signal.SIG_BLOCK, {number})
 
 
-def end_like(code: int) -> NoReturn:
+def exit_like(code: int) -> NoReturn:
     """End this process at once, with the same exit code or by the same signal as the agent (`StdioAgent.poll`).
 
     No core is dumped: it would be ours, in the place of the agent's.
@@ -131,7 +131,7 @@ def end_like(code: int) -> NoReturn:
     if code >= 0:
         os._exit(code)
     number = -code
-    libc = _libc()
+    libc = _load_libc()
     if libc is not None:
         libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     if number != signal.SIGKILL:
@@ -154,7 +154,7 @@ def signal_name(number: int) -> str:
         return f"SIGRTMIN+{number - signal.SIGRTMIN}"
 
 
-def _environment() -> dict[bytes, bytes]:
+def _agent_environment() -> dict[bytes, bytes]:
     """As this process was given it: an interpreter in the C locale has set LC_CTYPE (PEP 538)."""
     ours = dict(os.environb)
     try:
@@ -166,13 +166,13 @@ def _environment() -> dict[bytes, bytes]:
     return ours
 
 
-def _joined() -> bool:
+def _is_output_joined() -> bool:
     """The client reads stdout and stderr from one pipe (`2>&1`): two of ours would mix up their order."""
     out, err = os.fstat(1), os.fstat(2)
     return not stat.S_ISCHR(out.st_mode) and (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino)
 
 
-def _fill_standard() -> None:
+def _fill_standard_descriptors() -> None:
     """Where stdin, stdout or stderr is closed: no pipe of the agent's may get its number."""
     for number in range(3):
         try:
@@ -181,7 +181,7 @@ def _fill_standard() -> None:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
 
 
-def _inherited() -> list[int]:
+def _inherited_descriptors() -> list[int]:
     """Descriptors beyond the standard ones that whoever started this process means for the agent."""
     found: list[int] = []
     try:
@@ -195,6 +195,6 @@ def _inherited() -> list[int]:
     return found
 
 
-def _libc() -> ctypes.CDLL | None:
+def _load_libc() -> ctypes.CDLL | None:
     """For prctl, which only Linux has."""
     return ctypes.CDLL(None) if sys.platform == "linux" else None

@@ -18,102 +18,102 @@ import time
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.journal_buffer import JournalBuffer
 
-READ = 64 * 1024
+READ_SIZE = 64 * 1024
 """Octets in memory at most."""
-_WRITE = 16 * 1024
+_WRITE_SIZE = 16 * 1024
 """Octets of one write, so that a slow reader can be told from one that reads nothing."""
-_GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
+_HANG_UP = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
 class Pump(threading.Thread):
     """Passes on from `source` to `sink` until one of them ends; then lets go of both."""
 
     def __init__(
-        self, source: int, sink: int, tape: JournalBuffer, direction: Direction, kind: ChunkKind, ended: int = -1
+        self, source: int, sink: int, journal: JournalBuffer, direction: Direction, kind: ChunkKind, agent_end: int = -1
     ) -> None:
         """`ended` is readable once the agent has ended: what the source holds at that moment is still passed on."""
         super().__init__(name=f"{kind.name} {direction.name}", daemon=True)
         self._source = source
         self._sink = sink
-        self._tape = tape
+        self._journal = journal
         self._direction = direction
         self._kind = kind
-        self._ended = ended
-        self._left: int | None = None
+        self._agent_end = agent_end
+        self._remaining_bytes: int | None = None
         """Octets that the agent left behind; None while it lives."""
-        self._unread = False
+        self._is_sink_gone = False
         """Nobody reads the sink any more."""
-        self._poll = select.poll()
-        self._poll.register(source, select.POLLIN)
-        self._poll.register(sink, 0)  # tells that nobody will read, before something is lost in it
-        if ended >= 0:
-            self._poll.register(ended, select.POLLIN)
-        self.moved = time.monotonic()
+        self._poller = select.poll()
+        self._poller.register(source, select.POLLIN)
+        self._poller.register(sink, 0)  # tells that nobody will read, before something is lost in it
+        if agent_end >= 0:
+            self._poller.register(agent_end, select.POLLIN)
+        self.last_write_at = time.monotonic()
         """When the sink last took something, as `time.monotonic` has it."""
 
     def run(self) -> None:
         """Until the source ends, the sink does, or the agent has and its octets are passed on."""
         while self._has_more():
-            data = self._read()
+            data = self._read_source()
             if not data:
                 if self._kind is ChunkKind.DATA:
-                    self._tape.note(ChunkKind.EOF, self._direction)
+                    self._journal.note(ChunkKind.EOF, self._direction)
                 break
-            self._tape.note(self._kind, self._direction, data)
-            taken = self._write(data)
-            self._tape.write()
+            self._journal.note(self._kind, self._direction, data)
+            taken = self._write_sink(data)
+            self._journal.write()
             if not taken:
-                self._unread = True
+                self._is_sink_gone = True
                 break
-        if self._unread and self._kind is ChunkKind.DATA and self._direction is Direction.TO_CLIENT:
-            self._tape.note(ChunkKind.RESET, Direction.TO_AGENT)  # what comes of it is not the agent's doing
-        let_go(self._source)
-        let_go(self._sink)
-        self._tape.write()
+        if self._is_sink_gone and self._kind is ChunkKind.DATA and self._direction is Direction.TO_CLIENT:
+            self._journal.note(ChunkKind.RESET, Direction.TO_AGENT)  # what comes of it is not the agent's doing
+        close_descriptor(self._source)
+        close_descriptor(self._sink)
+        self._journal.write()
 
     def _has_more(self) -> bool:
         """Wait until there is something to read, or its end; False where nothing more is to be passed on."""
         # Once all is passed on that the agent left, nothing is waited for: its end was told already.
-        ready = dict(self._poll.poll(0 if self._left == 0 else None))
-        if ready.get(self._sink, 0) & _GONE:
-            self._unread = True
+        ready = dict(self._poller.poll(0 if self._remaining_bytes == 0 else None))
+        if ready.get(self._sink, 0) & _HANG_UP:
+            self._is_sink_gone = True
             return False
-        if self._left is None and self._ended in ready:
-            self._poll.unregister(self._ended)
-            self._left = _waiting(self._source)
-        if self._left is None or self._left > 0:
+        if self._remaining_bytes is None and self._agent_end in ready:
+            self._poller.unregister(self._agent_end)
+            self._remaining_bytes = _readable_bytes(self._source)
+        if self._remaining_bytes is None or self._remaining_bytes > 0:
             return True
         # All that the agent wrote is passed on. What holds the pipe open still is a child that it left behind.
-        return bool(ready.get(self._source, 0) & _GONE)
+        return bool(ready.get(self._source, 0) & _HANG_UP)
 
-    def _read(self) -> bytes:
+    def _read_source(self) -> bytes:
         """Octets; none at the end. A source that cannot be read (a terminal that hung up, a folder) has ended."""
-        size = READ if not self._left else min(READ, self._left)
+        size = READ_SIZE if not self._remaining_bytes else min(READ_SIZE, self._remaining_bytes)
         try:
             data = os.read(self._source, size)
         except BlockingIOError:  # somebody else made it non-blocking, and has taken what there was
-            return self._read() if self._has_more() else b""
+            return self._read_source() if self._has_more() else b""
         except OSError:
             return b""
-        if self._left is not None:
-            self._left -= len(data)
+        if self._remaining_bytes is not None:
+            self._remaining_bytes -= len(data)
         return data
 
-    def _write(self, data: bytes) -> bool:
+    def _write_sink(self, data: bytes) -> bool:
         """All of it; False where nobody takes it any more."""
         rest = memoryview(data)
         while rest:
             try:
-                rest = rest[os.write(self._sink, rest[:_WRITE]) :]
-                self.moved = time.monotonic()
+                rest = rest[os.write(self._sink, rest[:_WRITE_SIZE]) :]
+                self.last_write_at = time.monotonic()
             except BlockingIOError:
-                _until_writable(self._sink)
+                _wait_until_writable(self._sink)
             except OSError:
                 return False
         return True
 
 
-def let_go(descriptor: int) -> None:
+def close_descriptor(descriptor: int) -> None:
     """Close it. The numbers 0 to 2 lead nowhere then, so that no other file gets them."""
     with contextlib.suppress(OSError):
         if descriptor > 2:
@@ -124,7 +124,7 @@ def let_go(descriptor: int) -> None:
         os.close(nowhere)
 
 
-def _waiting(source: int) -> int:
+def _readable_bytes(source: int) -> int:
     """Octets that can be read now."""
     try:
         found: int = struct.unpack("i", fcntl.ioctl(source, termios.FIONREAD, bytes(4)))[0]
@@ -133,7 +133,7 @@ def _waiting(source: int) -> int:
     return found
 
 
-def _until_writable(sink: int) -> None:
+def _wait_until_writable(sink: int) -> None:
     poll = select.poll()
     poll.register(sink, select.POLLOUT)
     poll.poll()

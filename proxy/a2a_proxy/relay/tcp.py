@@ -9,17 +9,17 @@ import socket
 import struct
 import termios
 
-from a2a_proxy.relay.route import address
+from a2a_proxy.relay.route import format_address
 
 HIGH_WATER = 256 * 1024
 """Octets waiting for a slow reader before its sender is not read any more."""
 READ_SIZE = 65536
 """For asyncio's own transports; its default of 256 KiB costs an mmap for each read (cpython #85451)."""
-MOST_LEFT = 4 * 1024 * 1024
+MAX_UNREAD_BYTES = 4 * 1024 * 1024
 """Octets taken from a broken socket at most."""
 
 
-def tune(transport: asyncio.Transport) -> None:
+def tune_socket(transport: asyncio.Transport) -> None:
     """No delay, a bounded write buffer, and the kernel's keep-alive, for there is no idle time-out of ours."""
     transport.set_write_buffer_limits(high=HIGH_WATER)
     if hasattr(transport, "max_size"):
@@ -29,13 +29,13 @@ def tune(transport: asyncio.Transport) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
-def name_of(transport: asyncio.BaseTransport, which: str) -> str:
+def socket_name(transport: asyncio.BaseTransport, which: str) -> str:
     """`host:port` of `peername` or `sockname`; empty where the socket is gone."""
-    pair = transport.get_extra_info(which)
-    return address(pair[0], pair[1]) if pair else ""
+    connection = transport.get_extra_info(which)
+    return format_address(connection[0], connection[1]) if connection else ""
 
 
-def unsent(transport: asyncio.Transport) -> int:
+def unsent_bytes(transport: asyncio.Transport) -> int:
     """Octets that the peer's kernel has not acknowledged yet."""
     waiting = transport.get_write_buffer_size()
     try:
@@ -45,7 +45,7 @@ def unsent(transport: asyncio.Transport) -> int:
     return waiting + int(struct.unpack("i", answer)[0])
 
 
-def reset(transport: asyncio.Transport) -> None:
+def reset_connection(transport: asyncio.Transport) -> None:
     """Close with RST. What is still in its send buffer is gone."""
     try:
         sock = transport.get_extra_info("socket")
@@ -55,13 +55,13 @@ def reset(transport: asyncio.Transport) -> None:
     transport.abort()
 
 
-def rest_of(transport: asyncio.BaseTransport) -> bytes:
+def read_unread(transport: asyncio.BaseTransport) -> bytes:
     """What the peer sent before the connection broke and nobody has read: a failed write ends a transport at once,
     though its answer may lie in the receive buffer. To be called in `connection_lost`."""
     parts: list[bytes] = []
     try:
         with socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno())) as sock:
-            while len(parts) * READ_SIZE < MOST_LEFT and (part := sock.recv(READ_SIZE, socket.MSG_DONTWAIT)):
+            while len(parts) * READ_SIZE < MAX_UNREAD_BYTES and (part := sock.recv(READ_SIZE, socket.MSG_DONTWAIT)):
                 parts.append(part)
     except (OSError, AttributeError):
         pass

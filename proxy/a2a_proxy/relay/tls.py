@@ -13,10 +13,10 @@ from a2a_proxy.relay.route import RouteError, Upstream
 
 HTTP2, HTTP1 = "h2", "http/1.1"
 
-_NAMES = {HTTP2: "HTTP/2", HTTP1: "HTTP/1.1"}
+_PROTOCOL_NAMES = {HTTP2: "HTTP/2", HTTP1: "HTTP/1.1"}
 _WRONG_HOST, _EXPIRED, _NOT_YET = (62, 64), 10, 9
 _UNTRUSTED = (18, 19, 20, 21)
-_INSECURE = "to talk to it unverified all the same: --upstream-insecure"
+_INSECURE_HINT = "to talk to it unverified all the same: --upstream-insecure"
 
 
 class Trust(msgspec.Struct, frozen=True):
@@ -48,15 +48,15 @@ class Tls:
         """The context that offers exactly this protocol. Raises RouteError where the CA file cannot be read."""
         context = self._contexts.get(protocol)
         if context is None:
-            context = self._contexts[protocol] = self._make(protocol)
+            context = self._contexts[protocol] = self._make_context(protocol)
         return context
 
     def prepare(self) -> None:
         """Make all contexts now. Raises RouteError where the CA file cannot be read."""
-        for protocol in _NAMES:
+        for protocol in _PROTOCOL_NAMES:
             self.context(protocol)
 
-    def _make(self, protocol: str) -> ssl.SSLContext:
+    def _make_context(self, protocol: str) -> ssl.SSLContext:
         context = ssl.create_default_context()
         if self._trust.ca is not None:
             try:
@@ -90,37 +90,37 @@ class Handshake(asyncio.Protocol):
             transport.set_protocol(protocol)
             protocol.connection_made(transport)
         else:
-            self.mismatch = mismatch(self._protocol)
+            self.mismatch = protocol_mismatch(self._protocol)
             transport.abort()  # type: ignore[attr-defined]
 
 
-def mismatch(protocol: str) -> TlsError:
+def protocol_mismatch(protocol: str) -> TlsError:
     """The upstream does not speak over TLS what the client speaks."""
     hint = "if the agent has another port for gRPC, name it with --upstream-grpc" if protocol == HTTP2 else ""
-    return TlsError(f"over TLS it does not speak {_NAMES[protocol]} (ALPN {protocol}), as the client does", hint)
+    return TlsError(f"over TLS it does not speak {_PROTOCOL_NAMES[protocol]} (ALPN {protocol}), as the client does", hint)
 
 
-def explained(error: ssl.SSLError, upstream: Upstream, protocol: str) -> TlsError:
+def explain_handshake_error(error: ssl.SSLError, upstream: Upstream, protocol: str) -> TlsError:
     """A failed handshake."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return _certificate(error, upstream)
+        return _explain_certificate_error(error, upstream)
     reason = (error.reason or str(error)).replace("_", " ").lower()
     if "no application protocol" in reason:
-        return mismatch(protocol)
+        return protocol_mismatch(protocol)
     if "wrong version number" in reason or "record layer failure" in reason or "http request" in reason:
         return TlsError("it does not speak TLS there", f"if it speaks plain HTTP: --upstream http://{upstream.address}")
     return TlsError(f"the TLS handshake failed: {reason}")
 
 
-def _certificate(error: ssl.SSLCertVerificationError, upstream: Upstream) -> TlsError:
+def _explain_certificate_error(error: ssl.SSLCertVerificationError, upstream: Upstream) -> TlsError:
     code = error.verify_code
     if code in _WRONG_HOST:
         return TlsError(
-            f"its certificate is not for {upstream.host}", f"write the host that the certificate names; {_INSECURE}"
+            f"its certificate is not for {upstream.host}", f"write the host that the certificate names; {_INSECURE_HINT}"
         )
     if code in (_EXPIRED, _NOT_YET):
-        return TlsError(f"its certificate {'has expired' if code == _EXPIRED else 'is not valid yet'}", _INSECURE)
+        return TlsError(f"its certificate {'has expired' if code == _EXPIRED else 'is not valid yet'}", _INSECURE_HINT)
     if code in _UNTRUSTED:
         kind = "is self-signed" if code == _UNTRUSTED[0] else "comes from a CA that is not trusted here"
-        return TlsError(f"its certificate {kind}", f"to trust a CA: --upstream-ca FILE; {_INSECURE}")
-    return TlsError(f"its certificate is not valid: {error.verify_message.lower()}", _INSECURE)
+        return TlsError(f"its certificate {kind}", f"to trust a CA: --upstream-ca FILE; {_INSECURE_HINT}")
+    return TlsError(f"its certificate is not valid: {error.verify_message.lower()}", _INSECURE_HINT)

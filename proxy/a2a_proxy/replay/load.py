@@ -17,20 +17,20 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, key
 from a2a_proxy.redaction.policy import METADATA_ONLY
-from a2a_proxy.replay.core.faults import PIN
-from a2a_proxy.replay.core.labels import unfilled, without_labels
+from a2a_proxy.replay.core.faults import PINNED_GATE
+from a2a_proxy.replay.core.labels import find_unfilled, without_labels
 from a2a_proxy.replay.core.script import (
-    LIVE,
+    LIVE_OPERATIONS,
     LineKind,
-    Push,
+    RecordedPush,
     RecordedCall,
     ReplayScript,
     ScriptLine,
     ScriptSide,
-    Unservable,
+    UnservableCall,
 )
 
-_SAID = {
+_LINE_KINDS = {
     FrameKind.REQUEST: LineKind.MESSAGE,
     FrameKind.RESPONSE: LineKind.MESSAGE,
     FrameKind.EVENT: LineKind.MESSAGE,
@@ -41,16 +41,16 @@ _SAID = {
     FrameKind.END: LineKind.END,
 }
 """Lines of a log are not replayed: nothing A2A is in them."""
-_RESETS = ("reset", "rst_stream")
-_BROKEN = frozenset({"", "connection lost", "proxy stopped", "proxy killed"})
+_RESET_ENDS = ("reset", "rst_stream")
+_BROKEN_ENDS = frozenset({"", "connection lost", "proxy stopped", "proxy killed"})
 """How a call ends that was not captured to its end."""
-_TOLD = 3
+_MAX_LISTED = 3
 """Places that an error names."""
 _EVENT_STREAMS = (Binding.JSONRPC, Binding.REST)
 _EVENT_ID = re.compile(r"^id:[ ]?([^\r\n\0]*)", re.MULTILINE)
 
 
-def load(
+def load_script(
     recording: Recording,
     *,
     session: int | None = None,
@@ -63,9 +63,9 @@ def load(
     Raises RecordingError where it cannot be read, or may not be played: it has no payloads, is incomplete, or labels
     would be delivered where credentials stood.
     """
-    loader = _Loader(recording, session, agent)
+    loader = _ScriptLoader(recording, session, agent)
     _refuse_payloadless(recording, loader)
-    script = loader.script()
+    script = loader.load()
     if not allow_incomplete:
         _refuse_incomplete(recording, loader)
     if not allow_redacted:
@@ -73,7 +73,7 @@ def load(
     return script
 
 
-def _refuse_payloadless(recording: Recording, loader: _Loader) -> None:
+def _refuse_payloadless(recording: Recording, loader: _ScriptLoader) -> None:
     if any(METADATA_ONLY in row.facts.redaction for row in loader.sessions):
         raise RecordingError(
             f"{recording.path} holds no payloads (metadata only): nobody knows what was said",
@@ -81,11 +81,11 @@ def _refuse_payloadless(recording: Recording, loader: _Loader) -> None:
         )
 
 
-def _refuse_incomplete(recording: Recording, loader: _Loader) -> None:
+def _refuse_incomplete(recording: Recording, loader: _ScriptLoader) -> None:
     why = [row.lacking for row in loader.sessions if row.lacking]
     why += ["it is still being written" for row in loader.sessions if not row.complete]
     if loader.broken:
-        places = ", ".join(loader.broken[:_TOLD]) + (" and others" if len(loader.broken) > _TOLD else "")
+        places = ", ".join(loader.broken[:_MAX_LISTED]) + (" and others" if len(loader.broken) > _MAX_LISTED else "")
         why.append(f"not captured to the end: {places}")
     if why:
         raise RecordingError(
@@ -95,18 +95,18 @@ def _refuse_incomplete(recording: Recording, loader: _Loader) -> None:
 
 
 def _refuse_redacted(recording: Recording, script: ReplayScript) -> None:
-    found = list(unfilled((*script.cards, *script.calls)))
+    found = list(find_unfilled((*script.cards, *script.calls)))
     if found:
-        told = ", ".join(f"{place} ({label})" for place, label in found[:_TOLD])
-        more = f" and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
+        labels = ", ".join(f"{place} ({label})" for place, label in found[:_MAX_LISTED])
+        more = f" and {len(found) - _MAX_LISTED} more" if len(found) > _MAX_LISTED else ""
         raise RecordingError(
-            f"{recording.path} would deliver labels where credentials stood: {told}{more}; no client has said them"
+            f"{recording.path} would deliver labels where credentials stood: {labels}{more}; no client has said them"
             " before, so what they stand for is not known",
             "deliver the labels as they are: --allow-redacted",
         )
 
 
-class _Loader:
+class _ScriptLoader:
     def __init__(self, recording: Recording, session: int | None, agent: str) -> None:
         self._recording = recording
         self.sessions: list[SessionRow] = [row for row in recording.sessions() if session in (None, row.id)]
@@ -117,23 +117,23 @@ class _Loader:
             )
         self._agent = agent
         self._agents: set[str] = set()
-        self._unservable: list[Unservable] = []
+        self._unservable: list[UnservableCall] = []
         self._findings: dict[tuple[int, int, int], list[str]] = defaultdict(list)
         """By session, exchange and frame: rules."""
         self._pins: dict[tuple[int, int, int], int] = {}
         self.broken: list[str] = []
         """Calls that were not captured to their end."""
 
-    def script(self) -> ReplayScript:
+    def load(self) -> ReplayScript:
         calls: list[RecordedCall] = []
         cards: list[RecordedCall] = []
-        pushes: list[Push] = []
+        pushes: list[RecordedPush] = []
         for session in self.sessions:
-            self._remarks(session.id)
+            self._load_remarks(session.id)
             for row in self._recording.exchanges(session.id):
                 if row.exchange.binding is Binding.WEBHOOK:
-                    pushes += self._push(row)
-                elif (call := self._call(row)) is not None:
+                    pushes += self._load_push(row)
+                elif (call := self._load_call(row)) is not None:
                     (cards if row.exchange.binding is Binding.CARD else calls).append(call)
         if self._agent and not calls:
             said = ", ".join(sorted(self._agents)) or "none"
@@ -151,42 +151,42 @@ class _Loader:
             complete="; ".join(dict.fromkeys(row.complete or "still being written" for row in self.sessions)),
         )
 
-    def _remarks(self, session: int) -> None:
+    def _load_remarks(self, session: int) -> None:
         """What rules have found, and gates that people have pinned."""
         for row in self._recording.findings(session):
             found = row.finding
             if found.exchange and found.seq >= 0:
                 self._findings[session, found.exchange, found.seq].append(found.rule)
         for note in self._recording.notes(session):
-            pin = PIN.fullmatch(note.note.text.strip())
+            pin = PINNED_GATE.fullmatch(note.note.text.strip())
             if pin is not None and int(pin[1]) == note.note.exchange:
                 self._pins[session, note.note.exchange, note.note.seq] = int(pin[2])
 
-    def _place(self, row: ExchangeRow) -> str:
+    def _place_of(self, row: ExchangeRow) -> str:
         number = row.exchange.id
         return f"#{number}" if len(self.sessions) == 1 else f"#{row.session}:{number}"
 
-    def _call(self, row: ExchangeRow) -> RecordedCall | None:
+    def _load_call(self, row: ExchangeRow) -> RecordedCall | None:
         exchange = row.exchange
-        upstream = self._upstream(row)
+        upstream = self._upstream_of(row)
         self._agents.add(upstream)
         if self._agent and upstream != self._agent:
             return None
         frames = [each.frame for each in self._recording.frames(row.key)]
         first = next((frame for frame in frames if frame.kind is FrameKind.REQUEST), None)
-        if (why := _not_played(exchange, first, frames)) or first is None:
-            self._unservable.append(Unservable(self._place(row), why, exchange.operation))
+        if (why := _unservable_reason(exchange, first, frames)) or first is None:
+            self._unservable.append(UnservableCall(self._place_of(row), why, exchange.operation))
             return None
-        if exchange.how in _BROKEN:
-            self.broken.append(self._place(row))
+        if exchange.how in _BROKEN_ENDS:
+            self.broken.append(self._place_of(row))
         card = exchange.binding is Binding.CARD
         return RecordedCall(
-            place=self._place(row),
+            place=self._place_of(row),
             operation="GetAgentCard" if card else exchange.operation or exchange.method,
             binding=exchange.binding,
             dialect=exchange.dialect,
             request=canonical(first, exchange) if exchange.operation else {},
-            lines=tuple(self._lines(row, [frame for frame in frames if frame is not first])),
+            lines=tuple(self._load_lines(row, [frame for frame in frames if frame is not first])),
             agent=upstream,
             began=exchange.started,
             headers=exchange.request_headers,
@@ -198,16 +198,16 @@ class _Loader:
             target=exchange.target,
         )
 
-    def _lines(self, row: ExchangeRow, frames: list[Frame]) -> Iterator[ScriptLine]:
-        exchange, place = row.exchange, self._place(row)
+    def _load_lines(self, row: ExchangeRow, frames: list[Frame]) -> Iterator[ScriptLine]:
+        exchange, place = row.exchange, self._place_of(row)
         ended = False
         for frame in frames:
             side = ScriptSide.CLIENT if frame.direction is Direction.TO_AGENT else ScriptSide.AGENT
-            if side is ScriptSide.CLIENT and exchange.operation not in LIVE and frame.kind is not FrameKind.CUT:
+            if side is ScriptSide.CLIENT and exchange.operation not in LIVE_OPERATIONS and frame.kind is not FrameKind.CUT:
                 continue  # its request is whole: there is nothing to wait for
-            line = self._line(row, frame, side)
+            line = self._load_line(row, frame, side)
             if line is not None:
-                ended = ended or line.what in (LineKind.RESET, LineKind.CUT) or (side is ScriptSide.AGENT and line.over)
+                ended = ended or line.what in (LineKind.RESET, LineKind.CUT) or (side is ScriptSide.AGENT and line.is_final)
                 yield line
                 if side is ScriptSide.CLIENT and line.what in (LineKind.RESET, LineKind.CUT):
                     return  # what its agent says after that, nobody hears
@@ -219,11 +219,11 @@ class _Loader:
             side = ScriptSide.CLIENT if exchange.how.startswith("client") else ScriptSide.AGENT
             yield ScriptLine(number=number, side=side, what=what, at=at, note=note, place=f"{place}.{number}")
 
-    def _line(self, row: ExchangeRow, frame: Frame, side: ScriptSide) -> ScriptLine | None:
+    def _load_line(self, row: ExchangeRow, frame: Frame, side: ScriptSide) -> ScriptLine | None:
         exchange = row.exchange
-        what = _SAID.get(frame.kind)
+        what = _LINE_KINDS.get(frame.kind)
         if frame.kind is FrameKind.CUT:
-            what = LineKind.RESET if frame.note.startswith(_RESETS) else LineKind.CUT
+            what = LineKind.RESET if frame.note.startswith(_RESET_ENDS) else LineKind.CUT
         if what is None:
             return None
         ended = what is LineKind.END
@@ -235,7 +235,7 @@ class _Loader:
             side=side,
             what=what,
             at=max(frame.at - exchange.started, 0),
-            value=_value(frame, exchange) if what in (LineKind.MESSAGE, LineKind.ERROR) else None,
+            value=_canonical_value(frame, exchange) if what in (LineKind.MESSAGE, LineKind.ERROR) else None,
             raw=frame.payload,
             schema=frame.schema,
             event=frame.event,
@@ -247,18 +247,18 @@ class _Loader:
             event_id=event_id[1] if event_id else "",
             framing=frame.framing if exchange.binding in _EVENT_STREAMS else "",
             note=frame.note,
-            place=f"{self._place(row)}.{frame.seq}",
+            place=f"{self._place_of(row)}.{frame.seq}",
             after=self._pins.get(remarked, -1),
             findings=tuple(self._findings.get(remarked, ())),
         )
 
-    def _push(self, row: ExchangeRow) -> Iterator[Push]:
+    def _load_push(self, row: ExchangeRow) -> Iterator[RecordedPush]:
         exchange = row.exchange
         for each in self._recording.frames(row.key):
             frame = each.frame
             if frame.kind is FrameKind.REQUEST:
-                yield Push(
-                    place=self._place(row),
+                yield RecordedPush(
+                    place=self._place_of(row),
                     at=frame.at,
                     value=canonical(frame, exchange),
                     raw=frame.payload,
@@ -269,12 +269,12 @@ class _Loader:
                     answered=exchange.status,
                 )
 
-    def _upstream(self, row: ExchangeRow) -> str:
+    def _upstream_of(self, row: ExchangeRow) -> str:
         found = self._recording.connection(key(row.session, row.exchange.connection))
         return found.connection.upstream if found is not None else ""
 
 
-def _value(frame: Frame, exchange: Exchange) -> Any:
+def _canonical_value(frame: Frame, exchange: Exchange) -> Any:
     """In canonical form; of an answer to an unknown method without the envelope of that call."""
     value = canonical(frame, exchange)
     if not exchange.operation and isinstance(value, dict) and "jsonrpc" in value:
@@ -282,7 +282,7 @@ def _value(frame: Frame, exchange: Exchange) -> Any:
     return value
 
 
-def _not_played(exchange: Exchange, first: Frame | None, frames: list[Frame]) -> str:
+def _unservable_reason(exchange: Exchange, first: Frame | None, frames: list[Frame]) -> str:
     """Why a call cannot be played; empty where it can."""
     if exchange.binding is Binding.OTHER or (not exchange.method and not exchange.operation):
         return f"{exchange.method} {exchange.target} is no call of A2A"

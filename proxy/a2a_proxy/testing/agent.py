@@ -8,7 +8,7 @@ from typing import Any
 
 _CARDS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 """Where a card lies (A2A 1.0 section 8.2), the newer place first."""
-_PATIENCE = 30.0
+_TIMEOUT_SECONDS = 30.0
 """Seconds."""
 
 
@@ -44,7 +44,7 @@ class Agent:
         tried = ""
         for path in _CARDS:
             try:
-                with direct.open(self.url + path, timeout=_PATIENCE) as answer:
+                with direct.open(self.url + path, timeout=_TIMEOUT_SECONDS) as answer:
                     found = json.load(answer)
             except urllib.error.HTTPError as refused:
                 tried += f"\n  GET {path}: {refused.code} {refused.read().decode('utf-8', 'replace')[:500]}"

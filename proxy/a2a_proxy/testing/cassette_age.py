@@ -8,11 +8,11 @@ from pathlib import Path
 
 from a2a_proxy.recording.query.kinds import InvalidValue, length
 
-_FIRST_LINE = 1 << 24
+_MAX_FIRST_LINE = 1 << 24
 """Octets of a first line that are read; a longer one is none of a cassette of ours."""
 
 
-def seconds(age: object) -> float:
+def parse_age(age: object) -> float:
     """`max_age` as it may be written: `"30d"`, `"12h"`, a timedelta, a number of seconds. Raises ValueError."""
     if isinstance(age, timedelta):
         return age.total_seconds()
@@ -24,25 +24,25 @@ def seconds(age: object) -> float:
         raise ValueError(f"max_age {age!r} is no age: write '30d', '12h' or a timedelta") from None
 
 
-def recorded_at(cassette: Path) -> float | None:
+def recording_time(cassette: Path) -> float | None:
     """When the oldest session of a cassette was recorded, seconds since the epoch; None where the file does not say."""
     try:
         with cassette.open("rb") as file:
-            header = json.loads(file.readline(_FIRST_LINE))
+            header = json.loads(file.readline(_MAX_FIRST_LINE))
         return float(min(each["started"] for each in header["sessions"])) / 1e9
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def too_old(cassette: Path, max_age: object, now: float) -> str:
+def excess_age(cassette: Path, max_age: object, now: float) -> str:
     """In words how old it is, where that is more than `max_age`; else empty. Raises ValueError."""
-    limit, at = seconds(max_age), recorded_at(cassette)
+    limit, at = parse_age(max_age), recording_time(cassette)
     if at is None or now - at <= limit:
         return ""
-    return f"{cassette.name} was recorded {_days(now - at)} ago, more than {_days(limit)}"
+    return f"{cassette.name} was recorded {_days_text(now - at)} ago, more than {_days_text(limit)}"
 
 
-def _days(seconds: float) -> str:
+def _days_text(seconds: float) -> str:
     for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
         if seconds >= size:
             number = int(seconds // size)

@@ -11,14 +11,14 @@ from pathlib import Path
 from a2a_proxy.protocol.text import visible
 
 FOLDER, SUFFIX = "cassettes", ".a2a.jsonl"
-_ODD = re.compile(r"[^A-Za-z0-9_.\[\],=+-]")
-_LONGEST = 160
+_UNSAFE_CHARS = re.compile(r"[^A-Za-z0-9_.\[\],=+-]")
+_MAX_NAME_LENGTH = 160
 """Characters of a name; file systems take 255 octets, and a temporary name beside it is longer."""
-_HASH = 8
+_HASH_LENGTH = 8
 """Hexadecimal digits that tell names apart which would be the same."""
 
 
-def conventional(test_file: Path, names: Iterable[str]) -> Path:
+def default_cassette(test_file: Path, names: Iterable[str]) -> Path:
     """The cassette of a test that names none. `names`: its class, if any, and its own with its parameters."""
     return folder_of(test_file) / f"{file_name('.'.join(names))}{SUFFIX}"
 
@@ -28,19 +28,19 @@ def folder_of(test_file: Path) -> Path:
     return test_file.parent / FOLDER / test_file.stem
 
 
-def named(test_file: Path, name: str) -> Path:
+def named_cassette(test_file: Path, name: str) -> Path:
     """A cassette that a marker names: beside the test file, unless the path is absolute."""
     return test_file.parent / name
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """A path as a person types it: from the current folder where it lies in that. No character acts on a terminal."""
     return visible(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else os.fspath(path))
 
 
 def file_name(name: str) -> str:
     """The name of a test as one of a file; two names never give the same one."""
-    plain = _ODD.sub("-", name)
-    if plain == name and len(plain) <= _LONGEST:
+    plain = _UNSAFE_CHARS.sub("-", name)
+    if plain == name and len(plain) <= _MAX_NAME_LENGTH:
         return plain
-    return f"{plain[:_LONGEST]}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:_HASH]}"
+    return f"{plain[:_MAX_NAME_LENGTH]}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:_HASH_LENGTH]}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.testing.cassette_paths import SUFFIX, conventional, folder_of, named
+from a2a_proxy.testing.cassette_paths import SUFFIX, default_cassette, folder_of, named_cassette
 from a2a_proxy.testing.plugin import MARKER
 
 
@@ -15,12 +15,12 @@ def cassettes_of(node: pytest.Item) -> list[Path]:
     """The cassettes of a test: those that the markers name, or the one of the convention."""
     names = [name for marker in node.iter_markers(MARKER) for name in marker.args]
     if names:
-        return [named(node.path, str(name)) for name in dict.fromkeys(names)]
+        return [named_cassette(node.path, str(name)) for name in dict.fromkeys(names)]
     chain = [each.name for each in node.listchain() if isinstance(each, pytest.Class)]
-    return [conventional(node.path, [*chain, node.name])]
+    return [default_cassette(node.path, [*chain, node.name])]
 
 
-def idle_markers(items: Iterable[pytest.Item]) -> None:
+def warn_idle_markers(items: Iterable[pytest.Item]) -> None:
     """Warn of tests that have cassettes and no agent to play them."""
     for item in items:
         own = any(each.name == MARKER for each in item.own_markers)
@@ -28,7 +28,7 @@ def idle_markers(items: Iterable[pytest.Item]) -> None:
             item.warn(pytest.PytestWarning(f"{MARKER} does nothing here: the test does not use the fixture a2a_agent"))
 
 
-def orphans(arguments: Iterable[str], items: Iterable[pytest.Item]) -> Iterator[Path]:
+def find_orphans(arguments: Iterable[str], items: Iterable[pytest.Item]) -> Iterator[Path]:
     """Cassettes in the folders of collected modules that none of their tests has.
 
     A module of which only some tests were asked for by their ids is left out.

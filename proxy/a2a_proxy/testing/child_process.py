@@ -26,39 +26,39 @@ class ChildProcess:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
 
-    def do(self, order: Order) -> Answer:
+    def send_order(self, order: Order) -> Answer:
         """What the process answers. Raises Refused where it cannot do it, or is gone."""
         with self._lock:
-            answer = self._asked(order)
+            answer = self._exchange_order(order)
         if isinstance(answer, CommandFailed):
             raise CommandRefused(answer.message, answer.hint)
         return answer
 
-    def _asked(self, order: Order) -> Answer:
-        if self._running is None:
+    def _exchange_order(self, order: Order) -> Answer:
+        if self._process is None:
             # A session of its own: a Ctrl-C is for pytest, which ends this process in its own time.
-            self._running = subprocess.Popen(
+            self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "a2a_proxy.testing.child"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 start_new_session=True,
             )
-        assert self._running.stdin is not None
-        assert self._running.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         try:
-            self._running.stdin.write(encode(order) + b"\n")
-            self._running.stdin.flush()
-            return decode_answer(self._running.stdout.readline())
+            self._process.stdin.write(encode(order) + b"\n")
+            self._process.stdin.flush()
+            return decode_answer(self._process.stdout.readline())
         except (OSError, msgspec.DecodeError):
             return CommandFailed(
-                f"the process of the agents has ended: {self._last_words()}", "report this as a bug of a2a-proxy"
+                f"the process of the agents has ended: {self._error_output()}", "report this as a bug of a2a-proxy"
             )
 
-    def _last_words(self) -> str:
+    def _error_output(self) -> str:
         self._errors.seek(0)
         lines = self._errors.read().decode("utf-8", "replace").splitlines()
         return lines[-1] if lines else "it said nothing"
@@ -66,7 +66,7 @@ class ChildProcess:
     def stop(self) -> None:
         """End it with all its agents."""
         with self._lock:
-            running, self._running = self._running, None
+            running, self._process = self._process, None
         if running is not None:
             assert running.stdin is not None
             running.stdin.close()

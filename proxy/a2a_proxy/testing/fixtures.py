@@ -12,52 +12,52 @@ import pytest
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.testing.agent import Agent
 from a2a_proxy.testing.agent_session import AgentSession, LiveAgentSession
-from a2a_proxy.testing.cassette_age import too_old
-from a2a_proxy.testing.cassette_paths import shown
+from a2a_proxy.testing.cassette_age import excess_age
+from a2a_proxy.testing.cassette_paths import display_path
 from a2a_proxy.testing.cassette_usage import cassettes_of
 from a2a_proxy.testing.child_process import ChildProcess, CommandRefused
 from a2a_proxy.testing.network_guard import GUARD
-from a2a_proxy.testing.plan import CannotPlay, RecordPlan, Write, plan
-from a2a_proxy.testing.plugin import MARKER, PHASE, SAID, SCENES, SPIED, UNUSED, hosts_typed
-from a2a_proxy.testing.settings import PluginSettings, WrongSetting, merged
+from a2a_proxy.testing.plan import CannotPlay, RecordPlan, CassetteWrite, make_plan
+from a2a_proxy.testing.plugin import MARKER, PHASE_KEY, SUMMARY_KEY, SESSIONS_KEY, FORWARDED_TITLE, UNUSED_TITLE, typed_hosts
+from a2a_proxy.testing.settings import PluginSettings, WrongSetting, merge_settings
 
 if TYPE_CHECKING:
     from a2a_proxy.testing.live_recording import LiveRecording
 
-_PROCESS: pytest.StashKey[ChildProcess] = pytest.StashKey()
-_TARGETS: pytest.StashKey[dict[Path, list[str]]] = pytest.StashKey()
+_PROCESS_KEY: pytest.StashKey[ChildProcess] = pytest.StashKey()
+_TARGETS_KEY: pytest.StashKey[dict[Path, list[str]]] = pytest.StashKey()
 _Request = pytest.FixtureRequest
-_RECORD = RecordPlan(replay=False, live=True)
+_RECORD_PLAN = RecordPlan(replay=False, live=True)
 
 
-def agent(request: _Request) -> Iterator[Agent]:
+def open_agent(request: _Request) -> Iterator[Agent]:
     """`a2a_agent`."""
-    settings, cassettes = _settings(request), cassettes_of(request.node)
+    settings, cassettes = _settings_of(request), cassettes_of(request.node)
     try:
-        chosen = _plan(request, settings, cassettes)
+        chosen = _make_plan(request, settings, cassettes)
     except CannotPlay as wrong:
-        _fail(str(wrong))
+        _fail_test(str(wrong))
     if chosen.warning:
         request.node.warn(pytest.PytestWarning(chosen.warning))
-    yield from _play(request, AgentSession, chosen, settings, cassettes)
+    yield from _open_session(request, AgentSession, chosen, settings, cassettes)
 
 
-def live(request: _Request) -> Iterator[Agent]:
+def open_live_agent(request: _Request) -> Iterator[Agent]:
     """`a2a_live`."""
-    yield from _play(request, LiveAgentSession, _RECORD, _settings(request), [])
+    yield from _open_session(request, LiveAgentSession, _RECORD_PLAN, _settings_of(request), [])
 
 
-def recording(request: _Request) -> Iterator[LiveRecording]:
+def open_recording(request: _Request) -> Iterator[LiveRecording]:
     """`a2a_recording`."""
-    scenes = request.node.stash.get(SCENES, [])
+    scenes = request.node.stash.get(SESSIONS_KEY, [])
     if not scenes:
-        _fail("a2a_recording is of an agent: the test also needs a2a_agent or a2a_live")
+        _fail_test("a2a_recording is of an agent: the test also needs a2a_agent or a2a_live")
 
     from a2a_proxy.testing.live_recording import LiveRecording  # and with it SQLite and the decoders
 
     def settle() -> None:
-        for scene in scenes:
-            scene.settle()
+        for session in scenes:
+            session.settle()
 
     found = LiveRecording(settle, *(scene.recording for scene in scenes))
     try:
@@ -66,91 +66,91 @@ def recording(request: _Request) -> Iterator[LiveRecording]:
         found.close()
 
 
-def _play(
-    request: _Request, kind: type[AgentSession], chosen: RecordPlan, settings: PluginSettings, cassettes: list[Path]
+def _open_session(
+    request: _Request, kind: type[AgentSession], record_plan: RecordPlan, settings: PluginSettings, cassettes: list[Path]
 ) -> Iterator[Agent]:
     node = request.node
-    upstream = _upstream(request, settings) if chosen.live else ""
+    upstream = _upstream_of(request, settings) if record_plan.live else ""
     folder = request.getfixturevalue("tmp_path_factory").mktemp("a2a")
-    scene = kind(_process(node.config), folder, chosen, settings, cassettes, node.nodeid)
+    session = kind(_child_process(node.config), folder, record_plan, settings, cassettes, node.nodeid)
     if settings.block_network:
         GUARD.start(settings.allowed_hosts)
     try:
-        given = scene.open(upstream)
+        given = session.open_agent(upstream)
     except CommandRefused as refused:
-        _fail(str(refused))
-    node.stash.setdefault(SCENES, []).append(scene)
+        _fail_test(str(refused))
+    node.stash.setdefault(SESSIONS_KEY, []).append(session)
     yield given
-    phase = node.stash.get(PHASE, "")
+    phase = node.stash.get(PHASE_KEY, "")
     try:
-        wrong = scene.close(passed=phase == "passed", failed=phase == "failed")
+        wrong = session.close(passed=phase == "passed", failed=phase == "failed")
     except CommandRefused as refused:
-        _fail(str(refused))
+        _fail_test(str(refused))
     except RecordingError as trouble:
-        _fail(str(CommandRefused(trouble.message, trouble.hint)))
-    if scene.empty:
+        _fail_test(str(CommandRefused(trouble.message, trouble.hint)))
+    if session.is_empty:
         node.warn(pytest.PytestWarning("the test has asked its agent nothing: there is no cassette to write"))
-    if scene.lost:
-        lost = "; ".join(scene.lost)
+    if session.lost_notes:
+        lost = "; ".join(session.lost_notes)
         node.warn(pytest.PytestWarning(f"notes whose place did not come again when the cassette was recorded: {lost}"))
-    if scene.unused and phase == "passed":
-        node.stash.setdefault(SAID, []).append((UNUSED, f"{node.nodeid}: {', '.join(scene.unused)}"))
-    if scene.aside:
-        node.stash.setdefault(SAID, []).append((SPIED, f"{node.nodeid}: {scene.aside}"))
+    if session.unused_calls and phase == "passed":
+        node.stash.setdefault(SUMMARY_KEY, []).append((UNUSED_TITLE, f"{node.nodeid}: {', '.join(session.unused_calls)}"))
+    if session.aside_note:
+        node.stash.setdefault(SUMMARY_KEY, []).append((FORWARDED_TITLE, f"{node.nodeid}: {session.aside_note}"))
     if wrong:
-        _fail("\n\n".join(wrong))
+        _fail_test("\n\n".join(wrong))
 
 
-def _plan(request: _Request, settings: PluginSettings, cassettes: list[Path]) -> RecordPlan:
+def _make_plan(request: _Request, settings: PluginSettings, cassettes: list[Path]) -> RecordPlan:
     """Raises CannotPlay."""
     first = cassettes[0]
     missing = next((path for path in cassettes[1:] if not path.exists()), None)
     if missing is not None:
         hint = "only the first one that a test names is recorded"
-        raise CannotPlay(f"there is no cassette {shown(missing)}\nhint: {hint}")
+        raise CannotPlay(f"there is no cassette {display_path(missing)}\nhint: {hint}")
     exists = first.exists()
-    old = too_old(first, settings.max_age, time.time()) if exists and settings.max_age is not None else ""
-    chosen = plan(settings, shown(first), exists=exists, too_old=old)
-    sharing = _targets(request.session).get(first, [])
-    if exists and chosen.write in (Write.REPLACE, Write.APPEND) and len(sharing) > 1:
+    old = excess_age(first, settings.max_age, time.time()) if exists and settings.max_age is not None else ""
+    chosen = make_plan(settings, display_path(first), exists=exists, too_old=old)
+    sharing = _recording_targets(request.session).get(first, [])
+    if exists and chosen.write in (CassetteWrite.REPLACE, CassetteWrite.APPEND) and len(sharing) > 1:
         raise CannotPlay(
-            f"{len(sharing)} tests share {shown(first)}, and one would record over what the others need: "
+            f"{len(sharing)} tests share {display_path(first)}, and one would record over what the others need: "
             f"{', '.join(sharing[:3])}\nhint: record it with one of them alone: "
             f"pytest --a2a-record-mode={settings.record_mode} TEST_ID"
         )
     return chosen
 
 
-def _targets(session: pytest.Session) -> dict[Path, list[str]]:
+def _recording_targets(session: pytest.Session) -> dict[Path, list[str]]:
     """The cassettes that the tests of this run would record, each with the tests that would."""
-    if _TARGETS not in session.stash:
+    if _TARGETS_KEY not in session.stash:
         found: dict[Path, list[str]] = {}
         for item in session.items:
             if "a2a_agent" in getattr(item, "fixturenames", ()):
                 found.setdefault(cassettes_of(item)[0], []).append(item.nodeid)
-        session.stash[_TARGETS] = found
-    return session.stash[_TARGETS]
+        session.stash[_TARGETS_KEY] = found
+    return session.stash[_TARGETS_KEY]
 
 
-def _settings(request: _Request) -> PluginSettings:
+def _settings_of(request: _Request) -> PluginSettings:
     node, config = request.node, request.config
-    markers = [(f"@pytest.mark.{MARKER} of {where.name}", each.kwargs) for where, each in _marked(node)]
+    markers = [(f"@pytest.mark.{MARKER} of {where.name}", each.kwargs) for where, each in _marker_layers(node)]
     layers: list[tuple[str, Mapping[str, Any]]] = [("a2a_config", request.getfixturevalue("a2a_config")), *markers]
     try:
-        settings = merged(layers)
-        return merged([*layers, ("the command line", command_line(config, settings.allowed_hosts))])
+        settings = merge_settings(layers)
+        return merge_settings([*layers, ("the command line", command_line_settings(config, settings.allowed_hosts))])
     except WrongSetting as wrong:
-        _fail(str(wrong))
+        _fail_test(str(wrong))
 
 
-def _marked(node: pytest.Item) -> list[tuple[pytest.Item, pytest.Mark]]:
+def _marker_layers(node: pytest.Item) -> list[tuple[pytest.Item, pytest.Mark]]:
     """The markers of a test with what they stand at, the widest first."""
     return list(reversed(list(node.iter_markers_with_node(MARKER))))  # type: ignore[arg-type]
 
 
-def command_line(config: pytest.Config, hosts: tuple[str, ...] = ()) -> dict[str, Any]:
+def command_line_settings(config: pytest.Config, hosts: tuple[str, ...] = ()) -> dict[str, Any]:
     """What was typed; hosts come to those that are allowed already."""
-    typed: dict[str, Any] = {"allowed_hosts": (*hosts, *hosts_typed(config))}
+    typed: dict[str, Any] = {"allowed_hosts": (*hosts, *typed_hosts(config))}
     if config.option.a2a_record_mode is not None:
         typed["record_mode"] = config.option.a2a_record_mode
     for name in ("block_network", "fail_unused"):
@@ -159,23 +159,23 @@ def command_line(config: pytest.Config, hosts: tuple[str, ...] = ()) -> dict[str
     return typed
 
 
-def _upstream(request: _Request, settings: PluginSettings) -> str:
+def _upstream_of(request: _Request, settings: PluginSettings) -> str:
     found = request.getfixturevalue("a2a_upstream")
     if not found:
-        _fail(
+        _fail_test(
             f"there is no live agent to {'record' if settings.record_mode != 'verify' else 'compare with'}\n"
             "hint: name it: --a2a-upstream=http://HOST:PORT, a2a_upstream in the ini file, or a fixture a2a_upstream"
         )
     return str(found)
 
 
-def _fail(message: str) -> NoReturn:
+def _fail_test(message: str) -> NoReturn:
     """The test fails for this, without the frames that led here."""
     raise pytest.fail.Exception(message, pytrace=False) from None
 
 
-def _process(config: pytest.Config) -> ChildProcess:
-    if _PROCESS not in config.stash:
-        process = config.stash[_PROCESS] = ChildProcess()
+def _child_process(config: pytest.Config) -> ChildProcess:
+    if _PROCESS_KEY not in config.stash:
+        process = config.stash[_PROCESS_KEY] = ChildProcess()
         config.add_cleanup(process.stop)
-    return config.stash[_PROCESS]
+    return config.stash[_PROCESS_KEY]

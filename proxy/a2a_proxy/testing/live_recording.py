@@ -11,43 +11,43 @@ from a2a_proxy.api import Exchange, Finding, Frame, Handover, Recording, Session
 class LiveRecording(Recording):
     """Of the agents that a test talks to. Each question first stores what has passed since the last one."""
 
-    def __init__(self, settle: Callable[[], None], *paths: str | os.PathLike[str]) -> None:
+    def __init__(self, store_traffic: Callable[[], None], *paths: str | os.PathLike[str]) -> None:
         """`settle` stores what has passed."""
-        settle()
-        self._settle = settle
+        store_traffic()
+        self._store_traffic = store_traffic
         super().__init__(*paths)
 
     def sessions(self) -> list[Session]:
         """See `Recording`."""
-        self._settle()
+        self._store_traffic()
         return super().sessions()
 
     def exchanges(self, where: str = "") -> Iterator[Exchange]:
         """See `Recording`."""
-        self._settle()
+        self._store_traffic()
         return super().exchanges(where)
 
     def frames(self, where: str = "", *, payloads: bool = True) -> Iterator[Frame]:
         """See `Recording`."""
-        self._settle()
+        self._store_traffic()
         return super().frames(where, payloads=payloads)
 
     def tasks(self) -> Iterator[Task]:
         """See `Recording`."""
-        self._settle()
+        self._store_traffic()
         return super().tasks()
 
     def task(self, task_id: str) -> Task | None:
         """See `Recording`."""
-        self._settle()
+        self._store_traffic()
         return super().task(task_id)
 
     def findings(self) -> Iterator[Finding]:
         """See `Recording`."""
-        self._settle()
+        self._store_traffic()
         return super().findings()
 
     def handoffs(self) -> list[Handover]:
         """See `Recording`."""
-        self._settle()
+        self._store_traffic()
         return super().handoffs()

@@ -27,57 +27,57 @@ class NetworkGuard:
     """Allowed hosts, and what was tried beyond them."""
 
     def __init__(self) -> None:
-        self.on = False
-        self.tried: list[str] = []
+        self.is_active = False
+        self.blocked_attempts: list[str] = []
         """What was refused since the last `start`."""
         self._hosts: frozenset[str] = frozenset()
-        self._own: set[tuple[str, int]] = set()
-        self._installed = False
-        self._looked_up = ""
+        self._agent_places: set[tuple[str, int]] = set()
+        self._is_installed = False
+        self._address_cache = ""
         """The host that was looked up last: where a connection goes is an address already."""
         self._resolving = threading.local()
 
     def start(self, hosts: Iterable[str]) -> None:
         """Refuse from now on what is not allowed."""
         self._hosts = frozenset(each.strip().strip("[]").lower() for each in hosts if each.strip())
-        self.tried = []
-        self.on = True
-        if not self._installed:
-            self._installed = True
-            sys.addaudithook(self._heard)
-            _guard_channels(self)
+        self.blocked_attempts = []
+        self.is_active = True
+        if not self._is_installed:
+            self._is_installed = True
+            sys.addaudithook(self._on_audit_event)
+            _guard_grpc_channels(self)
 
     def stop(self) -> None:
         """Refuse nothing."""
-        self.on = False
+        self.is_active = False
 
     def allow(self, host: str, port: int) -> None:
         """An agent of a fixture is there."""
-        self._own.add((host, port))
+        self._agent_places.add((host, port))
 
     def forget(self, host: str, port: int) -> None:
         """It is there no longer."""
-        self._own.discard((host, port))
+        self._agent_places.discard((host, port))
 
     def check(self, host: str, port: int, how: str) -> None:
         """Raises NetworkBlocked where a test may not go there."""
         host = host.strip("[]").partition("%")[0].lower()
-        if not self.on or (host, port) in self._own or self._allowed(host, port):
+        if not self.is_active or (host, port) in self._agent_places or self._is_allowed(host, port):
             return
-        name = self._looked_up if _is_numeric(host) and self._looked_up else host
+        name = self._address_cache if _is_numeric(host) and self._address_cache else host
         where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         told = f"{how} to {where}" + (f" ({name})" if name != host else "")
-        self._looked_up = ""
-        self.tried.append(told)
+        self._address_cache = ""
+        self.blocked_attempts.append(told)
         raise NetworkBlocked(f"{told} is blocked; if the test may go there: --a2a-allowed-hosts={name}")
 
-    def _allowed(self, host: str, port: int) -> bool:
+    def _is_allowed(self, host: str, port: int) -> bool:
         if {host, f"{host}:{port}"} & self._hosts:
             return True
         names = [each.rpartition(":")[0] if each.endswith(f":{port}") else each for each in self._hosts]
-        return any(_is_numeric(host) and host in self._addresses(name) for name in names if not _is_numeric(name))
+        return any(_is_numeric(host) and host in self._resolve_addresses(name) for name in names if not _is_numeric(name))
 
-    def _addresses(self, name: str) -> set[str]:
+    def _resolve_addresses(self, name: str) -> set[str]:
         self._resolving.now = True
         try:
             return {str(each[4][0]) for each in socket.getaddrinfo(name, None)}
@@ -86,11 +86,11 @@ class NetworkGuard:
         finally:
             self._resolving.now = False
 
-    def _heard(self, event: str, args: tuple[Any, ...]) -> None:
-        if not self.on or not event.startswith("socket.") or getattr(self._resolving, "now", False):
+    def _on_audit_event(self, event: str, args: tuple[Any, ...]) -> None:
+        if not self.is_active or not event.startswith("socket.") or getattr(self._resolving, "now", False):
             return
         if event == "socket.getaddrinfo" and isinstance(args[0], str) and not _is_numeric(args[0]):
-            self._looked_up = args[0]
+            self._address_cache = args[0]
         if event not in ("socket.connect", "socket.sendto", "socket.sendmsg"):
             return
         where = args[1]
@@ -107,7 +107,7 @@ def _is_numeric(host: str) -> bool:
     return True
 
 
-def target_of(target: str) -> tuple[str, int] | None:
+def parse_grpc_target(target: str) -> tuple[str, int] | None:
     """Host and port of a target of gRPC (`dns:///host:port`, `ipv4:1.2.3.4:5`, `host`); None where it is no network."""
     scheme, colon, rest = target.partition(":")
     if colon and scheme in _LOCAL_SCHEMES:
@@ -121,20 +121,20 @@ def target_of(target: str) -> tuple[str, int] | None:
         return target, 443
 
 
-def _guard_channels(guard: NetworkGuard) -> None:
+def _guard_grpc_channels(guard: NetworkGuard) -> None:
     """Every channel passes `__init__` of these two classes, whatever name it was imported by."""
     from grpc import _channel
     from grpc.aio import _channel as _aio_channel
 
     for module in (_channel, _aio_channel):
-        _wrap(module.Channel, guard)
+        _wrap_channel_class(module.Channel, guard)
 
 
-def _wrap(kind: Any, guard: NetworkGuard) -> None:
+def _wrap_channel_class(kind: Any, guard: NetworkGuard) -> None:
     made = kind.__init__
 
     def checked(self: Any, target: str | bytes, *rest: Any, **named: Any) -> None:
-        where = target_of(target.decode() if isinstance(target, bytes) else target)
+        where = parse_grpc_target(target.decode() if isinstance(target, bytes) else target)
         if where is not None:
             guard.check(*where, "a gRPC channel")
         made(self, target, *rest, **named)

@@ -12,12 +12,12 @@ from a2a_proxy.recording.difference.sequences import align
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, NoteRow
 from a2a_proxy.recording.write.note_writer import NotePlace, annotate
-from a2a_proxy.replay.core.faults import PIN
+from a2a_proxy.replay.core.faults import PINNED_GATE
 
 _Path = str | os.PathLike[str]
 
 
-def carry_notes(old: _Path, new: _Path) -> list[str]:
+def migrate_notes(old: _Path, new: _Path) -> list[str]:
     """Write the notes of `old`, a cassette, into `new`, a recording, each where its call and frame are now.
 
     Gives what could not be placed, each in words: its call or frame did not come again. Raises RecordingError.
@@ -29,19 +29,19 @@ def carry_notes(old: _Path, new: _Path) -> list[str]:
         started = {row.id: row.facts.started for row in before.sessions()}
         with Recording(new) as after:
             first, now = after.sessions()[0].id, {row.id: row.facts.started for row in after.sessions()}
-            places = _Places(before, after, first)
-            found = [(note, places.of(note)) for note in notes]
+            places = _PlaceMap(before, after, first)
+            found = [(note, places.place_of_note(note)) for note in notes]
     lost = []
     for note, (place, text) in found:
         if place is None:
-            lost.append(f"{_written(note)}: {text}")
+            lost.append(f"{_note_place(note)}: {text}")
             continue
         at = note.note.at - started[note.session] + now[place.session]
         annotate(new, place, at, text=text, bookmark=note.note.bookmark)
     return lost
 
 
-class _Places:
+class _PlaceMap:
     """Where calls and frames of one run are in another."""
 
     def __init__(self, before: Recording, after: Recording, first: int) -> None:
@@ -51,7 +51,7 @@ class _Places:
         self._calls = {(left.session, left.exchange.id): (left, right) for left, right in both}
         self._frames: dict[int, dict[int, int]] = {}
 
-    def of(self, row: NoteRow) -> tuple[NotePlace | None, str]:
+    def place_of_note(self, row: NoteRow) -> tuple[NotePlace | None, str]:
         """The place of a note, and its text, which may name a place itself."""
         note = row.note
         if not note.exchange:
@@ -60,38 +60,38 @@ class _Places:
         if pair is None:
             return None, note.text
         call = pair[1]
-        frames = self._twins(*pair)
-        text = _pin(note, call, frames)
+        frames = self._pair_frames(*pair)
+        text = _migrate_pin(note, call, frames)
         seq = -1 if note.seq < 0 else frames.get(note.seq)
         if seq is None or text is None:
             return None, note.text
         return NotePlace(call.session, call.exchange.id, seq), text
 
-    def _twins(self, left: ExchangeRow, right: ExchangeRow) -> dict[int, int]:
+    def _pair_frames(self, left: ExchangeRow, right: ExchangeRow) -> dict[int, int]:
         """Which frame of one call is which of the other: in order, by who speaks and what it is."""
         if left.key not in self._frames:
-            sides = list(_tokens(self._before, left)), list(_tokens(self._after, right))
+            sides = list(_frame_tokens(self._before, left)), list(_frame_tokens(self._after, right))
             pairs = align([token for _, token in sides[0]], [token for _, token in sides[1]]).pairs
             self._frames[left.key] = {sides[0][i][0]: sides[1][j][0] for i, j in pairs}
         return self._frames[left.key]
 
 
-def _tokens(recording: Recording, row: ExchangeRow) -> Iterator[tuple[int, tuple[int, ...]]]:
+def _frame_tokens(recording: Recording, row: ExchangeRow) -> Iterator[tuple[int, tuple[int, ...]]]:
     for each in recording.frames(row.key, payloads=False):
         frame = each.frame
         yield frame.seq, (frame.direction, frame.kind, frame.event, frame.state)
 
 
-def _pin(note: Note, call: ExchangeRow, frames: dict[int, int]) -> str | None:
+def _migrate_pin(note: Note, call: ExchangeRow, frames: dict[int, int]) -> str | None:
     """The text; of a pinned gate with the place where the client's line is now, None where it did not come."""
-    pin = PIN.fullmatch(note.text.strip())
+    pin = PINNED_GATE.fullmatch(note.text.strip())
     if pin is None or int(pin[1]) != note.exchange:
         return note.text
     seq = frames.get(int(pin[2]))
     return None if seq is None else f"gate: after #{call.exchange.id}.{seq}"
 
 
-def _written(row: NoteRow) -> str:
+def _note_place(row: NoteRow) -> str:
     note = row.note
     frame = f".{note.seq}" if note.seq >= 0 else ""
     return f"{row.session}:{note.exchange}{frame}"

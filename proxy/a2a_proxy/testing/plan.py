@@ -8,7 +8,7 @@ from enum import Enum
 from a2a_proxy.testing.settings import PluginSettings
 
 
-class Write(Enum):
+class CassetteWrite(Enum):
     """What becomes of the cassette where the test passes."""
 
     NOT = "not"
@@ -31,35 +31,35 @@ class RecordPlan:
     """The cassettes answer."""
     live: bool
     """The live agent answers; with `replay`, what the cassettes do not."""
-    write: Write = Write.NOT
+    write: CassetteWrite = CassetteWrite.NOT
     compare: bool = False
     """What passed must be what the cassette has."""
     warning: str = ""
 
 
-_REPLAY = RecordPlan(replay=True, live=False)
-_RECORD = RecordPlan(replay=False, live=True, write=Write.REPLACE)
-_MODES: dict[str, tuple[RecordPlan | None, RecordPlan | None]] = {
-    "none": (_REPLAY, None),
-    "once": (_REPLAY, _RECORD),
-    "new_episodes": (RecordPlan(replay=True, live=True, write=Write.APPEND), _RECORD),
-    "rewrite": (_RECORD, _RECORD),
+_REPLAY_PLAN = RecordPlan(replay=True, live=False)
+_RECORD_PLAN = RecordPlan(replay=False, live=True, write=CassetteWrite.REPLACE)
+_PLANS_BY_MODE: dict[str, tuple[RecordPlan | None, RecordPlan | None]] = {
+    "none": (_REPLAY_PLAN, None),
+    "once": (_REPLAY_PLAN, _RECORD_PLAN),
+    "new_episodes": (RecordPlan(replay=True, live=True, write=CassetteWrite.APPEND), _RECORD_PLAN),
+    "rewrite": (_RECORD_PLAN, _RECORD_PLAN),
     "verify": (RecordPlan(replay=False, live=True, compare=True), None),
     "spy": (
-        RecordPlan(replay=True, live=True, write=Write.ASIDE),
-        RecordPlan(replay=False, live=True, write=Write.ASIDE),
+        RecordPlan(replay=True, live=True, write=CassetteWrite.ASIDE),
+        RecordPlan(replay=False, live=True, write=CassetteWrite.ASIDE),
     ),
 }
 """Record mode -> what is done where the cassette is there, and where it is not; None: the test cannot run."""
 
 
-def plan(settings: PluginSettings, cassette: str, *, exists: bool, too_old: str) -> RecordPlan:
+def make_plan(settings: PluginSettings, cassette: str, *, exists: bool, too_old: str) -> RecordPlan:
     """What is done. `too_old`: in words how old the cassette is, where that is too old.
 
     Raises CannotPlay.
     """
     mode = settings.record_mode
-    found = _MODES[mode][0 if exists else 1]
+    found = _PLANS_BY_MODE[mode][0 if exists else 1]
     if found is None:
         raise CannotPlay(
             f"there is no cassette {cassette}\n"
@@ -70,5 +70,5 @@ def plan(settings: PluginSettings, cassette: str, *, exists: bool, too_old: str)
     if settings.on_expiry == "fail":
         raise CannotPlay(f"{too_old}\nhint: record it again: pytest --a2a-record-mode=rewrite --a2a-upstream=URL")
     if settings.on_expiry == "rerecord" and mode in ("once", "new_episodes"):
-        return _RECORD
+        return _RECORD_PLAN
     return replace(found, warning=f"{too_old}: record it again with --a2a-record-mode=rewrite")

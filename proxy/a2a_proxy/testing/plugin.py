@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 MARKER = "a2a_cassette"
 RECORD_MODES = ("none", "once", "new_episodes", "rewrite", "verify", "spy")
-_AGENTS = ("a2a_agent", "a2a_live")
+_AGENT_FIXTURES = ("a2a_agent", "a2a_live")
 
-SCENES: pytest.StashKey[list[AgentSession]] = pytest.StashKey()
+SESSIONS_KEY: pytest.StashKey[list[AgentSession]] = pytest.StashKey()
 """The agents of a test."""
-PHASE: pytest.StashKey[str] = pytest.StashKey()
+PHASE_KEY: pytest.StashKey[str] = pytest.StashKey()
 """How the call of a test ended: `passed`, `failed`, `skipped`."""
-SAID: pytest.StashKey[list[tuple[str, str]]] = pytest.StashKey()
+SUMMARY_KEY: pytest.StashKey[list[tuple[str, str]]] = pytest.StashKey()
 """What is said of a test at the end of the run: a title of the summary, and a line under it."""
-SUMMED = "a2a_summed"
+SUMMARY_ATTRIBUTE = "a2a_summed"
 """Attribute of a report: what is SAID of its test. pytest-xdist carries it to the process that tells it."""
-UNUSED = "recorded calls that no test asks for"
-SPIED = "calls that the live agent answered, of which no cassette was made (mode spy)"
-ORPHANS = "cassettes that no test has"
-_SUMMARY: pytest.StashKey[RunSummary] = pytest.StashKey()
+UNUSED_TITLE = "recorded calls that no test asks for"
+FORWARDED_TITLE = "calls that the live agent answered, of which no cassette was made (mode spy)"
+ORPHANS_TITLE = "cassettes that no test has"
+_RUN_SUMMARY_KEY: pytest.StashKey[RunSummary] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -66,11 +66,11 @@ def pytest_configure(config: pytest.Config) -> None:
         f"{MARKER}(*paths, **settings): the cassettes of a test, beside its file, and how they are used "
         "(manual of a2a-proxy: pytest)",
     )
-    config.stash[_SUMMARY] = RunSummary(config)
-    config.pluginmanager.register(config.stash[_SUMMARY], "a2a-summary")
+    config.stash[_RUN_SUMMARY_KEY] = RunSummary(config)
+    config.pluginmanager.register(config.stash[_RUN_SUMMARY_KEY], "a2a-summary")
 
 
-def hosts_typed(config: pytest.Config) -> list[str]:
+def typed_hosts(config: pytest.Config) -> list[str]:
     """Those of `--a2a-allowed-hosts`."""
     return [each for each in (config.option.a2a_allowed_hosts or "").split(",") if each]
 
@@ -90,51 +90,51 @@ def a2a_upstream(pytestconfig: pytest.Config) -> str | None:
 @pytest.fixture
 def a2a_agent(request: pytest.FixtureRequest) -> Iterator[Agent]:
     """An agent that answers as it was recorded: `.url`, `.grpc_target`, `.card`."""
-    from a2a_proxy.testing.fixtures import agent
+    from a2a_proxy.testing.fixtures import open_agent
 
-    yield from agent(request)
+    yield from open_agent(request)
 
 
 @pytest.fixture
 def a2a_live(request: pytest.FixtureRequest) -> Iterator[Agent]:
     """The live agent through a recording proxy; the test fails where what passed breaks a rule of the protocol."""
-    from a2a_proxy.testing.fixtures import live
+    from a2a_proxy.testing.fixtures import open_live_agent
 
-    yield from live(request)
+    yield from open_live_agent(request)
 
 
 @pytest.fixture
 def a2a_recording(request: pytest.FixtureRequest) -> Iterator[LiveRecording]:
     """What has passed between the test and its agents: an `a2a_proxy.Recording`."""
-    for name in _AGENTS:
+    for name in _AGENT_FIXTURES:
         if name in request.fixturenames:
             request.getfixturevalue(name)  # first: what is set up later ends earlier
-    from a2a_proxy.testing.fixtures import recording
+    from a2a_proxy.testing.fixtures import open_recording
 
-    yield from recording(request)
+    yield from open_recording(request)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Before any are deselected: which cassettes does no test have?"""
     if any("a2a_agent" in getattr(item, "fixturenames", ()) or item.get_closest_marker(MARKER) for item in items):
-        from a2a_proxy.testing.cassette_usage import idle_markers, orphans
+        from a2a_proxy.testing.cassette_usage import warn_idle_markers, find_orphans
 
-        idle_markers(items)
-        config.stash[_SUMMARY].orphans = set(map(str, orphans(config.args, items)))
+        warn_idle_markers(items)
+        config.stash[_RUN_SUMMARY_KEY].orphans = set(map(str, find_orphans(config.args, items)))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """The network is closed before the first fixture is set up."""
-    if SCENES in item.stash:  # the test runs again
-        del item.stash[SCENES]
-        item.stash[SAID] = []
-    item.stash[PHASE] = ""
+    if SESSIONS_KEY in item.stash:  # the test runs again
+        del item.stash[SESSIONS_KEY]
+        item.stash[SUMMARY_KEY] = []
+    item.stash[PHASE_KEY] = ""
     if item.config.option.a2a_block_network:
         from a2a_proxy.testing.network_guard import GUARD
 
-        GUARD.start(hosts_typed(item.config))
+        GUARD.start(typed_hosts(item.config))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -148,7 +148,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
         if module is not None and module.GUARD.on:
             guard = module.GUARD
             guard.stop()
-    if guard is not None and guard.tried and item.stash.get(PHASE, "") == "passed":
+    if guard is not None and guard.tried and item.stash.get(PHASE_KEY, "") == "passed":
         tried = ", ".join(dict.fromkeys(guard.tried))
         pytest.fail(f"the network is blocked, and the test tried {tried}", pytrace=False)
     return result
@@ -159,11 +159,11 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """Remember how the call ended, and tell in the report of a failed test what passed."""
     report = yield
     if report.when == "call":
-        item.stash[PHASE] = report.outcome
-    if SCENES in item.stash:
-        from a2a_proxy.testing.report import complete
+        item.stash[PHASE_KEY] = report.outcome
+    if SESSIONS_KEY in item.stash:
+        from a2a_proxy.testing.report import complete_report
 
-        complete(item, report)
+        complete_report(item, report)
     return report
 
 
@@ -172,14 +172,14 @@ class RunSummary:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self.said: list[tuple[str, str]] = []
+        self.lines: list[tuple[str, str]] = []
         """Titles and lines, of all tests."""
         self.orphans: set[str] = set()
         """Cassettes that no test has."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """What is said of a test comes with its report, also from another process."""
-        self.said += getattr(report, SUMMED, ())
+        self.lines += getattr(report, SUMMARY_ATTRIBUTE, ())
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -195,11 +195,11 @@ class RunSummary:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Name what is not used, and what was not kept."""
-        said = [*self.said, *((ORPHANS, each) for each in sorted(self.orphans))]
+        said = [*self.lines, *((ORPHANS_TITLE, each) for each in sorted(self.orphans))]
         if not said:
             return
         terminalreporter.section("A2A cassettes")
-        for title in (UNUSED, SPIED, ORPHANS):
+        for title in (UNUSED_TITLE, FORWARDED_TITLE, ORPHANS_TITLE):
             lines = [line for of, line in said if of == title]
             for line in [f"{title}:", *(f"  {line}" for line in lines)] if lines else ():
                 terminalreporter.line(line)

@@ -5,27 +5,27 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.testing.child_process import CommandRefused
-from a2a_proxy.testing.plugin import SAID, SCENES, SUMMED
+from a2a_proxy.testing.plugin import SUMMARY_KEY, SESSIONS_KEY, SUMMARY_ATTRIBUTE
 
-TITLE = "a2a"
-PROPERTY = "a2a_recording"
+SECTION_TITLE = "a2a"
+JUNIT_PROPERTY = "a2a_recording"
 
 
-def complete(item: pytest.Item, report: pytest.TestReport) -> None:
+def complete_report(item: pytest.Item, report: pytest.TestReport) -> None:
     """Add it."""
     if report.when == "teardown":
-        setattr(report, SUMMED, item.stash.get(SAID, []))
+        setattr(report, SUMMARY_ATTRIBUTE, item.stash.get(SUMMARY_KEY, []))
     if not report.failed or report.when == "setup":
         return
-    told = {value for name, value in item.user_properties if name == PROPERTY}
-    for scene in item.stash[SCENES]:
-        path = str(scene.recording)
+    told = {value for name, value in item.user_properties if name == JUNIT_PROPERTY}
+    for session in item.stash[SESSIONS_KEY]:
+        path = str(session.recording)
         if path in told:
             continue
         try:
-            report.sections.append((TITLE, scene.told()))
+            report.sections.append((SECTION_TITLE, session.report_text()))
         except CommandRefused as wrong:
-            report.sections.append((TITLE, str(wrong)))
-        item.user_properties.append((PROPERTY, path))
-        if (PROPERTY, path) not in report.user_properties:
-            report.user_properties.append((PROPERTY, path))
+            report.sections.append((SECTION_TITLE, str(wrong)))
+        item.user_properties.append((JUNIT_PROPERTY, path))
+        if (JUNIT_PROPERTY, path) not in report.user_properties:
+            report.user_properties.append((JUNIT_PROPERTY, path))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from a2a_proxy.testing.cassette_age import seconds
+from a2a_proxy.testing.cassette_age import parse_age
 
 if TYPE_CHECKING:
     from a2a_proxy.api import Exchange
@@ -22,7 +22,7 @@ PRESETS = ("strict", "default", "by-operation", "loose")
 POLICIES = ("sequence", "last-sticky", "by-progress")
 
 
-Keep = Callable[["Exchange"], object]
+KeepExchange = Callable[["Exchange"], object]
 
 
 class WrongSetting(Exception):
@@ -43,7 +43,7 @@ class PluginSettings:
     """From which severity on a finding fails a test that uses `a2a_live`."""
     ignore: tuple[str, ...] = ()
     """Rules that do not: `A2A-CARD-007`, or the beginning of an id, `A2A-CARD`."""
-    before_record: Keep | None = None
+    before_record: KeepExchange | None = None
     """Asked of each call before a cassette is written: those that it is not true of are left out."""
     redact: tuple[str, ...] = ()
     """What is not recorded besides credentials: words of `a2a-proxy --redact`."""
@@ -74,38 +74,38 @@ class PluginSettings:
 
     def replay(self) -> dict[str, Any]:
         """What the replay is told."""
-        return {name: getattr(self, name) for name in REPLAY}
+        return {name: getattr(self, name) for name in REPLAY_SETTINGS}
 
 
-NAMES = tuple(each.name for each in fields(PluginSettings))
-REPLAY = ("match", "speed", "policies", "lenient", "faults", "keep_times", "allow_redacted", "allow_incomplete")
-_CHOICES = {"record_mode": MODES, "on_expiry": ON_EXPIRY, "fail_on": SEVERITIES, "match": PRESETS}
-_LISTS = ("ignore", "allowed_hosts", "faults", "redact")
+SETTING_NAMES = tuple(each.name for each in fields(PluginSettings))
+REPLAY_SETTINGS = ("match", "speed", "policies", "lenient", "faults", "keep_times", "allow_redacted", "allow_incomplete")
+_ALLOWED_VALUES = {"record_mode": MODES, "on_expiry": ON_EXPIRY, "fail_on": SEVERITIES, "match": PRESETS}
+_LIST_SETTINGS = ("ignore", "allowed_hosts", "faults", "redact")
 
 
-def merged(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> PluginSettings:
+def merge_settings(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> PluginSettings:
     """Settings from layers, the widest first: what a later one says replaces what an earlier one said.
 
     Each layer comes with its name for the message. Raises WrongSetting.
     """
     settings = PluginSettings()
     for where, layer in layers:
-        settings = replace(settings, **{name: _checked(where, name, value) for name, value in layer.items()})
+        settings = replace(settings, **{name: _check_value(where, name, value) for name, value in layer.items()})
     return settings
 
 
-def _checked(where: str, name: str, value: Any) -> Any:
-    if name not in NAMES:
-        near = difflib.get_close_matches(str(name), NAMES, 1)
-        meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(NAMES)}"
+def _check_value(where: str, name: str, value: Any) -> Any:
+    if name not in SETTING_NAMES:
+        near = difflib.get_close_matches(str(name), SETTING_NAMES, 1)
+        meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(SETTING_NAMES)}"
         raise WrongSetting(f"{where} has no setting {name!r}: {meant}")
-    if name in _LISTS:
+    if name in _LIST_SETTINGS:
         return (value,) if isinstance(value, str) else tuple(value)
-    if name in _CHOICES and value not in _CHOICES[name]:
-        raise WrongSetting(f"{where}: {name} {value!r} is none of {', '.join(_CHOICES[name])}")
+    if name in _ALLOWED_VALUES and value not in _ALLOWED_VALUES[name]:
+        raise WrongSetting(f"{where}: {name} {value!r} is none of {', '.join(_ALLOWED_VALUES[name])}")
     if name == "max_age" and value is not None:
         try:
-            seconds(value)
+            parse_age(value)
         except ValueError as wrong:
             raise WrongSetting(f"{where}: {wrong}") from None
     if name == "before_record" and value is not None and not callable(value):

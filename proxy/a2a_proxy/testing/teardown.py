@@ -18,50 +18,50 @@ from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import CHOSEN, key
 from a2a_proxy.recording.tools.merge import merge
-from a2a_proxy.testing.settings import Keep
+from a2a_proxy.testing.settings import KeepExchange
 
 
-def violations(path: Path, fail_on: str, ignore: Iterable[str]) -> list[str]:
+def list_violations(path: Path, fail_on: str, ignore: Iterable[str]) -> list[str]:
     """What the rules found that is grave enough, each in a line: `A2A-GEN-001 #3 SendMessage: 4 did not come`."""
     least, left_out = Severity[fail_on.upper()], tuple(ignore)
     with Recording(path) as recording:
         operations = {row.exchange.id: row.exchange.operation for row in recording.exchanges()}
         found = [row.finding for row in recording.findings()]
-    grave = [each for each in found if each.severity >= least and not _ignored(each, left_out)]
-    return [visible(_violation(each, operations.get(each.exchange, ""))) for each in grave]
+    grave = [each for each in found if each.severity >= least and not _is_ignored(each, left_out)]
+    return [visible(_violation_text(each, operations.get(each.exchange, ""))) for each in grave]
 
 
-def _ignored(finding: Finding, left_out: tuple[str, ...]) -> bool:
-    return any(finding.rule == each or finding.rule.startswith(f"{each.rstrip('-')}-") for each in left_out)
+def _is_ignored(finding: Finding, ignored_rules: tuple[str, ...]) -> bool:
+    return any(finding.rule == each or finding.rule.startswith(f"{each.rstrip('-')}-") for each in ignored_rules)
 
 
-def _violation(finding: Finding, operation: str) -> str:
+def _violation_text(finding: Finding, operation: str) -> str:
     where = f" #{finding.exchange}{f'.{finding.seq}' if finding.seq >= 0 else ''}" if finding.exchange else ""
     said = f" {operation}" if operation else ""
     return f"{finding.severity.name.lower()} {finding.rule}{where}{said}: {finding.summary}"
 
 
-def differences(cassette: Path, recording: Path) -> list[str]:
+def list_differences(cassette: Path, recording: Path) -> list[str]:
     """What differs between what was recorded and what passed now, each in a line; empty where nothing does."""
     with open_any(cassette) as left, Recording(recording) as right:
         found = compare_runs(run_of(left, left.exchanges()), run_of(right, right.exchanges()))
-    return [visible(line) for line in _told(found)]
+    return [visible(line) for line in _difference_texts(found)]
 
 
-def _told(found: RunDifference) -> Iterator[str]:
+def _difference_texts(found: RunDifference) -> Iterator[str]:
     for match in found.matches:
         if match.count:
-            yield _head(match)
+            yield _match_title(match)
             rows = match.difference.rows if match.difference is not None else ()
             for row in (each for each in rows if each.counts):
                 place = path_text(row.right or row.left or ())
-                yield f"  {row.part} {place}: {_change(row)}"
+                yield f"  {row.part} {place}: {_change_text(row)}"
     for row in found.tasks:
         if row.counts:
             yield f"a task's {(row.left or ('',))[-1]}: recorded {row.before!r}, now {row.after!r}"
 
 
-def _change(row: DifferenceRow) -> str:
+def _change_text(row: DifferenceRow) -> str:
     if row.change is ValueChange.LEFT:
         return f"recorded {row.before!r}, not there now"
     if row.change is ValueChange.RIGHT:
@@ -70,7 +70,7 @@ def _change(row: DifferenceRow) -> str:
     return f"recorded {row.before!r}, now {row.after!r}{moved}"
 
 
-def _head(match: CallPair) -> str:
+def _match_title(match: CallPair) -> str:
     if match.left is None or match.right is None:
         row, said = (match.right, "was not recorded") if match.left is None else (match.left, "did not come")
         assert row is not None
@@ -79,13 +79,13 @@ def _head(match: CallPair) -> str:
     return f"#{left.id} {left.operation or left.method} (now #{right.id}) differs"
 
 
-def calls(path: Path, keep: Keep | None = None) -> int:
+def count_calls(path: Path, keep: KeepExchange | None = None) -> int:
     """How many calls a recording has, of those that `keep` is true of."""
-    with open_any(chosen(path, keep)) as recording:
+    with open_any(filter_calls(path, keep)) as recording:
         return recording.counts().exchanges
 
 
-def chosen(recording: Path, keep: Keep | None) -> Path:
+def filter_calls(recording: Path, keep: KeepExchange | None) -> Path:
     """The recording, or a cassette beside it of the calls that `keep` is true of. Raises RecordingError."""
     if keep is None:
         return recording
@@ -100,28 +100,28 @@ def chosen(recording: Path, keep: Keep | None) -> Path:
     return part
 
 
-def commit(recording: Path, cassette: Path) -> None:
+def commit_cassette(recording: Path, cassette: Path) -> None:
     """The recording becomes the cassette, whole or not at all. Raises RecordingError."""
     cassette.parent.mkdir(parents=True, exist_ok=True)
     with open_any(recording) as stored:
         write_cassette(stored, cassette, overwrite=True)
 
 
-def replace(recording: Path, cassette: Path, keep: Keep | None = None) -> list[str]:
+def replace_cassette(recording: Path, cassette: Path, keep: KeepExchange | None = None) -> list[str]:
     """The same; notes of the cassette that was there go on. Gives those that found no place. Raises RecordingError."""
     lost: list[str] = []
     if cassette.exists():
-        from a2a_proxy.testing.note_migration import carry_notes  # and with it the replay's words
+        from a2a_proxy.testing.note_migration import migrate_notes  # and with it the replay's words
 
         with contextlib.suppress(RecordingError):  # one that cannot be read has nothing to go on
-            lost = carry_notes(cassette, recording)
-    commit(chosen(recording, keep), cassette)
+            lost = migrate_notes(cassette, recording)
+    commit_cassette(filter_calls(recording, keep), cassette)
     return lost
 
 
-def append(recording: Path, cassette: Path, keep: Keep | None = None) -> None:
+def append_session(recording: Path, cassette: Path, keep: KeepExchange | None = None) -> None:
     """What the cassette has, then a session more. `recording` lies in a folder of its own. Raises RecordingError."""
     together = recording.with_name("together.a2a.db")
-    with MultiReader([os.fspath(cassette), os.fspath(chosen(recording, keep))]) as both:
+    with MultiReader([os.fspath(cassette), os.fspath(filter_calls(recording, keep))]) as both:
         merge(both, together, overwrite=True)
-    commit(together, cassette)
+    commit_cassette(together, cassette)

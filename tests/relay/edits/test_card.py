@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from a2a_proto import message_class, parse
 from a2a_proxy.relay.edits.card import CardUrl, read_card, write_card
-from a2a_proxy.relay.edits.card_urls import AgentAddresses, Mode, is_local, place_of, rewrite
+from a2a_proxy.relay.edits.card_urls import AgentAddresses, RewriteMode, is_local, parse_card_url, rewrite_card_urls
 from a2a_proxy.relay.edits.edit import AgentInterface
 
 CARD = b"""{
@@ -36,23 +36,23 @@ def nowhere(interface: AgentInterface, authority: str) -> None:
 
 def test_only_the_urls_change_in_json() -> None:
     """Spaces, order, escapes, odd numbers and other members named url stay octet for octet."""
-    outcome = rewrite(CARD, "json", "proxy:9000", AGENT, "auto", on_same_port)
+    outcome = rewrite_card_urls(CARD, "json", "proxy:9000", AGENT, "auto", on_same_port)
     expected = (
         CARD.replace(b'"http:\\/\\/localhost:8000\\/a2a"', b'"http://proxy:9000/a2a"')
         .replace(b'"localhost:50051"', b'"proxy:9000"')
         .replace(b'"http://127.0.0.1:8000/v1"', b'"http://proxy:9000/v1"')
     )
     assert outcome.payload == expected
-    assert outcome.learned == (AgentInterface("localhost", 50051, False, True),)
+    assert outcome.learned_interfaces == (AgentInterface("localhost", 50051, False, True),)
     assert outcome.urls[0] == ("http://localhost:8000/a2a", "http://proxy:9000/a2a")
 
 
 def test_an_extended_card_is_in_the_result() -> None:
     """Over JSON-RPC the same members count inside `result`, and only there."""
     outer = b'{"jsonrpc":"2.0","id":1,"url":"http://localhost:8000/","result":' + CARD + b"}"
-    inner = rewrite(CARD, "json", "p:1", AGENT, "auto", on_same_port).payload
+    inner = rewrite_card_urls(CARD, "json", "p:1", AGENT, "auto", on_same_port).payload
     assert inner is not None
-    assert rewrite(outer, "jsonrpc", "p:1", AGENT, "auto", on_same_port).payload == outer.replace(CARD, inner)
+    assert rewrite_card_urls(outer, "jsonrpc", "p:1", AGENT, "auto", on_same_port).payload == outer.replace(CARD, inner)
 
 
 NO_CARDS = [b"", b"{", b"[]", b"null", b'"x"', b'{"url":1}', b"\xff", b'{"name":"x"}', b"[" * 100_000, b'{"result":1}']
@@ -62,7 +62,7 @@ NO_CARDS = [b"", b"{", b"[]", b"null", b'"x"', b'{"url":1}', b"\xff", b'{"name":
 @pytest.mark.parametrize("payload", NO_CARDS)
 def test_what_is_no_card_stays(payload: bytes, form: str) -> None:
     """Anything else is left alone and raises nothing."""
-    assert rewrite(payload, form, "p:1", AGENT, "always", on_same_port).payload is None
+    assert rewrite_card_urls(payload, form, "p:1", AGENT, "always", on_same_port).payload is None
 
 
 @pytest.mark.parametrize(("line", "package"), [("1.0", "lf.a2a.v1"), ("rc", "a2a.v1"), ("0.3", "a2a.v1")])
@@ -76,7 +76,7 @@ def test_protobuf_cards(line: str, package: str) -> None:
         card.supported_interfaces.add(url="http://localhost:8000/", protocol_binding="JSONRPC", protocol_version="1.0")
         card.supported_interfaces.add(url="localhost:50051", protocol_binding="GRPC", protocol_version="1.0")
     octets = card.SerializeToString() + b"\xa2\x3f\x01x"  # field 1012
-    outcome = rewrite(octets, package, "proxy:9000", AGENT, "auto", on_same_port)
+    outcome = rewrite_card_urls(octets, package, "proxy:9000", AGENT, "auto", on_same_port)
     assert outcome.payload is not None
     new = parse(line, "AgentCard", outcome.payload)  # type: ignore[arg-type]
     found = read_card(outcome.payload, package)
@@ -91,29 +91,29 @@ SIGNED = json.dumps({"name": "s", "url": "http://localhost:8000/", "signatures":
 
 def test_a_signed_card_is_untouched_and_said_so() -> None:
     """Its JWS would break: a loud note names the way out, and `always` is that way."""
-    outcome = rewrite(SIGNED, "json", "p:1", AGENT, "auto", on_same_port)
+    outcome = rewrite_card_urls(SIGNED, "json", "p:1", AGENT, "auto", on_same_port)
     assert outcome.payload is None
     (note,) = outcome.notes
     assert note.loud
     assert "signed" in note.text
     assert "--rewrite-card always" in note.hint
-    outcome = rewrite(SIGNED, "json", "p:1", AGENT, "always", on_same_port)
+    outcome = rewrite_card_urls(SIGNED, "json", "p:1", AGENT, "always", on_same_port)
     assert outcome.payload == SIGNED.replace(b"localhost:8000", b"p:1")
     assert outcome.notes
 
 
 def test_never_changes_nothing() -> None:
     """With `never` there is neither change nor note."""
-    outcome = rewrite(CARD, "json", "p:1", AGENT, "never", on_same_port)
+    outcome = rewrite_card_urls(CARD, "json", "p:1", AGENT, "never", on_same_port)
     assert (outcome.payload, outcome.notes) == (None, ())
 
 
 @pytest.mark.parametrize("mode", ["auto", "always"])
-def test_other_hosts(mode: Mode) -> None:
+def test_other_hosts(mode: RewriteMode) -> None:
     """URLs that lead elsewhere are listed with the hint in `auto`; `always` rewrites them, and learns no route."""
     card = b'{"url":"https://other.example/a","name":"n"}'
-    outcome = rewrite(card, "json", "p:1", AGENT, mode, on_same_port)
-    assert outcome.learned == ()
+    outcome = rewrite_card_urls(card, "json", "p:1", AGENT, mode, on_same_port)
+    assert outcome.learned_interfaces == ()
     if mode == "auto":
         assert outcome.payload is None
         assert "https://other.example/a" in outcome.notes[0].text
@@ -124,9 +124,9 @@ def test_other_hosts(mode: Mode) -> None:
 
 def test_a_port_that_nothing_carries() -> None:
     """An interface for which there is no listener keeps its URL; whoever refused it says why."""
-    outcome = rewrite(b'{"url":"http://localhost:1/"}', "json", "p:1", AGENT, "auto", nowhere)
+    outcome = rewrite_card_urls(b'{"url":"http://localhost:1/"}', "json", "p:1", AGENT, "auto", nowhere)
     assert (outcome.payload, outcome.notes) == (None, ())
-    assert outcome.learned == (AgentInterface("localhost", 1, False, False),)
+    assert outcome.learned_interfaces == (AgentInterface("localhost", 1, False, False),)
 
 
 PLACES = {
@@ -143,7 +143,7 @@ PLACES = {
 @pytest.mark.parametrize("url", PLACES)
 def test_urls_are_taken_apart(url: tuple[str, str]) -> None:
     """Both forms: with a scheme, and the bare authority of gRPC."""
-    place = place_of(CardUrl(*url))
+    place = parse_card_url(CardUrl(*url))
     assert place is not None
     assert (place.scheme, place.host, place.port, place.grpc) == PLACES[url]
 
@@ -154,7 +154,7 @@ def test_urls_are_taken_apart(url: tuple[str, str]) -> None:
 )
 def test_what_no_client_connects_to(text: str, transport: str) -> None:
     """Commands, relative references, user information and nonsense are left alone."""
-    assert place_of(CardUrl(text, transport)) is None
+    assert parse_card_url(CardUrl(text, transport)) is None
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_local_spellings(host: str, local: bool) -> None:
 def test_an_authority_without_port_gets_one_where_grpc_needs_it() -> None:
     """A bare target needs a port; a URL does not."""
     card = b'{"url":"http://localhost:8000/","additionalInterfaces":[{"url":"localhost:8000","transport":"GRPC"}]}'
-    payload = rewrite(card, "json", "proxy", AGENT, "auto", on_same_port).payload
+    payload = rewrite_card_urls(card, "json", "proxy", AGENT, "auto", on_same_port).payload
     assert payload == b'{"url":"http://proxy/","additionalInterfaces":[{"url":"proxy:80","transport":"GRPC"}]}'
 
 

@@ -7,7 +7,7 @@ from hpack.struct import HeaderTuple, NeverIndexedHeaderTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.relay.edits.hpack_literals import FORGET_TABLE, literals, never_indexed
+from a2a_proxy.relay.edits.hpack_literals import FORGET_TABLE, encode_literals, never_indexed_fields
 
 NAMES = st.sampled_from([b":status", b":path", b":authority", b"te", b"x", b"www-authenticate", b"x-trace-bin"])
 VALUES = st.sampled_from([b"", b"/", b"200", b"\x00\xff\xfe", b"v" * 126, b"v" * 127, b"v" * 128, b"v" * 20_000])
@@ -29,7 +29,7 @@ def library(block, table=0):
 def test_the_library_reads_the_same_fields_and_fills_no_table(fields):
     """Names, octets, order and what is never to be indexed; also where the reader allows no table at all."""
     never = {place for place, field in enumerate(fields) if field[2]}
-    block = literals([(name, value) for name, value, _ in fields], never)
+    block = encode_literals([(name, value) for name, value, _ in fields], never)
     read, table = library(FORGET_TABLE + block)
     assert read == fields
     assert not table.dynamic_entries
@@ -46,11 +46,11 @@ def test_what_is_never_indexed_is_found_in_blocks_of_the_library(fields, huffman
     for _ in range(2):
         block = encoder.encode(headers, huffman=huffman)
         read = decoder.decode(block, raw=True)
-        assert never_indexed(block) == {
+        assert never_indexed_fields(block) == {
             at for at, field in enumerate(read) if isinstance(field, NeverIndexedHeaderTuple)
         }
 
 
 def test_fields_of_the_static_table_are_one_octet():
     """Nobody pays for `:method POST` in full."""
-    assert literals([(b":method", b"POST"), (b":scheme", b"http")]) == b"\x83\x86"
+    assert encode_literals([(b":method", b"POST"), (b":scheme", b"http")]) == b"\x83\x86"

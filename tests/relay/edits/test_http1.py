@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay.edits.edit import CardOutcome, EditFact, EditPlan
-from a2a_proxy.relay.edits.http1 import HOLD_SECONDS, MOST_RESPONSE, Http1Editor
+from a2a_proxy.relay.edits.http1 import HOLD_SECONDS, MAX_RESPONSE_BYTES, Http1Editor
 from a2a_proxy.relay.edits.http1_message import CARD_PATHS
 from a2a_proxy.relay.edits.http1_scan import (
     Http1Scanner,
     MessagePart,
-    NotUnderstood,
-    request_head,
-    response_head,
-    unchunked,
+    Http1ScanError,
+    parse_request_head,
+    parse_response_head,
+    decode_chunked,
 )
 from support_http1 import conversations
 from support_wire import pieces_of
@@ -63,7 +63,7 @@ class Played:
     def _take(self, sent: list) -> None:  # type: ignore[type-arg]
         for part in sent:
             self.out[part.direction] += part.data
-        self.facts += self.editor.edits()
+        self.facts += self.editor.take_edits()
 
 
 def play(plan: EditPlan, steps: Steps) -> Played:
@@ -77,7 +77,7 @@ def play(plan: EditPlan, steps: Steps) -> Played:
         again = Played(plan, steps, **split)  # type: ignore[arg-type]
         assert again.out == whole.out, split
         assert [(fact.kind, fact.direction, fact.detail) for fact in again.facts] == told, split
-        assert again.editor.active == whole.editor.active, split
+        assert again.editor.is_active == whole.editor.is_active, split
     return whole
 
 
@@ -246,7 +246,7 @@ def test_what_is_not_understood_ends_editing(case: str, plan: EditPlan) -> None:
     for size in (0, 1, 1000):
         played = Played(plan, [(C, octets), (S, response(CARD))], size=size)
         assert played.out == [octets, response(CARD)]
-        assert not played.editor.active
+        assert not played.editor.is_active
         assert played.facts[-1].kind == "ended"
 
 
@@ -256,7 +256,7 @@ def test_an_upgrade_that_is_taken_ends_editing() -> None:
     taken = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n\0\0\0\4\0\0\0\0\0" + response(CARD)
     played = play(AUTO, [(C, upgrade), (S, taken), (C, b"anything")])
     assert played.out == [upgrade + b"anything", taken]
-    assert not played.editor.active
+    assert not played.editor.is_active
     assert play(AUTO, [(C, upgrade), (S, response(CARD))]).out[S] == response(NEW)
 
 
@@ -264,7 +264,7 @@ def test_a_response_to_nothing_ends_editing() -> None:
     """A 408 that nobody asked for passes, and what was held goes on."""
     played = play(AUTO, [(C, get()[:20]), (S, response(b"", status=b"408 Request Timeout"))])
     assert played.out == [get()[:20], response(b"", status=b"408 Request Timeout")]
-    assert not played.editor.active
+    assert not played.editor.is_active
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_a_card_that_is_expensive_to_read_is_passed_on(answer: bytes, reason: st
 @pytest.mark.parametrize("framing", ["length", "chunked"])
 def test_a_large_card_is_released(framing: str) -> None:
     """More than 1 MiB is passed on untouched, and said; the next card is rewritten."""
-    large = CARD + b" " * MOST_RESPONSE
+    large = CARD + b" " * MAX_RESPONSE_BYTES
     answer = response(large) if framing == "length" else chunked(large, 100_000)
     played = Played(AUTO, [(C, get()), (S, answer), (C, get()), (S, response(CARD))], size=40_000)
     assert played.out[S] == answer + response(NEW)
@@ -305,8 +305,8 @@ def test_a_slow_card_is_released() -> None:
     assert sent.data == answer[:50]
     assert editor.deadline is None
     assert [part.data for part in editor.feed(S, answer[50:], 206.0)] == [answer[50:]]
-    assert [fact.kind for fact in editor.edits()] == ["untouched"]
-    assert editor.active
+    assert [fact.kind for fact in editor.take_edits()] == ["untouched"]
+    assert editor.is_active
 
 
 def test_a_cut_card_is_released() -> None:
@@ -354,7 +354,7 @@ def test_a_thousand_requests_mixed_with_cards() -> None:
             asked = answers = b""
     for direction, octets in ((C, asked), (S, answers)):
         got += b"".join(p.data for p in editor.feed(direction, octets, 0.0) if p.direction is S)
-    assert editor.active
+    assert editor.is_active
     assert got == expected
 
 
@@ -369,7 +369,7 @@ def test_generated_conversations_pass(talk: list[tuple[bytes, bytes, bytes]], si
             for piece in pieces_of(octets, range(0, len(octets), size)):
                 out += b"".join(part.data for part in editor.feed(direction, piece, 0.0))
             assert out == octets, method
-    assert editor.active
+    assert editor.is_active
 
 
 class Oracle:
@@ -402,14 +402,14 @@ def test_the_scanner_agrees_with_httptools(talk: list[tuple[bytes, bytes, bytes]
         while at < len(piece):
             part, end = scanner.next(piece, at)
             if part is MessagePart.HEAD_END:
-                framing = request_head(scanner.head)[2]
+                framing = parse_request_head(scanner.head)[2]
                 body = b""
                 if scanner.begin_body(framing):
                     bodies.append(b"")
             elif part in (MessagePart.BODY, MessagePart.BODY_END):
                 body += piece[at:end]
                 if part is MessagePart.BODY_END:
-                    bodies.append(unchunked(body) if framing < 0 else body)
+                    bodies.append(decode_chunked(body) if framing < 0 else body)
             at = end
     assert bodies == oracle.bodies
 
@@ -420,5 +420,5 @@ def test_the_scanner_agrees_with_httptools(talk: list[tuple[bytes, bytes, bytes]
 )
 def test_responses_out_of_order(head: bytes) -> None:
     """What only looks like a response is not understood."""
-    with pytest.raises(NotUnderstood):
-        response_head(head, to_head=False)
+    with pytest.raises(Http1ScanError):
+        parse_response_head(head, to_head=False)

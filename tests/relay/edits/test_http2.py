@@ -123,7 +123,7 @@ def test_every_split_gives_the_same_octets_and_only_the_authority_changes(calls,
     assert judged(once) == renamed(judged(octets))
     for pieces in (single(octets), [octets[at : at + size] for at in range(0, len(octets), size)]):
         assert fed(HERE, octets, pieces)[1] == once
-    assert [(fact.kind, fact.detail) for fact in editor.edits()] == (
+    assert [(fact.kind, fact.detail) for fact in editor.take_edits()] == (
         [("authority", {"before": "proxy:9000", "after": AGENT.decode()})] if calls else []
     )
 
@@ -215,7 +215,7 @@ def test_raw_binary_metadata_and_both_names_of_the_host():
     fields = judged(out)[1][3]
     assert (b"trace-bin", b"\x00\xff\x80", False) in fields
     assert [value for name, value, _ in fields if name in (b":authority", b"host")] == [AGENT, AGENT]
-    assert [fact.kind for fact in editor.edits()] == ["authority", "host"]
+    assert [fact.kind for fact in editor.take_edits()] == ["authority", "host"]
 
 
 def test_the_agents_table_size_holds_for_the_client():
@@ -256,8 +256,8 @@ def test_nonsense_before_any_rewriting_passes_octet_for_octet(plan, wrong):
     for octets in (wrong, START[:24] + wrong + b"more"):
         editor, out = fed(plan, octets, single(octets))
         assert out == octets
-        assert not editor.active
-        assert [fact.kind for fact in editor.edits()] == ["ended"]
+        assert not editor.is_active
+        assert [fact.kind for fact in editor.take_edits()] == ["ended"]
 
 
 @pytest.mark.parametrize("wrong", [frame(1, 4, 3, b"\x80"), frame(1, 0, 3, b"\x83") + frame(0, 0, 1, b"data")])
@@ -272,11 +272,11 @@ def test_nonsense_after_rewriting_makes_the_agent_close(wrong):
     with pytest.raises(ProtocolError, match="Error decoding"):
         pair.agent.receive_data(out)
     assert pair.agent.data_to_send()[3] == 7  # GOAWAY
-    assert pair.editor.active
+    assert pair.editor.is_active
     assert pair.editor.feed(UP, frame(6, 0, 0, bytes(8)), 0.0) == []
     assert pair.editor.feed(DOWN, b"anything at all, goes on", 0.0)[0].data == b"anything at all, goes on"
     assert sent == len(pair.sent[UP])
-    assert pair.editor.edits()[-1].kind == "ended"
+    assert pair.editor.take_edits()[-1].kind == "ended"
 
 
 def test_an_agent_that_talks_nonsense_does_not_stop_the_renaming():
@@ -286,14 +286,14 @@ def test_an_agent_that_talks_nonsense_does_not_stop_the_renaming():
         editor.feed(UP, START, 0.0)
         nonsense = frame(4, 0, 0, b"12345") + b"rest"
         assert editor.feed(DOWN, nonsense, 0.0)[0].data == nonsense
-        assert editor.active
+        assert editor.is_active
         assert AGENT in editor.feed(UP, frame(1, 5, 1, Encoder().encode(request())), 0.0)[0].data
 
 
 def test_nothing_to_edit_means_nothing_is_looked_at():
     """The splice may forward by itself from the start."""
     editor = Http2Editor(EditPlan())
-    assert not editor.active
+    assert not editor.is_active
     assert editor.feed(UP, b"\x00", 0.0)[0].data == b"\x00"
 
 
@@ -335,4 +335,4 @@ def test_garbage_never_raises(frames, plan, tail, call):
     for direction in (UP, DOWN):
         editor.feed(direction, tail, 9.0)
         editor.eof(direction, 9.0)
-    editor.edits()
+    editor.take_edits()

@@ -74,11 +74,11 @@ def test_a_card_is_rewritten_and_the_windows_come_out_even(cards, authority, cut
     assert pair.got(1) == message(new)
     assert ended(pair, 1)
     assert pair.windows() == (WINDOW, WINDOW)
-    (fact,) = (fact for fact in pair.editor.edits() if fact.kind == "card")
+    (fact,) = (fact for fact in pair.editor.take_edits() if fact.kind == "card")
     lengths = {"length_before": 5 + len(CARD), "length_after": 5 + len(new)}
     assert (fact.direction, fact.offset, fact.detail) == (DOWN, offset, {"urls": [["before", "after"]], **lengths})
     assert pair.editor.deadline is None
-    assert pair.editor.active
+    assert pair.editor.is_active
 
 
 @pytest.mark.parametrize(
@@ -413,7 +413,7 @@ def test_a_thousand_cards_longer_and_shorter_then_ten_megabytes(authority):
     pair.grant(owing[0] + 1)
     pair.move()
     assert pair.windows() == (WINDOW + 1, WINDOW + 1)
-    assert [fact.kind for fact in pair.editor.edits() if fact.kind != "authority"] == ["card"] * 1000
+    assert [fact.kind for fact in pair.editor.take_edits() if fact.kind != "authority"] == ["card"] * 1000
 
 
 STEPS = st.lists(
@@ -550,7 +550,7 @@ def test_whatever_happens_the_windows_agree_and_every_answer_is_whole(steps, gro
             assert ended(pair, stream)
             assert got in (octets, message(story.new.get(octets[5:], b"")))
     assert pair.windows()[0] == pair.windows()[1]
-    assert pair.editor.active
+    assert pair.editor.is_active
     assert pair.editor.deadline is None
     for size in (1, 11, 1 << 20):
         assert replayed(pair.log, story.plan, lambda data, size=size: cut_small(data, size)) == pair.sent

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from a2a_proxy.relay.edits.stdio_command import has_program, is_wrapped, wrap
+from a2a_proxy.relay.edits.stdio_command import has_program, is_wrapped, wrap_command
 
 _WORDS = ["a2a-proxy", "stdio", "--"]
 _PROGRAM = "/opt/a b/a2a-proxy"
@@ -42,7 +42,7 @@ _MARK = "a2a-proxy stdio --"
     ],
 )
 def test_the_proxy_goes_before_the_command(text: str, wanted: str | None) -> None:
-    wrapped = wrap(text, _WORDS, _PROGRAM)
+    wrapped = wrap_command(text, _WORDS, _PROGRAM)
     assert wrapped == (wanted or f"{text.removesuffix('cmd')}{_MARK} cmd")
     assert is_wrapped(wrapped, _WORDS[:2])
     assert not is_wrapped(text, _WORDS[:2])
@@ -63,13 +63,13 @@ def test_words_stay_what_they_are(assignments: list[tuple[str, str]], command: l
     """However they are quoted: assignments stay in front, then come the proxy's words, then the command's."""
     assume("=" not in command[0])  # which would be one assignment more
     front = [f"{name}={shlex.quote(value)}" for name, value in assignments]
-    words = shlex.split(wrap(" ".join([*front, shlex.join(command)]), _WORDS, _PROGRAM))
+    words = shlex.split(wrap_command(" ".join([*front, shlex.join(command)]), _WORDS, _PROGRAM))
     assert words == [*(f"{name}={value}" for name, value in assignments), *_WORDS, *command]
 
 
 @given(st.text())
 def test_no_text_is_too_odd(text: str) -> None:
-    assert _MARK in wrap(text, _WORDS, _PROGRAM) or text.lower().startswith("stdio:///")
+    assert _MARK in wrap_command(text, _WORDS, _PROGRAM) or text.lower().startswith("stdio:///")
     is_wrapped(text, _WORDS[:2])
 
 
@@ -82,4 +82,4 @@ def test_a_shell_runs_the_same(tmp_path: Path, text: str) -> None:
     def ran(line: str) -> bytes:
         return subprocess.run(["sh", "-c", line], capture_output=True, cwd=tmp_path, check=True).stdout
 
-    assert ran(wrap(text, ["env"], "/usr/bin/env")) == ran(text) != b""
+    assert ran(wrap_command(text, ["env"], "/usr/bin/env")) == ran(text) != b""

@@ -40,7 +40,7 @@ def played(octets: bytes, plan: EditPlan = PLAN, size: int = 0) -> tuple[Http1Ed
         for part in editor.feed(C, piece, 0.0):
             assert part.direction is C
             out += part.data
-        facts += editor.edits()
+        facts += editor.take_edits()
     return editor, out, facts
 
 
@@ -49,7 +49,7 @@ def everywhere_cut(octets: bytes, plan: EditPlan = PLAN) -> tuple[bytes, list[Ed
     editor, once, facts = played(octets, plan)
     for size in range(1, 60):
         again = played(octets, plan, size)
-        assert (again[1], again[0].active) == (once, editor.active), size
+        assert (again[1], again[0].is_active) == (once, editor.is_active), size
         assert told(again[2]) == told(facts), size
     return once, facts
 
@@ -144,7 +144,7 @@ def test_generated_conversations(talk: list[tuple[bytes, bytes, bytes]], size: i
                 out, found = re.subn(rb"\r\ntraceparent: " + OWN + rb"\r\n\r\n", b"\r\n\r\n", out, count=1)
                 assert found == 1
             assert out == octets
-    assert editor.active
+    assert editor.is_active
 
 
 def named(span: int, *fields: bytes, before: bytes = b"", body: bytes = b"{}") -> bytes:
@@ -181,9 +181,9 @@ def test_requests_that_are_alike_are_read_once(alike: list[bytes], plan: EditPla
         for octets in alike:
             pieces = pieces_of(octets, range(0, len(octets), size) if size else ())
             out.append(b"".join(part.data for piece in pieces for part in editor.feed(C, piece, 0.0)))
-            facts += [(fact.kind, fact.offset, fact.detail) for fact in editor.edits() if fact.kind != "ended"]
+            facts += [(fact.kind, fact.offset, fact.detail) for fact in editor.take_edits() if fact.kind != "ended"]
             out += [part.data for part in editor.feed(S, answer, 0.0)]
-        made.append((out, facts, editor.active))
+        made.append((out, facts, editor.is_active))
     assert made[0] == made[1]
     assert made[0][0][1::2] == [answer] * len(alike)
 
@@ -201,7 +201,7 @@ def test_a_thousand_requests_of_a_connection_have_ids_of_their_own() -> None:
     editor = Http1Editor(EditPlan(trace=Random(1).getrandbits))
     plain, named = ask(b"Content-Length: 0"), ask(b"traceparent: " + CAME)
     sent = [editor.feed(C, named if at % 2 else plain, 0.0)[0].data for at in range(1000)]
-    facts = editor.edits()
+    facts = editor.take_edits()
     parents = [re.search(rb"(?i)traceparent: (\S+)", each)[1].decode() for each in sent]  # type: ignore[index]
     assert [fact.detail["after"] for fact in facts] == parents
     assert len({parent[36:52] for parent in parents}) == 1000
@@ -240,7 +240,7 @@ def test_a_head_of_http2(fields: Fields, after: Any, more: dict[str, Any], autho
     assert heads == [[*request(authority=authority or b"proxy"), *after]] * 3
     trailers = [event.headers for event in pair.agent_events if isinstance(event, TrailersReceived)]
     assert trailers == [[(b"traceparent", CAME)]] * 3
-    facts = [fact for fact in pair.editor.edits() if fact.kind == "traceparent"]
+    facts = [fact for fact in pair.editor.take_edits() if fact.kind == "traceparent"]
     sent = dict(after)[b"traceparent"].decode()
     assert [fact.detail for fact in facts] == [{"after": sent, "stream": stream, **more} for stream in (1, 3, 5)]
     assert [pair.given[UP][fact.offset + 3] for fact in facts] == [1, 1, 1], "each is told of its HEADERS frame"
@@ -259,7 +259,7 @@ def test_calls_that_are_alike_have_ids_of_their_own() -> None:
         pair.answer(1 + 2 * number, b"card")
         pair.move()
     parents = [dict(e.headers)[b"traceparent"].decode() for e in pair.agent_events if isinstance(e, RequestReceived)]
-    facts = pair.editor.edits()
+    facts = pair.editor.take_edits()
     assert [fact.detail["after"] for fact in facts if fact.kind == "traceparent"] == parents
     assert [fact.kind for fact in facts].count("card") == 20
     assert len({parent[3:35] for parent in parents}) == len({parent[36:52] for parent in parents}) == 200
@@ -271,7 +271,7 @@ def test_a_tunnel_over_http2_has_no_trace() -> None:
     pair.move()
     (head,) = [event.headers for event in pair.agent_events if isinstance(event, RequestReceived)]
     assert (b"traceparent", CAME) in head
-    assert pair.editor.edits() == []
+    assert pair.editor.take_edits() == []
 
 
 def test_an_agent_that_talks_nonsense_does_not_break_the_requests() -> None:

@@ -9,7 +9,7 @@ import pytest
 from a2a_proto import read_status
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.protocol.errors import GRPC_STATUS
-from a2a_proxy.replay.convert.errors import ReplayError, of_rest, of_rpc, of_trailers
+from a2a_proxy.replay.convert.errors import ReplayError, parse_rest_error, parse_rpc_error, parse_grpc_error
 
 NEW, OLD = Dialect.V1_0, Dialect.V0_3
 INFO = {
@@ -24,55 +24,55 @@ REST = {"error": {"code": 404, "status": "NOT_FOUND", "message": "no such task",
 
 def trailers(refusal: ReplayError, dialect: Dialect) -> ReplayError:
     """What a gRPC client reads of it."""
-    told = [(b"grpc-status", b"%d" % refusal.status(dialect)), (b"grpc-message", quote(refusal.message).encode())]
+    told = [(b"grpc-status", b"%d" % refusal.grpc_status(dialect)), (b"grpc-message", quote(refusal.message).encode())]
     if details := refusal.status_details(dialect):
         told.append((b"grpc-status-details-bin", b"\0" + details))
-    return of_trailers(tuple(told))
+    return parse_grpc_error(tuple(told))
 
 
-@pytest.mark.parametrize("told", [of_rpc(RPC, NEW), of_rest(REST, 404)], ids=["jsonrpc", "rest"])
+@pytest.mark.parametrize("told", [parse_rpc_error(RPC, NEW), parse_rest_error(REST, 404)], ids=["jsonrpc", "rest"])
 def test_every_binding_tells_the_same(told: ReplayError) -> None:
     """Code, status, HTTP status and details, from each binding to each."""
     over_grpc = trailers(told, NEW)
     for each in (told, over_grpc):
-        assert each.rpc(NEW) == RPC
-        assert each.rest(NEW) == (404, REST)
-        assert GRPC_STATUS[each.status(NEW)] == "NOT_FOUND"
+        assert each.rpc_error(NEW) == RPC
+        assert each.rest_response(NEW) == (404, REST)
+        assert GRPC_STATUS[each.grpc_status(NEW)] == "NOT_FOUND"
         assert read_status(each.status_details(NEW))["details"] == [INFO]
 
 
 def test_before_1_0_without_details() -> None:
     """0.3 has its own statuses, a bare message over REST, and the error's name before the text over gRPC."""
-    told = of_rpc({"code": -32002, "message": "too late"}, OLD)
-    assert told.rest(OLD) == (409, {"message": "too late"})
-    assert (GRPC_STATUS[told.status(OLD)], told.status_details(OLD)) == ("UNIMPLEMENTED", b"")
-    assert of_rest({"message": "too late"}, 409).rpc(OLD) == {"code": -32002, "message": "too late"}
-    named = of_trailers(((b"grpc-status", b"5"), (b"grpc-message", b"TaskNotFoundError: no such task")))
-    assert named.rpc(OLD) == {"code": -32001, "message": "no such task"}
-    assert named.rest(OLD) == (404, {"message": "no such task"})
+    told = parse_rpc_error({"code": -32002, "message": "too late"}, OLD)
+    assert told.rest_response(OLD) == (409, {"message": "too late"})
+    assert (GRPC_STATUS[told.grpc_status(OLD)], told.status_details(OLD)) == ("UNIMPLEMENTED", b"")
+    assert parse_rest_error({"message": "too late"}, 409).rpc_error(OLD) == {"code": -32002, "message": "too late"}
+    named = parse_grpc_error(((b"grpc-status", b"5"), (b"grpc-message", b"TaskNotFoundError: no such task")))
+    assert named.rpc_error(OLD) == {"code": -32001, "message": "no such task"}
+    assert named.rest_response(OLD) == (404, {"message": "no such task"})
 
 
 def test_what_nobody_knows_is_told_as_it_was() -> None:
     """A code, a body and data of an agent's own; on another binding an internal error with the same words."""
-    told = of_rpc({"code": -32000, "message": "the tool broke", "data": {"taskId": "t-1"}}, NEW)
-    assert told.rpc(NEW) == {"code": -32000, "message": "the tool broke", "data": {"taskId": "t-1"}}
-    assert told.rest(NEW) == (500, {"error": {"code": 500, "status": "INTERNAL", "message": "the tool broke"}})
-    assert of_rest({"detail": "Invalid API key"}, 401).rest(NEW) == (401, {"detail": "Invalid API key"})
-    assert of_rest("<html>", 502).rest(NEW) == (502, "<html>")
+    told = parse_rpc_error({"code": -32000, "message": "the tool broke", "data": {"taskId": "t-1"}}, NEW)
+    assert told.rpc_error(NEW) == {"code": -32000, "message": "the tool broke", "data": {"taskId": "t-1"}}
+    assert told.rest_response(NEW) == (500, {"error": {"code": 500, "status": "INTERNAL", "message": "the tool broke"}})
+    assert parse_rest_error({"detail": "Invalid API key"}, 401).rest_response(NEW) == (401, {"detail": "Invalid API key"})
+    assert parse_rest_error("<html>", 502).rest_response(NEW) == (502, "<html>")
 
 
 def test_metadata_that_is_no_text_becomes_text_in_protobuf() -> None:
     """The Python SDK lists field errors there."""
     info = {**INFO, "reason": "INVALID_PARAMS", "metadata": {"errors": [{"field": "message.parts"}]}}
-    told = of_rpc({"code": -32602, "message": "Validation failed", "data": [info]}, NEW)
+    told = parse_rpc_error({"code": -32602, "message": "Validation failed", "data": [info]}, NEW)
     (detail,) = read_status(told.status_details(NEW))["details"]
     assert detail["metadata"] == {"errors": '[{"field": "message.parts"}]'}
-    assert told.rpc(NEW)["data"] == [info]
+    assert told.rpc_error(NEW)["data"] == [info]
 
 
 def test_hostile_trailers() -> None:
     """Octets that are no status leave code and text."""
-    told = of_trailers(
+    told = parse_grpc_error(
         ((b"grpc-status", b"5"), (b"grpc-message", b"gone"), (b"grpc-status-details-bin", b"\0\xff\xff"))
     )
-    assert (told.message, told.status(NEW), told.details) == ("gone", 5, [])
+    assert (told.message, told.grpc_status(NEW), told.details) == ("gone", 5, [])

@@ -8,7 +8,7 @@ import pytest
 
 from a2a_proto import RenderError
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.replay.convert.protobuf_bytes import answer_octets
+from a2a_proxy.replay.convert.protobuf_bytes import encode_answer
 
 
 @pytest.mark.parametrize("levels", [60, 120, 480, 950])
@@ -18,4 +18,4 @@ def test_what_nests_too_deep_for_protobuf(levels: int) -> None:
     for _ in range(levels):
         data = {"a": data}
     with pytest.raises(RenderError):
-        answer_octets({"message": {"parts": [{"data": data}]}}, "SendMessage", Dialect.V1_0)
+        encode_answer({"message": {"parts": [{"data": data}]}}, "SendMessage", Dialect.V1_0)

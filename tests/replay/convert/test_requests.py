@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.replay.convert.card import card
+from a2a_proxy.replay.convert.card import convert_card
 from a2a_proxy.replay.convert.requests import grpc_path, rest_call, rpc_method
 
 NEW, OLD, FIRST = Dialect.V1_0, Dialect.V0_3, Dialect.V0_1
@@ -46,9 +46,9 @@ def test_security_of_an_old_card_there_and_back() -> None:
         "security": [{"key": []}, {"other": ["read"]}],
         "skills": [{"id": "s", "security": [{"key": ["x"]}]}],
     }
-    wrapped = card(told, Binding.GRPC)
+    wrapped = convert_card(told, Binding.GRPC)
     key = {"apiKeySecurityScheme": {"location": "header", "name": "x-key"}}
     assert wrapped["securitySchemes"] == {"key": key, "odd": {"type": "new"}}
     assert wrapped["security"] == [{"schemes": {"key": {}}}, {"schemes": {"other": {"list": ["read"]}}}]
-    assert card(wrapped, Binding.JSONRPC) == told
-    assert card({"supportedInterfaces": [], **told}, Binding.GRPC)["security"] == told["security"]
+    assert convert_card(wrapped, Binding.JSONRPC) == told
+    assert convert_card({"supportedInterfaces": [], **told}, Binding.GRPC)["security"] == told["security"]

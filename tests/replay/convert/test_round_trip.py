@@ -18,9 +18,9 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.operations import BY_NAME, messages
 from a2a_proxy.protocol.schema import JSON, is_protobuf, line_of, schema_of
 from a2a_proxy.recording.difference.view import canonical
-from a2a_proxy.replay.convert.protobuf_bytes import answer_octets, request_octets
-from a2a_proxy.replay.convert.requests import grpc_path, request, rest_call, rpc_method
-from a2a_proxy.replay.convert.responses import answer
+from a2a_proxy.replay.convert.protobuf_bytes import encode_answer, encode_request
+from a2a_proxy.replay.convert.requests import grpc_path, convert_request, rest_call, rpc_method
+from a2a_proxy.replay.convert.responses import convert_answer
 from support_thin import thin
 
 SAMPLES = sorted((Path(__file__).parents[3] / "recordings").glob("*.a2a.jsonl"))
@@ -48,10 +48,10 @@ def cases(sample: Path) -> Iterator[tuple[Frame, Exchange, bool, Any]]:
 def by_rpc(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
     """Into JSON-RPC and back."""
     if asked:
-        params = request(value, facts.operation, facts.dialect, Binding.JSONRPC)
+        params = convert_request(value, facts.operation, facts.dialect, Binding.JSONRPC)
         told: dict[str, Any] = {"method": rpc_method(facts.operation, facts.dialect), "params": params}
     else:
-        told = {"result": answer(value, facts.operation, facts.dialect, Binding.JSONRPC)}
+        told = {"result": convert_answer(value, facts.operation, facts.dialect, Binding.JSONRPC)}
     octets = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, **told})
     return canonical(replace(frame, payload=octets, schema=JSON), replace(facts, binding=Binding.JSONRPC))
 
@@ -59,7 +59,7 @@ def by_rpc(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
 def by_rest(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
     """Into REST and back."""
     if not asked:
-        octets = msgspec.json.encode(answer(value, facts.operation, facts.dialect, Binding.REST))
+        octets = msgspec.json.encode(convert_answer(value, facts.operation, facts.dialect, Binding.REST))
         return canonical(replace(frame, payload=octets, schema=JSON), replace(facts, binding=Binding.REST))
     call = rest_call(value, facts.operation, facts.dialect)
     octets = b"" if call.body is None else msgspec.json.encode(call.body)
@@ -71,7 +71,7 @@ def by_grpc(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
     """Into protobuf and back."""
     assert grpc_path(facts.operation, facts.dialect)
     schema = frame.schema if is_protobuf(frame.schema) else ""
-    octets = (request_octets if asked else answer_octets)(value, facts.operation, facts.dialect, schema)
+    octets = (encode_request if asked else encode_answer)(value, facts.operation, facts.dialect, schema)
     names = messages(BY_NAME[facts.operation], facts.dialect)
     schema = schema or schema_of(line_of(facts.dialect), names[not asked])
     return canonical(replace(frame, payload=octets, schema=schema), replace(facts, binding=Binding.GRPC))

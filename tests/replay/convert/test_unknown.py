@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from a2a_proto import from_dict, parse, to_dict
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.replay.convert.unknown_fields import with_unknown
+from a2a_proxy.replay.convert.unknown_fields import add_unknown_fields
 from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.script import LineKind, ReplayScript
-from a2a_proxy.replay.serve.outgoing import octets
+from a2a_proxy.replay.serve.outgoing import encode_grpc_message
 from support_replay import START, again, message, sample
 
 SCHEMA = "lf.a2a.v1.StreamResponse"
@@ -39,7 +39,7 @@ def with_more(value: dict[str, Any]) -> Any:
 
 def test_unknown_fields_are_carried_over_at_any_depth() -> None:
     now = from_dict("1.0", SCHEMA, told("t-now")).SerializeToString()
-    found: Any = parse("1.0", SCHEMA, with_unknown(now, with_more(told("t-then")).SerializeToString(), SCHEMA))
+    found: Any = parse("1.0", SCHEMA, add_unknown_fields(now, with_more(told("t-then")).SerializeToString(), SCHEMA))
     assert found == with_more(told("t-now"))
     assert found.task.history[1].SerializeToString().endswith(NEWER)
 
@@ -47,13 +47,13 @@ def test_unknown_fields_are_carried_over_at_any_depth() -> None:
 @pytest.mark.parametrize("recorded", [b"", b"\xff\xff\xff", from_dict("1.0", SCHEMA, told("a")).SerializeToString()])
 def test_octets_without_any_stay_as_they_are(recorded: bytes) -> None:
     now = from_dict("1.0", SCHEMA, {"message": message("hi")["message"]}).SerializeToString()
-    assert with_unknown(now, recorded, SCHEMA) is now
+    assert add_unknown_fields(now, recorded, SCHEMA) is now
 
 
 def begun(script: ReplayScript, dialect: Dialect) -> CallPlayback:
     """Its first SendMessage, asked in a dialect."""
     recorded = next(call for call in script.calls if call.operation == "SendMessage")
-    found = Player(script).begin(again(recorded, dialect=dialect), START)
+    found = Player(script).begin_call(again(recorded, dialect=dialect), START)
     assert isinstance(found, CallPlayback)
     return found
 
@@ -63,15 +63,15 @@ def begun(script: ReplayScript, dialect: Dialect) -> CallPlayback:
 )
 def test_a_client_of_another_line_gets_messages_of_its_own(name: str, dialect: Dialect, line: Any) -> None:
     play = begun(sample(name), dialect)
-    send = next(each for each in play.due(START) if each.what is LineKind.MESSAGE)
-    found = to_dict(parse(line, "SendMessageResponse", octets(send, play)))
+    send = next(each for each in play.take_due(START) if each.what is LineKind.MESSAGE)
+    found = to_dict(parse(line, "SendMessageResponse", encode_grpc_message(send, play)))
     assert found["task"]["id"] == send.value["task"]["id"]
     assert found["task"]["artifacts"][0]["parts"] == [{"text": "forty-two"}]
 
 
 def test_what_goes_out_over_grpc_has_them() -> None:
     play = begun(sample("sdk-1.x-grpc"), Dialect.V1_0)
-    send = next(each for each in play.due(START) if each.what is LineKind.MESSAGE)
+    send = next(each for each in play.take_due(START) if each.what is LineKind.MESSAGE)
     assert send.line is not None
     more = replace(send, line=replace(send.line, raw=send.line.raw + NEW))
-    assert octets(more, play) == octets(send, play) + NEW
+    assert encode_grpc_message(more, play) == encode_grpc_message(send, play) + NEW

@@ -32,7 +32,7 @@ JOINED = subscription((5, task(S.WORKING)), (400, artifact("text")), (800, statu
 def test_a_stream_waits_a_little_for_the_subscription_that_was_recorded_beside_it() -> None:
     stage = Stage(script(FIRST, JOINED))
     first = stage.ask("SendStreamingMessage", message("plan"))
-    assert said(first.due(stage.now)) == ["task submitted", "working"]
+    assert said(first.take_due(stage.now)) == ["task submitted", "working"]
     stage.now += 200 * MS
     joined = stage.ask("SubscribeToTask", {"id": TASK})
     assert joined.call is JOINED
@@ -52,7 +52,7 @@ def test_who_joins_later_than_recorded_gets_the_task_as_it_is_and_the_rest() -> 
     stage = Stage(script(FIRST, JOINED), speed=1.0)
     first = stage.ask("SendStreamingMessage", message("plan"))
     stage.run(first, 1600)
-    assert not first.over
+    assert not first.is_over
     joined = stage.ask("SubscribeToTask", {"id": TASK})
     sends = stage.run(joined)
     assert said(sends) == ["task working"]
@@ -74,7 +74,7 @@ def test_a_subscription_that_its_client_broke_off_has_no_end_of_its_own() -> Non
     stage.run(stage.ask("SendStreamingMessage", message("plan")), 2000)
     joined = stage.ask("SubscribeToTask", {"id": TASK})
     assert said(stage.run(joined, 1000)) == ["task completed"]
-    joined.client_gone()
+    joined.on_client_gone()
     assert not stage.player.misses
 
 
@@ -82,7 +82,7 @@ def test_who_resubscribes_without_a_recorded_subscription_gets_the_rest_all_the_
     stage = Stage(script(FIRST), speed=1.0)
     first = stage.ask("SendStreamingMessage", message("plan"))
     stage.run(first, 30)
-    first.client_gone()
+    first.on_client_gone()
     joined = stage.ask("SubscribeToTask", {"id": TASK})
     assert said(stage.run(joined, 1000)) == ["task working", "text", "completed", "end"]
     assert not stage.player.misses
@@ -120,8 +120,8 @@ def test_a_stream_does_not_tell_what_waits_for_a_client_elsewhere() -> None:
     assert said(stage.run(asked)) == ["task submitted"]
     heard = stage.ask("SubscribeToTask", {"id": TASK})
     assert stage.together(asked, heard, ms=3000) == [["input_required"], ["task submitted", "input_required"]]
-    assert "#1, which waits for its client" in heard.waits
-    asked.heard(message("yes"), stage.now)
+    assert "#1, which waits for its client" in heard.wait_reason
+    asked.on_client_message(message("yes"), stage.now)
     assert stage.together(asked, heard, ms=20) == [["completed", "end"]] * 2
 
 
@@ -131,7 +131,7 @@ def test_a_task_is_canceled_when_somebody_cancels_it() -> None:
     stage = Stage(script(works, cancels))
     play = stage.ask("SendStreamingMessage", message("plan"))
     assert said(stage.run(play, 20_000)) == ["task submitted", "working"]
-    assert play.waits == "#1.3 waits for the call #2, CancelTask"
+    assert play.wait_reason == "#1.3 waits for the call #2, CancelTask"
     canceled = stage.ask("CancelTask", {"id": TASK})
     assert said(stage.run(play, 20)) == ["canceled", "end"]
     assert one(stage.run(canceled))["task"]["status"] == {"state": "TASK_STATE_CANCELED"}
@@ -147,7 +147,7 @@ def test_of_two_that_race_the_one_that_won_wins_again() -> None:
     two = stage.ask("SendStreamingMessage", message("plan", "m-2"))
     assert stage.run(one_) == []
     assert said(stage.run(two)) == ["task working", "completed", "end"]
-    one_.client_gone()
+    one_.on_client_gone()
     assert not stage.player.misses
 
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.replay.core.gates import Gates, steps
+from a2a_proxy.replay.core.gates import Gates, make_steps
 from a2a_proxy.replay.core.miss import MissKind
 from a2a_proxy.replay.core.script import LineKind, RecordedCall
 from support_replay import MS, TASK, Stage, call, message, one, said, sample, script, status, task
@@ -39,25 +39,25 @@ def test_the_agent_waits_for_the_answer_however_slow_the_client_is(speed: float)
     stage = begun(speed=speed)
     play = stage.ask("SendLiveMessage", message("deploy"))
     assert said(stage.run(play, 29_000)) == BEFORE
-    play.heard(YES, stage.now)
+    play.on_client_message(YES, stage.now)
     assert said(stage.run(play, 100)) == AFTER
     assert not stage.player.misses
-    assert not stage.player.plays
+    assert not stage.player.playbacks
 
 
 def test_a_fast_client_gets_all_at_once() -> None:
     stage = begun()
     play = stage.ask("SendLiveMessage", message("deploy"))
-    assert said(play.due(stage.now)) == BEFORE
-    play.heard(YES, stage.now)
-    assert said(play.due(stage.now)) == AFTER
+    assert said(play.take_due(stage.now)) == BEFORE
+    play.on_client_message(YES, stage.now)
+    assert said(play.take_due(stage.now)) == AFTER
 
 
 def test_a_client_may_answer_before_it_is_asked() -> None:
     """Its line is the recorded one: the agent's lines keep their order."""
     stage = begun(speed=1.0)
     play = stage.ask("SendLiveMessage", message("deploy"))
-    play.heard(YES, stage.now)
+    play.on_client_message(YES, stage.now)
     assert said(stage.run(play, 1000)) == BEFORE + AFTER
     assert not stage.player.misses
 
@@ -66,15 +66,15 @@ def test_another_answer_diverges_at_its_line() -> None:
     stage = begun()
     play = stage.ask("SendLiveMessage", message("deploy"))
     stage.run(play)
-    play.heard(message("no"), stage.now)
-    sends = play.due(stage.now)
+    play.on_client_message(message("no"), stage.now)
+    sends = play.take_due(stage.now)
     assert said(sends) == ["miss"]
     miss = sends[0].miss
     assert miss is not None
     assert miss.kind is MissKind.DIVERGED
     assert miss.nearest == "#1.4"
     assert [(row.before, row.after) for row in miss.rows] == [("yes", "no")]
-    assert play.over
+    assert play.is_over
     assert stage.player.misses == [miss]
 
 
@@ -97,13 +97,13 @@ def test_of_two_streams_that_begin_alike_the_client_chooses_one() -> None:
     stage = Stage(script(APPROVAL, refused, look))
     play = stage.ask("SendLiveMessage", message("deploy"))
     assert said(stage.run(play)) == BEFORE
-    play.heard(message("no", taskId=TASK), stage.now)
+    play.on_client_message(message("no", taskId=TASK), stage.now)
     sends = stage.run(play)
     assert said(sends) == ["rejected", "end"]
     assert sends[0].value["statusUpdate"]["taskId"] == TASK
     assert not stage.player.misses
     assert one(stage.run(stage.ask("GetTask", {"id": TASK})))["task"]["id"] == TASK
-    assert [each.place for each in stage.player.unused()] == ["#1"]
+    assert [each.place for each in stage.player.unused_calls()] == ["#1"]
     assert said(stage.run(stage.ask("SendLiveMessage", message("deploy")))) == BEFORE
 
 
@@ -111,26 +111,26 @@ def test_a_lenient_player_reports_and_goes_on() -> None:
     stage = begun(lenient=True)
     play = stage.ask("SendLiveMessage", message("deploy"))
     stage.run(play)
-    play.heard(message("no"), stage.now)
-    assert said(play.due(stage.now)) == AFTER
-    assert [miss.nearest for miss in stage.player.loose] == ["#1.4"]
+    play.on_client_message(message("no"), stage.now)
+    assert said(play.take_due(stage.now)) == AFTER
+    assert [miss.nearest for miss in stage.player.allowed_misses] == ["#1.4"]
     assert not stage.player.misses
 
 
 def test_a_client_that_says_more_diverges() -> None:
     stage = begun()
     play = stage.ask("SendLiveMessage", message("deploy"))
-    play.heard(YES, stage.now)
-    play.heard(message("and now"), stage.now)
-    sends = play.due(stage.now)
+    play.on_client_message(YES, stage.now)
+    play.on_client_message(message("and now"), stage.now)
+    sends = play.take_due(stage.now)
     assert said(sends) == ["miss"]
-    assert "the client says more than the recorded one" in stage.player.misses[0].text()
+    assert "the client says more than the recorded one" in stage.player.misses[0].full_text()
 
 
 def test_a_client_that_half_closes_early_hears_all_up_to_the_gate() -> None:
     stage = begun()
     play = stage.ask("SendLiveMessage", message("deploy"))
-    play.client_ended(stage.now)
+    play.on_half_close(stage.now)
     assert said(stage.run(play)) == [*BEFORE, "miss"]
     assert [miss.nearest for miss in stage.player.misses] == ["#1.4"]
 
@@ -140,10 +140,10 @@ def test_a_client_that_leaves_the_recording_is_told_so_once() -> None:
     stage = begun()
     play = stage.ask("SendLiveMessage", message("deploy"))
     stage.run(play)
-    play.heard(message("no"), stage.now)
-    play.heard(message("never"), stage.now)
-    play.client_ended(stage.now)
-    assert said(play.due(stage.now)) == ["miss"]
+    play.on_client_message(message("no"), stage.now)
+    play.on_client_message(message("never"), stage.now)
+    play.on_half_close(stage.now)
+    assert said(play.take_due(stage.now)) == ["miss"]
     assert [miss.nearest for miss in stage.player.misses] == ["#1.4"]
 
 
@@ -159,7 +159,7 @@ def test_an_early_half_close_where_the_recorded_client_left_ends_the_call_at_onc
     )
     stage = begun(left)
     play = stage.ask("SendLiveMessage", message("deploy"))
-    play.client_ended(stage.now)
+    play.on_half_close(stage.now)
     assert said(stage.run(play)) == ["task working", "miss"]
     assert [miss.nearest for miss in stage.player.misses] == ["#1.2"]
 
@@ -179,7 +179,7 @@ def test_a_half_close_that_only_comes_early_is_told_and_does_no_harm() -> None:
     )
     stage = begun(free)
     play = stage.ask("SendLiveMessage", message("sing"))
-    play.client_ended(stage.now)
+    play.on_half_close(stage.now)
     assert said(stage.run(play)) == ["task working", "working", "working", "completed", "end"]
     assert [miss.kind for miss in stage.player.misses] == [MissKind.DIVERGED]
 
@@ -188,30 +188,30 @@ def test_a_client_that_never_answers_gets_a_miss_in_the_end() -> None:
     stage = begun(patience=2_000 * MS)
     play = stage.ask("SendLiveMessage", message("deploy"))
     assert said(stage.run(play, 1999)) == BEFORE
-    assert play.waits == "#1.5 waits for what the client said in #1.4"
+    assert play.wait_reason == "#1.5 waits for what the client said in #1.4"
     assert said(stage.run(play, 2)) == ["miss"]
-    assert "nothing came for 2 s" in stage.player.misses[0].text()
+    assert "nothing came for 2 s" in stage.player.misses[0].full_text()
 
 
 def test_without_patience_it_waits_for_ever() -> None:
     stage = begun(patience=None)
     play = stage.ask("SendLiveMessage", message("deploy"))
     stage.run(play, 10**9)
-    assert play.wake is None
-    assert not play.over
+    assert play.wake_time is None
+    assert not play.is_over
 
 
 def test_what_a_client_that_leaves_does_not_hear_is_not_missing() -> None:
     stage = begun()
     play = stage.ask("SendLiveMessage", message("deploy"))
     stage.run(play)
-    play.client_gone()
-    assert play.over
-    assert play.left
-    assert play.due(stage.now) == []
+    play.on_client_gone()
+    assert play.is_over
+    assert play.client_cancelled
+    assert play.take_due(stage.now) == []
     assert not stage.player.misses
-    assert not stage.player.plays
-    assert not stage.player.unused()
+    assert not stage.player.playbacks
+    assert not stage.player.unused_calls()
 
 
 def test_the_recorded_client_left_and_this_one_stays() -> None:
@@ -220,7 +220,7 @@ def test_the_recorded_client_left_and_this_one_stays() -> None:
     play = stage.ask("SendLiveMessage", message("deploy"))
     assert said(stage.run(play, 999)) == ["task working"]
     assert said(stage.run(play, 1)) == ["miss"]
-    assert "the recorded client broke the call off here (#1.2)" in stage.player.misses[0].text()
+    assert "the recorded client broke the call off here (#1.2)" in stage.player.misses[0].full_text()
 
 
 def test_pauses_count_from_what_was_sent_last() -> None:
@@ -228,9 +228,9 @@ def test_pauses_count_from_what_was_sent_last() -> None:
     stage = begun(speed=1.0)
     play = stage.ask("SendLiveMessage", message("deploy"))
     stage.now += 5_000 * MS
-    assert said(play.due(stage.now)) == ["task submitted"]
-    assert said(play.due(stage.now)) == []
-    assert play.wake == stage.now + 10 * MS
+    assert said(play.take_due(stage.now)) == ["task submitted"]
+    assert said(play.take_due(stage.now)) == []
+    assert play.wake_time == stage.now + 10 * MS
     assert play.skew == 4_990 * MS
 
 
@@ -249,14 +249,14 @@ def test_the_clock_between_gates(options: dict[str, float], times: list[int]) ->
     play = stage.ask("SendLiveMessage", message("deploy"))
     found = []
     while len(found) < len(times):
-        assert play.wake is not None
-        stage.now = max(stage.now, play.wake)
-        found += [stage.now - play.began for _ in play.due(stage.now)]
+        assert play.wake_time is not None
+        stage.now = max(stage.now, play.wake_time)
+        found += [stage.now - play.began for _ in play.take_due(stage.now)]
     assert found == [each * MS for each in times]
 
 
 def needs(*lines: tuple[str, int, object]) -> list[int]:
-    return [step.needs for step in steps(call(1, "SendLiveMessage", message("x"), *lines)).agent]
+    return [step.needs for step in make_steps(call(1, "SendLiveMessage", message("x"), *lines)).agent]
 
 
 def test_an_answer_to_a_task_that_waits_opens_a_gate() -> None:
@@ -280,7 +280,7 @@ def recorded_twice(one: list[tuple[str, int, object]], two: list[tuple[str, int,
     gates = [
         call(number, "SendLiveMessage", message("x", f"m-{number}"), *lines) for number, lines in ((1, one), (2, two))
     ]
-    return [step.needs for step in Gates(script(*gates)).of(gates[0]).agent]
+    return [step.needs for step in Gates(script(*gates)).steps_of(gates[0]).agent]
 
 
 def test_what_came_once_without_the_clients_line_does_not_wait_for_it() -> None:
@@ -324,48 +324,48 @@ def test_an_author_pins_a_gate() -> None:
         ("c", 11, message("y")),
         ("s", 12, status(S.WORKING)),
     )
-    assert [step.needs for step in steps(recorded).agent] == [0, 0]
+    assert [step.needs for step in make_steps(recorded).agent] == [0, 0]
     *before, last = recorded.lines
     pinned = replace(recorded, lines=(*before, replace(last, after=2)))
-    assert [step.needs for step in steps(pinned).agent] == [0, 1]
+    assert [step.needs for step in make_steps(pinned).agent] == [0, 1]
 
 
 def test_a_message_only_stream_is_one_message_and_the_end() -> None:
     hello = {"message": {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": "hello"}]}}
     stage = begun(call(1, "SendLiveMessage", message("hi"), ("s", 3, hello), ("s", 4, "end")))
     play = stage.ask("SendLiveMessage", message("hi"))
-    assert said(play.due(stage.now)) == ["hello", "end"]
+    assert said(play.take_due(stage.now)) == ["hello", "end"]
 
 
 @pytest.mark.parametrize("what", [LineKind.CUT, LineKind.RESET])
 def test_a_stream_that_broke_off_breaks_off(what: LineKind) -> None:
     stage = begun(call(1, "SendLiveMessage", message("hi"), ("s", 3, task(S.WORKING)), ("s", 4, str(what))))
     play = stage.ask("SendLiveMessage", message("hi"))
-    assert said(play.due(stage.now)) == ["task working", str(what)]
-    assert play.over
+    assert said(play.take_due(stage.now)) == ["task working", str(what)]
+    assert play.is_over
 
 
 def test_a_line_after_the_last_state_goes_out_as_recorded() -> None:
     late = ("s", 3, status(S.COMPLETED)), ("s", 4, status(S.WORKING)), ("s", 5, "end")
     stage = begun(call(1, "SendStreamingMessage", message("hi"), *late))
-    assert said(stage.ask("SendStreamingMessage", message("hi")).due(stage.now)) == ["completed", "working", "end"]
+    assert said(stage.ask("SendStreamingMessage", message("hi")).take_due(stage.now)) == ["completed", "working", "end"]
 
 
 def test_the_recorded_loop_replays_to_a_client_that_answers_each_question() -> None:
     """The sample's live streams, each with a client that speaks when the agent has said what it waited for."""
     whole = sample("live-bidi")
-    alone = [each for each in whole.calls if each.live and each.place not in ("#11", "#12")]  # 12 takes 11's task over
+    alone = [each for each in whole.calls if each.is_live and each.place not in ("#11", "#12")]  # 12 takes 11's task over
     stage = Stage(replace(whole, calls=tuple(alone)))
     for recorded in alone:
         play = stage.again(recorded)
         sends = stage.run(play)
         for line in recorded.lines:
             if line.side == "client" and line.what is LineKind.MESSAGE:
-                play.heard(line.value, stage.now)
+                play.on_client_message(line.value, stage.now)
             elif line.side == "client" and line.what is LineKind.END:
-                play.client_ended(stage.now)
+                play.on_half_close(stage.now)
             elif line.side == "client":
-                play.client_gone()
+                play.on_client_gone()
             sends += stage.run(play, 1100)
-        assert [send.line for send in sends] == list(recorded.answers), recorded.place
+        assert [send.line for send in sends] == list(recorded.agent_lines), recorded.place
     assert not stage.player.misses

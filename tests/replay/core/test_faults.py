@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.replay.core.faults import FaultError, InjectedFault, fault, with_faults
+from a2a_proxy.replay.core.faults import FaultError, InjectedFault, parse_fault, inject_faults
 from a2a_proxy.replay.core.script import LineKind
 from support_replay import MS, Stage, artifact, call, message, said, script, status, task
 
@@ -26,7 +26,7 @@ STREAM = call(
 
 
 def played(*faults: str, ms: int = 0) -> list[Any]:
-    stage = Stage(with_faults(script(STREAM), [fault(each) for each in faults]))
+    stage = Stage(inject_faults(script(STREAM), [parse_fault(each) for each in faults]))
     return stage.run(stage.ask("SendStreamingMessage", message("plan")), ms)
 
 
@@ -80,14 +80,14 @@ def test_several_faults() -> None:
 )
 def test_what_cannot_be_made_is_said(text: str, why: str) -> None:
     with pytest.raises(FaultError, match=why.replace("+", r"\+")):
-        with_faults(script(STREAM), [fault(text)])
+        inject_faults(script(STREAM), [parse_fault(text)])
 
 
 def test_places_of_several_sessions() -> None:
-    assert fault("drop #2:3.1") == InjectedFault("drop #2:3.1", "drop", "#2:3", 1)
+    assert parse_fault("drop #2:3.1") == InjectedFault("drop #2:3.1", "drop", "#2:3", 1)
     made = replace(STREAM, place="#2:3")
-    assert len(with_faults(script(made), [fault("drop #2:3.1")]).calls[0].lines) == 4
+    assert len(inject_faults(script(made), [parse_fault("drop #2:3.1")]).calls[0].lines) == 4
 
 
 def test_a_stall_is_counted_in_ns() -> None:
-    assert fault("stall 1.5s before #3.1").amount == 1500 * MS
+    assert parse_fault("stall 1.5s before #3.1").amount == 1500 * MS

@@ -97,7 +97,7 @@ def test_of_two_conversations_that_begin_alike_the_client_chooses_one() -> None:
     told = one(stage.run(stage.ask("SendMessage", message("no", taskId=TASK))))["task"]
     assert (told["id"], told["status"]["state"]) == (TASK, "TASK_STATE_REJECTED")
     assert one(stage.run(stage.ask("GetTask", {"id": TASK})))["task"]["id"] == TASK
-    assert [each.place for each in stage.player.unused()] == ["#1", "#2"]
+    assert [each.place for each in stage.player.unused_calls()] == ["#1", "#2"]
     again_ = one(stage.run(stage.ask("SendMessage", message("deploy"))))["task"]["id"]
     assert again_ != TASK
     assert one(stage.run(stage.ask("SendMessage", message("yes", taskId=again_))))["task"]["status"] == {
@@ -119,18 +119,18 @@ LOOKED_AT: list[tuple[str, dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize(("value", "fits"), [row[1:] for row in LOOKED_AT], ids=[row[0] for row in LOOKED_AT])
 def test_what_counts(value: dict[str, Any], fits: bool) -> None:
-    found = Player(script(SENT)).begin(again(SENT, value=value), 0)
+    found = Player(script(SENT)).begin_call(again(SENT, value=value), 0)
     assert isinstance(found, Miss) is not fits
 
 
 def test_the_tenant_counts() -> None:
-    assert isinstance(Player(script(SENT)).begin(again(SENT, tenant="other"), 0), Miss)
+    assert isinstance(Player(script(SENT)).begin_call(again(SENT, tenant="other"), 0), Miss)
 
 
 @pytest.mark.parametrize("dialect", [Dialect.V0_3, Dialect.V1_1])
 def test_a_binding_and_a_dialect_do_not(dialect: Dialect) -> None:
     asked = again(SENT, binding=Binding.REST, dialect=dialect)
-    assert not isinstance(Player(script(SENT)).begin(asked, 0), Miss)
+    assert not isinstance(Player(script(SENT)).begin_call(asked, 0), Miss)
 
 
 def test_strict_looks_at_metadata_and_headers() -> None:
@@ -143,12 +143,12 @@ def test_strict_looks_at_metadata_and_headers() -> None:
         (b"user-agent", b"now"),
         (b"traceparent", b"00-1"),
     )
-    assert not isinstance(Player(script(recorded), strict).begin(again(recorded, headers=now), 0), Miss)
+    assert not isinstance(Player(script(recorded), strict).begin_call(again(recorded, headers=now), 0), Miss)
     blue = ((b"x-team", b"blue"),)
-    miss = Player(script(recorded), strict).begin(again(recorded, headers=blue), 0)
+    miss = Player(script(recorded), strict).begin_call(again(recorded, headers=blue), 0)
     assert isinstance(miss, Miss)
     assert ("headers", "x-team") in [row.right for row in miss.rows]
-    assert isinstance(Player(script(recorded), strict).begin(again(recorded, value=SENT.request), 0), Miss)
+    assert isinstance(Player(script(recorded), strict).begin_call(again(recorded, value=SENT.request), 0), Miss)
 
 
 def test_by_operation_asks_for_nothing_else() -> None:
@@ -162,7 +162,7 @@ def test_loose_takes_the_nearest_and_says_so() -> None:
     stage = Stage(script(SENT, far), match=MatchPreset.LOOSE)
     assert stage.ask("SendMessage", message("book a tabel", contextId="c")).call is SENT
     assert not stage.player.misses
-    assert [miss.nearest for miss in stage.player.loose] == ["#1"]
+    assert [miss.nearest for miss in stage.player.allowed_misses] == ["#1"]
 
 
 def test_a_method_that_is_none_of_a2a_is_answered_as_recorded() -> None:
@@ -210,8 +210,8 @@ _REQUESTS = st.fixed_dictionaries(
 @given(_REQUESTS, st.sampled_from([MatchPreset.DEFAULT, MatchPreset.STRICT]))
 def test_any_request_matches_itself(request: dict[str, Any], preset: MatchPreset) -> None:
     recorded = call(1, "SendMessage", request, ("s", 1, "end"))
-    found = Player(script(recorded), ReplayOptions(match=preset)).begin(again(recorded), 0)
-    assert not isinstance(found, Miss), found.text()
+    found = Player(script(recorded), ReplayOptions(match=preset)).begin_call(again(recorded), 0)
+    assert not isinstance(found, Miss), found.full_text()
 
 
 @pytest.mark.parametrize("depth", [60, 70, 130, 800])
@@ -220,7 +220,7 @@ def test_what_is_nested_deeply_matches_itself(depth: int) -> None:
     for _ in range(depth):
         deep = [deep]
     recorded = call(1, "SendMessage", {"message": {"parts": [{"data": deep}]}}, ("s", 1, "end"))
-    assert not isinstance(Player(script(recorded)).begin(again(recorded), 0), Miss)
+    assert not isinstance(Player(script(recorded)).begin_call(again(recorded), 0), Miss)
 
 
 _SECRET = st.sampled_from(
@@ -259,5 +259,5 @@ _SECRETIVE = st.fixed_dictionaries(
 def test_a_request_matches_what_redaction_has_left_of_it(request: dict[str, Any], preset: MatchPreset) -> None:
     octets = redact(Scrubber(b"key of the recorder"), "json", msgspec.json.encode(request), cut=False)[0]
     recorded = call(1, "SendMessage", msgspec.json.decode(octets), ("s", 1, "end"))
-    found = Player(script(recorded), ReplayOptions(match=preset)).begin(again(recorded, value=request), 0)
-    assert not isinstance(found, Miss), found.text()
+    found = Player(script(recorded), ReplayOptions(match=preset)).begin_call(again(recorded, value=request), 0)
+    assert not isinstance(found, Miss), found.full_text()

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.replay.core.miss import DETAIL
-from a2a_proxy.replay.core.script import Unservable
+from a2a_proxy.replay.core.miss import DETAIL_TYPE
+from a2a_proxy.replay.core.script import UnservableCall
 from support_replay import TASK, Stage, call, message, script, status, task
 
 S = TaskState
@@ -18,7 +18,7 @@ POLL = call(4, "GetTask", {"id": TASK}, ("s", 1, task()), ("s", 1, "end"), began
 
 def test_an_operation_that_the_recording_does_not_have() -> None:
     miss = Stage(script(SENT, POLL)).miss("CancelTask", {"id": "t-1"})
-    assert miss.text() == (
+    assert miss.full_text() == (
         "replay miss (unknown-operation): CancelTask of task t-1\n"
         "  the recording has no call of CancelTask\n"
         "  recorded: SendMessage x1, GetTask x1\n"
@@ -30,34 +30,34 @@ def test_an_operation_that_the_recording_does_not_have() -> None:
 def test_a_poll_that_nobody_recorded_may_follow_the_streams() -> None:
     stream = call(5, "SendStreamingMessage", message("plan"), ("s", 5, task()), ("s", 6, "end"))
     hint = "  hint: answer with what streams have told of the task: --policy GetTask=by-progress"
-    assert hint in Stage(script(stream)).miss("GetTask", {"id": TASK}).text().splitlines()
-    assert "by-progress" not in Stage(script(SENT)).miss("GetTask", {"id": TASK}).text()
+    assert hint in Stage(script(stream)).miss("GetTask", {"id": TASK}).full_text().splitlines()
+    assert "by-progress" not in Stage(script(SENT)).miss("GetTask", {"id": TASK}).full_text()
 
 
 def test_a_request_that_nobody_can_read() -> None:
-    text = Stage(script(SENT)).miss("SendMessage", "{bad").text()
+    text = Stage(script(SENT)).miss("SendMessage", "{bad").full_text()
     assert "  nobody can read it as what SendMessage takes" in text.splitlines()
     assert 'asked "{bad"' in text
 
 
 def test_a_method_that_is_none() -> None:
     miss = Stage(script(SENT)).miss("tasks/frobnicate", {})
-    assert "tasks/frobnicate is no operation of A2A, and the recording has no such call either" in miss.text()
+    assert "tasks/frobnicate is no operation of A2A, and the recording has no such call either" in miss.full_text()
 
 
 def test_a_call_that_is_not_replayed_says_why() -> None:
     made = script(SENT)
     made = type(made)(
-        name=made.name, calls=made.calls, unservable=(Unservable("#9", "its request was not recorded", "CancelTask"),)
+        name=made.name, calls=made.calls, unservable=(UnservableCall("#9", "its request was not recorded", "CancelTask"),)
     )
     miss = Stage(made).miss("CancelTask", {"id": "t-1"})
-    assert "the recording has it in #9, which is not replayed: its request was not recorded" in miss.text()
+    assert "the recording has it in #9, which is not replayed: its request was not recorded" in miss.full_text()
 
 
 def test_arguments_that_differ() -> None:
     asked = message("Book two tables by the water", taskId="t-1", metadata={"a": 1})
     miss = Stage(script(POLL, SENT)).miss("SendMessage", asked)
-    assert miss.text() == (
+    assert miss.full_text() == (
         'replay miss (arguments-differ): SendMessage "Book two tables by the water" of task t-1\n'
         "  nearest: #3, which differs in:\n"
         '    $.message.taskId: asked "t-1", not recorded\n'
@@ -76,8 +76,8 @@ def test_a_client_that_keeps_to_its_task_is_not_told_to(task_id: str) -> None:
     stage = Stage(script(SENT, other))
     stage.run(stage.ask("SendMessage", SENT.request))
     miss = stage.miss("SendMessage", message("And a taxi", **({"taskId": task_id} if task_id else {})))
-    assert "$.message.taskId" in miss.text()
-    assert "the task is another one" not in miss.text()
+    assert "$.message.taskId" in miss.full_text()
+    assert "the task is another one" not in miss.full_text()
 
 
 def test_the_nearest_of_several() -> None:
@@ -92,7 +92,7 @@ def test_exhausted_never_says_that_nothing_differs_and_stops_there() -> None:
     stage = Stage(script(SENT))
     stage.ask("SendMessage", SENT.request)
     miss = stage.miss("SendMessage", message("Book a table by the water", "m-2"))
-    assert miss.text() == (
+    assert miss.full_text() == (
         'replay miss (exhausted): SendMessage "Book a table by the water"\n'
         "  nothing differs from #3, but it was recorded once and has been played once\n"
         "  nearest: #3\n"
@@ -112,8 +112,8 @@ def test_diverged_names_the_line() -> None:
     )
     stage = Stage(script(asks))
     play = stage.ask("SendLiveMessage", message("deploy"))
-    play.heard(message("no"), stage.now)
-    assert stage.player.misses[0].text() == (
+    play.on_client_message(message("no"), stage.now)
+    assert stage.player.misses[0].full_text() == (
         'replay miss (diverged): SendLiveMessage "no"\n'
         "  the client says something else than the recorded one\n"
         "  nearest: #7.2, which differs in:\n"
@@ -123,33 +123,33 @@ def test_diverged_names_the_line() -> None:
     )
     silent = Stage(script(asks))
     waiting = silent.ask("SendLiveMessage", message("deploy"))
-    waiting.client_ended(silent.now)
+    waiting.on_half_close(silent.now)
     silent.run(waiting)
-    assert "half-closed" in silent.player.misses[0].text()
-    assert "--lenient" not in silent.player.misses[0].text(), "no option lets that stream go on"
+    assert "half-closed" in silent.player.misses[0].full_text()
+    assert "--lenient" not in silent.player.misses[0].full_text(), "no option lets that stream go on"
 
 
 def test_the_detail_says_the_same_to_machines() -> None:
     miss = Stage(script(SENT)).miss("SendMessage", message("Book two"))
-    detail = json.loads(json.dumps(miss.detail()))
-    assert detail["@type"] == DETAIL
+    detail = json.loads(json.dumps(miss.error_detail()))
+    assert detail["@type"] == DETAIL_TYPE
     assert detail["kind"] == "arguments-differ"
     assert detail["nearest"] == "#3"
     assert detail["differences"] == [
         {"path": "$.message.parts[0].text", "recorded": "Book a table by the water", "asked": "Book two"}
     ]
-    assert miss.line == 'replay miss (arguments-differ): SendMessage "Book two"'
+    assert miss.first_line == 'replay miss (arguments-differ): SendMessage "Book two"'
 
 
 def test_credentials_and_control_codes_are_not_repeated() -> None:
     secret = "Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
     asked = message(f"use {secret} \x1b[2J now") | {"configuration": {"apiKey": "sk-live-0123456789abcdef"}}
     miss = Stage(script(SENT)).miss("SendMessage", asked)
-    for text in (miss.text(), json.dumps(miss.detail())):
+    for text in (miss.full_text(), json.dumps(miss.error_detail())):
         assert "eyJ" not in text
         assert "sk-live" not in text
         assert "\x1b" not in text
-    assert "redacted" in miss.text()
+    assert "redacted" in miss.full_text()
 
 
 def test_what_is_nested_too_deeply_is_a_miss_like_any_other() -> None:
@@ -162,5 +162,5 @@ def test_what_is_nested_too_deeply_is_a_miss_like_any_other() -> None:
 
 def test_long_values_are_cut() -> None:
     miss = Stage(script(SENT)).miss("SendMessage", message("x" * 5000))
-    assert len(max(miss.text().splitlines(), key=len)) < 420
-    assert "(5002 characters)" in miss.text()
+    assert len(max(miss.full_text().splitlines(), key=len)) < 420
+    assert "(5002 characters)" in miss.full_text()

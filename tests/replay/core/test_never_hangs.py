@@ -38,7 +38,7 @@ class _Clients:
         if what.startswith("begin"):
             call = self._calls[number % len(self._calls)]
             asked = again(call) if what == "begin" else again(call, value=message("something else", taskId="x"))
-            found = stage.player.begin(asked, now)
+            found = stage.player.begin_call(asked, now)
             self._plays += [found] if isinstance(found, CallPlayback) else []
         elif what == "wait":
             self.wait(ms)
@@ -47,11 +47,11 @@ class _Clients:
 
     def _act(self, play: CallPlayback, what: str) -> None:
         if what == "end":
-            play.client_ended(self._stage.now)
+            play.on_half_close(self._stage.now)
         elif what == "leave":
-            play.client_gone()
+            play.on_client_gone()
         else:
-            play.heard(self._words(play) if what == "say" else message("no"), self._stage.now)
+            play.on_client_message(self._words(play) if what == "say" else message("no"), self._stage.now)
 
     def _words(self, play: CallPlayback) -> Any:
         said = [line.value for line in play.call.lines if line.side is ScriptSide.CLIENT and line.value]
@@ -61,18 +61,18 @@ class _Clients:
         """Each call is asked when it wakes, as servers do; a time that does not move on is a server that spins."""
         until, asked = self._stage.now + ms * MS, 0
         while True:
-            awake = [(play.wake, number) for number, play in enumerate(self._plays) if play.wake is not None]
+            awake = [(play.wake_time, number) for number, play in enumerate(self._plays) if play.wake_time is not None]
             soon, number = min(awake, default=(until + 1, 0))
             if soon > until:
                 break
             before, self._stage.now = self._stage.now, max(self._stage.now, soon)
-            got = self._plays[number].due(self._stage.now)
+            got = self._plays[number].take_due(self._stage.now)
             asked = 0 if got or self._stage.now > before else asked + 1
-            assert asked <= len(self._plays), self._plays[number].waits
+            assert asked <= len(self._plays), self._plays[number].wait_reason
         self._stage.now = until
 
     def left(self) -> list[str]:
-        return [play.call.place for play in self._plays if not play.over]
+        return [play.call.place for play in self._plays if not play.is_over]
 
 
 @settings(max_examples=25)
@@ -88,4 +88,4 @@ def test_every_call_ends(
         clients.step(*step)
     clients.wait(600_000)
     assert clients.left() == []
-    assert stage.player.plays == []
+    assert stage.player.playbacks == []

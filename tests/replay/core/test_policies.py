@@ -29,7 +29,7 @@ def test_the_last_poll_repeats() -> None:
 def test_fewer_polls_than_recorded_are_no_miss() -> None:
     stage = Stage(script(*POLLS))
     poll(stage)
-    assert [each.place for each in stage.player.unused()] == ["#2", "#3"]
+    assert [each.place for each in stage.player.unused_calls()] == ["#2", "#3"]
     assert not stage.player.misses
 
 
@@ -72,18 +72,18 @@ def test_a_stream_waits_a_little_for_the_poll_that_was_recorded_beside_it() -> N
     """Also until it has been answered; so the client sees the task as the recorded one did."""
     stage = Stage(script(STREAM, MIDDLE))
     stream = stage.ask("SendStreamingMessage", message("plan"))
-    assert said(stream.due(stage.now)) == ["task submitted", "working"]
-    assert stream.waits == "#1.3 waits for the call #2, GetTask"
+    assert said(stream.take_due(stage.now)) == ["task submitted", "working"]
+    assert stream.wait_reason == "#1.3 waits for the call #2, GetTask"
     look = stage.ask("GetTask", {"id": TASK})
-    assert stream.due(stage.now) == []
-    assert said(look.due(stage.now)) == ["task working", "end"]
+    assert stream.take_due(stage.now) == []
+    assert said(look.take_due(stage.now)) == ["task working", "end"]
     assert said(stage.run(stream, 10)) == ["first ", "second", "completed", "end"]
 
 
 def test_a_poll_whose_request_nobody_could_read_holds_nothing_back() -> None:
     unread = call(2, "GetTask", None, ("s", 1, task(S.WORKING)), ("s", 1, "end"), began=25)
     stage = Stage(script(STREAM, unread))
-    assert said(stage.ask("SendStreamingMessage", message("plan")).due(stage.now))[-1] == "end"
+    assert said(stage.ask("SendStreamingMessage", message("plan")).take_due(stage.now))[-1] == "end"
 
 
 def test_it_waits_once_for_polls_that_do_not_come() -> None:
@@ -166,7 +166,7 @@ LONG = call(
 def test_a_long_poll_is_held_until_the_stream_has_come_so_far(speed: float) -> None:
     stage = Stage(script(LIVE, LONG), speed=speed)
     stream = stage.ask("SendStreamingMessage", message("plan"))
-    first = stream.due(stage.now)
+    first = stream.take_due(stage.now)
     stage.now += 20_000_000
     if speed:
         first += stage.run(stream, 15)
@@ -174,8 +174,8 @@ def test_a_long_poll_is_held_until_the_stream_has_come_so_far(speed: float) -> N
     poll = stage.ask("GetTask", {"id": TASK, "currentGeneration": "2"})
     if speed:
         stage.now += 275_000_000
-        assert poll.due(stage.now) == []
-        assert poll.waits == "#2.1 waits for a later generation than 2"
+        assert poll.take_due(stage.now) == []
+        assert poll.wait_reason == "#2.1 waits for a later generation than 2"
         stage.run(stream, 300)
     assert one(stage.run(poll, 300))["task"]["generation"] == "3"
 
@@ -183,6 +183,6 @@ def test_a_long_poll_is_held_until_the_stream_has_come_so_far(speed: float) -> N
 def test_a_long_poll_that_nobody_will_answer_gets_what_was_recorded() -> None:
     stage = Stage(script(LIVE, LONG))
     stream = stage.ask("SendStreamingMessage", message("plan"))
-    stream.client_gone()
+    stream.on_client_gone()
     poll = stage.ask("GetTask", {"id": TASK, "currentGeneration": "2"})
     assert one(stage.run(poll))["task"]["generation"] == "3"

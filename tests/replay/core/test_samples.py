@@ -31,13 +31,13 @@ def test_a_recorded_request_matches_itself(path: Path) -> None:
     for preset in (MatchPreset.DEFAULT, MatchPreset.STRICT):
         player = Player(script, ReplayOptions(match=preset))
         for call in script.calls:
-            play = player.begin(again(call), call.began)
-            assert not isinstance(play, Miss), play.text()
+            play = player.begin_call(again(call), call.began)
+            assert not isinstance(play, Miss), play.full_text()
             assert play.call.place == call.place
-            play.client_gone()
-        assert not player.unused()
+            play.on_client_gone()
+        assert not player.unused_calls()
         assert not player.misses
-        assert not player.loose
+        assert not player.allowed_misses
 
 
 @pytest.mark.parametrize("line", ["sdk-1.x", "sdk-0.3"])
@@ -48,13 +48,13 @@ def test_a_request_on_another_binding_finds_the_same_call(line: str, then: str, 
     stage = Stage(sample(f"{line}-{then}"))
     mine = IdMap()  # left: of the asking recording, right: of now
     for call in asks.calls:
-        play = stage.player.begin(again(call, value=mine.value(call.request)), stage.now)
-        assert not isinstance(play, Miss), play.text()
+        play = stage.player.begin_call(again(call, value=mine.rename_value(call.request)), stage.now)
+        assert not isinstance(play, Miss), play.full_text()
         assert play.call.operation == call.operation
-        for send, line_ in zip(stage.run(play, 1100), call.answers, strict=False):
+        for send, line_ in zip(stage.run(play, 1100), call.agent_lines, strict=False):
             compare(line_.value, send.value, mine, Fields())
-        play.client_gone()
-    assert not stage.player.unused()
+        play.on_client_gone()
+    assert not stage.player.unused_calls()
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=name)
@@ -64,7 +64,7 @@ def test_other_message_ids_match_too(path: Path) -> None:
     for number, call in enumerate(script.calls):
         text = json.dumps(call.request, separators=(",", ":"))
         value: Any = json.loads(_UUID.sub(f"new-message-{number}", text))
-        play = player.begin(again(call, value=value), call.began)
-        assert not isinstance(play, Miss), play.text()
-        play.client_gone()
-    assert not player.unused()
+        play = player.begin_call(again(call, value=value), call.began)
+        assert not isinstance(play, Miss), play.full_text()
+        play.on_client_gone()
+    assert not player.unused_calls()

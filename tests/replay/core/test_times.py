@@ -8,7 +8,7 @@ from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.player_io import PlayerRequest
-from a2a_proxy.replay.core.times import shifted
+from a2a_proxy.replay.core.times import shift_times
 from support_replay import START, call, message, script
 
 HOUR = 3_600_000_000_000
@@ -27,12 +27,12 @@ HOUR = 3_600_000_000_000
     ],
 )
 def test_a_timestamp_moves(before: str, after: str) -> None:
-    assert shifted({"status": {"timestamp": before}}, HOUR) == {"status": {"timestamp": after}}
+    assert shift_times({"status": {"timestamp": before}}, HOUR) == {"status": {"timestamp": after}}
 
 
 def test_what_is_the_peers_own_stays() -> None:
     value = {"metadata": {"timestamp": "2026-11-21T23:30:00Z"}, "text": "2026-11-21T23:30:00Z", "timestamp": 5}
-    assert shifted(value, HOUR) == value
+    assert shift_times(value, HOUR) == value
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -43,7 +43,7 @@ def test_the_offset_is_that_of_the_first_call(keep: bool) -> None:
     player = Player(script(one, two), ReplayOptions(keep_times=keep))
     stamps = []
     for words, at in (("a", START + HOUR), ("b", START + 7 * HOUR)):
-        play = player.begin(PlayerRequest(operation="SendMessage", value=message(words)), at)
+        play = player.begin_call(PlayerRequest(operation="SendMessage", value=message(words)), at)
         assert isinstance(play, CallPlayback)
-        stamps.append(play.due(at)[0].value["task"]["status"]["timestamp"])
+        stamps.append(play.take_due(at)[0].value["task"]["status"]["timestamp"])
     assert stamps == ["2026-11-21T22:00:00Z" if keep else "2026-11-21T23:00:00Z"] * 2

@@ -13,7 +13,7 @@ import pytest
 from a2a_proto import from_dict, message_class, to_dict
 from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.replay.core.script import ReplayScript
-from a2a_proxy.replay.load import load
+from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import MockServer
 from a2a_proxy.replay.serve.passthrough import Passthrough
 
@@ -27,12 +27,12 @@ class Two:
 
     def __init__(self) -> None:
         with open_any(_SAMPLE) as recording:
-            self.live = MockServer(load(recording))
+            self.live = MockServer(load_script(recording))
 
     async def start(self) -> None:
         await self.live.start()
         self.behind = Passthrough(self.live.address)
-        self.front = MockServer(ReplayScript(name="nothing"), behind=self.behind)
+        self.front = MockServer(ReplayScript(name="nothing"), passthrough=self.behind)
         await self.front.start()
 
     def calls(self, operation: str) -> list[object]:
@@ -66,7 +66,7 @@ async def test_over_http(two: Two) -> None:
         assert len(events) > 2
         async with http.get(f"{url}/tasks?pageSize=99") as answer:
             assert (answer.status, (await answer.json())["error"]["details"][0]["@type"]) == (400, "a2a-replay-miss")
-    assert two.behind.calls == 4
+    assert two.behind.call_count == 4
 
 
 async def test_over_grpc(two: Two) -> None:
@@ -82,7 +82,7 @@ async def test_over_grpc(two: Two) -> None:
     assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
     assert (refused.value.details() or "").startswith("replay miss")
     assert "a2a-replay-miss-bin" in dict(refused.value.trailing_metadata() or ())
-    assert two.behind.calls == 3
+    assert two.behind.call_count == 3
 
 
 async def test_nobody_is_behind(two: Two) -> None:

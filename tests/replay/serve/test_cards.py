@@ -45,9 +45,9 @@ def cards(value: Any, status: int = 200, path: str = "/.well-known/agent-card.js
 
 def test_each_interface_leads_here() -> None:
     """HTTP keeps its path, gRPC is written as it was, a command is left out: it would start the real agent."""
-    made = cards(NEW).local(NEW, HERE)
+    made = cards(NEW).localise_card(NEW, HERE)
     assert [each["url"] for each in made["supportedInterfaces"]] == ["http://localhost:9001/a2a/rpc?x=1", HERE]
-    made = cards(OLD).local(OLD, HERE)
+    made = cards(OLD).localise_card(OLD, HERE)
     assert made["url"] == "http://localhost:9001/rpc"
     assert made["additionalInterfaces"] == [{"url": "http://localhost:9001", "transport": "GRPC"}]
 
@@ -58,31 +58,31 @@ def test_where_json_rpc_is_spoken() -> None:
     assert cards(OLD).rpc_paths == {"/rpc"}
     bad = {**OLD, "url": "http://[::1/rpc"}
     assert cards(bad).rpc_paths == {""}
-    assert cards(bad).local(bad, HERE)["url"] == "http://localhost:9001"
+    assert cards(bad).localise_card(bad, HERE)["url"] == "http://localhost:9001"
 
 
 def test_interfaces_that_are_added() -> None:
     """Those that the card has already are not listed twice."""
-    made = cards(NEW, add=(Binding.REST, Binding.GRPC)).local(NEW, HERE)
+    made = cards(NEW, add=(Binding.REST, Binding.GRPC)).localise_card(NEW, HERE)
     added = {"url": "http://localhost:9001", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}
     assert made["supportedInterfaces"][2:] == [added]
 
 
 def test_pages() -> None:
     """A path that was not read gives the card all the same; where there was none, 404."""
-    assert cards(NEW).at("/.well-known/agent.json", HERE).status == 200
+    assert cards(NEW).card_page("/.well-known/agent.json", HERE).status == 200
     missing = cards({"detail": "Not Found"}, 404)
-    assert (missing.found, missing.at("/.well-known/agent-card.json", HERE).body) == (False, None)
-    assert ReplayCards(ReplayScript(name="made")).at("/", HERE).status == 404
-    assert cards(NEW).offers == (Binding.JSONRPC, Binding.GRPC)
+    assert (missing.has_card, missing.card_page("/.well-known/agent-card.json", HERE).body) == (False, None)
+    assert ReplayCards(ReplayScript(name="made")).card_page("/", HERE).status == 404
+    assert cards(NEW).offered_bindings == (Binding.JSONRPC, Binding.GRPC)
 
 
 def test_what_is_said() -> None:
     """Of a signature that breaks, of a card that is kept, of one that is missing; else nothing."""
     signed = {**NEW, "signatures": [{"protected": "e30", "signature": "c2ln"}]}
-    assert "does not verify" in cards(signed).notes()[0][0]
-    (kept,) = cards(signed, keep=True).notes()
+    assert "does not verify" in cards(signed).card_notes()[0][0]
+    (kept,) = cards(signed, keep=True).card_notes()
     assert "leave the mock" in kept[0]
-    assert cards(signed, keep=True).local(signed, HERE) == signed
-    assert "no agent card" in ReplayCards(ReplayScript(name="made")).notes()[0][0]
-    assert cards(NEW).notes() == []
+    assert cards(signed, keep=True).localise_card(signed, HERE) == signed
+    assert "no agent card" in ReplayCards(ReplayScript(name="made")).card_notes()[0][0]
+    assert cards(NEW).card_notes() == []

@@ -16,7 +16,7 @@ from a2a_proxy.recording.cassette.file import read_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.script import LineKind, ReplayScript
-from a2a_proxy.replay.load import load
+from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import MockServer
 from support_replay import SAMPLES
 
@@ -38,7 +38,7 @@ def framed(folder: Path) -> ReplayScript:
     cassette.write_text("\n".join([*lines, ""]))
     read_cassette(cassette, path, verify=False)
     with Recording(path) as recording:
-        return load(recording)
+        return load_script(recording)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ async def body(mock: MockServer, method: str, params: Any, **headers: str) -> by
 async def test_an_event_stream_comes_as_it_was_framed(mock: MockServer) -> None:
     recorded = mock.script.calls[0]
     blocks = (await body(mock, "SendStreamingMessage", recorded.request)).decode().split("\n\n")
-    said = [line for line in recorded.answers if line.what in (LineKind.MESSAGE, LineKind.COMMENT)]
+    said = [line for line in recorded.agent_lines if line.what in (LineKind.MESSAGE, LineKind.COMMENT)]
     assert len(blocks) == len(said) + 1
     assert blocks[3] + "\n\n" == KEPT
     heads = [block.partition("data: ")[0] for block in blocks if "data: " in block]

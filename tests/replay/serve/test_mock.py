@@ -16,11 +16,11 @@ from a2a_proto import from_dict, message_class, to_dict
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.relay.route import Listen, RouteError
-from a2a_proxy.replay.core.faults import fault, with_faults
+from a2a_proxy.replay.core.faults import parse_fault, inject_faults
 from a2a_proxy.replay.core.options import ReplayOptions
-from a2a_proxy.replay.load import load
+from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import MockServer
-from a2a_proxy.replay.serve.performance import MissedCall, PlayedCall, Told, UnservedCall
+from a2a_proxy.replay.serve.performance import MissedCall, PlayedCall, ReplayReport, UnservedCall
 from support_replay import call, message, script, task
 
 SAMPLES = Path(__file__).parents[3] / "recordings"
@@ -30,7 +30,7 @@ VERSION = {"A2A-Version": "1.0"}
 class Client:
     """A mock of one sample, and a client for each binding."""
 
-    def __init__(self, mock: MockServer, told: list[Told]) -> None:
+    def __init__(self, mock: MockServer, told: list[ReplayReport]) -> None:
         self.mock = mock
         self.told = told
         self.http = aiohttp.ClientSession()
@@ -56,9 +56,9 @@ class Client:
 
 async def serving(sample: str, **options: Any) -> Client:
     """A client of a mock of this sample."""
-    told: list[Told] = []
+    told: list[ReplayReport] = []
     with open_any(SAMPLES / f"{sample}.a2a.jsonl") as recording:
-        mock = MockServer(load(recording), tell=told.append, **options)
+        mock = MockServer(load_script(recording), report=told.append, **options)
     await mock.start()
     return Client(mock, told)
 
@@ -96,13 +96,13 @@ async def test_a_stream_is_a_stream_everywhere(client: Client) -> None:
     """Over SSE and over gRPC: as many events as were recorded."""
     recorded = next(call for call in client.mock.script.calls if call.operation == "SendStreamingMessage")
     events = await client.rpc("SendStreamingMessage", recorded.request)
-    assert len(events) == len([line for line in recorded.answers if line.value is not None])
+    assert len(events) == len([line for line in recorded.agent_lines if line.value is not None])
     assert {event["id"] for event in events} == {"id-1"}
     other = next(c for c in client.mock.script.calls if c.operation == "SendStreamingMessage" and c is not recorded)
     call = client.channel.unary_stream("/lf.a2a.v1.A2AService/SendStreamingMessage")
     request = from_dict("1.0", "SendMessageRequest", other.request, lenient=True).SerializeToString()
     seen = [each async for each in call(request)]
-    assert len(seen) == len([line for line in other.answers if line.value is not None])
+    assert len(seen) == len([line for line in other.agent_lines if line.value is not None])
 
 
 async def test_the_card_leads_here(client: Client) -> None:
@@ -200,14 +200,14 @@ async def test_a_half_close_is_the_farewell_where_the_recorded_client_left() -> 
     await mock.start()
     answer = await half_closing(mock, posted("SendStreamingMessage", message("plan")))
     assert answer.count(b"data: ") == 1
-    assert not mock.player.plays
+    assert not mock.player.playbacks
     await mock.stop()
 
 
 async def test_a_client_that_leaves_where_the_recorded_one_left_is_no_miss() -> None:
     """It is noticed though nothing is written to it any more."""
-    told: list[Told] = []
-    mock = MockServer(script(LEFT), ReplayOptions(patience=None), tell=told.append)
+    told: list[ReplayReport] = []
+    mock = MockServer(script(LEFT), ReplayOptions(patience=None), report=told.append)
     await mock.start()
     host, _, port = mock.address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -215,10 +215,10 @@ async def test_a_client_that_leaves_where_the_recorded_one_left_is_no_miss() -> 
     await reader.readuntil(b"data: ")
     writer.close()
     async with asyncio.timeout(120):
-        while mock.player.plays:
+        while mock.player.playbacks:
             await asyncio.sleep(0.01)
     await mock.stop()
-    assert [each.how for each in told if isinstance(each, PlayedCall)] == ["client gone"]
+    assert [each.outcome for each in told if isinstance(each, PlayedCall)] == ["client gone"]
     assert not mock.player.misses
 
 
@@ -249,10 +249,10 @@ async def test_octets_that_are_no_http(client: Client) -> None:
 async def test_a_stream_that_is_cut_is_cut() -> None:
     """Over HTTP the response ends without its end; over gRPC, which cannot do that, the call is refused."""
     with open_any(SAMPLES / "sdk-1.x-jsonrpc.a2a.jsonl") as recording:
-        script = load(recording)
+        script = load_script(recording)
     recorded = next(call for call in script.calls if call.operation == "SendStreamingMessage")
-    line = [line for line in recorded.answers if line.value is not None][2]
-    mock = MockServer(with_faults(script, [fault(f"cut {line.place} @ 50%")]))
+    line = [line for line in recorded.agent_lines if line.value is not None][2]
+    mock = MockServer(inject_faults(script, [parse_fault(f"cut {line.place} @ 50%")]))
     await mock.start()
     client = Client(mock, [])
     try:
@@ -264,7 +264,7 @@ async def test_a_stream_that_is_cut_is_cut() -> None:
         assert seen.count(b"\r\n\r\n") == 2
     finally:
         await client.close()
-    other = MockServer(with_faults(script, [fault(f"cut {line.place}")]))
+    other = MockServer(inject_faults(script, [parse_fault(f"cut {line.place}")]))
     await other.start()
     second = Client(other, [])
     try:

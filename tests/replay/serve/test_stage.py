@@ -7,7 +7,7 @@ from a2a_proxy.replay.core.options import MatchPreset, ReplayOptions
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.script import RecordedCall
-from a2a_proxy.replay.serve.performance import AllowedCall, ClientCall, MissedCall, ReplayPlayer, Told
+from a2a_proxy.replay.serve.performance import AllowedCall, ClientCall, MissedCall, ReplayPlayer, ReplayReport
 from support_replay import START, call, message, script, status, task
 
 LIVE = call(
@@ -22,31 +22,31 @@ LIVE = call(
 UNARY = call(2, "SendMessage", message("hi"), ("s", 1, task()), ("s", 1, "end"))
 
 
-def staged(*calls: RecordedCall, **options: object) -> tuple[ReplayPlayer, list[Told]]:
+def staged(*calls: RecordedCall, **options: object) -> tuple[ReplayPlayer, list[ReplayReport]]:
     """A stage, and what it tells."""
-    told: list[Told] = []
+    told: list[ReplayReport] = []
     return ReplayPlayer(Player(script(*calls), ReplayOptions(**options)), lambda: START, told.append), told
 
 
 async def test_a_half_close_that_comes_early_is_told_though_the_call_goes_on() -> None:
     """The agent says all that it has; the miss is not kept for the summary alone."""
     stage, told = staged(LIVE)
-    performance = stage.begin(PlayerRequest(operation="SendLiveMessage", value=message("deploy")))
+    performance = stage.begin_call(PlayerRequest(operation="SendLiveMessage", value=message("deploy")))
     assert isinstance(performance, ClientCall)
-    performance.client_ended()
+    performance.on_half_close()
     (missed,) = told
     assert isinstance(missed, MissedCall)
-    assert "half-closed" in missed.miss.text()
-    assert [send.over async for send in performance.sends()] == [False, False, True]
+    assert "half-closed" in missed.miss.full_text()
+    assert [send.is_final async for send in performance.iter_sends()] == [False, False, True]
     assert [type(each).__name__ for each in told] == ["Missed", "Played"]
 
 
 async def test_what_is_answered_all_the_same_is_told_with_what_differs() -> None:
     stage, told = staged(UNARY, match=MatchPreset.LOOSE)
-    assert isinstance(stage.begin(PlayerRequest(operation="SendMessage", value=message("hello"))), ClientCall)
+    assert isinstance(stage.begin_call(PlayerRequest(operation="SendMessage", value=message("hello"))), ClientCall)
     (allowed,) = told
     assert isinstance(allowed, AllowedCall)
-    assert allowed.miss.allowed().splitlines() == [
+    assert allowed.miss.allowed_text().splitlines() == [
         'answered all the same (arguments-differ): SendMessage "hello"',
         "  nearest: #2, which differs in:",
         '    $.message.parts[0].text: recorded "hi", asked "hello"',

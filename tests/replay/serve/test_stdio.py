@@ -13,7 +13,7 @@ import pytest
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Framed
 from a2a_proxy.recording.cassette.file import open_any
-from a2a_proxy.replay.load import load
+from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import PipeMock
 from a2a_proxy.wire.stdio_reader import PipeReader
 
@@ -30,7 +30,7 @@ def frame(call: Any) -> bytes:
 async def talk(octets: bytes) -> tuple[list[Any], PipeMock]:
     """What a client gets that writes this and closes its end."""
     with open_any(SAMPLE) as recording:
-        script = load(recording)
+        script = load_script(recording)
     to_agent, to_client = os.pipe(), os.pipe()
     mock = PipeMock(script, read_from=to_agent[0], write_to=to_client[1])
     os.write(to_agent[1], octets)
@@ -72,14 +72,14 @@ def call(number: int, method: str, params: Any) -> dict[str, Any]:
 async def test_calls_are_answered_in_the_clients_framing(lines: bool) -> None:
     """A unary call and a stream, one write, stdin closed behind them."""
     with open_any(SAMPLE) as recording:
-        recorded = load(recording).calls
+        recorded = load_script(recording).calls
     asked = [each for each in recorded if each.operation.startswith("Send")][:2]
     calls = [call(number, each.operation, each.request) for number, each in enumerate(asked)]
     octets = b"".join(json.dumps(each).encode() + b"\n" if lines else frame(each) for each in calls)
     answers, mock = await talk(octets)
     for number, each in enumerate(asked):
         mine = [answer for answer in answers if answer["id"] == number]
-        assert len(mine) == len([line for line in each.answers if line.value is not None])
+        assert len(mine) == len([line for line in each.agent_lines if line.value is not None])
     assert mock.player.misses == []
 
 

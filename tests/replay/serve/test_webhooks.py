@@ -12,11 +12,11 @@ from aiohttp import web
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.replay.core.player_io import Send
-from a2a_proxy.replay.core.script import LineKind, Push, RecordedCall, ReplayScript, ScriptLine, ScriptSide
+from a2a_proxy.replay.core.player_io import PlayerSend
+from a2a_proxy.replay.core.script import LineKind, RecordedPush, RecordedCall, ReplayScript, ScriptLine, ScriptSide
 from a2a_proxy.replay.serve.mock import MockServer
-from a2a_proxy.replay.serve.performance import Told, WebhookPosted
-from a2a_proxy.replay.serve.webhooks import TRIES, WebhookSender
+from a2a_proxy.replay.serve.performance import ReplayReport, WebhookPosted
+from a2a_proxy.replay.serve.webhooks import MAX_TRIES, WebhookSender
 
 START, MS = 1_700_000_000_000_000_000, 1_000_000
 TASK, CONTEXT = "11111111-aaaa-4aaa-8aaa-111111111111", "22222222-bbbb-4bbb-8bbb-222222222222"
@@ -97,7 +97,7 @@ def script() -> ReplayScript:
         streaming=True,
         status=200,
     )
-    push = Push(
+    push = RecordedPush(
         place="#2",
         at=START + 4 * MS,
         value=status(TaskState.COMPLETED),
@@ -110,8 +110,8 @@ def script() -> ReplayScript:
 
 async def test_posted_where_the_client_wants_it_now(receiver: Receiver) -> None:
     """Not where it went then; with the token and the credentials of now."""
-    told: list[Told] = []
-    mock = MockServer(script(), tell=told.append)
+    told: list[ReplayReport] = []
+    mock = MockServer(script(), report=told.append)
     await mock.start()
     params = asked(receiver.url, "token-now")
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params}
@@ -131,10 +131,10 @@ async def test_posted_where_the_client_wants_it_now(receiver: Receiver) -> None:
 
 async def posted(url: str) -> WebhookPosted:
     """What becomes of one notification."""
-    told: list[Told] = []
+    told: list[ReplayReport] = []
     hooks = WebhookSender(told.append)
-    hooks.post(Send(what=LineKind.PUSH, value=status(TaskState.WORKING), url=url, config={}))
-    await hooks.settle(SECONDS)
+    hooks.queue_post(PlayerSend(what=LineKind.PUSH, value=status(TaskState.WORKING), url=url, config={}))
+    await hooks.wait_until_posted(SECONDS)
     await hooks.stop()
     (one,) = told
     assert isinstance(one, WebhookPosted)
@@ -145,8 +145,8 @@ async def test_tried_again_within_bounds(receiver: Receiver) -> None:
     """A receiver that stumbles gets it later; one that never takes it is given up."""
     receiver.statuses = [500]
     assert ((one := await posted(receiver.url)).status, one.tries) == (200, 2)
-    receiver.statuses = [503] * TRIES
-    assert ((one := await posted(receiver.url)).status, one.tries) == (503, TRIES)
+    receiver.statuses = [503] * MAX_TRIES
+    assert ((one := await posted(receiver.url)).status, one.tries) == (503, MAX_TRIES)
     receiver.statuses = [404]
     assert ((one := await posted(receiver.url)).status, one.tries) == (404, 1)
 
@@ -157,4 +157,4 @@ async def test_tried_again_within_bounds(receiver: Receiver) -> None:
 async def test_urls_that_lead_nowhere(url: str) -> None:
     """Are told, and stop nothing."""
     one = await posted(url)
-    assert (one.status, bool(one.why)) == (0, True)
+    assert (one.status, bool(one.reason)) == (0, True)

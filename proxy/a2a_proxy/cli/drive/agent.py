@@ -16,7 +16,7 @@ from a2a_proxy.protocol.dialect import of_version
 from a2a_proxy.protocol.session_facts import CardFacts, card_facts
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.relay.edits.card import CardUrl
-from a2a_proxy.relay.edits.card_urls import CardAddress, is_local, place_of
+from a2a_proxy.relay.edits.card_urls import CardAddress, is_local, parse_card_url
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import HTTP1, Tls, Trust
 
@@ -92,7 +92,7 @@ def _take(found: AgentAddress, main: Upstream, card: CardFacts) -> None:
     elsewhere: list[str] = []
     for interface in card.interfaces:
         binding = BINDINGS.get(interface.binding.lower())
-        place = place_of(CardUrl(interface.url, interface.binding))
+        place = parse_card_url(CardUrl(interface.url, interface.binding))
         if binding is None or place is None:
             continue
         dialect = of_version(interface.version or card.version)

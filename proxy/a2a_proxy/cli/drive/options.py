@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.drive.compare_policy import BadPath, ComparePolicy, place
+from a2a_proxy.drive.compare_policy import PathError, ComparePolicy, parse_path
 from a2a_proxy.drive.request import Credentials
 from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.exchange import Binding, Dialect
@@ -82,8 +82,8 @@ def counting(strict: bool, shape: bool, ignore: tuple[str, ...]) -> ComparePolic
     if strict and shape:
         raise UserError("--strict and --shape contradict each other", "choose one of them")
     try:
-        return ComparePolicy(strict, shape, ignore=tuple(map(place, ignore)))
-    except BadPath as wrong:
+        return ComparePolicy(strict, shape, ignore=tuple(map(parse_path, ignore)))
+    except PathError as wrong:
         hint = "for example: --ignore '$.statusUpdate.status.message', --ignore text, --ignore headers"
         raise UserError(f"--ignore {str(wrong)!r} is no place in a message", hint) from wrong
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.drive.stdio import StdioWire
+from a2a_proxy.drive.stdio import StdioTransport
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 
@@ -18,13 +18,13 @@ _SECONDS = 60.0
 """How long its recorder may take to finish."""
 
 
-def piped(command: tuple[str, ...], record: Path) -> StdioWire:
+def piped(command: tuple[str, ...], record: Path) -> StdioTransport:
     """The wire to the agent. Raises UserError where there is no such command."""
     if shutil.which(command[0]) is None:
         raise UserError(
             f"there is no command {command[0]}", "check the spelling and the PATH; no shell reads the command"
         )
-    return StdioWire((sys.executable, "-c", _SELF, "stdio", "--record", str(record), "--", *command))
+    return StdioTransport((sys.executable, "-c", _SELF, "stdio", "--record", str(record), "--", *command))
 
 
 async def finished(record: Path, pid: int) -> None:

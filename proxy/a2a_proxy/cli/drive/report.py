@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from a2a_proxy.drive.plan import SkippedCall, place_of
+from a2a_proxy.drive.plan import SkippedCall, exchange_place
 from a2a_proxy.drive.run import DriveRemark
 from a2a_proxy.present import text
 from a2a_proxy.present.difference.blocks import blocks
@@ -43,9 +43,9 @@ def text_lines(report: DriveReport, width: int = 0) -> Iterator[str]:
     for note in report.notes:
         yield f"note: {visible(note)}"
     for each in report.left:
-        yield f"not driven: {each.place} {visible(text.title(each.row.exchange))}: {each.why}"
+        yield f"not driven: {each.place} {visible(text.title(each.row.exchange))}: {each.reason}"
     for remark in report.remarks:
-        yield f"{remark.place} {visible(remark.operation)}: {visible(remark.said)}"
+        yield f"{remark.place} {visible(remark.operation)}: {visible(remark.text)}"
     if report.incomplete:
         yield f"the recording of the drive is not complete: {visible(report.incomplete)}"
     for line in lines(blocks(report.found), width):
@@ -63,7 +63,7 @@ def json_lines(report: DriveReport, _width: int = 0) -> Iterator[str]:
     for note in report.notes:
         yield json.dumps({"kind": "note", "message": note})
     for skipped in report.left:
-        yield json.dumps({"kind": "not driven", "place": skipped.place, "why": skipped.why})
+        yield json.dumps({"kind": "not driven", "place": skipped.place, "why": skipped.reason})
     for remark in report.remarks:
         yield json.dumps({"kind": "remark", **msgspec.to_builtins(remark)})
     if report.incomplete:
@@ -82,7 +82,7 @@ def junit_lines(report: DriveReport, _width: int = 0) -> Iterator[str]:
         words = [line.text for line in lines(blocks(RunDifference([], report.found.tasks)), 0)]
         suite.case("a2a.drive", "the course of the tasks").failed("changed", words[-1], words)
     for each in report.left:
-        suite.case("a2a.drive", f"{each.place} {text.title(each.row.exchange)}").skipped(each.why)
+        suite.case("a2a.drive", f"{each.place} {text.title(each.row.exchange)}").skipped(each.reason)
     return document("a2a-proxy drive", [suite])
 
 
@@ -96,13 +96,13 @@ def _name(match: CallPair) -> str:
     row = match.left or match.right
     assert row is not None
     side = "" if match.left is not None else " (only the live agent had it)"
-    return f"{place_of(row)} {text.title(row.exchange)} {text.manner(row.exchange)}{side}"
+    return f"{exchange_place(row)} {text.title(row.exchange)} {text.manner(row.exchange)}{side}"
 
 
 def _told(match: CallPair, report: DriveReport) -> Iterator[str]:
     """What is wrong with a call; the verdict of the whole is not repeated."""
-    place = place_of(match.left) if match.left is not None else ""
-    yield from (remark.said for remark in report.remarks if remark.place == place)
+    place = exchange_place(match.left) if match.left is not None else ""
+    yield from (remark.text for remark in report.remarks if remark.place == place)
     if match.change is not None and match.difference is None:
         yield f"{match.change}"
     single = RunDifference([match], [])

@@ -25,12 +25,12 @@ from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.run import ProxyRun
 from a2a_proxy.drive.call import CallTransport
-from a2a_proxy.drive.compare_policy import counted, with_skipped
-from a2a_proxy.drive.grpc import GrpcWire
-from a2a_proxy.drive.http import HttpWire
-from a2a_proxy.drive.load import load
+from a2a_proxy.drive.compare_policy import apply_policy, add_skipped
+from a2a_proxy.drive.grpc import GrpcTransport
+from a2a_proxy.drive.http import HttpTransport
+from a2a_proxy.drive.load import load_plan
 from a2a_proxy.drive.plan import DrivePlan, PlannedCall
-from a2a_proxy.drive.request import Credentials, labels_of
+from a2a_proxy.drive.request import Credentials, header_labels
 from a2a_proxy.drive.route import DriveRoute, DriveRoutes
 from a2a_proxy.drive.run import Drive, DriveOptions
 from a2a_proxy.drive.target import RequestedTarget
@@ -58,7 +58,7 @@ def run_drive(options: DriveCommandOptions) -> int:
     _refuse_overwriting(options)
     with _opened(options.recording) as recording:
         rows = recording.find_exchanges(options.where) if options.where else recording.exchanges()
-        plan = load(recording, rows, options.wanted)
+        plan = load_plan(recording, rows, options.wanted)
         _check(plan, options)
         with _place(options) as file:
             driven = run(_driven(plan, options, file))
@@ -76,7 +76,7 @@ def _check(plan: DrivePlan, options: DriveCommandOptions) -> None:
         hint = "what there is can be driven: --allow-incomplete"
         raise UserError(f"the recording is not complete: {plan.missing[0]}{more}", hint, INCOMPLETE)
     if not plan.steps:
-        why = f": {plan.left[0].place} {plan.left[0].why}" if plan.left else ""
+        why = f": {plan.skipped[0].place} {plan.skipped[0].reason}" if plan.skipped else ""
         hint = "see what there is: a2a-inspect ls" if not options.where else "leave --filter out, or choose other calls"
         raise UserError(f"there is no call to be driven{why}", hint)
 
@@ -114,7 +114,7 @@ async def _proxied(plan: DrivePlan, options: DriveCommandOptions, file: Path) ->
         keep_secrets=False,
         log_format="text",
         quiet=True,
-        redact=tuple(f"header:{name}" for name in sorted(options.credentials.names(plan.steps))),
+        redact=tuple(f"header:{name}" for name in sorted(options.credentials.replaced_names(plan.steps))),
         upstream_ca=options.upstream_ca,
         upstream_insecure=options.upstream_insecure,
     )
@@ -171,13 +171,13 @@ def _wires(plan: DrivePlan, reached: AgentAddress, addresses: list[str]) -> dict
     if reached.grpc is not None:
         of[Binding.GRPC] = DriveRoute(addresses[0], reached.grpc.authority)
     routes = DriveRoutes(default, of, plan.paths)
-    http, grpc = HttpWire(routes), GrpcWire(routes)
+    http, grpc = HttpTransport(routes), GrpcTransport(routes)
     return dict.fromkeys((Binding.JSONRPC, Binding.REST, Binding.CARD, Binding.OTHER), http) | {Binding.GRPC: grpc}
 
 
 def _remark_dialects(plan: DrivePlan, wanted: RequestedTarget, reached: AgentAddress) -> None:
     """What is spoken and the live agent's card does not offer."""
-    spoken = {(speech.binding, speech.dialect) for speech in map(wanted.of, plan.steps) if speech.operation}
+    spoken = {(speech.binding, speech.dialect) for speech in map(wanted.target_of, plan.steps) if speech.operation}
     for binding, dialect in sorted(spoken):
         told = offered(reached, binding)
         if told and str(dialect) not in told and not (str(dialect) == "1.1" and "1.0" in told):
@@ -198,16 +198,16 @@ def _compared(
         session = _session(live, driven.pid)
         left = run_of(recording, (step.row for step in plan.steps if step.number not in driven.drive.skipped))
         found = compare_runs(left, run_of(live, live.exchanges(session.id)))
-        found = with_skipped(found, [plan.steps[number].row for number in sorted(driven.drive.skipped)])
+        found = add_skipped(found, [plan.steps[number].row for number in sorted(driven.drive.skipped)])
         bare = frozenset(step.row.key for step in plan.steps if _unsent(step, options))
-        given = options.credentials.names(plan.steps)
-        found = counted(found, msgspec.structs.replace(options.counting, bare=bare, given=given))
+        given = options.credentials.replaced_names(plan.steps)
+        found = apply_policy(found, msgspec.structs.replace(options.counting, bare=bare, given=given))
     return DriveReport(
         str(options.recording),
         shlex.join(options.command) or options.upstream,
         found,
         tuple(driven.drive.remarks),
-        plan.left,
+        plan.skipped,
         (*driven.notes, *_labels(plan, options)),
         str(options.record) if options.record is not None else "",
         session.complete if session.complete != "complete" else "",
@@ -226,7 +226,7 @@ def _labels(plan: DrivePlan, options: DriveCommandOptions) -> Iterator[str]:
     """What could not be sent, for nobody knows it: credentials that are labels in the recording."""
     names: dict[str, list[str]] = {}
     for step in plan.steps:
-        labels = {name: label for name, label in labels_of(step) if label.encode() not in options.credentials.secrets}
+        labels = {name: label for name, label in header_labels(step) if label.encode() not in options.credentials.secrets}
         for name in _unsent(step, options):
             names.setdefault(name.lower(), []).append(labels[name.lower()])
     for name, each in names.items():
@@ -244,7 +244,7 @@ def _labels(plan: DrivePlan, options: DriveCommandOptions) -> Iterator[str]:
 
 def _unsent(step: PlannedCall, options: DriveCommandOptions) -> tuple[str, ...]:
     """Names of headers that a call goes without."""
-    return options.credentials.apply(step.exchange.request_headers)[1]
+    return options.credentials.apply_to(step.exchange.request_headers)[1]
 
 
 @contextlib.contextmanager

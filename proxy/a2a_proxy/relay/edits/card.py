@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]', re.DOTALL)
+_JSON_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]', re.DOTALL)
 _QUOTE, _COMMA, _OBJECT, _ARRAY = b'",{['
-_RESULT = ["result"]
-_PLACES = (["url"], ["supportedInterfaces", "[", "url"], ["additionalInterfaces", "[", "url"])
-_TRANSPORT = {"supportedInterfaces": "protocolBinding", "additionalInterfaces": "transport"}
+_RESULT_PATH = ["result"]
+_URL_PATHS = (["url"], ["supportedInterfaces", "[", "url"], ["additionalInterfaces", "[", "url"])
+_TRANSPORT_FIELDS = {"supportedInterfaces": "protocolBinding", "additionalInterfaces": "transport"}
 
 
 class CardUrl(msgspec.Struct, frozen=True):
@@ -39,53 +39,53 @@ def read_card(payload: bytes, form: str) -> EditableCard | None:
     """The card in `payload`, of a form as `CardRewriter` has it; None where there is none, or none with a URL."""
     try:
         if form in ("json", "jsonrpc"):
-            return _read_json(payload, form)
-        return _read_protobuf(payload, form)
+            return _read_json_card(payload, form)
+        return _read_protobuf_card(payload, form)
     except (ValueError, RecursionError):
         return None
 
 
-def write_card(payload: bytes, form: str, new: Mapping[str, str]) -> bytes:
+def write_card(payload: bytes, form: str, new_urls: Mapping[str, str]) -> bytes:
     """The same octets with the URLs replaced by what `new` says of them; `read_card` has found a card in them."""
     if form in ("json", "jsonrpc"):
-        return _write_json(payload, form, new)
-    return _write_protobuf(payload, form, new)
+        return _write_json_card(payload, form, new_urls)
+    return _write_protobuf_card(payload, form, new_urls)
 
 
-def _read_json(payload: bytes, form: str) -> EditableCard | None:
+def _read_json_card(payload: bytes, form: str) -> EditableCard | None:
     found = msgspec.json.decode(payload)
     if form == "jsonrpc":
         found = found.get("result") if isinstance(found, dict) else None
     if not isinstance(found, dict):
         return None
-    urls = tuple(_urls(found))
-    return EditableCard(urls, bool(found.get("signatures")), _text(found.get("name"))) if urls else None
+    urls = tuple(_urls_of_card(found))
+    return EditableCard(urls, bool(found.get("signatures")), _text_or_empty(found.get("name"))) if urls else None
 
 
-def _urls(card: dict[str, Any]) -> list[CardUrl]:
+def _urls_of_card(card: dict[str, Any]) -> list[CardUrl]:
     urls = []
     if isinstance(card.get("url"), str):
-        urls.append(CardUrl(card["url"], _text(card.get("preferredTransport") or card.get("transport"))))
-    for member, transport in _TRANSPORT.items():
+        urls.append(CardUrl(card["url"], _text_or_empty(card.get("preferredTransport") or card.get("transport"))))
+    for member, transport in _TRANSPORT_FIELDS.items():
         entries = card.get(member)
         urls += (
-            CardUrl(entry["url"], _text(entry.get(transport)))
+            CardUrl(entry["url"], _text_or_empty(entry.get(transport)))
             for entry in (entries if isinstance(entries, list) else ())
             if isinstance(entry, dict) and isinstance(entry.get("url"), str)
         )
     return urls
 
 
-def _text(value: object) -> str:
+def _text_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _write_json(payload: bytes, form: str, new: Mapping[str, str]) -> bytes:
+def _write_json_card(payload: bytes, form: str, new_urls: Mapping[str, str]) -> bytes:
     parts: list[bytes] = []
     last = 0
-    for start, end in _url_spans(payload, _RESULT if form == "jsonrpc" else []):
+    for start, end in _url_spans(payload, _RESULT_PATH if form == "jsonrpc" else []):
         before = msgspec.json.decode(payload[start:end], type=str)
-        after = new.get(before, before)
+        after = new_urls.get(before, before)
         if after != before:
             parts += (payload[last:start], msgspec.json.encode(after))
             last = end
@@ -94,12 +94,12 @@ def _write_json(payload: bytes, form: str, new: Mapping[str, str]) -> bytes:
 
 def _url_spans(payload: bytes, root: list[str]) -> list[tuple[int, int]]:
     """Where the string values of a card's URLs are in valid JSON."""
-    wanted = [[*root, *place] for place in _PLACES]
+    wanted = [[*root, *place] for place in _URL_PATHS]
     spans: list[tuple[int, int]] = []
     path: list[str] = []
     """For each open object the member that is read, for each open array `[`."""
     name_next = False
-    for token in _TOKEN.finditer(payload):
+    for token in _JSON_TOKEN.finditer(payload):
         start, end = token.span()
         first = payload[start]
         if first == _QUOTE:
@@ -119,24 +119,24 @@ def _url_spans(payload: bytes, root: list[str]) -> list[tuple[int, int]]:
     return spans
 
 
-def _read_protobuf(payload: bytes, package: str) -> EditableCard | None:
-    card = _parse(payload, package)
+def _read_protobuf_card(payload: bytes, package: str) -> EditableCard | None:
+    card = _parse_protobuf_card(payload, package)
     if card is None:
         return None
-    urls = tuple(CardUrl(holder.url, transport) for holder, transport in _holders(card) if holder.url)
+    urls = tuple(CardUrl(holder.url, transport) for holder, transport in _url_holders(card) if holder.url)
     return EditableCard(urls, bool(card.signatures), card.name) if urls else None
 
 
-def _write_protobuf(payload: bytes, package: str, new: Mapping[str, str]) -> bytes:
-    card = _parse(payload, package)
-    for holder, _ in _holders(card):
+def _write_protobuf_card(payload: bytes, package: str, new_urls: Mapping[str, str]) -> bytes:
+    card = _parse_protobuf_card(payload, package)
+    for holder, _ in _url_holders(card):
         if holder.url:
-            holder.url = new.get(holder.url, holder.url)
+            holder.url = new_urls.get(holder.url, holder.url)
     octets: bytes = card.SerializeToString(deterministic=True)
     return octets
 
 
-def _parse(payload: bytes, package: str) -> Any:
+def _parse_protobuf_card(payload: bytes, package: str) -> Any:
     """The AgentCard message; None where the package has none. Raises ParseError."""
     from a2a_proto import choose_a2a_v1, parse
 
@@ -147,7 +147,7 @@ def _parse(payload: bytes, package: str) -> Any:
     return None
 
 
-def _holders(card: Any) -> Iterator[tuple[Any, str]]:
+def _url_holders(card: Any) -> Iterator[tuple[Any, str]]:
     """The messages of a card that have a `url` to be called, and the transport spoken there."""
     fields = card.DESCRIPTOR.fields_by_name
     if "url" in fields:

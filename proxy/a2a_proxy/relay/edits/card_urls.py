@@ -16,13 +16,13 @@ from a2a_proxy.relay.edits.card import CardUrl, read_card, write_card
 from a2a_proxy.relay.edits.edit import AgentInterface, CardOutcome, ConsoleNote
 from a2a_proxy.relay.route import is_loopback
 
-Mode = Literal["auto", "always", "never"]
+RewriteMode = Literal["auto", "always", "never"]
 
-_URL = re.compile(
+_URL_PATTERN = re.compile(
     r"(?:(https?|grpcs?)://)?(\[[0-9a-f:.]+\]|[^\s/:?#@\[\]\\]+)(?::([0-9]{1,5}))?([/?#].*)?", re.IGNORECASE | re.DOTALL
 )
-_LOCAL = frozenset({"localhost", "0.0.0.0", "::"})
-_MOST_LISTED = 5
+_LOCAL_HOSTS = frozenset({"localhost", "0.0.0.0", "::"})
+_MAX_LISTED_URLS = 5
 
 
 class CardAddress(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class CardAddress(msgspec.Struct, frozen=True):
     host: str
     """In lower case, an IPv6 address without brackets."""
     port: int
-    rest: str
+    suffix: str
     """From the path on."""
     grpc: bool
 
@@ -42,17 +42,17 @@ class CardAddress(msgspec.Struct, frozen=True):
         """None: the URL does not say."""
         return self.scheme in ("https", "grpcs") if self.scheme else None
 
-    def at(self, authority: str) -> str:
+    def with_authority(self, authority: str) -> str:
         """The URL with another authority, that of a listener without TLS."""
         if self.scheme:
-            return f"{self.scheme.removesuffix('s')}://{authority}{self.rest}"
-        return f"{authority if _has_port(authority) else authority + ':80'}{self.rest}"
+            return f"{self.scheme.removesuffix('s')}://{authority}{self.suffix}"
+        return f"{authority if _has_port(authority) else authority + ':80'}{self.suffix}"
 
 
-def place_of(url: CardUrl) -> CardAddress | None:
+def parse_card_url(url: CardUrl) -> CardAddress | None:
     """Where a URL leads; None where it is none that a client connects to (a stdio command, nonsense)."""
     transport = url.transport.lower()
-    found = _URL.fullmatch(url.text)
+    found = _URL_PATTERN.fullmatch(url.text)
     if found is None or transport == "stdio":
         return None
     scheme, host, port = (found[1] or "").lower(), found[2].lower().strip("[]"), found[3]
@@ -65,10 +65,10 @@ def place_of(url: CardUrl) -> CardAddress | None:
 
 def is_local(host: str) -> bool:
     """The host is written as one that means the machine itself."""
-    return host in _LOCAL or is_loopback(host)
+    return host in _LOCAL_HOSTS or is_loopback(host)
 
 
-def host_of(authority: str) -> str:
+def host_of_authority(authority: str) -> str:
     """The host of `host[:port]`, an IPv6 address in its brackets."""
     return authority.rpartition(":")[0] if _has_port(authority) else authority
 
@@ -89,23 +89,23 @@ class AgentAddresses(msgspec.Struct):
     grpc_host: str = ""
     """That of `--upstream-grpc`, in lower case; empty where there is none."""
 
-    def is_at(self, place: CardAddress) -> bool:
+    def is_agent_host(self, target: CardAddress) -> bool:
         """The host of a URL is this agent's, or an alias."""
-        host = place.host
-        return host == self.host or is_local(host) or host in self.aliases or (place.grpc and host == self.grpc_host)
+        host = target.host
+        return host == self.host or is_local(host) or host in self.aliases or (target.grpc and host == self.grpc_host)
 
-    def is_same(self, other: AgentAddresses) -> bool:
+    def is_same_machine(self, other: AgentAddresses) -> bool:
         """Both are on the same machine."""
         both_local = is_local(self.host) and is_local(other.host)
         return other.host == self.host or both_local or other.host in self.aliases
 
 
-Learn = Callable[[AgentInterface, str], str | None]
+LearnInterface = Callable[[AgentInterface, str], str | None]
 """The authority under which the proxy carries an interface of the agent on another port, for a client that calls the
 proxy by the second argument; None where it does not carry it, which the callback reports by itself."""
 
 
-def rewrite(payload: bytes, form: str, authority: str, agent: AgentAddresses, mode: Mode, learn: Learn) -> CardOutcome:
+def rewrite_card_urls(payload: bytes, form: str, authority: str, agent: AgentAddresses, mode: RewriteMode, learn: LearnInterface) -> CardOutcome:
     """What becomes of a card (`CardRewriter`) of this agent."""
     card = read_card(payload, form)
     if card is None or mode == "never":
@@ -115,19 +115,19 @@ def rewrite(payload: bytes, form: str, authority: str, agent: AgentAddresses, mo
     elsewhere: list[str] = []
     learned: list[AgentInterface] = []
     for url in card.urls:
-        place = place_of(url)
+        place = parse_card_url(url)
         if place is None or url.text in new or (keep and not place.grpc):
             continue
         at: str | None = authority
-        if not agent.is_at(place):
+        if not agent.is_agent_host(place):
             if mode != "always":
                 elsewhere.append(url.text)
                 continue
         elif place.port != agent.port:
-            learned.append(_interface(place, agent))
+            learned.append(_agent_interface(place, agent))
             at = learn(learned[-1], authority)
         if at is not None:
-            new[url.text] = place.at(at)
+            new[url.text] = place.with_authority(at)
     changed = {} if keep else {before: after for before, after in new.items() if before != after}
     notes = [_signed_note(card.name, keep)] if card.signed else []
     if elsewhere and not keep:
@@ -136,7 +136,7 @@ def rewrite(payload: bytes, form: str, authority: str, agent: AgentAddresses, mo
     return CardOutcome(octets, tuple(changed.items()), tuple(notes), tuple(learned))
 
 
-def _interface(place: CardAddress, agent: AgentAddresses) -> AgentInterface:
+def _agent_interface(place: CardAddress, agent: AgentAddresses) -> AgentInterface:
     return AgentInterface(agent.host, place.port, agent.tls if place.tls is None else place.tls, place.grpc)
 
 
@@ -154,7 +154,7 @@ def _signed_note(name: str, keep: bool) -> ConsoleNote:
 
 
 def _elsewhere_note(urls: list[str]) -> ConsoleNote:
-    listed = ", ".join(urls[:_MOST_LISTED]) + (" and more" if len(urls) > _MOST_LISTED else "")
+    listed = ", ".join(urls[:_MAX_LISTED_URLS]) + (" and more" if len(urls) > _MAX_LISTED_URLS else "")
     return ConsoleNote(
         f"URLs in the agent card lead elsewhere: {listed}",
         "clients that follow them leave the proxy; to rewrite them too: --rewrite-card always",

@@ -46,7 +46,7 @@ class CardOutcome(msgspec.Struct, frozen=True):
     """Before and after, of each URL that was changed."""
     notes: tuple[ConsoleNote, ...] = ()
     """For the caller of the rewriter to show, once. Editors need not look at them: the relay's rewriter shows them."""
-    learned: tuple[AgentInterface, ...] = ()
+    learned_interfaces: tuple[AgentInterface, ...] = ()
     """Interfaces of this agent on other ports. Nothing for editors either."""
 
 
@@ -88,7 +88,7 @@ class EditFact(msgspec.Struct, frozen=True):
     that were left out, where one was)."""
 
 
-def traced(stream: int, offset: int, origin: Origin, after: str, *, state: bool) -> EditFact:
+def traceparent_edit(stream: int, offset: int, origin: Origin, after: str, *, state: bool) -> EditFact:
     """A request went on with another `traceparent`; `state`: its `tracestate` was left out."""
     detail: dict[str, Any] = {"after": after, "stream": stream}
     if origin.before is not None:
@@ -140,8 +140,8 @@ class Editor(Protocol):
         """When to call `tick`; None: nothing is held."""
 
     @property
-    def active(self) -> bool:
+    def is_active(self) -> bool:
         """False: editing has ended for good and nothing is held; the splice forwards by itself from now on."""
 
-    def edits(self) -> list[EditFact]:
+    def take_edits(self) -> list[EditFact]:
         """What changed since this was last asked."""

@@ -10,42 +10,42 @@ from typing import Generic, TypeVar
 
 from a2a_proxy.wire.hpack_decoder import Field, HpackDecoder, HpackError
 
-_Made = TypeVar("_Made")
+_BlockResult = TypeVar("_Made")
 
-_BLOCKS = 64
-_BLOCK_OCTETS = 4096
+_MAX_BLOCKS = 64
+_MAX_BLOCK_BYTES = 4096
 FIELDS_LIMIT = 10_000
 """Fields of one block. Reading a block cannot be interrupted, and what is made of a field takes longer than it."""
 
 
-class HeaderMemo(Generic[_Made]):
+class HeaderMemo(Generic[_BlockResult]):
     """Reads the blocks of one direction in order. `make` gets the fields of a block and its octets."""
 
     __slots__ = ("_changes", "_decoder", "_known", "_make", "allow")
 
-    def __init__(self, make: Callable[[list[Field], bytes], _Made]) -> None:
+    def __init__(self, make: Callable[[list[Field], bytes], _BlockResult]) -> None:
         self._make = make
         self._decoder = HpackDecoder()
-        self._known: dict[bytes, _Made] = {}
+        self._result_of_block: dict[bytes, _BlockResult] = {}
         self._changes = 0
         self.allow = self._decoder.allow
         """The receiver announced SETTINGS_HEADER_TABLE_SIZE."""
 
-    def read(self, block: bytes) -> _Made:
+    def read(self, block: bytes) -> _BlockResult:
         """What `make` made of a block that now is the next one. Raises `HpackError`: no block can be read after it."""
         decoder = self._decoder
         before = decoder.changes
         if self._changes == before:
-            made = self._known.get(block)
+            made = self._result_of_block.get(block)
             if made is not None:
                 return made
         fields = decoder.decode(block)
         if len(fields) > FIELDS_LIMIT:
             raise HpackError(f"header block of {len(fields)} fields, limit {FIELDS_LIMIT}")
         made = self._make(fields, block)
-        if self._changes != decoder.changes or len(self._known) >= _BLOCKS:
-            self._known.clear()
+        if self._changes != decoder.changes or len(self._result_of_block) >= _MAX_BLOCKS:
+            self._result_of_block.clear()
             self._changes = decoder.changes
-        if before == decoder.changes and len(block) <= _BLOCK_OCTETS:
-            self._known[block] = made
+        if before == decoder.changes and len(block) <= _MAX_BLOCK_BYTES:
+            self._result_of_block[block] = made
         return made

@@ -18,33 +18,33 @@ FORGET_TABLE = b"\x20"
 UNDECODABLE = b"\x80"
 """The field of index 0: every decoder must treat it as a decoding error (6.1)."""
 
-_INDEXED = {field: bytes((0x80 | index,)) for index, field in reversed([*enumerate(HeaderTable.STATIC_TABLE, 1)])}
-_NAMES = {name: index for index, (name, _) in reversed([*enumerate(HeaderTable.STATIC_TABLE, 1)])}
-_NEVER = 0x10
-_REMEMBERED = 256
-_REMEMBERED_OCTETS = 512
+_INDEXED_FIELDS = {field: bytes((0x80 | index,)) for index, field in reversed([*enumerate(HeaderTable.STATIC_TABLE, 1)])}
+_NAME_INDEX = {name: index for index, (name, _) in reversed([*enumerate(HeaderTable.STATIC_TABLE, 1)])}
+_NEVER_INDEXED = 0x10
+_MAX_CACHED_FIELDS = 256
+_MAX_CACHED_BYTES = 512
 
-_literals: dict[Field, bytes] = {}
+_literal_cache: dict[Field, bytes] = {}
 """Fields repeat, from call to call and from connection to connection. Never those that are not to be indexed."""
 
 
-def literals(fields: Iterable[Field], never: Set[int] = frozenset()) -> bytes:
+def encode_literals(fields: Iterable[Field], never: Set[int] = frozenset()) -> bytes:
     """The block of these fields; those at the places in `never` are marked as never to be indexed."""
-    known = _literals.get
+    known = _literal_cache.get
     if not never:
-        return b"".join([known(field) or _plain(field) for field in fields])
+        return b"".join([known(field) or _encode_plain_field(field) for field in fields])
     return b"".join(
-        _literal(field, _NEVER) if place in never else known(field) or _plain(field)
+        _encode_marked_field(field, _NEVER_INDEXED) if place in never else known(field) or _encode_plain_field(field)
         for place, field in enumerate(fields)
     )
 
 
-def literal(field: Field) -> bytes:
+def encode_literal(field: Field) -> bytes:
     """One field whose value will not come again: it is not remembered."""
-    return _literal(field, 0)
+    return _encode_marked_field(field, 0)
 
 
-def never_indexed(block: bytes) -> set[int]:
+def never_indexed_fields(block: bytes) -> set[int]:
     """The places of the fields that a block, which must be a valid one, marks as never to be indexed."""
     places: set[int] = set()
     pos, end, place = 0, len(block), 0
@@ -57,7 +57,7 @@ def never_indexed(block: bytes) -> set[int]:
         elif first & 0x60 == 0x20:
             pos = _skip_integer(block, pos) if first == 0x3F else pos
         else:
-            if first & 0xF0 == _NEVER:
+            if first & 0xF0 == _NEVER_INDEXED:
                 places.add(place)
             index, all_ones = (first & 0x3F, 0x3F) if first & 0x40 else (first & 0x0F, 0x0F)
             if not index:
@@ -69,27 +69,27 @@ def never_indexed(block: bytes) -> set[int]:
     return places
 
 
-def _plain(field: Field) -> bytes:
-    octets = _INDEXED.get(field) or _literal(field, 0)
-    if len(octets) <= _REMEMBERED_OCTETS:
-        if len(_literals) >= _REMEMBERED:
-            _literals.clear()
-        _literals[field] = octets
-    return octets
+def _encode_plain_field(field: Field) -> bytes:
+    data = _INDEXED_FIELDS.get(field) or _encode_marked_field(field, 0)
+    if len(data) <= _MAX_CACHED_BYTES:
+        if len(_literal_cache) >= _MAX_CACHED_FIELDS:
+            _literal_cache.clear()
+        _literal_cache[field] = data
+    return data
 
 
-def _literal(field: Field, mark: int) -> bytes:
+def _encode_marked_field(field: Field, mark: int) -> bytes:
     name, value = field
-    if index := _NAMES.get(name):
+    if index := _NAME_INDEX.get(name):
         head = encode_integer(index, 4)
         head[0] |= mark
-        return bytes(head) + _string(value)
-    return bytes((mark,)) + _string(name) + _string(value)
+        return bytes(head) + _encode_string(value)
+    return bytes((mark,)) + _encode_string(name) + _encode_string(value)
 
 
-def _string(octets: bytes) -> bytes:
-    length = len(octets)
-    return (bytes((length,)) if length < 0x7F else bytes(encode_integer(length, 7))) + octets
+def _encode_string(data: bytes) -> bytes:
+    length = len(data)
+    return (bytes((length,)) if length < 0x7F else bytes(encode_integer(length, 7))) + data
 
 
 def _skip_integer(block: bytes, pos: int) -> int:
@@ -104,10 +104,10 @@ def _skip_string(block: bytes, pos: int) -> int:
     if length == 0x7F:
         shift = 0
         while True:
-            octet = block[pos]
-            length += (octet & 0x7F) << shift
+            byte = block[pos]
+            length += (byte & 0x7F) << shift
             shift += 7
             pos += 1
-            if octet < 0x80:
+            if byte < 0x80:
                 break
     return pos + length

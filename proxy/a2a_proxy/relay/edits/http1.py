@@ -11,35 +11,35 @@ from collections import deque
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Output, traced
+from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Output, traceparent_edit
 from a2a_proxy.relay.edits.http1_message import (
     CARD_PATHS,
-    CONDITIONS,
-    HINT,
-    asks_for_card,
-    content_of,
+    CONDITIONAL_FIELDS,
+    CARD_CALL_HINT,
+    is_card_call,
+    decode_content,
     may_ask_for_card,
-    rewritten_head,
-    trace_of,
-    with_fields,
-    with_trace,
+    rewrite_head,
+    parse_trace,
+    replace_fields,
+    replace_trace,
 )
-from a2a_proxy.relay.edits.http1_repeat import Again, again
+from a2a_proxy.relay.edits.http1_repeat import RepeatedRequest, remember_request
 from a2a_proxy.relay.edits.http1_scan import (
     CHUNKED,
     Http1Scanner,
     MessagePart,
-    NotUnderstood,
-    field,
-    request_head,
-    response_head,
-    unchunked,
+    Http1ScanError,
+    header_field,
+    parse_request_head,
+    parse_response_head,
+    decode_chunked,
 )
 
-MOST_RESPONSE = 1024 * 1024
+MAX_RESPONSE_BYTES = 1024 * 1024
 """Octets of a response that are held, its head included."""
 HOLD_SECONDS = 5.0
-MOST_CALL = 64 * 1024
+MAX_CALL_BYTES = 64 * 1024
 """Longest JSON-RPC request that is looked into."""
 MOST_CHUNK_LINES, MOST_TOKENS = 20_000, 50_000
 """Lines of the chunked coding, and JSON tokens, of a card that is rewritten: that takes at most 30 ms in one go."""
@@ -53,7 +53,7 @@ _TOO_LARGE = "it is larger than 1 MiB"
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 
 
-class _Asked(msgspec.Struct):
+class _PendingRequest(msgspec.Struct):
     """A request whose response has not begun."""
 
     head: bool = False
@@ -64,7 +64,7 @@ class _Asked(msgspec.Struct):
     authority: str = ""
 
 
-_PLAIN = _Asked()
+_PLAIN_REQUEST = _PendingRequest()
 
 
 class Http1Editor:
@@ -78,31 +78,31 @@ class Http1Editor:
         self._trace = plan.trace
         self._streams = 0
         """Requests so far."""
-        self._like: Again | None = None
+        self._repeat: RepeatedRequest | None = None
         """The last one, where the next may be like it."""
-        self._may_be_alike = False
+        self._may_repeat = False
         """There is one, and a message begins with the next octet of the client."""
         self._cards = plan.cards
         self._active = True
-        self._why = ""
+        self._end_reason = ""
         """Why editing ends."""
         self._facts: list[EditFact] = []
-        self._hosts: set[bytes] = set()
-        self._asked: deque[_Asked] = deque()
+        self._noted_hosts: set[bytes] = set()
+        self._pending_requests: deque[_PendingRequest] = deque()
         self._requests, self._responses = Http1Scanner(), Http1Scanner()
-        self._octets = [0, 0]
+        self._byte_counts = [0, 0]
         self._held_head: list[bytes] | None = None
         """Of a request; None: the head that is coming in passes."""
         self._line_known = False
         """The request line of what is held is complete."""
-        self._call: list[bytes] | None = None
+        self._call_body: list[bytes] | None = None
         """Of a POST's body, while it may be a call for a card."""
         self._call_size = 0
-        self._held: list[bytes] | None = None
+        self._held_response: list[bytes] | None = None
         """Of a response that may be rewritten."""
-        self._held_size = 0
-        self._held_from = 0
-        self._answer = _PLAIN
+        self._held_response_size = 0
+        self._held_response_offset = 0
+        self._answered_request = _PLAIN_REQUEST
         """What the response that is coming in answers."""
         self._framing = 0
         self._deadline: float | None = None
@@ -115,7 +115,7 @@ class Http1Editor:
     # The interface of Editor.
 
     @property
-    def active(self) -> bool:
+    def is_active(self) -> bool:
         """False: editing has ended for good."""
         return self._active
 
@@ -124,7 +124,7 @@ class Http1Editor:
         """When a held response is released."""
         return self._deadline
 
-    def edits(self) -> list[EditFact]:
+    def take_edits(self) -> list[EditFact]:
         """What changed since this was last asked."""
         facts = self._facts
         if facts:
@@ -137,13 +137,13 @@ class Http1Editor:
         if not self._active:
             return [Output(direction, data[start:])]
         if start:
-            return self._scan(direction, data, now, start)
+            return self._scan_messages(direction, data, now, start)
         passes = self.pass_to_agent if direction is _TO_AGENT else self.pass_to_client
         if passes(data):
             return [Output(direction, data)]
-        if self._may_be_alike and direction is _TO_AGENT and (sent := self._sent_again(data)):
+        if self._may_repeat and direction is _TO_AGENT and (sent := self._edit_repeat(data)):
             return [Output(direction, sent)]
-        return self._scan(direction, data, now, 0)
+        return self._scan_messages(direction, data, now, 0)
 
     # The short way for what comes most, one whole message with a head as the one before: some 0.4 us.
 
@@ -152,76 +152,76 @@ class Http1Editor:
         if (
             len(data) == self._known_request_size
             and data.startswith(self._known_request)
-            and data.find(HINT, len(self._known_request)) < 0
+            and data.find(CARD_CALL_HINT, len(self._known_request)) < 0
         ):
-            self._asked.append(_PLAIN)
-            self._octets[0] += len(data)
+            self._pending_requests.append(_PLAIN_REQUEST)
+            self._byte_counts[0] += len(data)
             return True
         return False
 
     def pass_to_client(self, data: bytes) -> bool:
         """These octets of the agent go on as they are. False: ask `feed`."""
-        asked = self._asked
+        requests = self._pending_requests
         if (
             len(data) == self._known_response_size
-            and asked
-            and asked[0] is _PLAIN
+            and requests
+            and requests[0] is _PLAIN_REQUEST
             and data.startswith(self._known_response)
         ):
-            asked.popleft()
-            self._octets[1] += len(data)
+            requests.popleft()
+            self._byte_counts[1] += len(data)
             return True
         return False
 
-    def _sent_again(self, data: bytes) -> bytes:
+    def _edit_repeat(self, data: bytes) -> bytes:
         """What to send for a whole request like the one before; empty where it is none."""
-        like, bits = self._like, self._trace
+        like, bits = self._repeat, self._trace
         origin = like.origin_of(data) if like is not None else None
         if like is None or bits is None or origin is None:
             return b""
         self._streams += 1
         after = origin.next(bits)
-        self._facts.append(traced(self._streams, self._octets[0], origin, after, state=like.stateless))
-        self._asked.append(_PLAIN)
-        self._octets[0] += len(data)
-        return like.sent(data, after.encode())
+        self._facts.append(traceparent_edit(self._streams, self._byte_counts[0], origin, after, state=like.stateless))
+        self._pending_requests.append(_PLAIN_REQUEST)
+        self._byte_counts[0] += len(data)
+        return like.next_request(data, after.encode())
 
-    def _scan(self, direction: Direction, data: bytes, now: float, at: int) -> list[Output]:
+    def _scan_messages(self, direction: Direction, data: bytes, now: float, at: int) -> list[Output]:
         outs: tuple[list[bytes], list[bytes]] = ([], [])
         scan = self._scan_request if direction is _TO_AGENT else self._scan_response
         self.budget = max(self.budget, 1)
         try:
-            while at < len(data) and self.budget > 0 and not self._why:
+            while at < len(data) and self.budget > 0 and not self._end_reason:
                 at = scan(data, at, now, outs[direction])
                 self.budget -= PART_WORK
-        except NotUnderstood as reason:
-            self._why = str(reason)
-        if self._why:
-            self._end(direction, outs)
+        except Http1ScanError as reason:
+            self._end_reason = str(reason)
+        if self._end_reason:
+            self._end_editing(direction, outs)
             outs[direction].append(data[at:])
             at = len(data)
         self.position = at
         if at == len(data):
-            self._octets[direction] += at
-        self._know()
-        return [Output(way, b"".join(parts)) for way, parts in zip(Direction, outs, strict=True) if any(parts)]
+            self._byte_counts[direction] += at
+        self._update_known_sizes()
+        return [Output(listener, b"".join(parts)) for listener, parts in zip(Direction, outs, strict=True) if any(parts)]
 
-    def _know(self) -> None:
+    def _update_known_sizes(self) -> None:
         """The short way may be tried where a message begins, and nowhere else."""
-        plain = self._active and self._requests.between
-        self._may_be_alike = plain and self._like is not None
+        plain = self._active and self._requests.is_between_messages
+        self._may_repeat = plain and self._repeat is not None
         self._known_request_size = len(self._known_request) + self._known_request_body if plain else 0
-        plain = self._active and self._responses.between and self._held is None
+        plain = self._active and self._responses.is_between_messages and self._held_response is None
         self._known_response_size = len(self._known_response) + self._known_response_body if plain else 0
 
-    def _end(self, direction: Direction, outs: tuple[list[bytes], list[bytes]]) -> None:
+    def _end_editing(self, direction: Direction, outs: tuple[list[bytes], list[bytes]]) -> None:
         """From here everything passes."""
         self._active = False
-        if self._held is not None:
-            self._release(self._why, outs[_TO_CLIENT])
+        if self._held_response is not None:
+            self._release_response(self._end_reason, outs[_TO_CLIENT])
         outs[_TO_AGENT].extend(self._held_head or ())
         self._held_head = None
-        self._facts.append(EditFact(direction, "ended", self._octets[direction], {"reason": self._why}))
+        self._facts.append(EditFact(direction, "ended", self._byte_counts[direction], {"reason": self._end_reason}))
 
     def eof(self, direction: Direction, now: float) -> list[Output]:  # noqa: ARG002 (the interface)
         """What is held of that direction goes on its way."""
@@ -230,10 +230,10 @@ class Http1Editor:
             out += self._held_head or ()
             self._held_head = None
         else:
-            if self._held is not None and self._responses.until_close:
-                self._finish(out)
-            elif self._held is not None:
-                self._release("it ended too early", out)
+            if self._held_response is not None and self._responses.is_until_close:
+                self._finish_response(out)
+            elif self._held_response is not None:
+                self._release_response("it ended too early", out)
             self._active = self._held_head is not None
         return [Output(direction, b"".join(out))] if out else []
 
@@ -242,28 +242,28 @@ class Http1Editor:
         if self._deadline is None or now < self._deadline:
             return []
         out: list[bytes] = []
-        self._release(f"it took more than {HOLD_SECONDS:g} s", out)
+        self._release_response(f"it took more than {HOLD_SECONDS:g} s", out)
         return [Output(_TO_CLIENT, b"".join(out))]
 
     # Requests.
 
     def _scan_request(self, data: bytes, at: int, now: float, out: list[bytes]) -> int:  # noqa: ARG002 (as below)
         scanner = self._requests
-        begins = scanner.between
+        begins = scanner.is_between_messages
         part, end = scanner.next(data, at)
-        octets = data[at:end]
+        raw = data[at:end]
         if begins:
             self._held_head, self._line_known = [], False
         if self._held_head is None:
-            out.append(octets)
+            out.append(raw)
         else:
-            self._held_head.append(octets)
+            self._held_head.append(raw)
         if part is MessagePart.HEAD:
             self._on_head_part(out)
         elif part is MessagePart.HEAD_END:
-            self._on_request(end + self._octets[_TO_AGENT] - len(scanner.head), out)
-        elif self._call is not None:
-            self._on_call_part(octets, done=part is MessagePart.BODY_END)
+            self._on_request(end + self._byte_counts[_TO_AGENT] - len(scanner.head), out)
+        elif self._call_body is not None:
+            self._on_call_part(raw, done=part is MessagePart.BODY_END)
         return end
 
     def _on_head_part(self, out: list[bytes]) -> None:
@@ -281,101 +281,101 @@ class Http1Editor:
         self._held_head = None
         self._known_request, self._known_request_body = b"", 0
         self._streams += 1
-        self._like = None
+        self._repeat = None
         try:
-            method, target, framing = request_head(head)
-            asked = self._asked_by(head, method, target)
-            new = head if held is None else self._edited(head, asked, framing, offset)
-        except NotUnderstood as reason:
-            self._why = str(reason)
+            method, target, framing = parse_request_head(head)
+            request = self._classify_request(head, method, target)
+            new = head if held is None else self._edit_request_head(head, request, framing, offset)
+        except Http1ScanError as reason:
+            self._end_reason = str(reason)
             out += held or ()
             return
         if held is not None:
             out.append(new)
-        self._asked.append(asked)
+        self._pending_requests.append(request)
         empty = self._requests.begin_body(framing)
-        self._call = [] if not empty and method == b"POST" and self._cards is not None else None
+        self._call_body = [] if not empty and method == b"POST" and self._cards is not None else None
         self._call_size = 0
-        if asked is _PLAIN and framing >= 0 and new is head:
+        if request is _PLAIN_REQUEST and framing >= 0 and new is head:
             self._known_request, self._known_request_body = head, framing
 
-    def _asked_by(self, head: bytes, method: bytes, target: bytes) -> _Asked:
+    def _classify_request(self, head: bytes, method: bytes, target: bytes) -> _PendingRequest:
         if method == b"CONNECT":
-            return _Asked(connect=True)
+            return _PendingRequest(connect=True)
         if method == b"HEAD":
-            return _Asked(head=True)
+            return _PendingRequest(head=True)
         if method == b"GET" and self._cards is not None and target.partition(b"?")[0].endswith(CARD_PATHS):
-            return _Asked(form="json", authority=self._authority(head))
-        return _PLAIN
+            return _PendingRequest(form="json", authority=self._authority_of_head(head))
+        return _PLAIN_REQUEST
 
-    def _authority(self, head: bytes) -> str:
-        host = field(head, b"host")
+    def _authority_of_head(self, head: bytes) -> str:
+        host = header_field(head, b"host")
         return host.decode("latin-1") if host else self._plan.listen
 
-    def _edited(self, head: bytes, asked: _Asked, framing: int, offset: int) -> bytes:
+    def _edit_request_head(self, head: bytes, request: _PendingRequest, framing: int, offset: int) -> bytes:
         changes: dict[bytes, bytes | None] = {}
-        host = field(head, b"host")
+        host = header_field(head, b"host")
         if self._host is not None and host is not None and host != self._host:
             changes[b"host"] = self._host
-            self._tell_host(host, offset)
-        if asked.form:
-            wanted: dict[bytes, bytes | None] = {b"accept-encoding": b"identity", **dict.fromkeys(CONDITIONS)}
+            self._note_host_edit(host, offset)
+        if request.form:
+            replacements: dict[bytes, bytes | None] = {b"accept-encoding": b"identity", **dict.fromkeys(CONDITIONAL_FIELDS)}
             low = head.lower()
-            asks = {name: value for name, value in wanted.items() if b"\r\n" + name + b":" in low}
+            asks = {name: value for name, value in replacements.items() if b"\r\n" + name + b":" in low}
             if asks:
                 changes |= asks
                 fields = [name.decode() for name in asks]
                 self._facts.append(EditFact(_TO_AGENT, "card-request", offset, {"fields": fields}))
-        new = with_fields(head, changes) if changes else head
-        if self._trace is None or asked.connect:
+        new = replace_fields(head, changes) if changes else head
+        if self._trace is None or request.connect:
             return new
-        origin, state = trace_of(head)
+        origin, state = parse_trace(head)
         after, stateless = origin.next(self._trace), state and not origin.trace
-        self._facts.append(traced(self._streams, offset, origin, after, state=stateless))
-        if asked is _PLAIN and framing >= 0:
-            self._like = again(head, new, origin, framing, stateless=stateless)
-        return with_trace(new, origin, after.encode())
+        self._facts.append(traceparent_edit(self._streams, offset, origin, after, state=stateless))
+        if request is _PLAIN_REQUEST and framing >= 0:
+            self._repeat = remember_request(head, new, origin, framing, stateless=stateless)
+        return replace_trace(new, origin, after.encode())
 
-    def _tell_host(self, before: bytes, offset: int) -> None:
-        if before not in self._hosts and len(self._hosts) < 16:
-            self._hosts.add(before)
+    def _note_host_edit(self, before: bytes, offset: int) -> None:
+        if before not in self._noted_hosts and len(self._noted_hosts) < 16:
+            self._noted_hosts.add(before)
             assert self._host is not None
             detail = {"before": before.decode("latin-1"), "after": self._host.decode("latin-1")}
             self._facts.append(EditFact(_TO_AGENT, "host", offset, detail))
 
-    def _on_call_part(self, octets: bytes, *, done: bool) -> None:
-        assert self._call is not None
-        self._call.append(octets)
-        self._call_size += len(octets)
-        if self._call_size > MOST_CALL:
-            self._call = None
+    def _on_call_part(self, data: bytes, *, done: bool) -> None:
+        assert self._call_body is not None
+        self._call_body.append(data)
+        self._call_size += len(data)
+        if self._call_size > MAX_CALL_BYTES:
+            self._call_body = None
         elif done:
-            head, body, self._call = self._requests.head, b"".join(self._call), None
+            head, body, self._call_body = self._requests.head, b"".join(self._call_body), None
             # Its response may have begun already: then that one does not answer this call.
-            if self._asked and asks_for_card(head, body):
-                self._asked[-1] = _Asked(form="jsonrpc", authority=self._authority(head))
+            if self._pending_requests and is_card_call(head, body):
+                self._pending_requests[-1] = _PendingRequest(form="jsonrpc", authority=self._authority_of_head(head))
 
     # Responses.
 
     def _scan_response(self, data: bytes, at: int, now: float, out: list[bytes]) -> int:
         scanner = self._responses
-        begins = scanner.between and self._asked and self._asked[0].form
+        begins = scanner.is_between_messages and self._pending_requests and self._pending_requests[0].form
         part, end = scanner.next(data, at)
-        octets = data[at:end]
+        raw = data[at:end]
         if begins:
-            self._held, self._held_size, self._held_from = [], 0, self._octets[_TO_CLIENT] + at
+            self._held_response, self._held_response_size, self._held_response_offset = [], 0, self._byte_counts[_TO_CLIENT] + at
             self._deadline = now + HOLD_SECONDS
-        if self._held is None:
-            out.append(octets)
+        if self._held_response is None:
+            out.append(raw)
         else:
-            self._held.append(octets)
-            self._held_size += len(octets)
+            self._held_response.append(raw)
+            self._held_response_size += len(raw)
         if part is MessagePart.HEAD_END:
             self._on_response(out)
-        elif self._held is not None and self._held_size > MOST_RESPONSE:
-            self._release(_TOO_LARGE, out)
-        elif self._held is not None and part is MessagePart.BODY_END:
-            self._finish(out)
+        elif self._held_response is not None and self._held_response_size > MAX_RESPONSE_BYTES:
+            self._release_response(_TOO_LARGE, out)
+        elif self._held_response is not None and part is MessagePart.BODY_END:
+            self._finish_response(out)
         return end
 
     def _on_response(self, out: list[bytes]) -> None:
@@ -384,59 +384,59 @@ class Http1Editor:
         self.budget -= len(head) >> HEAD_SHIFT
         self._known_response, self._known_response_body = b"", 0
         try:
-            if not self._asked:
-                raise NotUnderstood("a response to no request")
-            asked = self._asked[0]
-            status, framing = response_head(head, asked.head)
-            if status == 101 or (asked.connect and 200 <= status < 300):
-                raise NotUnderstood("another protocol from here")
-        except NotUnderstood as reason:
-            self._why = str(reason)
+            if not self._pending_requests:
+                raise Http1ScanError("a response to no request")
+            request = self._pending_requests[0]
+            status, framing = parse_response_head(head, request.head)
+            if status == 101 or (request.connect and 200 <= status < 300):
+                raise Http1ScanError("another protocol from here")
+        except Http1ScanError as reason:
+            self._end_reason = str(reason)
             return
         empty = scanner.begin_body(framing)
         if status < 200:
-            self._pass_held(out)
+            self._pass_held_response(out)
             return
-        self._asked.popleft()
-        self._answer, self._framing = asked, framing
-        if self._held is not None:
+        self._pending_requests.popleft()
+        self._answered_request, self._framing = request, framing
+        if self._held_response is not None:
             if status != 200 or empty:
-                self._pass_held(out)
-            elif framing > MOST_RESPONSE:
-                self._release(_TOO_LARGE, out)
-        elif asked is _PLAIN and framing >= 0:
+                self._pass_held_response(out)
+            elif framing > MAX_RESPONSE_BYTES:
+                self._release_response(_TOO_LARGE, out)
+        elif request is _PLAIN_REQUEST and framing >= 0:
             self._known_response, self._known_response_body = head, framing
 
-    def _finish(self, out: list[bytes]) -> None:
+    def _finish_response(self, out: list[bytes]) -> None:
         """The held response is complete."""
-        assert self._held is not None
+        assert self._held_response is not None
         assert self._cards is not None
         head = self._responses.head
-        raw = b"".join(self._held)[len(head) :]
+        raw = b"".join(self._held_response)[len(head) :]
         if self._framing == CHUNKED and raw.count(b"\r\n") > MOST_CHUNK_LINES:
-            self._release("it came in too many chunks", out)
+            self._release_response("it came in too many chunks", out)
             return
-        payload = content_of(head, unchunked(raw) if self._framing == CHUNKED else raw)
+        payload = decode_content(head, decode_chunked(raw) if self._framing == CHUNKED else raw)
         if payload is None:
-            self._release("it is compressed in a way that the proxy does not read", out)
+            self._release_response("it is compressed in a way that the proxy does not read", out)
             return
         if sum(map(payload.count, (b'"', b",", b"{", b"["))) > MOST_TOKENS:
-            self._release("it has too many members", out)
+            self._release_response("it has too many members", out)
             return
-        outcome = self._cards(payload, self._answer.form, self._answer.authority)
+        outcome = self._cards(payload, self._answered_request.form, self._answered_request.authority)
         if outcome.payload is None:
-            self._pass_held(out)
+            self._pass_held_response(out)
             return
-        out += (rewritten_head(head, outcome.payload), outcome.payload)
+        out += (rewrite_head(head, outcome.payload), outcome.payload)
         detail = {"urls": outcome.urls, "length_before": len(payload), "length_after": len(outcome.payload)}
-        self._facts.append(EditFact(_TO_CLIENT, "card", self._held_from, detail))
-        self._held = self._deadline = None
+        self._facts.append(EditFact(_TO_CLIENT, "card", self._held_response_offset, detail))
+        self._held_response = self._deadline = None
 
-    def _release(self, reason: str, out: list[bytes]) -> None:
+    def _release_response(self, reason: str, out: list[bytes]) -> None:
         """What is held goes on as it is, and that is said."""
-        self._facts.append(EditFact(_TO_CLIENT, "untouched", self._held_from, {"reason": reason}))
-        self._pass_held(out)
+        self._facts.append(EditFact(_TO_CLIENT, "untouched", self._held_response_offset, {"reason": reason}))
+        self._pass_held_response(out)
 
-    def _pass_held(self, out: list[bytes]) -> None:
-        out += self._held or ()
-        self._held = self._deadline = None
+    def _pass_held_response(self, out: list[bytes]) -> None:
+        out += self._held_response or ()
+        self._held_response = self._deadline = None

@@ -8,9 +8,9 @@ from hashlib import sha256
 import msgspec
 
 from a2a_proxy.protocol.trace_context import Origin, origin
-from a2a_proxy.relay.edits.http1_scan import CHUNKED, NotUnderstood, field, request_head, unchunked
+from a2a_proxy.relay.edits.http1_scan import CHUNKED, Http1ScanError, header_field, parse_request_head, decode_chunked
 
-MOST_CARD = 1024 * 1024
+MAX_CARD_BYTES = 1024 * 1024
 """Octets of an unpacked card."""
 
 CARD_PATHS = (
@@ -23,9 +23,9 @@ CARD_PATHS = (
 """Where cards are fetched (manual/protocol.md "Agent cards"); any prefix may come before them."""
 
 _CARD_METHODS = frozenset({"GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"})
-HINT = b"Extended"
+CARD_CALL_HINT = b"Extended"
 """What the names of these methods have in them."""
-CONDITIONS = (b"if-match", b"if-none-match", b"if-modified-since", b"if-unmodified-since", b"if-range")
+CONDITIONAL_FIELDS = (b"if-match", b"if-none-match", b"if-modified-since", b"if-unmodified-since", b"if-range")
 _OLD_FRAMING = (b"transfer-encoding", b"trailer", b"content-encoding", b"content-md5", b"digest", b"content-digest")
 _PARENT, _STATE = b"traceparent", b"tracestate"
 _TRACE, _STATE_LINE = b"\r\ntrace", b"\r\ntracestate:"
@@ -45,43 +45,43 @@ def may_ask_for_card(begin: bytes) -> bool:
     return not end or line.split(b" ")[1].partition(b"?")[0].endswith(CARD_PATHS)
 
 
-def asks_for_card(head: bytes, body: bytes) -> bool:
+def is_card_call(head: bytes, body: bytes) -> bool:
     """Whether a request is a JSON-RPC call for the extended card: searched first, then parsed."""
-    if HINT not in body:
+    if CARD_CALL_HINT not in body:
         return False
     try:
-        if request_head(head)[2] == CHUNKED:
-            body = unchunked(body)
+        if parse_request_head(head)[2] == CHUNKED:
+            body = decode_chunked(body)
         return msgspec.json.decode(body, type=_RpcCallShape).method in _CARD_METHODS
-    except (ValueError, RecursionError, NotUnderstood):
+    except (ValueError, RecursionError, Http1ScanError):
         return False
 
 
-def content_of(head: bytes, body: bytes) -> bytes | None:
+def decode_content(head: bytes, body: bytes) -> bytes | None:
     """The body without its content coding; None where that cannot be undone within bounds."""
     try:
-        coding = (field(head, b"content-encoding") or b"identity").lower()
+        coding = (header_field(head, b"content-encoding") or b"identity").lower()
         if coding == b"identity":
             return body
         if coding not in (b"gzip", b"x-gzip"):
             return None
         unpack = zlib.decompressobj(31)
-        octets = unpack.decompress(body, MOST_CARD)
-    except (NotUnderstood, zlib.error):
+        data = unpack.decompress(body, MAX_CARD_BYTES)
+    except (Http1ScanError, zlib.error):
         return None
-    return octets if unpack.eof else None
+    return data if unpack.eof else None
 
 
-def rewritten_head(head: bytes, payload: bytes) -> bytes:
+def rewrite_head(head: bytes, payload: bytes) -> bytes:
     """The head of a response that carries `payload` instead: its own length, its own validator, no coding."""
     changes: dict[bytes, bytes | None] = dict.fromkeys((*_OLD_FRAMING, b"content-length", b"repr-digest"))
     if b"\r\netag:" in head.lower():
         changes[b"etag"] = b'W/"a2a-proxy-%s"' % sha256(payload).hexdigest()[:32].encode()
-    edited = with_fields(head, changes)
+    edited = replace_fields(head, changes)
     return b"%sContent-Length: %d\r\n\r\n" % (edited[:-2], len(payload))
 
 
-def with_fields(head: bytes, changes: dict[bytes, bytes | None]) -> bytes:
+def replace_fields(head: bytes, changes: dict[bytes, bytes | None]) -> bytes:
     """The head with new values for some fields (names in lower case); None leaves a field out."""
     lines = head[:-4].split(b"\r\n")
     kept = [lines[0]]
@@ -95,7 +95,7 @@ def with_fields(head: bytes, changes: dict[bytes, bytes | None]) -> bytes:
     return b"\r\n".join(kept) + b"\r\n\r\n"
 
 
-def trace_of(head: bytes) -> tuple[Origin, bool]:
+def parse_trace(head: bytes) -> tuple[Origin, bool]:
     """What a request's head says about its trace, and whether it has a `tracestate`."""
     low = head.lower()
     if _TRACE not in low:
@@ -105,10 +105,10 @@ def trace_of(head: bytes) -> tuple[Origin, bool]:
     return origin(values), _STATE_LINE in low
 
 
-def with_trace(head: bytes, origin: Origin, after: bytes) -> bytes:
+def replace_trace(head: bytes, origin: Origin, after: bytes) -> bytes:
     """The head with this `traceparent`: in the place of a valid one, else as the last field, without `tracestate`."""
     if origin.trace:
-        return with_fields(head, {_PARENT: after})
+        return replace_fields(head, {_PARENT: after})
     if _TRACE in head.lower():
-        head = with_fields(head, {_PARENT: None, _STATE: None})
+        head = replace_fields(head, {_PARENT: None, _STATE: None})
     return b"%straceparent: %s\r\n\r\n" % (head[:-2], after)

@@ -8,15 +8,15 @@ from __future__ import annotations
 import msgspec
 
 from a2a_proxy.protocol.trace_context import Origin, origin
-from a2a_proxy.relay.edits.http1_message import HINT, with_trace
+from a2a_proxy.relay.edits.http1_message import CARD_CALL_HINT, replace_trace
 
-_WIDTH = 55
+_TRACEPARENT_SIZE = 55
 """Octets of a `traceparent` of version 00."""
 _MARK = b"\0"
 """In no head that was understood."""
 
 
-class Again(msgspec.Struct, frozen=True):
+class RepeatedRequest(msgspec.Struct, frozen=True):
     """What was made of a request."""
 
     size: int
@@ -35,29 +35,29 @@ class Again(msgspec.Struct, frozen=True):
     def origin_of(self, data: bytes) -> Origin | None:
         """What another request says of its trace; None where it is not like this one, or has to be looked into."""
         begin, value = self.begin, len(self.begin)
-        head = value if not self.rest else value + _WIDTH + len(self.rest)
-        if len(data) != self.size or not data.startswith(begin) or data.find(HINT, head) >= 0:
+        head = value if not self.rest else value + _TRACEPARENT_SIZE + len(self.rest)
+        if len(data) != self.size or not data.startswith(begin) or data.find(CARD_CALL_HINT, head) >= 0:
             return None
         if not self.rest:
             return self.origin
-        if not data.startswith(self.rest, value + _WIDTH):
+        if not data.startswith(self.rest, value + _TRACEPARENT_SIZE):
             return None
-        found = origin((data[value : value + _WIDTH],))
+        found = origin((data[value : value + _TRACEPARENT_SIZE],))
         return found if found.trace else None
 
-    def sent(self, data: bytes, after: bytes) -> bytes:
+    def next_request(self, data: bytes, after: bytes) -> bytes:
         """That other request, with its next `traceparent`."""
-        head = len(self.begin) + (_WIDTH + len(self.rest) if self.rest else 0)
+        head = len(self.begin) + (_TRACEPARENT_SIZE + len(self.rest) if self.rest else 0)
         return b"".join((self.new_begin, after, self.new_rest, data[head:]))
 
 
-def again(head: bytes, edited: bytes, found: Origin, body: int, *, stateless: bool) -> Again | None:
+def remember_request(head: bytes, edited: bytes, origin: Origin, body: int, *, stateless: bool) -> RepeatedRequest | None:
     """Of a head, what other edits have made of it, and the octets of its body; None where the next one must be read."""
     begin, rest = head, b""
-    if found.before is not None:
-        if not found.trace or len(found.before) != _WIDTH:
+    if origin.before is not None:
+        if not origin.trace or len(origin.before) != _TRACEPARENT_SIZE:
             return None
-        value = head.index(found.before.encode(), head.lower().index(b"\r\ntraceparent:"))
-        begin, rest = head[:value], head[value + _WIDTH :]
-    new_begin, new_rest = with_trace(edited, found, _MARK).split(_MARK)
-    return Again(len(head) + body, begin, rest, new_begin, new_rest, found, stateless)
+        value = head.index(origin.before.encode(), head.lower().index(b"\r\ntraceparent:"))
+        begin, rest = head[:value], head[value + _TRACEPARENT_SIZE :]
+    new_begin, new_rest = replace_trace(edited, origin, _MARK).split(_MARK)
+    return RepeatedRequest(len(head) + body, begin, rest, new_begin, new_rest, origin, stateless)

@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
-MOST_HEAD = 64 * 1024
-MOST_LINE = 4096
+MAX_HEAD_BYTES = 64 * 1024
+MAX_LINE_BYTES = 4096
 """Longest line of the chunked coding."""
 CHUNKS_AT_ONCE = 4
 """Chunks that one call of `Scanner.next` goes over at most: a caller with a budget must get the chance to stop."""
@@ -23,11 +23,11 @@ _BARE_LF = re.compile(rb"(?<!\r)\n")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n\0]*)?\r\n")
 
 
-class NotUnderstood(Exception):
+class Http1ScanError(Exception):
     """Octets that this scanner does not follow; the text says which."""
 
 
-def field(head: bytes, name: bytes) -> bytes | None:
+def header_field(head: bytes, name: bytes) -> bytes | None:
     """The value of a header field (`name` in lower case); None where it is not there. Raises NotUnderstood if twice."""
     low = head.lower()
     sought = b"\r\n" + name + b":"
@@ -35,41 +35,41 @@ def field(head: bytes, name: bytes) -> bytes | None:
     if at < 0:
         return None
     if low.find(sought, at + 2) >= 0:
-        raise NotUnderstood(f"two {name.decode()} fields")
+        raise Http1ScanError(f"two {name.decode()} fields")
     start = at + len(sought)
     return head[start : head.index(b"\r\n", start)].strip(b" \t")
 
 
-def _framing(head: bytes, otherwise: int) -> int:
-    length, coding = field(head, b"content-length"), field(head, b"transfer-encoding")
+def _parse_framing(head: bytes, otherwise: int) -> int:
+    length, coding = header_field(head, b"content-length"), header_field(head, b"transfer-encoding")
     if coding is not None:
         if length is not None:
-            raise NotUnderstood("Content-Length with Transfer-Encoding")
+            raise Http1ScanError("Content-Length with Transfer-Encoding")
         if coding.lower() != b"chunked":
-            raise NotUnderstood("a transfer coding other than chunked")
+            raise Http1ScanError("a transfer coding other than chunked")
         return CHUNKED
     if length is None:
         return otherwise
     if not length.isdigit() or len(length) > 18:
-        raise NotUnderstood("a Content-Length that is no number")
+        raise Http1ScanError("a Content-Length that is no number")
     return int(length)
 
 
-def request_head(head: bytes) -> tuple[bytes, bytes, int]:
+def parse_request_head(head: bytes) -> tuple[bytes, bytes, int]:
     """Method, target and framing. Raises NotUnderstood."""
     found = _REQUEST.fullmatch(head)
     if found is None:
-        raise NotUnderstood("a request head that is not in order")
-    return found[1], found[2], _framing(head, 0)
+        raise Http1ScanError("a request head that is not in order")
+    return found[1], found[2], _parse_framing(head, 0)
 
 
-def response_head(head: bytes, to_head: bool) -> tuple[int, int]:
+def parse_response_head(head: bytes, to_head: bool) -> tuple[int, int]:
     """Status and framing; `to_head`: it answers a HEAD. Raises NotUnderstood."""
     found = _RESPONSE.fullmatch(head)
     if found is None:
-        raise NotUnderstood("a response head that is not in order")
+        raise Http1ScanError("a response head that is not in order")
     status = int(found[1])
-    framing = _framing(head, UNTIL_CLOSE)
+    framing = _parse_framing(head, UNTIL_CLOSE)
     return status, 0 if to_head or status < 200 or status in (204, 304) else framing
 
 
@@ -107,12 +107,12 @@ class Http1Scanner:
         self._line = b""
 
     @property
-    def between(self) -> bool:
+    def is_between_messages(self) -> bool:
         """No octet of the next message has come."""
         return self._framing is None and not self._buffer
 
     @property
-    def until_close(self) -> bool:
+    def is_until_close(self) -> bool:
         """The body ends with the connection."""
         return self._framing == UNTIL_CLOSE
 
@@ -133,9 +133,9 @@ class Http1Scanner:
             return self._next_chunked(data, start)
         end = min(len(data), start + self._left)
         self._left -= end - start
-        return self._body(end, done=not self._left)
+        return self._body_part(end, done=not self._left)
 
-    def _body(self, end: int, *, done: bool) -> tuple[MessagePart, int]:
+    def _body_part(self, end: int, *, done: bool) -> tuple[MessagePart, int]:
         if done:
             self._framing = None
         return (MessagePart.BODY_END if done else MessagePart.BODY), end
@@ -145,23 +145,23 @@ class Http1Scanner:
         if not buffer:
             end = data.find(b"\r\n\r\n", start) + 4
             if end > 3:
-                return self._whole_head(data[start:end], end)
+                return self._complete_head(data[start:end], end)
         before = len(buffer)
-        buffer += data[start : start + MOST_HEAD + 4 - before]
+        buffer += data[start : start + MAX_HEAD_BYTES + 4 - before]
         at = buffer.find(b"\r\n\r\n", max(0, before - 3))
         if at >= 0:
             head = bytes(buffer[: at + 4])
             buffer.clear()
-            return self._whole_head(head, start + len(head) - before)
+            return self._complete_head(head, start + len(head) - before)
         if _BARE_LF.search(buffer, max(0, before - 1)):
-            raise NotUnderstood("a bare LF in a head")
-        if len(buffer) > MOST_HEAD:
-            raise NotUnderstood("a head that is too long")
+            raise Http1ScanError("a bare LF in a head")
+        if len(buffer) > MAX_HEAD_BYTES:
+            raise Http1ScanError("a head that is too long")
         return MessagePart.HEAD, len(data)
 
-    def _whole_head(self, head: bytes, end: int) -> tuple[MessagePart, int]:
-        if len(head) > MOST_HEAD:
-            raise NotUnderstood("a head that is too long")
+    def _complete_head(self, head: bytes, end: int) -> tuple[MessagePart, int]:
+        if len(head) > MAX_HEAD_BYTES:
+            raise Http1ScanError("a head that is too long")
         self.head = head
         return MessagePart.HEAD_END, end
 
@@ -180,33 +180,33 @@ class Http1Scanner:
             end = data.find(b"\n", at) + 1 or size
             self._line += data[at:end]
             at = end
-            if len(self._line) > MOST_LINE:
-                raise NotUnderstood("a line of the chunked coding that is too long")
+            if len(self._line) > MAX_LINE_BYTES:
+                raise Http1ScanError("a line of the chunked coding that is too long")
             if self._line.endswith(b"\n") and self._end_line():
-                return self._body(at, done=True)
+                return self._body_part(at, done=True)
         return MessagePart.BODY, at
 
     def _end_line(self) -> bool:
         """A line of the chunked coding is complete; True where it is the last one."""
         line, self._line = self._line, b""
         if not line.endswith(b"\r\n"):
-            raise NotUnderstood("a bare LF in the chunked coding")
+            raise Http1ScanError("a bare LF in the chunked coding")
         if self._chunk is _Chunk.TRAILERS:
             return line == b"\r\n"
         if self._chunk is _Chunk.DATA_END:
             if line != b"\r\n":
-                raise NotUnderstood("no line end after a chunk")
+                raise Http1ScanError("no line end after a chunk")
             self._chunk = _Chunk.SIZE
             return False
         found = _CHUNK.fullmatch(line)
         if found is None:
-            raise NotUnderstood("a chunk size that is no number")
+            raise Http1ScanError("a chunk size that is no number")
         self._left = int(found[1], 16)
         self._chunk = _Chunk.DATA if self._left else _Chunk.TRAILERS
         return False
 
 
-def unchunked(body: bytes) -> bytes:
+def decode_chunked(body: bytes) -> bytes:
     """The octets of a whole chunked body that a Scanner has followed; trailers are left out."""
     parts: list[bytes] = []
     at = 0

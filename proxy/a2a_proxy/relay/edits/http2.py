@@ -13,13 +13,13 @@ maintain the field section compression context", RFC 9113 7) and closes; nothing
 from __future__ import annotations
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Output, traced
+from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Output, traceparent_edit
 from a2a_proxy.relay.edits.http2_cards import CardCalls
-from a2a_proxy.relay.edits.http2_delivery import FlowController, Other
+from a2a_proxy.relay.edits.http2_delivery import FlowController, QueuedFrame
 from a2a_proxy.relay.edits.http2_frames import (
     ACK,
     END_STREAM,
-    HEAD,
+    FRAME_HEAD_SIZE,
     HEADER_TABLE_SIZE,
     HEADERS,
     RST_STREAM,
@@ -28,9 +28,9 @@ from a2a_proxy.relay.edits.http2_frames import (
     WINDOW_UPDATE,
     HeaderBlockFrame,
     Http2Frame,
-    settings_of,
-    uint32,
-    undecodable,
+    unpack_settings,
+    unpack_uint32,
+    encode_undecodable,
 )
 from a2a_proxy.relay.edits.http2_headers import (
     HeaderChange,
@@ -38,13 +38,13 @@ from a2a_proxy.relay.edits.http2_headers import (
     RequestHead,
     RequestHeaders,
     ResponseHeaders,
-    parent_field,
+    encode_traceparent,
 )
-from a2a_proxy.relay.edits.http2_scan import Http2Scanner, Whole
+from a2a_proxy.relay.edits.http2_scan import Http2Scanner, EditFrame
 from a2a_proxy.wire.http2_frame import Violation, describe
 
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
-_CHANGES_TOLD = 100
+_MAX_NOTED_CHANGES = 100
 
 
 class Http2Editor:
@@ -55,9 +55,9 @@ class Http2Editor:
         self.position = 0
         self._plan = plan
         self._facts: list[EditFact] = []
-        self._told: set[HeaderChange] = set()
-        self._latest: tuple[HeaderChange, ...] = ()
-        self._highest = 0
+        self._noted_changes: set[HeaderChange] = set()
+        self._latest_changes: tuple[HeaderChange, ...] = ()
+        self._highest_stream = 0
         self._requests = RequestHeaders(plan.authority, trace=plan.trace is not None)
         self._responses = ResponseHeaders()
         self._writer = LiteralWriter()
@@ -65,17 +65,17 @@ class Http2Editor:
         self._cards = (
             None if plan.cards is None else CardCalls(plan.cards, plan.listen, self._delivery, self._facts.append)
         )
-        agent, client = self._scanners(cards=plan.cards is not None)
+        agent, client = self._make_scanners(cards=plan.cards is not None)
         self._agent = self._delivery.agent = agent
         self._client = self._delivery.client = client
-        self._sides = (agent, client)
+        self._scanner_of = (agent, client)
         if not self._requests.rewriting and plan.cards is None:
             agent.pass_all()
             client.pass_all()
 
-    def _scanners(self, cards: bool) -> tuple[Http2Scanner, Http2Scanner]:
-        to_agent: dict[int, Whole] = {}
-        to_client: dict[int, Whole] = {SETTINGS: self._on_agent_settings}
+    def _make_scanners(self, cards: bool) -> tuple[Http2Scanner, Http2Scanner]:
+        to_agent: dict[int, EditFrame] = {}
+        to_client: dict[int, EditFrame] = {SETTINGS: self._on_agent_settings}
         if not cards:
             return Http2Scanner(to_agent, self._on_request, preface=True), Http2Scanner(to_client)
         to_agent[SETTINGS] = self._on_client_settings
@@ -84,47 +84,47 @@ class Http2Editor:
         to_client[RST_STREAM] = self._on_agent_reset
         return (
             Http2Scanner(to_agent, self._on_request, preface=True),
-            Http2Scanner(to_client, self._on_response, self._delivery.begin),
+            Http2Scanner(to_client, self._on_response, self._delivery.begin_data),
         )
 
     # Editor
 
     def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
         """Octets that the sender of `direction` sent; what is to be written now."""
-        scanner = self._sides[direction]
+        scanner = self._scanner_of[direction]
         if self._cards is not None:
             self._cards.now = now
         scanner.budget, self.position = self.budget, len(data)
         try:
             self.position = scanner.feed(data, start)
         except Violation as wrong:
-            self._fail(direction, wrong)
+            self._stop_direction(direction, wrong)
         self.budget = scanner.budget
-        if self._sides[1 - direction].out:
-            return self._collect(direction)
+        if self._scanner_of[1 - direction].out:
+            return self._collect_outputs(direction)
         out = scanner.out
-        octets = out[0] if len(out) == 1 else b"".join(out)
+        sent = out[0] if len(out) == 1 else b"".join(out)
         out.clear()
-        return [Output(direction, octets)] if octets else []
+        return [Output(direction, sent)] if sent else []
 
     def eof(self, direction: Direction, now: float) -> list[Output]:
         """The sender of `direction` sent FIN: what was held is released, as far as the client's windows let it."""
         if self._cards is not None:
             self._cards.now = now
-            self._cards.end()
+            self._cards.stop()
             whose = "client" if direction is _TO_AGENT else "agent"
-            self._client.put(self._delivery.let_all_go(f"the {whose} sends no more"))
-        if not self._sides[direction].dumb:
-            self._sides[direction].eof()
-        return self._collect(direction)
+            self._client.insert_frames(self._delivery.release_all_holds(f"the {whose} sends no more"))
+        if not self._scanner_of[direction].dumb:
+            self._scanner_of[direction].eof()
+        return self._collect_outputs(direction)
 
     def tick(self, now: float) -> list[Output]:
         """To be called when `deadline` has come: what was held too long is released."""
         if self._cards is None:
             return []
         self._cards.now = now
-        self._client.put(self._cards.late())
-        return self._collect(_TO_CLIENT)
+        self._client.insert_frames(self._cards.release_overdue())
+        return self._collect_outputs(_TO_CLIENT)
 
     @property
     def deadline(self) -> float | None:
@@ -132,22 +132,22 @@ class Http2Editor:
         return self._cards.deadline if self._cards is not None else None
 
     @property
-    def active(self) -> bool:
+    def is_active(self) -> bool:
         """False: editing has ended for good and nothing is held."""
         return not (self._agent.opaque and self._client.opaque)
 
-    def edits(self) -> list[EditFact]:
+    def take_edits(self) -> list[EditFact]:
         """What changed since this was last asked."""
         facts = self._facts[:]
         self._facts.clear()
         return facts
 
-    def _collect(self, direction: Direction) -> list[Output]:
+    def _collect_outputs(self, direction: Direction) -> list[Output]:
         sent = []
-        for side in (direction, direction.other):
-            out = self._sides[side].out
-            if out and (octets := b"".join(out)):
-                sent.append(Output(side, octets))
+        for leg in (direction, direction.other):
+            out = self._scanner_of[leg].out
+            if out and (data := b"".join(out)):
+                sent.append(Output(leg, data))
             out.clear()
         return sent
 
@@ -156,52 +156,52 @@ class Http2Editor:
     def _on_request(self, block: HeaderBlockFrame) -> bytes | None:
         request = self._requests.read(bytes(block.fragment))
         stream = block.stream
-        if stream > self._highest:
-            self._highest = stream
+        if stream > self._highest_stream:
+            self._highest_stream = stream
             if request.form and self._cards is not None:
-                self._cards.call(stream, request.form, request.authority)
+                self._cards.watch_call(stream, request.form, request.authority)
         if not request.encoded:
             return None
-        if request.changes is not self._latest:
-            self._latest = request.changes
-            self._tell(request.changes, block.start)
-        return self._writer.frames(block, request.encoded + self._traced(request, block))
+        if request.changes is not self._latest_changes:
+            self._latest_changes = request.changes
+            self._note_changes(request.changes, block.start)
+        return self._writer.frames(block, request.encoded + self._encode_traceparent(request, block))
 
-    def _traced(self, request: RequestHead, block: HeaderBlockFrame) -> bytes:
+    def _encode_traceparent(self, request: RequestHead, block: HeaderBlockFrame) -> bytes:
         if request.origin is None or self._plan.trace is None:
             return b""
         after = request.origin.next(self._plan.trace)
-        self._facts.append(traced(block.stream, block.start, request.origin, after, state=request.stateless))
-        return parent_field(after)
+        self._facts.append(traceparent_edit(block.stream, block.start, request.origin, after, state=request.stateless))
+        return encode_traceparent(after)
 
-    def _tell(self, changes: tuple[HeaderChange, ...], offset: int) -> None:
+    def _note_changes(self, changes: tuple[HeaderChange, ...], offset: int) -> None:
         for change in changes:
-            if change not in self._told and len(self._told) < _CHANGES_TOLD:
-                self._told.add(change)
+            if change not in self._noted_changes and len(self._noted_changes) < _MAX_NOTED_CHANGES:
+                self._noted_changes.add(change)
                 before, after = change.before.decode("latin-1"), change.after.decode("latin-1")
                 self._facts.append(EditFact(_TO_AGENT, change.kind, offset, {"before": before, "after": after}))
 
     def _on_client_settings(self, frame: Http2Frame) -> None:
         if not frame.flags & ACK:
-            payload = _settings(frame)
-            self._delivery.settings(payload)
-            _allow(self._responses, payload)
+            payload = _settings_payload(frame)
+            self._delivery.apply_settings(payload)
+            _allow_table_size(self._responses, payload)
 
     def _on_window_update(self, frame: Http2Frame) -> bytes | None:
-        if len(frame.raw) != HEAD + 4:
-            got = describe(WINDOW_UPDATE, frame.stream, len(frame.raw) - HEAD)
+        if len(frame.raw) != FRAME_HEAD_SIZE + 4:
+            got = describe(WINDOW_UPDATE, frame.stream, len(frame.raw) - FRAME_HEAD_SIZE)
             raise Violation(frame.start, "WINDOW_UPDATE of 4 octets", got)
-        return self._delivery.update(frame.stream, uint32(frame.raw, HEAD)[0] & STREAM_MASK)
+        return self._delivery.apply_window_update(frame.stream, unpack_uint32(frame.raw, FRAME_HEAD_SIZE)[0] & STREAM_MASK)
 
     def _on_client_reset(self, frame: Http2Frame) -> None:
-        self._delivery.client_reset(frame.stream)
+        self._delivery.on_client_reset(frame.stream)
 
     # The agent's frames
 
     def _on_agent_settings(self, frame: Http2Frame) -> bytes | None:
         if not frame.flags & ACK:
-            _allow(self._requests, _settings(frame))
-        elif self._cards is not None and (released := self._delivery.acknowledged()):
+            _allow_table_size(self._requests, _settings_payload(frame))
+        elif self._cards is not None and (released := self._delivery.on_settings_ack()):
             return released + frame.raw
         return None
 
@@ -210,35 +210,35 @@ class Http2Editor:
         responses, ends = self._responses, bool(block.flags & END_STREAM)
         response = responses.read(bytes(block.fragment))
         if block.kind == HEADERS:
-            if self._delivery.waits(block.stream):
-                responses.rewrite()
-                self._delivery.behind(block.stream, Other(response.encoded(), ends, block))
+            if self._delivery.is_waiting(block.stream):
+                responses.start_rewriting()
+                self._delivery.queue_frame(block.stream, QueuedFrame(response.encoded(), ends, block))
                 return b""
-            self._cards.answer(block.stream, response, ends, block.start)
+            self._cards.on_response(block.stream, response, ends, block.start)
         return responses.frames(block, response.encoded()) if responses.rewriting else None
 
     def _on_agent_reset(self, frame: Http2Frame) -> bytes | None:
-        return self._delivery.agent_reset(frame.stream, frame.raw)
+        return self._delivery.on_agent_reset(frame.stream, frame.raw)
 
     # The end of editing
 
-    def _fail(self, direction: Direction, wrong: Violation) -> None:
+    def _stop_direction(self, direction: Direction, wrong: Violation) -> None:
         """A direction cannot be followed: see the top of this module."""
         reason = f"expected {wrong.expected}, got {wrong.got}"
         self._facts.append(EditFact(direction, "ended", wrong.offset, {"reason": reason}))
         if self._cards is not None:
-            self._cards.end()
-            self._client.put(self._delivery.dump())
-        scanner = self._sides[direction]
+            self._cards.stop()
+            self._client.insert_frames(self._delivery.flush_unbounded())
+        scanner = self._scanner_of[direction]
         writes_literals = self._writer.began if direction is _TO_AGENT else self._responses.rewriting
         if not writes_literals:
             scanner.pass_all()
         else:
             scanner.drop_all()
-            scanner.out.append(undecodable(self._highest + 2 if direction is _TO_AGENT else self._highest))
-        self._end_other(direction)
+            scanner.out.append(encode_undecodable(self._highest_stream + 2 if direction is _TO_AGENT else self._highest_stream))
+        self._stop_other_direction(direction)
 
-    def _end_other(self, failed: Direction) -> None:
+    def _stop_other_direction(self, failed: Direction) -> None:
         """The direction across goes on where its header blocks must still be sent as literals."""
         if failed is _TO_AGENT and not self._responses.rewriting:
             self._client.pass_all()
@@ -246,15 +246,15 @@ class Http2Editor:
             self._agent.pass_all()
 
 
-def _settings(frame: Http2Frame) -> bytes:
-    payload = frame.raw[HEAD:]
+def _settings_payload(frame: Http2Frame) -> bytes:
+    payload = frame.raw[FRAME_HEAD_SIZE:]
     if frame.stream or len(payload) % 6:
         got = describe(SETTINGS, frame.stream, len(payload))
         raise Violation(frame.start, "SETTINGS on stream 0 of 6 octets each", got)
     return payload
 
 
-def _allow(headers: RequestHeaders | ResponseHeaders, payload: bytes) -> None:
-    for name, value in settings_of(payload):
+def _allow_table_size(headers: RequestHeaders | ResponseHeaders, payload: bytes) -> None:
+    for name, value in unpack_settings(payload):
         if name == HEADER_TABLE_SIZE:
             headers.allow(value)

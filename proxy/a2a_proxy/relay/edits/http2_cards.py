@@ -13,83 +13,83 @@ from typing import Any, Literal
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay.edits.edit import CardRewriter, EditFact
-from a2a_proxy.relay.edits.http2_delivery import Data, FlowController, HeldStream
+from a2a_proxy.relay.edits.http2_delivery import QueuedData, FlowController, HeldStream
 from a2a_proxy.relay.edits.http2_headers import ResponseHead
 
-CARD_OCTETS = 32 << 10
+MAX_GRPC_CARD_BYTES = 32 << 10
 """Octets of a message that is held."""
-UNPACKED_OCTETS = 1 << 17
+MAX_UNPACKED_BYTES = 1 << 17
 """Octets of a card after decompression: rewriting it takes at most 30 ms in one go."""
 HOLD_SECONDS = 1.0
-CALLS = 256
+MAX_CARD_CALLS = 256
 """Card calls of one connection at the same time; answers to more of them pass unseen."""
 
-_PREFIX = 5
+_PREFIX_SIZE = 5
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
-Tell = Callable[[EditFact], None]
+AppendEdit = Callable[[EditFact], None]
 
 
 class CardCalls:
     """The card calls of one connection."""
 
-    def __init__(self, rewriter: CardRewriter, listen: str, delivery: FlowController, tell: Tell) -> None:
+    def __init__(self, rewriter: CardRewriter, listen: str, delivery: FlowController, append_edit: AppendEdit) -> None:
         self.rewriter = rewriter
         self.delivery = delivery
         self.now = 0.0
         """Seconds, monotonic."""
-        self.held: dict[int, CardCall] = {}
+        self.held_calls: dict[int, CardCall] = {}
         """The calls whose answers are held, oldest first."""
-        self.ended = False
+        self.has_stopped = False
         """No call is edited from here."""
         self._listen = listen
-        self._tell = tell
+        self._append_edit = append_edit
 
     @property
     def deadline(self) -> float | None:
         """When the oldest answer has been held long enough."""
-        return next(iter(self.held.values())).since + HOLD_SECONDS if self.held else None
+        return next(iter(self.held_calls.values())).held_since + HOLD_SECONDS if self.held_calls else None
 
-    def call(self, number: int, form: str, authority: str) -> None:
+    def watch_call(self, number: int, form: str, authority: str) -> None:
         """A client asks for a card."""
         streams = self.delivery.streams
-        if self.ended or number in streams or len(streams) >= CALLS:
+        if self.has_stopped or number in streams or len(streams) >= MAX_CARD_CALLS:
             return
-        stream = self.delivery.watch(number)
+        stream = self.delivery.watch_stream(number)
         stream.hold = CardCall(self, stream, form, authority or self._listen)
 
-    def answer(self, number: int, response: ResponseHead, ends: bool, offset: int) -> None:
+    def on_response(self, number: int, response: ResponseHead, ends: bool, offset: int) -> None:
         """A header block of the agent passes on a stream where nothing waits."""
         stream = self.delivery.streams.get(number)
         if stream is None or response.status[:1] == b"1":
             return
         if ends:
-            self.delivery.forget(stream)
+            self.delivery.forget_stream(stream)
         elif response.status and not response.editable:
-            self.tell("untouched", offset, {"reason": "not gRPC, or its length was announced"})
-            self.delivery.forget(stream)
+            self.note_edit("untouched", offset, {"reason": "not gRPC, or its length was announced"})
+            self.delivery.forget_stream(stream)
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Edit no call from here; what is held is for the caller to release."""
-        self.ended = True
+        self.has_stopped = True
 
-    def late(self) -> bytes:
+    def release_overdue(self) -> bytes:
         """Release what has been held too long."""
         reason = f"not complete, or no window for it, after {HOLD_SECONDS:g} s"
-        due = {number for number, card in self.held.items() if card.since + HOLD_SECONDS <= self.now}
-        streams = [stream for stream in self.delivery.in_order() if stream.number in due]
-        return b"".join([self.delivery.free(stream, reason) for stream in streams])
+        due = {number for number, card in self.held_calls.items() if card.held_since + HOLD_SECONDS <= self.now}
+        streams = [stream for stream in self.delivery.waiting_in_order() if stream.number in due]
+        return b"".join([self.delivery.release_stream(stream, reason) for stream in streams])
 
-    def tell(self, kind: Literal["card", "untouched"], offset: int, detail: dict[str, Any]) -> None:
+    def note_edit(self, kind: Literal["card", "untouched"], offset: int, detail: dict[str, Any]) -> None:
         """Note what was done, or not."""
-        self._tell(EditFact(Direction.TO_CLIENT, kind, offset, detail))
+        self._append_edit(EditFact(Direction.TO_CLIENT, kind, offset, detail))
 
 
 class CardCall:
     """One card call, until its message is sent or let go: the reason why its DATA is held."""
 
     def __init__(self, cards: CardCalls, stream: HeldStream, form: str, authority: str) -> None:
-        self.since = 0.0
+        self.held_since = 0.0
         self._cards = cards
         self._stream = stream
         self._form = form
@@ -99,80 +99,80 @@ class CardCall:
         """Of the complete DATA frames that are held."""
         self._message = b""
         self._urls: tuple[tuple[str, str], ...] = ()
-        self._before = 0
+        self._length_before = 0
 
-    def begins(self, offset: int) -> None:
+    def on_first_data(self, offset: int) -> None:
         """The first DATA came."""
         self._offset = offset
-        self.since = self._cards.now
-        self._cards.held[self._stream.number] = self
+        self.held_since = self._cards.now
+        self._cards.held_calls[self._stream.number] = self
 
-    def grown(self) -> bytes:
+    def on_more_data(self) -> bytes:
         """More DATA came."""
         queue = self._stream.queue
         last = queue[-1]
-        assert isinstance(last, Data)
-        if len(queue) > 1 and not isinstance(queue[-2], Data):
+        assert isinstance(last, QueuedData)
+        if len(queue) > 1 and not isinstance(queue[-2], QueuedData):
             return self.release("DATA after the trailers")
         if last.missing:
-            octets = self._data + last.octets
+            message = self._data + last.payload
         else:
-            octets = self._data
-            octets += last.octets
-        if len(octets) < _PREFIX:
-            return self._let_go() if last.ends and not last.missing else b""
-        size = int.from_bytes(octets[1:_PREFIX])
-        if size > CARD_OCTETS:
-            return self.release(f"message of {size} octets, limit {CARD_OCTETS}")
-        if len(octets) > _PREFIX + size:
+            message = self._data
+            message += last.payload
+        if len(message) < _PREFIX_SIZE:
+            return self._release_stream() if last.ends and not last.missing else b""
+        size = int.from_bytes(message[1:_PREFIX_SIZE])
+        if size > MAX_GRPC_CARD_BYTES:
+            return self.release(f"message of {size} octets, limit {MAX_GRPC_CARD_BYTES}")
+        if len(message) > _PREFIX_SIZE + size:
             return self.release("more than one message")
         if last.missing or self._message:
             return b""
-        if len(octets) < _PREFIX + size:
+        if len(message) < _PREFIX_SIZE + size:
             return self.release("incomplete message") if last.ends else b""
-        return self._rewrite(bytes(octets))
+        return self._rewrite_card(bytes(message))
 
-    def retry(self) -> bytes:
+    def on_window_growth(self) -> bytes:
         """The client's windows grew."""
         delivery, message = self._cards.delivery, self._message
-        if not message or not delivery.covers(self._stream, len(message)):
+        if not message or not delivery.has_window(self._stream, len(message)):
             return b""
-        self._cards.held.pop(self._stream.number, None)
-        detail = {"urls": [list(pair) for pair in self._urls], "length_before": self._before}
-        self._cards.tell("card", self._offset, {**detail, "length_after": len(message)})
-        return delivery.replace(self._stream, message)
+        self._cards.held_calls.pop(self._stream.number, None)
+        detail = {"urls": [list(connection) for connection in self._urls], "length_before": self._length_before}
+        self._cards.note_edit("card", self._offset, {**detail, "length_after": len(message)})
+        return delivery.replace_held_data(self._stream, message)
 
     def release(self, reason: str) -> bytes:
         """Send it as it came, and say why."""
         if self._stream.queue:
-            self._cards.tell("untouched", self._offset, {"reason": reason})
-        return self._let_go()
+            self._cards.note_edit("untouched", self._offset, {"reason": reason})
+        return self._release_stream()
 
-    def _rewrite(self, octets: bytes) -> bytes:
-        payload = _unpacked(octets)
+    def _rewrite_card(self, message: bytes) -> bytes:
+        payload = _unpack_message(message)
         if payload is None:
             return self.release("compression that is not known")
         outcome = self._cards.rewriter(payload, self._form, self._authority)
         if outcome.payload is None:
-            return self._let_go()
+            return self._release_stream()
         self._message = b"\0" + len(outcome.payload).to_bytes(4) + outcome.payload
         self._urls = outcome.urls
-        self._before = len(octets)
-        return self.retry()
+        self._length_before = len(message)
+        return self.on_window_growth()
 
-    def _let_go(self) -> bytes:
-        self._cards.held.pop(self._stream.number, None)
+    def _release_stream(self) -> bytes:
+        self._cards.held_calls.pop(self._stream.number, None)
         self._stream.hold = None
-        return self._cards.delivery.flush(self._stream)
+        return self._cards.delivery.flush_stream(self._stream)
 
 
-def _unpacked(message: bytes) -> bytes | None:
+def _unpack_message(message: bytes) -> bytes | None:
     """The payload of a gRPC message; None where it cannot be read, or is too long."""
     if message[0] != 1:
-        return None if message[0] else message[_PREFIX:]
+        return None if message[0] else message[_PREFIX_SIZE:]
     reader = zlib.decompressobj(_GZIP_OR_ZLIB)
     try:
-        payload = reader.decompress(message[_PREFIX:], UNPACKED_OCTETS)
+        payload = reader.decompress(message[_PREFIX_SIZE:], MAX_UNPACKED_BYTES)
     except zlib.error:
         return None
     return payload if reader.eof else None

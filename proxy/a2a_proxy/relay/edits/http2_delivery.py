@@ -15,31 +15,31 @@ import msgspec
 from a2a_proxy.relay.edits.http2_frames import (
     DATA,
     END_STREAM,
-    FRAME_SIZE,
-    HEAD,
+    DEFAULT_FRAME_SIZE,
+    FRAME_HEAD_SIZE,
     INITIAL_WINDOW_SIZE,
     MAX_FRAME_SIZE,
     PADDED,
-    WINDOW,
+    DEFAULT_WINDOW,
     HeaderBlockFrame,
-    frame,
-    settings_of,
-    window_update,
+    encode_frame,
+    unpack_settings,
+    encode_window_update,
 )
 from a2a_proxy.relay.edits.http2_headers import ResponseHeaders
 from a2a_proxy.relay.edits.http2_scan import Http2Scanner
 from a2a_proxy.wire.http2_frame import Violation, describe
 
-QUEUE_LIMIT = 4096
+MAX_QUEUED_FRAMES = 4096
 """Frames of one stream that wait."""
-OWED_LIMIT = 1 << 20
+MAX_OWED_BYTES = 1 << 20
 """Octets that may be owed before a longer card waits."""
-SETTINGS_LIMIT = 1000
+MAX_UNACKNOWLEDGED_SETTINGS = 1000
 """SETTINGS that the agent has not acknowledged."""
-_UNTRACKED = 1 << 62
+_UNTRACKED_WINDOW = 1 << 62
 
 
-class Data(msgspec.Struct):
+class QueuedData(msgspec.Struct):
     """A DATA frame that waits."""
 
     owner: FlowController
@@ -50,10 +50,10 @@ class Data(msgspec.Struct):
     missing: int
     raw: bytearray
 
-    def grown(self) -> bytes:
+    def on_more_data(self) -> bytes:
         """More of it came: what to send now."""
         stream = self.stream
-        return stream.hold.grown() if stream.hold is not None else self.owner.flush(stream)
+        return stream.hold.on_more_data() if stream.hold is not None else self.owner.flush_stream(stream)
 
     @property
     def ends(self) -> bool:
@@ -61,20 +61,20 @@ class Data(msgspec.Struct):
         return bool(self.flags & END_STREAM)
 
     @property
-    def octets(self) -> bytes:
+    def payload(self) -> bytes:
         """The data of it that has come, without padding."""
         if not self.flags & PADDED:
-            return bytes(self.raw[HEAD:])
-        padding = self.raw[HEAD] if len(self.raw) > HEAD else 0
-        return bytes(self.raw[HEAD + 1 : HEAD + max(1, self.length - padding)])
+            return bytes(self.raw[FRAME_HEAD_SIZE:])
+        padding = self.raw[FRAME_HEAD_SIZE] if len(self.raw) > FRAME_HEAD_SIZE else 0
+        return bytes(self.raw[FRAME_HEAD_SIZE + 1 : FRAME_HEAD_SIZE + max(1, self.length - padding)])
 
-    def hold(self, octets: bytes) -> None:
+    def set_payload(self, payload: bytes) -> None:
         """Become a frame of these octets, which is all there."""
-        self.raw = bytearray(frame(DATA, self.flags, self.stream.number, octets))
-        self.length = len(octets)
+        self.raw = bytearray(encode_frame(DATA, self.flags, self.stream.number, payload))
+        self.length = len(payload)
 
 
-class Other(msgspec.Struct, frozen=True):
+class QueuedFrame(msgspec.Struct, frozen=True):
     """Another frame that waits behind DATA: RST_STREAM, or a header block."""
 
     raw: bytes
@@ -84,16 +84,16 @@ class Other(msgspec.Struct, frozen=True):
     block: HeaderBlockFrame | None = None
 
 
-class Hold(Protocol):
+class StreamHold(Protocol):
     """Why nothing of a stream may go out, whatever the windows."""
 
-    def begins(self, offset: int) -> None:
+    def on_first_data(self, offset: int) -> None:
         """The first frame is held, after `offset` octets of the agent."""
 
-    def grown(self) -> bytes:
+    def on_more_data(self) -> bytes:
         """More is held. What may go out now."""
 
-    def retry(self) -> bytes:
+    def on_window_growth(self) -> bytes:
         """The client's windows grew. What may go out now."""
 
     def release(self, reason: str) -> bytes:
@@ -104,13 +104,13 @@ class HeldStream(msgspec.Struct, eq=False):
     """A stream whose DATA is looked at."""
 
     number: int
-    window: int = _UNTRACKED
+    window: int = _UNTRACKED_WINDOW
     """The client's."""
     owed: int = 0
     size: int = 0
     """Bytes of data in the queue, padding included."""
-    queue: list[Data | Other] = msgspec.field(default_factory=list)
-    hold: Hold | None = None
+    queue: list[QueuedData | QueuedFrame] = msgspec.field(default_factory=list)
+    hold: StreamHold | None = None
 
 
 class FlowController:
@@ -122,273 +122,273 @@ class FlowController:
         """What is sent to the agent."""
         self.client: Http2Scanner
         """What is sent to the client."""
-        self.connection = WINDOW
+        self.connection = DEFAULT_WINDOW
         """The client's window for the connection, by what it was sent."""
         self.owed = 0
         """Octets that the client was sent and the agent does not know of."""
         self.streams: dict[int, HeldStream] = {}
-        self._waiting: dict[int, HeldStream] = {}
-        self._queued = 0
-        self._initial = WINDOW
-        self._frame_size = FRAME_SIZE
-        self._unacknowledged: list[dict[int, int]] = []
+        self._waiting_streams: dict[int, HeldStream] = {}
+        self._queued_bytes = 0
+        self._initial_window = DEFAULT_WINDOW
+        self._frame_size = DEFAULT_FRAME_SIZE
+        self._unacknowledged_settings: list[dict[int, int]] = []
 
     # From the client
 
-    def settings(self, payload: bytes) -> None:
+    def apply_settings(self, payload: bytes) -> None:
         """The client wants other settings. Raises `Violation` where too many wait for the agent's acknowledgement."""
-        if len(self._unacknowledged) >= SETTINGS_LIMIT:
-            raise Violation(0, f"at most {SETTINGS_LIMIT} SETTINGS without acknowledgement", "one more")
-        self._unacknowledged.append(dict(settings_of(payload)))
+        if len(self._unacknowledged_settings) >= MAX_UNACKNOWLEDGED_SETTINGS:
+            raise Violation(0, f"at most {MAX_UNACKNOWLEDGED_SETTINGS} SETTINGS without acknowledgement", "one more")
+        self._unacknowledged_settings.append(dict(unpack_settings(payload)))
 
-    def update(self, number: int, octets: int) -> bytes | None:
+    def apply_window_update(self, number: int, increment: int) -> bytes | None:
         """WINDOW_UPDATE of the client: what the agent is to see of it, None for all."""
         if not number:
-            self.connection += octets
-            taken = min(self.owed, octets)
+            self.connection += increment
+            taken = min(self.owed, increment)
             self.owed -= taken
         elif (stream := self.streams.get(number)) is not None:
-            stream.window += octets
-            taken = min(stream.owed, octets)
+            stream.window += increment
+            taken = min(stream.owed, increment)
             stream.owed -= taken
         else:
             return None
-        if self._waiting:
-            self.agent.budget -= len(self._waiting)
-            self._pump()
+        if self._waiting_streams:
+            self.agent.budget -= len(self._waiting_streams)
+            self._retry_waiting()
         if not taken:
             return None
-        return window_update(number, octets - taken) if octets > taken else b""
+        return encode_window_update(number, increment - taken) if increment > taken else b""
 
-    def client_reset(self, number: int) -> None:
+    def on_client_reset(self, number: int) -> None:
         """The client broke a stream: what it would have met on its way without us meets it now."""
         stream = self.streams.get(number)
         if stream is None:
             return
-        stream.window = _UNTRACKED
-        self.client.put(self.free(stream, "the client gave up"))
+        stream.window = _UNTRACKED_WINDOW
+        self.client.insert_frames(self.release_stream(stream, "the client gave up"))
         if not stream.queue:
-            self.forget(stream)
+            self.forget_stream(stream)
 
     # From the agent
 
-    def acknowledged(self) -> bytes:
+    def on_settings_ack(self) -> bytes:
         """The agent follows the client's SETTINGS from here. Gives what must be sent before it says so."""
-        if not self._unacknowledged:
+        if not self._unacknowledged_settings:
             return b""
-        wanted = self._unacknowledged.pop(0)
+        wanted = self._unacknowledged_settings.pop(0)
         self.client.budget -= len(self.streams)
-        self._frame_size = max(FRAME_SIZE, wanted.get(MAX_FRAME_SIZE, self._frame_size))
-        change = wanted.get(INITIAL_WINDOW_SIZE, self._initial) - self._initial
-        self._initial += change
-        released = self.free_all("the client made its windows smaller") if change < 0 else b""
+        self._frame_size = max(DEFAULT_FRAME_SIZE, wanted.get(MAX_FRAME_SIZE, self._frame_size))
+        change = wanted.get(INITIAL_WINDOW_SIZE, self._initial_window) - self._initial_window
+        self._initial_window += change
+        released = self.release_all("the client made its windows smaller") if change < 0 else b""
         for stream in self.streams.values():
-            if stream.window != _UNTRACKED:
+            if stream.window != _UNTRACKED_WINDOW:
                 stream.window += change
         return released
 
-    def begin(self, flags: int, number: int, length: int, offset: int) -> Data | None:
+    def begin_data(self, flags: int, number: int, length: int, offset: int) -> QueuedData | None:
         """A DATA frame of the agent begins: None where it passes. Raises `Violation` where it exceeds the windows."""
         stream = self.streams.get(number) if self.streams else None
         if stream is None:
             left = self.connection - length
-            if left >= 0 or not (self.owed or self._queued):
+            if left >= 0 or not (self.owed or self._queued_bytes):
                 self.connection = left
                 return None
             stream = HeldStream(number)
         elif stream.hold is None and not stream.queue and length <= min(self.connection, stream.window):
-            self._spend(stream, length)
+            self._spend_window(stream, length)
             if flags & END_STREAM:
-                self.forget(stream)
+                self.forget_stream(stream)
             return None
-        return self._wait(stream, flags, length, offset)
+        return self._queue_data(stream, flags, length, offset)
 
-    def waits(self, number: int) -> bool:
+    def is_waiting(self, number: int) -> bool:
         """Something waits on this stream."""
-        return number in self._waiting
+        return number in self._waiting_streams
 
-    def behind(self, number: int, frame: Other) -> None:
+    def queue_frame(self, number: int, frame: QueuedFrame) -> None:
         """Put a frame behind what waits on its stream. Raises `Violation` where that is too much."""
-        queue = self._waiting[number].queue
-        if len(queue) >= QUEUE_LIMIT:
-            raise Violation(0, f"at most {QUEUE_LIMIT} waiting frames", "one more")
+        queue = self._waiting_streams[number].queue
+        if len(queue) >= MAX_QUEUED_FRAMES:
+            raise Violation(0, f"at most {MAX_QUEUED_FRAMES} waiting frames", "one more")
         queue.append(frame)
 
-    def agent_reset(self, number: int, reset: bytes) -> bytes | None:
+    def on_agent_reset(self, number: int, reset: bytes) -> bytes | None:
         """The agent breaks a stream: after a complete answer the client gets all of it first. What to send, or None."""
         stream = self.streams.get(number)
         if stream is None:
             return None
-        released = b"" if stream.queue and stream.queue[-1].ends else self.free(stream, "the agent gave up")
+        released = b"" if stream.queue and stream.queue[-1].ends else self.release_stream(stream, "the agent gave up")
         if stream.queue:
-            self.behind(number, Other(reset))
+            self.queue_frame(number, QueuedFrame(reset))
             return released
-        self.forget(stream)
+        self.forget_stream(stream)
         return released + reset
 
     # Streams
 
-    def watch(self, number: int) -> HeldStream:
+    def watch_stream(self, number: int) -> HeldStream:
         """Look at the DATA of this stream from now on."""
-        stream = self.streams[number] = HeldStream(number, self._initial)
+        stream = self.streams[number] = HeldStream(number, self._initial_window)
         return stream
 
-    def forget(self, stream: HeldStream) -> None:
+    def forget_stream(self, stream: HeldStream) -> None:
         """Nothing more of this stream will be looked at."""
         self.streams.pop(stream.number, None)
-        self._waiting.pop(stream.number, None)
+        self._waiting_streams.pop(stream.number, None)
 
-    def covers(self, stream: HeldStream, size: int) -> bool:
+    def has_window(self, stream: HeldStream, size: int) -> bool:
         """The client's windows are that large, and not too much is owed."""
-        return size <= self.connection and size <= stream.window and self.owed < OWED_LIMIT
+        return size <= self.connection and size <= stream.window and self.owed < MAX_OWED_BYTES
 
-    def replace(self, stream: HeldStream, octets: bytes) -> bytes:
+    def replace_held_data(self, stream: HeldStream, message: bytes) -> bytes:
         """Send this instead of the DATA that is held at the head of a stream, then what waits behind it.
 
         The windows must cover it.
         """
-        held = [item for item in stream.queue if isinstance(item, Data)]
+        held = [item for item in stream.queue if isinstance(item, QueuedData)]
         flags, before = held[-1].flags & END_STREAM, sum(item.length for item in held)
-        self._queued -= before
+        self._queued_bytes -= before
         stream.size -= before
         stream.hold = None
         stream.queue[: len(held)] = []
-        self._spend(stream, len(octets))
-        self._settle(stream, len(octets) - before, bool(flags))
+        self._spend_window(stream, len(message))
+        self._settle_owed(stream, len(message) - before, bool(flags))
         frames = [
-            frame(DATA, 0, stream.number, octets[at : at + FRAME_SIZE]) for at in range(0, len(octets), FRAME_SIZE)
+            encode_frame(DATA, 0, stream.number, message[at : at + DEFAULT_FRAME_SIZE]) for at in range(0, len(message), DEFAULT_FRAME_SIZE)
         ]
-        frames[-1] = frame(DATA, flags, stream.number, frames[-1][HEAD:])
-        rest = self.flush(stream)
+        frames[-1] = encode_frame(DATA, flags, stream.number, frames[-1][FRAME_HEAD_SIZE:])
+        rest = self.flush_stream(stream)
         if flags:
-            self.forget(stream)
+            self.forget_stream(stream)
         return b"".join([*frames, rest])
 
-    def free(self, stream: HeldStream, reason: str) -> bytes:
+    def release_stream(self, stream: HeldStream, reason: str) -> bytes:
         """Send what waits on a stream as it came, as far as the windows let it."""
-        return stream.hold.release(reason) if stream.hold is not None else self.flush(stream)
+        return stream.hold.release(reason) if stream.hold is not None else self.flush_stream(stream)
 
-    def free_all(self, reason: str) -> bytes:
+    def release_all(self, reason: str) -> bytes:
         """Send what waits, as far as the windows let it."""
-        return b"".join([self.free(stream, reason) for stream in self.in_order()])
+        return b"".join([self.release_stream(stream, reason) for stream in self.waiting_in_order()])
 
-    def let_all_go(self, reason: str) -> bytes:
+    def release_all_holds(self, reason: str) -> bytes:
         """Nothing is held from here: send what waits, as far as the windows let it."""
-        released = self.free_all(reason)
+        released = self.release_all(reason)
         for stream in self.streams.values():
             stream.hold = None
         return released
 
-    def in_order(self) -> list[HeldStream]:
+    def waiting_in_order(self) -> list[HeldStream]:
         """The streams where something waits. The one whose frame is still coming is the last: nothing fits into it."""
-        return sorted(self._waiting.values(), key=_incomplete)
+        return sorted(self._waiting_streams.values(), key=_is_incomplete)
 
-    def flush(self, stream: HeldStream) -> bytes:
+    def flush_stream(self, stream: HeldStream) -> bytes:
         """Send what waits on a stream and is not held, as far as the windows let it."""
         out: list[bytes] = []
         queue = stream.queue
         while queue:
             item = queue[0]
-            sent, whole = self._send(stream, item)
+            sent, whole = self._send_frame(stream, item)
             out.append(sent)
             if whole:
                 del queue[0]
                 if item.ends:
-                    self.forget(stream)
+                    self.forget_stream(stream)
             elif not sent:
                 break
         if queue:
-            self.streams[stream.number] = self._waiting[stream.number] = stream
-        elif stream.window == _UNTRACKED:
-            self.forget(stream)
+            self.streams[stream.number] = self._waiting_streams[stream.number] = stream
+        elif stream.window == _UNTRACKED_WINDOW:
+            self.forget_stream(stream)
         else:
-            self._waiting.pop(stream.number, None)
+            self._waiting_streams.pop(stream.number, None)
         return b"".join(out)
 
-    def dump(self) -> bytes:
+    def flush_unbounded(self) -> bytes:
         """Send all that waits, whatever the windows, and look at nothing more."""
-        self._frame_size = self.connection = _UNTRACKED
+        self._frame_size = self.connection = _UNTRACKED_WINDOW
         self.owed = 0
         for stream in self.streams.values():
-            stream.window, stream.hold, stream.owed = _UNTRACKED, None, 0
-        sent = b"".join([self.flush(stream) for stream in self.in_order()])
+            stream.window, stream.hold, stream.owed = _UNTRACKED_WINDOW, None, 0
+        sent = b"".join([self.flush_stream(stream) for stream in self.waiting_in_order()])
         self.streams.clear()
         return sent
 
-    def _wait(self, stream: HeldStream, flags: int, length: int, offset: int) -> Data:
+    def _queue_data(self, stream: HeldStream, flags: int, length: int, offset: int) -> QueuedData:
         queue = stream.queue
-        room = min(self.connection - self._queued + self.owed, stream.window - stream.size + stream.owed)
+        room = min(self.connection - self._queued_bytes + self.owed, stream.window - stream.size + stream.owed)
         if length > room:
             raise Violation(offset, f"DATA of at most {room} octets, the window", describe(DATA, stream.number, length))
-        if len(queue) >= QUEUE_LIMIT:
-            raise Violation(offset, f"at most {QUEUE_LIMIT} waiting frames", "one more")
-        waiting = Data(self, stream, flags, length, HEAD + length, bytearray())
+        if len(queue) >= MAX_QUEUED_FRAMES:
+            raise Violation(offset, f"at most {MAX_QUEUED_FRAMES} waiting frames", "one more")
+        waiting = QueuedData(self, stream, flags, length, FRAME_HEAD_SIZE + length, bytearray())
         queue.append(waiting)
-        self._queued += length
+        self._queued_bytes += length
         stream.size += length
-        self.streams[stream.number] = self._waiting[stream.number] = stream
+        self.streams[stream.number] = self._waiting_streams[stream.number] = stream
         if stream.hold is not None and len(queue) == 1:
-            stream.hold.begins(offset)
+            stream.hold.on_first_data(offset)
         return waiting
 
-    def _send(self, stream: HeldStream, item: Data | Other) -> tuple[bytes, bool]:
+    def _send_frame(self, stream: HeldStream, item: QueuedData | QueuedFrame) -> tuple[bytes, bool]:
         """As much of a frame as may be sent, and whether that is all of it."""
-        if isinstance(item, Other):
+        if isinstance(item, QueuedFrame):
             return (item.raw if item.block is None else self._headers.frames(item.block, item.raw)), True
         room = max(0, min(self.connection, stream.window, self._frame_size))
         if item.length <= room:
-            self._take(stream, item.length)
+            self._spend_queued(stream, item.length)
             if item.missing:
-                self.client.let_go()
+                self.client.release_held_frame()
             return bytes(item.raw), True
         if item.missing or not room:
             return b"", False
         if item.flags & PADDED:
-            self._unpad(stream, item)
-            return self._send(stream, item)
-        octets = item.octets
-        item.hold(octets[room:])
-        self._take(stream, room)
-        return frame(DATA, 0, stream.number, octets[:room]), False
+            self._remove_padding(stream, item)
+            return self._send_frame(stream, item)
+        payload = item.payload
+        item.set_payload(payload[room:])
+        self._spend_queued(stream, room)
+        return encode_frame(DATA, 0, stream.number, payload[:room]), False
 
-    def _unpad(self, stream: HeldStream, item: Data) -> None:
+    def _remove_padding(self, stream: HeldStream, item: QueuedData) -> None:
         """Padding cannot be split: the client does without it."""
-        octets = item.octets
-        padding = item.length - len(octets)
+        payload = item.payload
+        padding = item.length - len(payload)
         item.flags &= ~PADDED
-        item.hold(octets)
-        self._queued -= padding
+        item.set_payload(payload)
+        self._queued_bytes -= padding
         stream.size -= padding
-        self._settle(stream, -padding, item.ends)
+        self._settle_owed(stream, -padding, item.ends)
 
-    def _take(self, stream: HeldStream, octets: int) -> None:
-        self._queued -= octets
-        stream.size -= octets
-        self._spend(stream, octets)
+    def _spend_queued(self, stream: HeldStream, byte_count: int) -> None:
+        self._queued_bytes -= byte_count
+        stream.size -= byte_count
+        self._spend_window(stream, byte_count)
 
-    def _spend(self, stream: HeldStream, octets: int) -> None:
-        self.connection -= octets
-        if stream.window != _UNTRACKED:
-            stream.window -= octets
+    def _spend_window(self, stream: HeldStream, byte_count: int) -> None:
+        self.connection -= byte_count
+        if stream.window != _UNTRACKED_WINDOW:
+            stream.window -= byte_count
 
-    def _settle(self, stream: HeldStream, growth: int, ended: bool) -> None:
+    def _settle_owed(self, stream: HeldStream, growth: int, ended: bool) -> None:
         """The client was sent that many octets more than the agent sent; fewer where it is negative."""
         self.owed += growth
         stream.owed += growth
         if self.owed < 0:
-            self.agent.put(window_update(0, -self.owed))
+            self.agent.insert_frames(encode_window_update(0, -self.owed))
             self.owed = 0
         if stream.owed < 0:
             if not ended:
-                self.agent.put(window_update(stream.number, -stream.owed))
+                self.agent.insert_frames(encode_window_update(stream.number, -stream.owed))
             stream.owed = 0
 
-    def _pump(self) -> None:
+    def _retry_waiting(self) -> None:
         """The client's windows grew."""
-        for stream in self.in_order():
-            self.client.put(stream.hold.retry() if stream.hold is not None else self.flush(stream))
+        for stream in self.waiting_in_order():
+            self.client.insert_frames(stream.hold.on_window_growth() if stream.hold is not None else self.flush_stream(stream))
 
 
-def _incomplete(stream: HeldStream) -> bool:
+def _is_incomplete(stream: HeldStream) -> bool:
     last = stream.queue[-1]
-    return isinstance(last, Data) and last.missing > 0
+    return isinstance(last, QueuedData) and last.missing > 0

@@ -15,16 +15,16 @@ END_HEADERS = 0x4
 PADDED = 0x8
 PRIORITISED = 0x20
 HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE = 1, 4, 5
-HEAD = 9
+FRAME_HEAD_SIZE = 9
 STREAM_MASK = 0x7FFFFFFF
-FRAME_SIZE = 16_384
+DEFAULT_FRAME_SIZE = 16_384
 """Octets of payload that every receiver takes, and what it takes before it says otherwise."""
-WINDOW = 65_535
+DEFAULT_WINDOW = 65_535
 """Octets that a receiver takes before it says otherwise."""
 
-frame_head = Struct(">IBI").unpack_from
-uint32 = Struct(">I").unpack_from
-settings_of = Struct(">HI").iter_unpack
+unpack_frame_head = Struct(">IBI").unpack_from
+unpack_uint32 = Struct(">I").unpack_from
+unpack_settings = Struct(">HI").iter_unpack
 _pack_head = Struct(">IBI").pack
 _pack_update = Struct(">IBII").pack
 
@@ -53,23 +53,23 @@ class HeaderBlockFrame(msgspec.Struct):
     fragment: bytes | bytearray
     raw: bytearray | None = None
     """Its frames as they came, without the last one; None where there is only one."""
-    largest: int = FRAME_SIZE
+    largest: int = DEFAULT_FRAME_SIZE
     """Octets of payload of its largest frame, where that is more than every receiver takes."""
 
 
-def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+def encode_frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
     """One frame."""
     return _pack_head(len(payload) << 8 | kind, flags, stream) + payload
 
 
-def window_update(stream: int, octets: int) -> bytes:
+def encode_window_update(stream: int, increment: int) -> bytes:
     """WINDOW_UPDATE; on stream 0 for the connection."""
-    return _pack_update(4 << 8 | WINDOW_UPDATE, 0, stream, octets)
+    return _pack_update(4 << 8 | WINDOW_UPDATE, 0, stream, increment)
 
 
-def block_begins(kind: int, flags: int, stream: int, payload: bytes, start: int) -> HeaderBlockFrame:
+def parse_block_start(kind: int, flags: int, stream: int, payload: bytes, start: int) -> HeaderBlockFrame:
     """The HEADERS or PUSH_PROMISE frame of that payload, padding removed. Raises `Violation`."""
-    if kind == HEADERS and stream and not flags & (PADDED | PRIORITISED) and len(payload) <= FRAME_SIZE:
+    if kind == HEADERS and stream and not flags & (PADDED | PRIORITISED) and len(payload) <= DEFAULT_FRAME_SIZE:
         return HeaderBlockFrame(kind, flags, stream, start, b"", payload)
     fixed = 4 if kind == PUSH_PROMISE else 5 if flags & PRIORITISED else 0
     first, last = 0, len(payload)
@@ -80,23 +80,23 @@ def block_begins(kind: int, flags: int, stream: int, payload: bytes, start: int)
         raise Violation(start, "a frame on a stream that holds its fields and padding", describe(kind, stream, last))
     fragment = payload[first + fixed : last]
     block = HeaderBlockFrame(kind, flags & ~PADDED, stream, start, payload[first : first + fixed], fragment)
-    if len(payload) > FRAME_SIZE:
+    if len(payload) > DEFAULT_FRAME_SIZE:
         block.largest = len(payload)
     return block
 
 
-def block_frames(block: HeaderBlockFrame, fragment: bytes) -> bytes:
+def encode_block(block: HeaderBlockFrame, fragment: bytes) -> bytes:
     """The frames of `block`, with another fragment, none larger than its sender found fit for the receiver."""
     payload = block.fixed + fragment
     if len(payload) <= block.largest:
-        return frame(block.kind, block.flags | END_HEADERS, block.stream, payload)
+        return encode_frame(block.kind, block.flags | END_HEADERS, block.stream, payload)
     size = block.largest
     pieces = [payload[at : at + size] for at in range(0, len(payload), size)]
-    frames = [frame(block.kind, block.flags & ~END_HEADERS, block.stream, pieces[0])]
-    frames += [frame(CONTINUATION, 0, block.stream, piece) for piece in pieces[1:-1]]
-    return b"".join([*frames, frame(CONTINUATION, END_HEADERS, block.stream, pieces[-1])])
+    frames = [encode_frame(block.kind, block.flags & ~END_HEADERS, block.stream, pieces[0])]
+    frames += [encode_frame(CONTINUATION, 0, block.stream, piece) for piece in pieces[1:-1]]
+    return b"".join([*frames, encode_frame(CONTINUATION, END_HEADERS, block.stream, pieces[-1])])
 
 
-def undecodable(stream: int) -> bytes:
+def encode_undecodable(stream: int) -> bytes:
     """A frame after which its receiver must give the connection up with COMPRESSION_ERROR (RFC 9113 4.3)."""
-    return frame(HEADERS, END_HEADERS, stream, UNDECODABLE)
+    return encode_frame(HEADERS, END_HEADERS, stream, UNDECODABLE)

@@ -10,8 +10,8 @@ import msgspec
 
 from a2a_proxy.protocol.trace_context import Origin, origin
 from a2a_proxy.relay.edits.hpack_cache import HeaderMemo
-from a2a_proxy.relay.edits.hpack_literals import FORGET_TABLE, literal, literals, never_indexed
-from a2a_proxy.relay.edits.http2_frames import HeaderBlockFrame, block_frames
+from a2a_proxy.relay.edits.hpack_literals import FORGET_TABLE, encode_literal, encode_literals, never_indexed_fields
+from a2a_proxy.relay.edits.http2_frames import HeaderBlockFrame, encode_block
 from a2a_proxy.wire.hpack_decoder import Field, HpackError
 
 ENCODED_LIMIT = 1 << 20
@@ -19,8 +19,8 @@ ENCODED_LIMIT = 1 << 20
 
 CARD_METHODS = (b"/GetExtendedAgentCard", b"/GetAgentCard")
 
-_Kind = Literal["authority", "host"]
-_AUTHORITIES: tuple[tuple[_Kind, bytes], ...] = (("authority", b":authority"), ("host", b"host"))
+_AuthorityKind = Literal["authority", "host"]
+_AUTHORITIES: tuple[tuple[_AuthorityKind, bytes], ...] = (("authority", b":authority"), ("host", b"host"))
 _AUTHORITY_NAMES = (b":authority", b"host")
 _PARENT, _STATE = b"traceparent", b"tracestate"
 
@@ -28,7 +28,7 @@ _PARENT, _STATE = b"traceparent", b"tracestate"
 class HeaderChange(msgspec.Struct, frozen=True, gc=False):
     """A value of a request that became another."""
 
-    kind: _Kind
+    kind: _AuthorityKind
     before: bytes
     after: bytes
 
@@ -59,7 +59,7 @@ class ResponseHead(msgspec.Struct):
 
     def encoded(self) -> bytes:
         """The block as literals. Raises `HpackError` where they are too many."""
-        return encode(self.fields, never_indexed(self.block))
+        return encode_fields(self.fields, never_indexed_fields(self.block))
 
     @property
     def editable(self) -> bool:
@@ -83,7 +83,7 @@ class LiteralWriter:
         if not self.began:
             self.began = True
             encoded = FORGET_TABLE + encoded
-        return block_frames(block, encoded)
+        return encode_block(block, encoded)
 
 
 class RequestHeaders:
@@ -94,18 +94,18 @@ class RequestHeaders:
         self._trace = trace
         self.rewriting = authority is not None or trace
         """All blocks are sent as literals."""
-        self._memo = HeaderMemo(self._make)
+        self._memo = HeaderMemo(self._make_head)
         self.read = self._memo.read
         self.allow = self._memo.allow
 
-    def _make(self, fields: list[Field], block: bytes) -> RequestHead:
+    def _make_head(self, fields: list[Field], block: bytes) -> RequestHead:
         named = dict(fields)
-        form, called = _card_call(named)
+        form, called = _card_call_form(named)
         if not self.rewriting:
             return RequestHead(b"", (), form, called)
-        never = never_indexed(block)
+        never = never_indexed_fields(block)
         if not fields or fields[0][0][:1] != b":":  # trailers have no pseudo-fields, name no authority and no trace
-            return RequestHead(encode(fields, never), (), form, called)
+            return RequestHead(encode_fields(fields, never), (), form, called)
         changes: tuple[HeaderChange, ...] = ()
         if (authority := self._authority) is not None:
             changes = tuple(
@@ -115,16 +115,16 @@ class RequestHeaders:
             )
             fields = [field if field[0] not in _AUTHORITY_NAMES else (field[0], authority) for field in fields]
         if not self._trace or named.get(b":method") == b"CONNECT":
-            return RequestHead(encode(fields, never), changes, form, called)
+            return RequestHead(encode_fields(fields, never), changes, form, called)
         begins = origin([value for name, value in fields if name == _PARENT])
         left_out = (_PARENT,) if begins.trace else (_PARENT, _STATE)
-        encoded = encode(*_without(fields, never, left_out))
+        encoded = encode_fields(*_without_names(fields, never, left_out))
         return RequestHead(encoded, changes, form, called, begins, _STATE in left_out and _STATE in named)
 
 
-def parent_field(value: str) -> bytes:
+def encode_traceparent(value: str) -> bytes:
     """`traceparent` as a literal, to be put behind a block of literals."""
-    return literal((_PARENT, value.encode()))
+    return encode_literal((_PARENT, value.encode()))
 
 
 class ResponseHeaders:
@@ -135,7 +135,7 @@ class ResponseHeaders:
     """
 
     def __init__(self) -> None:
-        self._memo = HeaderMemo(_response)
+        self._memo = HeaderMemo(_make_response_head)
         self._writer: LiteralWriter | None = None
         self.read = self._memo.read
         self.allow = self._memo.allow
@@ -145,7 +145,7 @@ class ResponseHeaders:
         """Blocks cannot be sent as they are any more."""
         return self._writer is not None
 
-    def rewrite(self) -> None:
+    def start_rewriting(self) -> None:
         """From the next block on, all are sent as literals."""
         if self._writer is None:
             self._writer = LiteralWriter()
@@ -156,25 +156,25 @@ class ResponseHeaders:
         return self._writer.frames(block, encoded)
 
 
-def encode(fields: list[Field], never: Set[int]) -> bytes:
+def encode_fields(fields: list[Field], never: Set[int]) -> bytes:
     """Fields as literals, those in `never` not to be indexed. Raises `HpackError` where they are too many."""
-    encoded = literals(fields, never)
+    encoded = encode_literals(fields, never)
     if len(encoded) > ENCODED_LIMIT:
         raise HpackError(f"header block of {len(encoded)} octets, limit {ENCODED_LIMIT}")
     return encoded
 
 
-def _without(fields: list[Field], never: Set[int], names: tuple[bytes, ...]) -> tuple[list[Field], set[int]]:
+def _without_names(fields: list[Field], never: Set[int], names: tuple[bytes, ...]) -> tuple[list[Field], set[int]]:
     """The fields of other names, and which of them are never to be indexed."""
     places = [place for place, (name, _) in enumerate(fields) if name not in names]
     return [fields[place] for place in places], {new for new, place in enumerate(places) if place in never}
 
 
-def _response(fields: list[Field], block: bytes) -> ResponseHead:
+def _make_response_head(fields: list[Field], block: bytes) -> ResponseHead:
     return ResponseHead(fields, block, next((value for name, value in fields if name == b":status"), b""))
 
 
-def _card_call(fields: dict[bytes, bytes]) -> tuple[str, str]:
+def _card_call_form(fields: dict[bytes, bytes]) -> tuple[str, str]:
     """The package of the service that is asked for its card, and how the client calls it."""
     path = fields.get(b":path", b"")
     if not path.endswith(CARD_METHODS):

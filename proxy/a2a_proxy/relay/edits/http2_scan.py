@@ -15,20 +15,20 @@ from a2a_proxy.relay.edits.http2_frames import (
     CONTINUATION,
     DATA,
     END_HEADERS,
-    HEAD,
+    FRAME_HEAD_SIZE,
     HEADERS,
     PUSH_PROMISE,
     STREAM_MASK,
     HeaderBlockFrame,
     Http2Frame,
-    block_begins,
-    frame_head,
+    parse_block_start,
+    unpack_frame_head,
 )
 from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.hpack_decoder import HpackError
 from a2a_proxy.wire.http2_frame import Violation, describe
 
-WHOLE_LIMIT = 1 << 18
+MAX_WHOLE_FRAME = 1 << 18
 """Octets of a frame that is waited for, and of the frames of a header block. Decoding a block cannot be interrupted:
 one of this size takes up to 25 ms."""
 
@@ -40,9 +40,9 @@ byte."""
 
 _BLOCK_KINDS = (HEADERS, PUSH_PROMISE, CONTINUATION)
 
-Whole = Callable[[Http2Frame], bytes | None]
+EditFrame = Callable[[Http2Frame], bytes | None]
 """What to send instead of a complete frame, None for the frame as it is. Raises `Violation`."""
-WholeBlock = Callable[[HeaderBlockFrame], bytes | None]
+EditHeaderBlock = Callable[[HeaderBlockFrame], bytes | None]
 """What to send instead of a complete header block, None for its frames as they are. Raises `HpackError`."""
 
 
@@ -54,11 +54,11 @@ class HeldData(Protocol):
     missing: int
     """Octets still to come."""
 
-    def grown(self) -> bytes:
+    def on_more_data(self) -> bytes:
         """More of it came: what to send now."""
 
 
-DataBegins = Callable[[int, int, int, int], HeldData | None]
+BeginData = Callable[[int, int, int, int], HeldData | None]
 """`(flags, stream, length, offset)` of a DATA frame. None: it passes as it is. Raises `Violation`."""
 
 
@@ -87,9 +87,9 @@ class Http2Scanner:
 
     def __init__(
         self,
-        whole: Mapping[int, Whole],
-        blocks: WholeBlock | None = None,
-        data: DataBegins | None = None,
+        whole: Mapping[int, EditFrame],
+        blocks: EditHeaderBlock | None = None,
+        data: BeginData | None = None,
         preface: bool = False,
     ) -> None:
         self._whole = whole
@@ -97,7 +97,7 @@ class Http2Scanner:
         self._data = data
         self._preface = preface
         self._rest = bytearray()
-        self._need = len(PREFACE) if preface else HEAD
+        self._need = len(PREFACE) if preface else FRAME_HEAD_SIZE
         self._flow = 0
         self._scanning = False
         self._put: list[bytes] = []
@@ -132,11 +132,11 @@ class Http2Scanner:
             before, start = before - start, 0
         self._scanning = True
         try:
-            return (self._scan_preface(data) if self._preface else self._scan(data, start, start)) - before
+            return (self._scan_preface(data) if self._preface else self._scan_frames(data, start, start)) - before
         finally:
             self._scanning = False
 
-    def put(self, frames: bytes) -> None:
+    def insert_frames(self, frames: bytes) -> None:
         """Send frames of our own, as soon as no frame is in the middle."""
         if not frames or self.dumb:
             return
@@ -144,9 +144,9 @@ class Http2Scanner:
             self._put.append(frames)
         else:
             self.out.append(frames)
-            self._loosen()
+            self._pass_released_frame()
 
-    def let_go(self) -> None:
+    def release_held_frame(self) -> None:
         """What came of the kept frame is what `put` or `grown` sends next: the rest of it passes as it arrives."""
         self._loose = True
 
@@ -178,22 +178,22 @@ class Http2Scanner:
             self._rest += data
             raise Violation(self.offset, "HTTP/2 connection preface", repr(data[: len(PREFACE)]))
         if len(data) < len(PREFACE):
-            self._keep(data, 0, len(PREFACE))
+            self._keep_remainder(data, 0, len(PREFACE))
             return len(data)
         self._preface = False
-        return self._scan(data, 0, len(PREFACE))
+        return self._scan_frames(data, 0, len(PREFACE))
 
-    def _scan(self, data: bytes, begin: int, pos: int) -> int:
+    def _scan_frames(self, data: bytes, begin: int, pos: int) -> int:
         """Scan from `pos` on; what is between `begin` and `pos` passes."""
-        out, total, need, left = self.out, len(data), HEAD, max(self.budget, 1)
+        out, total, need, left = self.out, len(data), FRAME_HEAD_SIZE, max(self.budget, 1)
         whole, blocks, editor = self._whole, self._blocks, self._data
         self.offset -= begin
         if self._flow:
-            begin, pos = self._continue(data)
-        while total - pos >= HEAD and left > 0:
+            begin, pos = self._continue_frame(data)
+        while total - pos >= FRAME_HEAD_SIZE and left > 0:
             left -= 1
-            word, flags, stream = frame_head(data, pos)
-            kind, stop = word & 0xFF, pos + HEAD + (word >> 8)
+            word, flags, stream = unpack_frame_head(data, pos)
+            kind, stop = word & 0xFF, pos + FRAME_HEAD_SIZE + (word >> 8)
             stream &= STREAM_MASK
             try:
                 if self._block is not None and (kind != CONTINUATION or stream != self._block.stream):
@@ -204,18 +204,18 @@ class Http2Scanner:
                         if kept is not None:
                             left -= HANDLER_WORK
                             out.append(data[begin:pos])
-                            begin = pos = self._keep_frame(kept, data, pos, stop)
+                            begin = pos = self._hold_frame(kept, data, pos, stop)
                             continue
                     instead = None
                 elif blocks is not None and kind in _BLOCK_KINDS:
                     if stop > total:
-                        need = self._needed(kind, stream, pos, stop)
+                        need = self._whole_size(kind, stream, pos, stop)
                         break
                     left -= BLOCK_WORK + stop - pos
-                    instead = self._header_frame(kind, flags, stream, data, pos, stop)
+                    instead = self._on_header_frame(kind, flags, stream, data, pos, stop)
                 elif (handler := whole.get(kind)) is not None:
                     if stop > total:
-                        need = self._needed(kind, stream, pos, stop)
+                        need = self._whole_size(kind, stream, pos, stop)
                         break
                     self.budget = left - HANDLER_WORK - (stop - pos >> HANDLER_SHIFT)
                     instead = handler(Http2Frame(flags, stream, self.offset + pos, data[pos:stop]))
@@ -224,7 +224,7 @@ class Http2Scanner:
                     instead = None
             except Violation:
                 out.append(data[begin:pos])
-                self._keep(data, pos, HEAD)
+                self._keep_remainder(data, pos, FRAME_HEAD_SIZE)
                 raise
             if self._put:
                 instead = b"".join([data[pos:stop] if instead is None else instead, *self._put])
@@ -241,18 +241,18 @@ class Http2Scanner:
         if begin < pos:
             out.append(data[begin:pos] if begin or pos < total else data)
         self.budget = left
-        if left <= 0 and need == HEAD and total - pos >= HEAD:
+        if left <= 0 and need == FRAME_HEAD_SIZE and total - pos >= FRAME_HEAD_SIZE:
             self.offset += pos
             return pos
-        self._keep(data, pos, need)
+        self._keep_remainder(data, pos, need)
         return total
 
-    def _continue(self, data: bytes) -> tuple[int, int]:
+    def _continue_frame(self, data: bytes) -> tuple[int, int]:
         """The octets of the frame in the middle. Gives where those to send begin, and where the next frame does."""
         pos = min(self._flow, len(data))
         self._flow -= pos
         if self._kept is not None:
-            self.out.append(self._grow(self._kept, data[:pos]))
+            self.out.append(self._grow_held_frame(self._kept, data[:pos]))
             return pos, pos
         if self._flow or not self._put:
             return 0, pos
@@ -261,49 +261,49 @@ class Http2Scanner:
         self._put.clear()
         return pos, pos
 
-    def _keep_frame(self, kept: HeldData, data: bytes, pos: int, stop: int) -> int:
+    def _hold_frame(self, held: HeldData, data: bytes, pos: int, stop: int) -> int:
         here = min(stop, len(data))
-        self._kept = kept
+        self._kept = held
         self._flow = stop - here
-        self.out.append(self._grow(kept, data[pos:here]))
+        self.out.append(self._grow_held_frame(held, data[pos:here]))
         return here
 
-    def _grow(self, kept: HeldData, octets: bytes) -> bytes:
-        kept.raw += octets
-        kept.missing -= len(octets)
-        sent = kept.grown()
-        self._loosen()
+    def _grow_held_frame(self, held: HeldData, data: bytes) -> bytes:
+        held.raw += data
+        held.missing -= len(data)
+        sent = held.on_more_data()
+        self._pass_released_frame()
         if not self._flow:
             self._kept = None
         return sent
 
-    def _loosen(self) -> None:
+    def _pass_released_frame(self) -> None:
         if self._loose:
             self._loose = False
             self._kept = None
 
-    def _header_frame(self, kind: int, flags: int, stream: int, data: bytes, pos: int, stop: int) -> bytes | None:
+    def _on_header_frame(self, kind: int, flags: int, stream: int, data: bytes, pos: int, stop: int) -> bytes | None:
         """A frame of a header block: kept until the last one is there."""
-        payload, block = data[pos + HEAD : stop], self._block
+        payload, block = data[pos + FRAME_HEAD_SIZE : stop], self._block
         if block is None:
             if kind == CONTINUATION:
                 raise Violation(self.offset + pos, "HEADERS before CONTINUATION", describe(kind, stream, len(payload)))
-            block = block_begins(kind, flags, stream, payload, self.offset + pos)
+            block = parse_block_start(kind, flags, stream, payload, self.offset + pos)
         else:
             block.fragment = block.fragment if isinstance(block.fragment, bytearray) else bytearray(block.fragment)
             block.fragment += payload
             block.largest = max(block.largest, len(payload))
         if flags & END_HEADERS:
-            return self._whole_block(block, data, pos, stop)
+            return self._on_whole_block(block, data, pos, stop)
         if block.raw is None:
             block.raw = bytearray()
-        if len(block.raw) + stop - pos > WHOLE_LIMIT:
-            raise Violation(block.start, f"header block of at most {WHOLE_LIMIT} octets", "more")
+        if len(block.raw) + stop - pos > MAX_WHOLE_FRAME:
+            raise Violation(block.start, f"header block of at most {MAX_WHOLE_FRAME} octets", "more")
         block.raw += memoryview(data)[pos:stop]
         self._block = block
         return b""
 
-    def _whole_block(self, block: HeaderBlockFrame, data: bytes, pos: int, stop: int) -> bytes | None:
+    def _on_whole_block(self, block: HeaderBlockFrame, data: bytes, pos: int, stop: int) -> bytes | None:
         assert self._blocks is not None
         try:
             instead = self._blocks(block)
@@ -312,14 +312,14 @@ class Http2Scanner:
         self._block = None
         return instead if instead is not None or block.raw is None else bytes(block.raw) + data[pos:stop]
 
-    def _needed(self, kind: int, stream: int, pos: int, stop: int) -> int:
-        if stop - pos > WHOLE_LIMIT:
+    def _whole_size(self, kind: int, stream: int, pos: int, stop: int) -> int:
+        if stop - pos > MAX_WHOLE_FRAME:
             raise Violation(
-                self.offset + pos, f"frame of at most {WHOLE_LIMIT} octets", describe(kind, stream, stop - pos - HEAD)
+                self.offset + pos, f"frame of at most {MAX_WHOLE_FRAME} octets", describe(kind, stream, stop - pos - FRAME_HEAD_SIZE)
             )
         return stop - pos
 
-    def _keep(self, data: bytes, pos: int, need: int) -> None:
+    def _keep_remainder(self, data: bytes, pos: int, need: int) -> None:
         self.offset += pos
         if pos < len(data):
             self._rest += memoryview(data)[pos:]

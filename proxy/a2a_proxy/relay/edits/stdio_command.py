@@ -15,13 +15,13 @@ from a2a_proxy.protocol.stdio_command import URI
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _SPACE = " \t\n"
-_OF_SHELL = re.compile(r"(?:exec|eval|source|\.)(?=\s)")
+_SHELL_BUILTIN = re.compile(r"(?:exec|eval|source|\.)(?=\s)")
 """Begins a command that only a shell has."""
 
 
 def has_program(text: str) -> bool:
     """There is more in the command than environment assignments."""
-    return URI.match(text) is not None or _command_at(text) < len(text)
+    return URI.match(text) is not None or _find_command(text) < len(text)
 
 
 def is_wrapped(text: str, words: Sequence[str]) -> bool:
@@ -30,7 +30,7 @@ def is_wrapped(text: str, words: Sequence[str]) -> bool:
         program, _, query = text[found.end() :].partition("?")
         first = [program, *query.split("&")]
     else:
-        command = text[_command_at(text) :]
+        command = text[_find_command(text) :]
         try:
             first = shlex.split(command)
         except ValueError:  # a quote that nobody closed
@@ -38,26 +38,26 @@ def is_wrapped(text: str, words: Sequence[str]) -> bool:
     return len(first) > 1 and [first[0].rpartition("/")[2], first[1]] == list(words)
 
 
-def wrap(text: str, words: Sequence[str], program: str) -> str:
+def wrap_command(text: str, words: Sequence[str], program: str) -> str:
     """The command with `words` before it, behind its environment assignments. `program` is the absolute path of the
     first word, which the form `stdio:///PATH` needs."""
     if found := URI.match(text):
         path, mark, query = text[found.end() :].partition("?")
-        inserted = "&".join(_for_query(word) for word in words[1:])
-        return f"{found[0]}{_for_query(program)}?{inserted}&{path}{'&' if mark else ''}{query}"
+        inserted = "&".join(_quote_for_query(word) for word in words[1:])
+        return f"{found[0]}{_quote_for_query(program)}?{inserted}&{path}{'&' if mark else ''}{query}"
     before = shlex.join(words)
     if _needs_shell(text):
         return f"{before} sh -c {shlex.quote(text)}"
-    at = _command_at(text)
+    at = _find_command(text)
     return f"{text[:at]}{before} {text[at:]}"
 
 
-def _for_query(word: str) -> str:
+def _quote_for_query(word: str) -> str:
     """A word without what would end it. The form has no rule for that but those of URIs."""
-    return re.sub(r"[%&#?\s]", lambda found: "".join(f"%{octet:02X}" for octet in found[0].encode()), word)
+    return re.sub(r"[%&#?\s]", lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), word)
 
 
-def _command_at(text: str) -> int:
+def _find_command(text: str) -> int:
     """Where the command's own name begins, behind `VAR=value` words."""
     at = _skip_space(text, 0)
     while _ASSIGNMENT.match(text, at):
@@ -65,41 +65,41 @@ def _command_at(text: str) -> int:
     return at
 
 
-def _skip_space(text: str, at: int) -> int:
-    while at < len(text) and text[at] in _SPACE:
-        at += 1
-    return at
+def _skip_space(text: str, position: int) -> int:
+    while position < len(text) and text[position] in _SPACE:
+        position += 1
+    return position
 
 
 def _needs_shell(text: str) -> bool:
     """It holds several commands, which only a shell can run one after another, or one of its own."""
-    at, several = 0, _OF_SHELL.match(text, _command_at(text)) is not None
+    at, several = 0, _SHELL_BUILTIN.match(text, _find_command(text)) is not None
     while at < len(text):
         at, found = _word_end(text, _skip_space(text, at))
         several = several or found
     return several
 
 
-def _word_end(text: str, at: int) -> tuple[int, bool]:
+def _word_end(text: str, position: int) -> tuple[int, bool]:
     """Where the word that begins here ends; and whether it holds, outside quotes, what parts commands."""
     open_: list[str] = []
     parts = False
-    while at < len(text):
-        char, closer = text[at], open_[-1] if open_ else ""
+    while position < len(text):
+        char, closer = text[position], open_[-1] if open_ else ""
         if char == closer:
             open_.pop()
         elif closer == "'":
             pass
         elif char == "\\":
-            at += 1
+            position += 1
         elif char in '"`' or (char == "'" and closer != '"'):
             open_.append(char)
-        elif text.startswith(("$(", "${"), at) or (char == "(" and closer == ")"):
-            at += char == "$"
-            open_.append(")" if text[at] == "(" else "}")
+        elif text.startswith(("$(", "${"), position) or (char == "(" and closer == ")"):
+            position += char == "$"
+            open_.append(")" if text[position] == "(" else "}")
         elif not open_ and char in _SPACE:
             break
         elif not open_ and char in ";|&()":
             parts = True
-        at += 1
-    return min(at, len(text)), parts
+        position += 1
+    return min(position, len(text)), parts

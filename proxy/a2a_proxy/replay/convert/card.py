@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.replay.convert.form import Json, without
+from a2a_proxy.replay.convert.form import Json, without_members
 
-_SCHEMES = {
+_SCHEME_FIELDS = {
     "apiKey": "apiKeySecurityScheme",
     "http": "httpAuthSecurityScheme",
     "oauth2": "oauth2SecurityScheme",
@@ -17,22 +17,22 @@ _SCHEMES = {
     "mutualTLS": "mtlsSecurityScheme",
 }
 """`type` -> the member that wraps such a scheme in protobuf."""
-_TYPES = {member: kind for kind, member in _SCHEMES.items()}
+_SCHEME_TYPES = {member: kind for kind, member in _SCHEME_FIELDS.items()}
 
 
-def card(value: Json, binding: Binding) -> Json:
+def convert_card(value: Json, binding: Binding) -> Json:
     """A card as a binding carries it. Those of 1.0 are the same everywhere."""
     if "supportedInterfaces" in value:
         return value
     protobuf = binding in (Binding.GRPC, Binding.REST)
-    scheme, requirement = (_wrapped, _listed) if protobuf else (_typed, _plain)
-    made = _secured(value, scheme, requirement)
+    scheme, requirement = (_wrap_scheme, _wrap_requirements) if protobuf else (_unwrap_scheme, _unwrap_requirements)
+    made = _convert_security(value, scheme, requirement)
     if isinstance(value.get("skills"), list):
-        made["skills"] = [_secured(one, scheme, requirement) for one in value["skills"] if isinstance(one, dict)]
+        made["skills"] = [_convert_security(one, scheme, requirement) for one in value["skills"] if isinstance(one, dict)]
     return made
 
 
-def _secured(value: Json, scheme: Callable[[Json], Json], requirement: Callable[[Json], Json]) -> Json:
+def _convert_security(value: Json, scheme: Callable[[Json], Json], requirement: Callable[[Json], Json]) -> Json:
     made = dict(value)
     if isinstance(value.get("securitySchemes"), dict):
         found = value["securitySchemes"].items()
@@ -42,30 +42,30 @@ def _secured(value: Json, scheme: Callable[[Json], Json], requirement: Callable[
     return made
 
 
-def _wrapped(value: Json) -> Json:
-    member = _SCHEMES.get(str(value.get("type")))
+def _wrap_scheme(value: Json) -> Json:
+    member = _SCHEME_FIELDS.get(str(value.get("type")))
     if member is None:
         return value
-    inner = without(value, "type", "in")
+    inner = without_members(value, "type", "in")
     return {member: inner | {"location": value["in"]} if "in" in value else inner}
 
 
-def _typed(value: Json) -> Json:
-    member = next((name for name in value if name in _TYPES), None)
+def _unwrap_scheme(value: Json) -> Json:
+    member = next((name for name in value if name in _SCHEME_TYPES), None)
     if member is None or not isinstance(value[member], dict):
         return value
-    inner: Json = {"type": _TYPES[member], **without(value[member], "location")}
+    inner: Json = {"type": _SCHEME_TYPES[member], **without_members(value[member], "location")}
     return inner | {"in": value[member]["location"]} if "location" in value[member] else inner
 
 
-def _listed(value: Json) -> Json:
+def _wrap_requirements(value: Json) -> Json:
     """`{"key": [...]}` as `{"schemes": {"key": {"list": [...]}}}`."""
     if set(value) == {"schemes"} and isinstance(value["schemes"], dict):
         return value
     return {"schemes": {name: {"list": scopes} if scopes else {} for name, scopes in value.items()}}
 
 
-def _plain(value: Json) -> Json:
+def _unwrap_requirements(value: Json) -> Json:
     found: Any = value.get("schemes")
     if set(value) != {"schemes"} or not isinstance(found, dict):
         return value

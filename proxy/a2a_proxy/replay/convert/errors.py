@@ -18,15 +18,15 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import GRPC_STATUS, GrpcOutcome, binary_value, header, rest_error, rpc_reason
 from a2a_proxy.replay.convert.form import Json
-from a2a_proxy.replay.convert.responses import OLD
+from a2a_proxy.replay.convert.responses import OLD_DIALECTS
 from a2a_proxy.rules.families.err.table import DOMAIN, TABLE
 
 DETAILS = "grpc-status-details-bin"
 _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 _TYPE_NAME = re.compile(r"([A-Z][A-Za-z]+)Error: ?")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_CAMEL_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
-_NEW: dict[str, tuple[int, str, int]] = {reason: (row.code, row.grpc, row.http) for reason, row in TABLE.items()} | {
+_NEW_CODES: dict[str, tuple[int, str, int]] = {reason: (row.code, row.grpc, row.http) for reason, row in TABLE.items()} | {
     "TASK_GENERATION_MISMATCH": (-32010, "ABORTED", 409),
     "PARSE_ERROR": (-32700, "INVALID_ARGUMENT", 400),
     "INVALID_REQUEST": (-32600, "INVALID_ARGUMENT", 400),
@@ -35,7 +35,7 @@ _NEW: dict[str, tuple[int, str, int]] = {reason: (row.code, row.grpc, row.http) 
     "INTERNAL_ERROR": (-32603, "INTERNAL", 500),
 }
 """Reason -> JSON-RPC code, gRPC status, HTTP status, from 1.0 on."""
-_OLD = _NEW | {
+_OLD_CODES = _NEW_CODES | {
     "TASK_NOT_CANCELABLE": (-32002, "UNIMPLEMENTED", 409),
     "PUSH_NOTIFICATION_NOT_SUPPORTED": (-32003, "UNIMPLEMENTED", 501),
     "UNSUPPORTED_OPERATION": (-32004, "UNIMPLEMENTED", 501),
@@ -46,7 +46,7 @@ _OLD = _NEW | {
     "INVALID_PARAMS": (-32602, "INVALID_ARGUMENT", 422),
 }
 """The same as agents of 0.3 have it."""
-_BY_HTTP = {
+_REASON_BY_HTTP = {
     404: "TASK_NOT_FOUND",
     409: "TASK_NOT_CANCELABLE",
     415: "CONTENT_TYPE_NOT_SUPPORTED",
@@ -56,7 +56,7 @@ _BY_HTTP = {
     400: "INVALID_REQUEST",
 }
 """What a bare HTTP status of 0.3 most likely means; its bodies name no reason."""
-_OF_HTTP = {
+_GRPC_OF_HTTP = {
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
     404: "NOT_FOUND",
@@ -65,7 +65,7 @@ _OF_HTTP = {
     501: "UNIMPLEMENTED",
     503: "UNAVAILABLE",
 }
-_HTTP_OF = {GRPC_STATUS.index(name): status for status, name in _OF_HTTP.items()}
+_HTTP_OF_GRPC = {GRPC_STATUS.index(name): status for status, name in _GRPC_OF_HTTP.items()}
 """For errors that are none of A2A's."""
 
 
@@ -85,65 +85,65 @@ class ReplayError(msgspec.Struct, frozen=True):
     """Of a REST error, as it was told."""
     error: Json | None = None
     """Of a JSON-RPC error, as it was told."""
-    octets: bytes = b""
+    raw_body: bytes = b""
     """That body as text, where it may go out as it was."""
-    bare: bool = False
+    is_http_only: bool = False
     """HTTP itself said no, before any binding was reached: whatever asks over HTTP gets that body."""
     grpc_text: str = ""
     """`grpc-message` as it was told; `message` is without the error's name that 0.3 puts before it."""
 
-    def rpc(self, dialect: Dialect) -> Json:
+    def rpc_error(self, dialect: Dialect) -> Json:
         """The `error` of JSON-RPC."""
         if self.error is not None:
             return self.error
-        made: Json = {"code": self.code or self._row(dialect)[0], "message": self.message}
-        details = [] if dialect in OLD else self.details or self._info
+        made: Json = {"code": self.code or self._codes(dialect)[0], "message": self.message}
+        details = [] if dialect in OLD_DIALECTS else self.details or self._error_info
         return {**made, "data": details} if details else made
 
-    def rest(self, dialect: Dialect) -> tuple[int, Any]:
+    def rest_response(self, dialect: Dialect) -> tuple[int, Any]:
         """HTTP status and body."""
-        status = self.http or self._row(dialect)[2]
+        status = self.http or self._codes(dialect)[2]
         if self.body is not None:
             return status, self.body
-        if dialect in OLD:
+        if dialect in OLD_DIALECTS:
             return status, {"message": self.message}
-        error: Json = {"code": status, "status": GRPC_STATUS[self.status(dialect)], "message": self.message}
-        details = self.details or self._info
+        error: Json = {"code": status, "status": GRPC_STATUS[self.grpc_status(dialect)], "message": self.message}
+        details = self.details or self._error_info
         return status, {"error": {**error, "details": details} if details else error}
 
-    def status(self, dialect: Dialect) -> int:
+    def grpc_status(self, dialect: Dialect) -> int:
         """The gRPC status."""
-        return self.grpc or GRPC_STATUS.index(self._row(dialect)[1])
+        return self.grpc or GRPC_STATUS.index(self._codes(dialect)[1])
 
     def grpc_message(self, dialect: Dialect) -> str:
         """The text of that status."""
-        if self.grpc_text or dialect not in OLD or self.reason not in _OLD:
+        if self.grpc_text or dialect not in OLD_DIALECTS or self.reason not in _OLD_CODES:
             return self.grpc_text or self.message
         name = "".join(word.capitalize() for word in self.reason.removesuffix("_ERROR").split("_"))
         return f"{name}Error: {self.message}"
 
     def status_details(self, dialect: Dialect) -> bytes:
         """The same as `google.rpc.Status`; empty where there is nothing to add."""
-        details = [] if dialect in OLD else self.details or self._info
+        details = [] if dialect in OLD_DIALECTS else self.details or self._error_info
         if not details:
             return b""
-        made = {"code": self.status(dialect), "message": self.message, "details": [_plain(one) for one in details]}
+        made = {"code": self.grpc_status(dialect), "message": self.message, "details": [_text_metadata(one) for one in details]}
         try:
-            octets: bytes = from_dict("rpc", "google.rpc.Status", made, lenient=True).SerializeToString()
+            data: bytes = from_dict("rpc", "google.rpc.Status", made, lenient=True).SerializeToString()
         except RenderError:  # a detail of a type that nobody here knows
             return b""
-        return octets
+        return data
 
     @property
-    def _info(self) -> list[Json]:
-        return [{"@type": _ERROR_INFO, "reason": self.reason, "domain": DOMAIN}] if self.reason in _NEW else []
+    def _error_info(self) -> list[Json]:
+        return [{"@type": _ERROR_INFO, "reason": self.reason, "domain": DOMAIN}] if self.reason in _NEW_CODES else []
 
-    def _row(self, dialect: Dialect) -> tuple[int, str, int]:
-        known = (_OLD if dialect in OLD else _NEW).get(self.reason)
-        return known or (-32603, _OF_HTTP.get(self.http, "INTERNAL"), _HTTP_OF.get(self.grpc, 500))
+    def _codes(self, dialect: Dialect) -> tuple[int, str, int]:
+        known = (_OLD_CODES if dialect in OLD_DIALECTS else _NEW_CODES).get(self.reason)
+        return known or (-32603, _GRPC_OF_HTTP.get(self.http, "INTERNAL"), _HTTP_OF_GRPC.get(self.grpc, 500))
 
 
-def of_rpc(error: Any, dialect: Dialect) -> ReplayError:
+def parse_rpc_error(error: Any, dialect: Dialect) -> ReplayError:
     """What the `error` of a JSON-RPC answer tells."""
     told: Json = error if isinstance(error, dict) else {}
     number, data = told.get("code"), told.get("data")
@@ -152,21 +152,21 @@ def of_rpc(error: Any, dialect: Dialect) -> ReplayError:
     return ReplayError(rpc_reason(code, data, dialect), str(told.get("message", "")), details, code, error=told)
 
 
-def of_rest(body: Any, status: int) -> ReplayError:
+def parse_rest_error(body: Any, status: int) -> ReplayError:
     """What the body of a REST error tells; `status` is that of its response, 200 in mid-stream."""
     reason, message = rest_error(body)
     error = body.get("error") if isinstance(body, dict) else None
     inner: Json = error if isinstance(error, dict) else {}
     details = inner.get("details")
     known = [one for one in details if isinstance(one, dict) and "@type" in one] if isinstance(details, list) else []
-    if reason not in _NEW:
-        reason = _BY_HTTP.get(status, "")
+    if reason not in _NEW_CODES:
+        reason = _REASON_BY_HTTP.get(status, "")
     named = inner.get("status")
     grpc = GRPC_STATUS.index(named) if named in GRPC_STATUS else 0
     return ReplayError(reason, message, known, http=status if status >= 400 else 0, grpc=grpc, body=body)
 
 
-def of_trailers(trailers: Headers) -> ReplayError:
+def parse_grpc_error(trailers: Headers) -> ReplayError:
     """What the trailers of a gRPC call tell that ended with another status than OK."""
     outcome = GrpcOutcome(trailers)
     coded, details = header(trailers, DETAILS.encode()), []
@@ -179,13 +179,13 @@ def of_trailers(trailers: Headers) -> ReplayError:
     text = message = unquote_to_bytes(header(trailers, b"grpc-message")).decode("utf-8", "replace")
     named = _TYPE_NAME.match(message)
     if not reason and named:  # 0.3: `TaskNotFoundError: Task not found`
-        found = _CAMEL.sub("_", named[1]).upper()
-        reason = found if found in _NEW else f"{found}_ERROR" if f"{found}_ERROR" in _NEW else ""
+        found = _CAMEL_BOUNDARY.sub("_", named[1]).upper()
+        reason = found if found in _NEW_CODES else f"{found}_ERROR" if f"{found}_ERROR" in _NEW_CODES else ""
         message = message[named.end() :] if reason else message
     return ReplayError(reason, message, details, grpc=max(outcome.status, 0), grpc_text=text)
 
 
-def _plain(detail: Json) -> Json:
+def _text_metadata(detail: Json) -> Json:
     """Metadata of an ErrorInfo are texts in protobuf, whatever JSON says."""
     metadata = detail.get("metadata")
     if not isinstance(metadata, dict):

@@ -56,22 +56,22 @@ class NewForm:
         return value
 
 
-def split_push(value: Json) -> tuple[str, Json]:
+def split_push_config(value: Json) -> tuple[str, Json]:
     """The task's id, and the configuration without it, its authentication as before 1.0."""
-    inner = without(value, "taskId", "tenant")
+    inner = without_members(value, "taskId", "tenant")
     if isinstance(inner.get("authentication"), dict):
-        inner["authentication"] = authentication(inner["authentication"])
+        inner["authentication"] = convert_authentication(inner["authentication"])
     return str(value.get("taskId", "")), inner
 
 
-def authentication(value: Json) -> Json:
+def convert_authentication(value: Json) -> Json:
     """`scheme` was the first of `schemes`."""
     if "scheme" not in value:
         return value
-    return {"schemes": value.get("schemes", [value["scheme"]]), **without(value, "scheme", "schemes")}
+    return {"schemes": value.get("schemes", [value["scheme"]]), **without_members(value, "scheme", "schemes")}
 
 
-def each(value: Json, name: str, shape: Any) -> Json:
+def convert_each(value: Json, name: str, shape: Any) -> Json:
     """The same with `shape` applied to every object in the list `name`; without it where it is not there."""
     found = value.get(name)
     if not isinstance(found, list):
@@ -79,6 +79,6 @@ def each(value: Json, name: str, shape: Any) -> Json:
     return {name: [shape(one) if isinstance(one, dict) else one for one in found]}
 
 
-def without(value: Json, *names: str) -> Json:
+def without_members(value: Json, *names: str) -> Json:
     """A copy without these members."""
     return {name: item for name, item in value.items() if name not in names}

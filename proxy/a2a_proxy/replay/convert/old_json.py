@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.replay.convert.form import FILE_MEMBERS, Json, each, split_push, without
+from a2a_proxy.replay.convert.form import FILE_MEMBERS, Json, convert_each, split_push_config, without_members
 
 _STATE, _ROLE = "TASK_STATE_", "ROLE_"
 _FILE_NAMES = {"raw": "bytes", "url": "uri", "filename": "name", "mediaType": "mimeType"}
@@ -16,30 +16,30 @@ class OldJson:
     """`kind` and lower-case words; 0.1 has `type`, `sessionId`, and chunk flags inside the artifact."""
 
     def __init__(self, dialect: Dialect) -> None:
-        self._first = dialect is Dialect.V0_1
-        self._vendor = dialect is Dialect.VENDOR
+        self._is_v0_1 = dialect is Dialect.V0_1
+        self._is_vendor = dialect is Dialect.VENDOR
         self._kinds = dialect not in (Dialect.V0_1, Dialect.VENDOR)
 
     def task(self, value: Json) -> Json:
         """A task."""
-        made = without(value, "status", "artifacts", "history")
+        made = without_members(value, "status", "artifacts", "history")
         if isinstance(value.get("status"), dict):
             made["status"] = self.status(value["status"])
-        made |= each(value, "artifacts", self.artifact) | each(value, "history", self.message)
-        return self._with_kind("task", self._context(made))
+        made |= convert_each(value, "artifacts", self.artifact) | convert_each(value, "history", self.message)
+        return self._with_kind("task", self._convert_context(made))
 
     def status(self, value: Json) -> Json:
         """A status."""
         made = dict(value)
         if isinstance(value.get("state"), str):
-            made["state"] = _word(value["state"])
+            made["state"] = _state_word(value["state"])
         if isinstance(value.get("message"), dict):
             made["message"] = self.message(value["message"])
         return made
 
     def message(self, value: Json) -> Json:
         """A message."""
-        made = {**value, **each(value, "parts", self.part)}
+        made = {**value, **convert_each(value, "parts", self.part)}
         role = value.get("role")
         if isinstance(role, str) and role.startswith(_ROLE):
             made["role"] = role.removeprefix(_ROLE).lower()
@@ -52,15 +52,15 @@ class OldJson:
             return {mark: "text", **value}
         if "raw" in value or "url" in value:
             file = {_FILE_NAMES[name]: value[name] for name in FILE_MEMBERS if name in value}
-            return {mark: "file", "file": file, **without(value, *FILE_MEMBERS)}
+            return {mark: "file", "file": file, **without_members(value, *FILE_MEMBERS)}
         return {mark: "data", **value} if "data" in value else value
 
     def artifact(self, value: Json) -> Json:
         """An artifact; in 0.1 its id is the number of its place."""
-        made = {**value, **each(value, "parts", self.part)}
+        made = {**value, **convert_each(value, "parts", self.part)}
         identifier = str(value.get("artifactId", ""))
-        if self._first and identifier.isascii() and identifier.isdigit():
-            return {**without(made, "artifactId"), "index": int(identifier)}
+        if self._is_v0_1 and identifier.isascii() and identifier.isdigit():
+            return {**without_members(made, "artifactId"), "index": int(identifier)}
         return made
 
     def event(self, value: Json) -> Json:
@@ -78,12 +78,12 @@ class OldJson:
 
     def push_config(self, value: Json) -> Json:
         """The configuration beside its task's id."""
-        task_id, inner = split_push(value)
-        return {"id" if self._first else "taskId": task_id, "pushNotificationConfig": inner}
+        task_id, inner = split_push_config(value)
+        return {"id" if self._is_v0_1 else "taskId": task_id, "pushNotificationConfig": inner}
 
     def push_member(self, value: Json) -> Json:
         """Without a task."""
-        return split_push(value)[1]
+        return split_push_config(value)[1]
 
     def _status_update(self, value: Json) -> Json:
         made = dict(value)
@@ -91,33 +91,33 @@ class OldJson:
             made["status"] = self.status(value["status"])
         if self._kinds:
             made.setdefault("final", False)  # required there, and nothing in the protobuf form
-        return self._with_kind("status-update", self._named(made))
+        return self._with_kind("status-update", self._rename_task_id(made))
 
     def _artifact_update(self, value: Json) -> Json:
         made = dict(value)
         if isinstance(value.get("artifact"), dict):
             made["artifact"] = self.artifact(value["artifact"])
-            if self._first:
+            if self._is_v0_1:
                 flags = {name: made.pop(name) for name in ("append", "lastChunk") if name in made}
                 made["artifact"] = {**made["artifact"], **flags}
-        return self._with_kind("artifact-update", self._named(made))
+        return self._with_kind("artifact-update", self._rename_task_id(made))
 
-    def _named(self, value: Json) -> Json:
+    def _rename_task_id(self, value: Json) -> Json:
         """0.1 and the hybrid name the task `id`."""
-        if (self._first or self._vendor) and "taskId" in value:
-            value = {"id": value["taskId"], **without(value, "taskId")}
-        return self._context(value)
+        if (self._is_v0_1 or self._is_vendor) and "taskId" in value:
+            value = {"id": value["taskId"], **without_members(value, "taskId")}
+        return self._convert_context(value)
 
-    def _context(self, value: Json) -> Json:
-        if not self._first or "contextId" not in value:
+    def _convert_context(self, value: Json) -> Json:
+        if not self._is_v0_1 or "contextId" not in value:
             return value
-        return {**without(value, "contextId"), "sessionId": value["contextId"]}
+        return {**without_members(value, "contextId"), "sessionId": value["contextId"]}
 
     def _with_kind(self, kind: str, value: Json) -> Json:
         return {**value, "kind": kind} if self._kinds else value
 
 
-def _word(state: str) -> Any:
+def _state_word(state: str) -> Any:
     if not state.startswith(_STATE):
         return state
     word = state.removeprefix(_STATE).lower().replace("_", "-")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from a2a_proxy.replay.convert.form import FILE_MEMBERS, Json, each, split_push, without
+from a2a_proxy.replay.convert.form import FILE_MEMBERS, Json, convert_each, split_push_config, without_members
 
 _FILE_NAMES = {"raw": "fileWithBytes", "url": "fileWithUri", "filename": "name", "mediaType": "mimeType"}
 
@@ -13,7 +13,7 @@ class OldProto:
 
     def task(self, value: Json) -> Json:
         """A task."""
-        made = {**value, **each(value, "artifacts", self.artifact), **each(value, "history", self.message)}
+        made = {**value, **convert_each(value, "artifacts", self.artifact), **convert_each(value, "history", self.message)}
         if isinstance(value.get("status"), dict):
             made["status"] = self.status(value["status"])
         return made
@@ -29,19 +29,19 @@ class OldProto:
 
     def message(self, value: Json) -> Json:
         """A message."""
-        made = without(value, "parts")
-        return made | {"content": each(value, "parts", self.part)["parts"]} if "parts" in value else made
+        made = without_members(value, "parts")
+        return made | {"content": convert_each(value, "parts", self.part)["parts"]} if "parts" in value else made
 
     def part(self, value: Json) -> Json:
         """A part, by what it carries."""
         if "raw" in value or "url" in value:
             file = {_FILE_NAMES[name]: value[name] for name in FILE_MEMBERS if name in value}
-            return {"file": file, **without(value, *FILE_MEMBERS)}
+            return {"file": file, **without_members(value, *FILE_MEMBERS)}
         return {**value, "data": {"data": value["data"]}} if "data" in value else value
 
     def artifact(self, value: Json) -> Json:
         """An artifact."""
-        return {**value, **each(value, "parts", self.part)}
+        return {**value, **convert_each(value, "parts", self.part)}
 
     def event(self, value: Json) -> Json:
         """Wrapped, as in 1.0."""
@@ -60,12 +60,12 @@ class OldProto:
 
     def push_config(self, value: Json) -> Json:
         """The configuration under its resource name."""
-        task_id, inner = split_push(value)
+        task_id, inner = split_push_config(value)
         return {"name": config_name(task_id, str(inner.get("id", ""))), "pushNotificationConfig": inner}
 
     def push_member(self, value: Json) -> Json:
         """Without a task."""
-        return split_push(value)[1]
+        return split_push_config(value)[1]
 
 
 def config_name(task_id: str, config_id: str) -> str:

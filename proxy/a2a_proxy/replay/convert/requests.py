@@ -9,12 +9,12 @@ import msgspec
 
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.operations import BY_NAME
-from a2a_proxy.replay.convert.form import DialectForm, Json, split_push, without
+from a2a_proxy.replay.convert.form import DialectForm, Json, split_push_config, without_members
 from a2a_proxy.replay.convert.old_proto import config_name
-from a2a_proxy.replay.convert.responses import OLD, form_of
+from a2a_proxy.replay.convert.responses import OLD_DIALECTS, form_of
 
 _BY_CONFIG = frozenset({"GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig"})
-_CREATE, _LIST = "CreateTaskPushNotificationConfig", "ListTaskPushNotificationConfigs"
+_CREATE_CONFIG, _LIST_CONFIGS = "CreateTaskPushNotificationConfig", "ListTaskPushNotificationConfigs"
 
 
 class RestCall(msgspec.Struct, frozen=True):
@@ -27,30 +27,30 @@ class RestCall(msgspec.Struct, frozen=True):
     """None: without a body."""
 
 
-def request(value: Any, operation: str, dialect: Dialect, binding: Binding) -> Any:
+def convert_request(value: Any, operation: str, dialect: Dialect, binding: Binding) -> Any:
     """The parameters of a call: `params` of JSON-RPC, ProtoJSON of gRPC and REST with all that goes into the path."""
-    if not isinstance(value, dict) or dialect not in OLD:
+    if not isinstance(value, dict) or dialect not in OLD_DIALECTS:
         return value
     form, protobuf = form_of(dialect, binding), binding in (Binding.GRPC, Binding.REST)
     if isinstance(value.get("message"), dict):
-        return _send(form, value, dialect, protobuf)
-    if operation == _CREATE:
-        return _create(value) | form.push_config(value) if not protobuf else _create_proto(form, value)
+        return _convert_send(form, value, dialect, protobuf)
+    if operation == _CREATE_CONFIG:
+        return _convert_create(value) | form.push_config(value) if not protobuf else _convert_create_protobuf(form, value)
     if operation in _BY_CONFIG:
-        return _by_config(value, protobuf)
-    if operation == _LIST:
+        return _convert_config_request(value, protobuf)
+    if operation == _LIST_CONFIGS:
         task_id = str(value.get("taskId", ""))
-        rest = without(value, "taskId")
+        rest = without_members(value, "taskId")
         return {**rest, "parent": f"tasks/{task_id}"} if protobuf else {**rest, "id": task_id}
     if protobuf and "id" in value and operation != "ListTasks":
-        return {"name": f"tasks/{value['id']}", **without(value, "id")}
+        return {"name": f"tasks/{value['id']}", **without_members(value, "id")}
     return value
 
 
 def rpc_method(operation: str, dialect: Dialect) -> str:
     """The JSON-RPC method. Raises KeyError where the dialect has none."""
     row = BY_NAME[operation]
-    if dialect not in OLD:
+    if dialect not in OLD_DIALECTS:
         return operation
     named = [method for method, line in row.rpc_v0 if line is Dialect.V0_1]
     later = [method for method, line in row.rpc_v0 if line is not Dialect.V0_1]
@@ -63,7 +63,7 @@ def rpc_method(operation: str, dialect: Dialect) -> str:
 def grpc_path(operation: str, dialect: Dialect) -> str:
     """The path of a gRPC call. Raises KeyError where the dialect has none."""
     row = BY_NAME[operation]
-    if dialect not in OLD and dialect is not Dialect.RC:
+    if dialect not in OLD_DIALECTS and dialect is not Dialect.RC:
         return f"/lf.a2a.v1.A2AService/{operation}"
     wanted = Dialect.RC if dialect is Dialect.RC else Dialect.V0_3
     found = [method for method, line in row.grpc_v0 if line in (wanted, Dialect.UNKNOWN)]
@@ -72,7 +72,7 @@ def grpc_path(operation: str, dialect: Dialect) -> str:
     return f"/a2a.v1.A2AService/{found[0]}"
 
 
-_PATHS: dict[str, tuple[str, str]] = {
+_REST_PATHS: dict[str, tuple[str, str]] = {
     "SendMessage": ("POST", "/message:send"),
     "SendStreamingMessage": ("POST", "/message:stream"),
     "SendLiveMessage": ("POST", "/message:live"),
@@ -81,8 +81,8 @@ _PATHS: dict[str, tuple[str, str]] = {
     "CancelTask": ("POST", "/tasks/{id}:cancel"),
     "SubscribeToTask": ("POST", "/tasks/{id}:subscribe"),
     "ReconnectToTask": ("POST", "/tasks/{id}:reconnect"),
-    _CREATE: ("POST", "/tasks/{taskId}/pushNotificationConfigs"),
-    _LIST: ("GET", "/tasks/{taskId}/pushNotificationConfigs"),
+    _CREATE_CONFIG: ("POST", "/tasks/{taskId}/pushNotificationConfigs"),
+    _LIST_CONFIGS: ("GET", "/tasks/{taskId}/pushNotificationConfigs"),
     "GetTaskPushNotificationConfig": ("GET", "/tasks/{taskId}/pushNotificationConfigs/{id}"),
     "DeleteTaskPushNotificationConfig": ("DELETE", "/tasks/{taskId}/pushNotificationConfigs/{id}"),
     "GetExtendedAgentCard": ("GET", "/extendedAgentCard"),
@@ -91,10 +91,10 @@ _PATHS: dict[str, tuple[str, str]] = {
 
 def rest_call(value: Any, operation: str, dialect: Dialect) -> RestCall:
     """The REST request (A2A 1.0 section 11.3). Raises LookupError where REST cannot ask so."""
-    method, path = _PATHS[operation]
+    method, path = _REST_PATHS[operation]
     members: Json = dict(value) if isinstance(value, dict) else {}
     tenant = members.pop("tenant", "") if method != "POST" or "message" not in members else members.get("tenant", "")
-    old = dialect in OLD
+    old = dialect in OLD_DIALECTS
     if old and operation == "GetExtendedAgentCard":
         path = "/card"
     if old and operation == "SubscribeToTask":
@@ -105,18 +105,18 @@ def rest_call(value: Any, operation: str, dialect: Dialect) -> RestCall:
     path = path.format(**{name: quote(item, safe="") for name, item in named.items()})
     prefix = "/v1" if old else f"/{quote(str(tenant), safe='')}" if tenant else ""
     if method == "POST":
-        kept = value if old or operation == _CREATE or "message" in members else without(members, *named)
-        body = request(kept, operation, dialect, Binding.REST) if isinstance(kept, dict) else {}
-        return RestCall(method, prefix + path, without(body, "name") if old and operation != _CREATE else body)
-    query = urlencode([(name, _word(item)) for name, item in without(members, *named).items() if _simple(item)])
+        kept = value if old or operation == _CREATE_CONFIG or "message" in members else without_members(members, *named)
+        body = convert_request(kept, operation, dialect, Binding.REST) if isinstance(kept, dict) else {}
+        return RestCall(method, prefix + path, without_members(body, "name") if old and operation != _CREATE_CONFIG else body)
+    query = urlencode([(name, _query_word(item)) for name, item in without_members(members, *named).items() if _convert_simple(item)])
     return RestCall(method, f"{prefix}{path}?{query}" if query else prefix + path, None)
 
 
-def _send(form: DialectForm, value: Json, dialect: Dialect, protobuf: bool) -> Json:
+def _convert_send(form: DialectForm, value: Json, dialect: Dialect, protobuf: bool) -> Json:
     made = {**value, "message": form.message(value["message"])}
     given = value.get("configuration")
     if isinstance(given, dict):
-        made["configuration"] = _configuration(form, given, protobuf or dialect is Dialect.V0_1)
+        made["configuration"] = _convert_configuration(form, given, protobuf or dialect is Dialect.V0_1)
     if dialect is not Dialect.V0_1:
         return made
     # The client picks the task's id and puts it beside the message, with all that configures the call.
@@ -128,8 +128,8 @@ def _send(form: DialectForm, value: Json, dialect: Dialect, protobuf: bool) -> J
     return {**made, **configuration}
 
 
-def _configuration(form: DialectForm, value: Json, short: bool) -> Json:
-    made = without(value, "returnImmediately", "taskPushNotificationConfig")
+def _convert_configuration(form: DialectForm, value: Json, short: bool) -> Json:
+    made = without_members(value, "returnImmediately", "taskPushNotificationConfig")
     if isinstance(value.get("returnImmediately"), bool):
         made["blocking"] = not value["returnImmediately"]
     push = value.get("taskPushNotificationConfig")
@@ -138,26 +138,26 @@ def _configuration(form: DialectForm, value: Json, short: bool) -> Json:
     return made
 
 
-def _create(value: Json) -> Json:
+def _convert_create(value: Json) -> Json:
     return {"metadata": value["metadata"]} if "metadata" in value else {}
 
 
-def _create_proto(form: DialectForm, value: Json) -> Json:
-    task_id, inner = split_push(value)
+def _convert_create_protobuf(form: DialectForm, value: Json) -> Json:
+    task_id, inner = split_push_config(value)
     identifier = str(inner.get("id", ""))
     return {"parent": f"tasks/{task_id}", "configId": identifier, "config": form.push_config(value)}
 
 
-def _by_config(value: Json, protobuf: bool) -> Json:
-    task_id, rest = str(value.get("taskId", "")), without(value, "taskId", "id")
+def _convert_config_request(value: Json, protobuf: bool) -> Json:
+    task_id, rest = str(value.get("taskId", "")), without_members(value, "taskId", "id")
     if protobuf:
         return {"name": config_name(task_id, str(value.get("id", ""))), **rest}
     return {"id": task_id, **rest} | ({"pushNotificationConfigId": value["id"]} if "id" in value else {})
 
 
-def _simple(value: Any) -> bool:
+def _convert_simple(value: Any) -> bool:
     return isinstance(value, (str, int, float, bool))
 
 
-def _word(value: Any) -> str:
+def _query_word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

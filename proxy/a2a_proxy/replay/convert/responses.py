@@ -6,24 +6,24 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.operations import BY_NAME, ResponseKind
-from a2a_proxy.replay.convert.card import card
-from a2a_proxy.replay.convert.form import DialectForm, Json, NewForm, each
+from a2a_proxy.replay.convert.card import convert_card
+from a2a_proxy.replay.convert.form import DialectForm, Json, NewForm, convert_each
 from a2a_proxy.replay.convert.old_json import OldJson
 from a2a_proxy.replay.convert.old_proto import OldProto
 
-OLD = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.VENDOR})
+OLD_DIALECTS = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.VENDOR})
 """Dialects whose JSON is not that of 1.0."""
-_BY_RPC = (Binding.JSONRPC, Binding.STDIO)
+_RPC_BINDINGS = (Binding.JSONRPC, Binding.STDIO)
 
 
 def form_of(dialect: Dialect, binding: Binding) -> DialectForm:
     """How a dialect writes over a binding: before 1.0 REST and gRPC carry the protobuf form."""
-    if dialect not in OLD:
+    if dialect not in OLD_DIALECTS:
         return NewForm()
-    return OldJson(dialect) if binding in (*_BY_RPC, Binding.WEBHOOK) else OldProto()
+    return OldJson(dialect) if binding in (*_RPC_BINDINGS, Binding.WEBHOOK) else OldProto()
 
 
-def answer(value: Any, operation: str, dialect: Dialect, binding: Binding) -> Any:
+def convert_answer(value: Any, operation: str, dialect: Dialect, binding: Binding) -> Any:
     """One event or answer in plain JSON of that dialect: the `result` of JSON-RPC, the body of REST, ProtoJSON."""
     if not isinstance(value, dict):
         return value
@@ -32,19 +32,19 @@ def answer(value: Any, operation: str, dialect: Dialect, binding: Binding) -> An
     if expected is ResponseKind.TASK:
         return form.task(value["task"]) if isinstance(value.get("task"), dict) else value
     if expected is ResponseKind.TASKS:
-        return {**value, **each(value, "tasks", form.task)}
+        return {**value, **convert_each(value, "tasks", form.task)}
     if expected is ResponseKind.PUSH_CONFIG:
         return form.push_config(value)
     if expected is ResponseKind.PUSH_CONFIGS:
-        made = {**value, **each(value, "configs", form.push_config)}
-        return made.get("configs", []) if dialect in OLD and binding in _BY_RPC else made
+        made = {**value, **convert_each(value, "configs", form.push_config)}
+        return made.get("configs", []) if dialect in OLD_DIALECTS and binding in _RPC_BINDINGS else made
     if expected is ResponseKind.CARD:
-        return card(value, binding)
+        return convert_card(value, binding)
     if expected is ResponseKind.EMPTY:
-        return None if binding in _BY_RPC and dialect in OLD else value
+        return None if binding in _RPC_BINDINGS and dialect in OLD_DIALECTS else value
     return form.event(value)
 
 
-def notification(value: Json, dialect: Dialect) -> Json:
+def convert_notification(value: Json, dialect: Dialect) -> Json:
     """What is posted to a webhook."""
     return form_of(dialect, Binding.WEBHOOK).event(value)

@@ -12,23 +12,23 @@ from a2a_proto import ParseError, parse
 from a2a_proxy.protocol.schema import line_and_name
 
 
-def with_unknown(octets: bytes, recorded: bytes, schema: str) -> bytes:
+def add_unknown_fields(data: bytes, recorded: bytes, schema: str) -> bytes:
     """A message with the unknown fields of the recorded one that it was made of, at any depth. Both have the schema."""
     line, name = line_and_name(schema)
     try:
         old: Message = parse(line, name, recorded)  # type: ignore[arg-type]
     except ParseError:  # then nobody could make anything of it either
-        return octets
+        return data
     whole = old.ByteSize()
     old.DiscardUnknownFields()
     if old.ByteSize() == whole:
-        return octets
-    made: Message = parse(line, name, octets)  # type: ignore[arg-type]
-    _carry(parse(line, name, recorded), made)  # type: ignore[arg-type]
+        return data
+    made: Message = parse(line, name, data)  # type: ignore[arg-type]
+    _copy_unknown_fields(parse(line, name, recorded), made)  # type: ignore[arg-type]
     return made.SerializeToString(deterministic=True)
 
 
-def _carry(old: Message, made: Message) -> None:
+def _copy_unknown_fields(old: Message, made: Message) -> None:
     bare = type(old)()
     bare.CopyFrom(old)
     for field, _ in bare.ListFields():
@@ -40,11 +40,11 @@ def _carry(old: Message, made: Message) -> None:
         other = getattr(made, field.name)
         if isinstance(value, Message):
             if made.HasField(field.name):
-                _carry(value, other)
+                _copy_unknown_fields(value, other)
         elif not field.message_type.GetOptions().map_entry:
             for one, two in zip(value, other, strict=False):
-                _carry(one, two)
+                _copy_unknown_fields(one, two)
         elif field.message_type.fields_by_name["value"].message_type is not None:
             for key in value:
                 if key in other:
-                    _carry(value[key], other[key])
+                    _copy_unknown_fields(value[key], other[key])

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 from a2a_proxy.recording.difference.fields import Fields
 from a2a_proxy.recording.difference.reduced import bounded
 from a2a_proxy.recording.difference.values import DifferenceRow
-from a2a_proxy.replay.core.gates import GateStep, Steps
-from a2a_proxy.replay.core.matching import differences, without
+from a2a_proxy.replay.core.gates import GateStep, PlaybackSteps
+from a2a_proxy.replay.core.matching import find_differences, without_ignored
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import MatchPreset
-from a2a_proxy.replay.core.player_io import PlayerRequest, Send
+from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
 from a2a_proxy.replay.core.script import LineKind, RecordedCall, ScriptLine
 
 if TYPE_CHECKING:
     from a2a_proxy.replay.core.player import Player
     from a2a_proxy.replay.core.task_progress import PendingPoll
 
-POLL = 5_000_000
+POLL_NS = 5_000_000
 """Ns: how soon to ask again where another call holds a line back."""
 
 
@@ -33,213 +33,213 @@ class CallPlayback:
         self,
         player: Player,
         call: RecordedCall,
-        steps: Steps,
-        asked: PlayerRequest,
+        steps: PlaybackSteps,
+        request: PlayerRequest,
         at: int,
         poll: PendingPoll | None = None,
     ) -> None:
         self.call = call
-        self.asked = asked
+        self.request = request
         self.poll = poll
         """Its answer is the task as it is when it goes out."""
         self.began = at
-        self.over = False
+        self.is_over = False
         """Nothing more is sent, and nothing heard is of interest."""
-        self.unwatched = False
+        self.ignores_looks = False
         """Nobody has looked at its task when the recorded client did: it waits for such looks no more."""
-        self.left = False
+        self.client_cancelled = False
         """The client broke it off. What was not sent by then is not missing."""
         self.skew = 0
         """Ns by which its lines went out later than they were due, added up: the client read slowly, the server was
         busy, or other calls kept them back."""
-        self.waits = ""
+        self.wait_reason = ""
         """What keeps the next line back, in words; empty where nothing does."""
         self._player = player
         self._steps = steps
-        self._next = 0
-        self._heard: list[int] = []
+        self._next_step = 0
+        self._client_times: list[int] = []
         """When each line of the client came."""
-        self._ended = False
-        self._last = at
+        self._half_closed = False
+        self._last_sent_at = at
         """When the last line went out."""
-        self._ready = 0
+        self._ready_since = 0
         """Since when the next line waits for nothing but other calls."""
-        self._looked = at
+        self._last_polled_at = at
         self._miss: Miss | None = None
-        self._early: Miss | None = None
+        self._early_miss: Miss | None = None
         """The client half-closed before it had said all: what the call ends with, if it cannot go on without that."""
 
     @property
-    def wake(self) -> int | None:
+    def wake_time(self) -> int | None:
         """When `due` may have something, ns. None: when the client has done something, or never."""
-        if self.over:
+        if self.is_over:
             return None
         if self._miss is not None:
-            return self._looked
-        step = self._step()
-        if step is None or self._closed(step):
-            return self._given_up()
-        due = self._due(step)
-        return max(due, self._looked + POLL) if self._ready else due
+            return self._last_polled_at
+        step = self._current_step()
+        if step is None or self._is_gate_closed(step):
+            return self._give_up_time()
+        due = self._due_time(step)
+        return max(due, self._last_polled_at + POLL_NS) if self._ready_since else due
 
-    def due(self, at: int) -> list[Send]:
+    def take_due(self, at: int) -> list[PlayerSend]:
         """What is to be sent now, in order, webhooks that have become due among it. What is given is taken as sent."""
-        sends: list[Send] = []
-        self._looked = at
-        while not self.over:
-            send = self._one(at)
+        sends: list[PlayerSend] = []
+        self._last_polled_at = at
+        while not self.is_over:
+            send = self._next_send(at)
             if send is None:
                 break
             sends.append(send)
-            self.over = send.over
-            if not self.over:
-                sends += self._player.pushes(at)
-        if self.over:
-            self._player.ended(self)
+            self.is_over = send.is_final
+            if not self.is_over:
+                sends += self._player.take_pushes(at)
+        if self.is_over:
+            self._player.on_call_over(self)
         return sends
 
-    def heard(self, value: Any, at: int) -> None:
+    def on_client_message(self, value: Any, at: int) -> None:
         """The client said one more thing on this call, in canonical form. What follows a miss is of no interest."""
-        if self.over or self._miss is not None or not self.call.live:
+        if self.is_over or self._miss is not None or not self.call.is_live:
             return
         value = bounded(value)
-        expected = self._expected()
-        other = self._turned(expected, value)
+        expected = self._expected_line()
+        other = self._find_branch_steps(expected, value)
         if other is not None:
-            self._steps, expected = other, other.client[len(self._heard)]
-        if self._ended or expected is None or expected.what is LineKind.END:
+            self._steps, expected = other, other.client[len(self._client_times)]
+        if self._half_closed or expected is None or expected.what is LineKind.END:
             said = "half-closed" if expected is not None else "said no more"
-            self._diverge(
-                f"the client says more than the recorded one, which had {said} here", self._place(), (), value
+            self._record_divergence(
+                f"the client says more than the recorded one, which had {said} here", self._current_place(), (), value
             )
             return
-        rows = self._compare(expected.value, value)
+        rows = self._compare_messages(expected.value, value)
         if rows:
             why = "the client says something else than the recorded one"
-            self._diverge(why, expected.place, rows, value)
-        self._heard.append(at)
+            self._record_divergence(why, expected.place, rows, value)
+        self._client_times.append(at)
 
-    def client_ended(self, at: int) -> None:
+    def on_half_close(self, at: int) -> None:
         """The client half-closed: it will say no more, and listens."""
-        if self.over or self._miss is not None or not self.call.live or self._ended:
+        if self.is_over or self._miss is not None or not self.call.is_live or self._half_closed:
             return
-        self._ended = True
-        expected = self._expected()
+        self._half_closed = True
+        expected = self._expected_line()
         if expected is not None and expected.what is LineKind.END:
-            self._heard.append(at)
+            self._client_times.append(at)
         elif expected is not None:
             why = "the client half-closed; the recorded one first had something to say"
-            self._early = self._player.diverged(self, why, expected.place, (), None, stuck=True)
+            self._early_miss = self._player.record_divergence(self, why, expected.place, (), None, stuck=True)
 
-    def client_gone(self) -> None:
+    def on_client_gone(self) -> None:
         """The client broke the call off, or is not there any more."""
-        if not self.over:
-            self.over = self.left = True
-            self._player.ended(self)
+        if not self.is_over:
+            self.is_over = self.client_cancelled = True
+            self._player.on_call_over(self)
 
-    def pending(self) -> tuple[GateStep, ...]:
+    def pending_steps(self) -> tuple[GateStep, ...]:
         """What has not gone out."""
-        return () if self.over else self._steps.agent[self._next :]
+        return () if self.is_over else self._steps.agent[self._next_step :]
 
-    def holds(self, step: GateStep) -> bool:
+    def waits_for_client(self, step: GateStep) -> bool:
         """Whether a line, one of `pending`, waits for the client."""
-        return self._closed(step)
+        return self._is_gate_closed(step)
 
-    def _one(self, at: int) -> Send | None:
+    def _next_send(self, at: int) -> PlayerSend | None:
         """The next thing that is to be sent; None where there is none yet."""
         if self._miss is not None:
-            return Send(what=LineKind.MISS, miss=self._miss)
-        step = self._step()
-        if step is None or self._closed(step):
-            return self._stuck(step, at)
-        if self._due(step) > at or self._held(step, at):
+            return PlayerSend(what=LineKind.MISS, miss=self._miss)
+        step = self._current_step()
+        if step is None or self._is_gate_closed(step):
+            return self._wait_for_client(step, at)
+        if self._due_time(step) > at or self._is_held_back(step, at):
             return None
-        self._next += 1
-        self.skew += at - self._due(step)
-        self._last, self._ready, self.waits = at, 0, ""
-        return self._player.send(self, step.line, at)
+        self._next_step += 1
+        self.skew += at - self._due_time(step)
+        self._last_sent_at, self._ready_since, self.wait_reason = at, 0, ""
+        return self._player.send_line(self, step.line, at)
 
-    def _step(self) -> GateStep | None:
-        return self._steps.agent[self._next] if self._next < len(self._steps.agent) else None
+    def _current_step(self) -> GateStep | None:
+        return self._steps.agent[self._next_step] if self._next_step < len(self._steps.agent) else None
 
-    def _closed(self, step: GateStep) -> bool:
-        return len(self._heard) < step.needs
+    def _is_gate_closed(self, step: GateStep) -> bool:
+        return len(self._client_times) < step.needs
 
-    def _due(self, step: GateStep) -> int:
+    def _due_time(self, step: GateStep) -> int:
         """When the clock lets a line go whose gate is open."""
-        opened = self._heard[step.needs - 1] if step.needs else 0
-        return max(self._last, opened) + self._player.pause(step.pause) + step.line.stall
+        opened = self._client_times[step.needs - 1] if step.needs else 0
+        return max(self._last_sent_at, opened) + self._player.scale_pause(step.pause) + step.line.stall
 
-    def _held(self, step: GateStep, at: int) -> bool:
+    def _is_held_back(self, step: GateStep, at: int) -> bool:
         """Other calls keep it back, for now."""
-        self._ready = self._ready or at
-        self.waits = self._player.held(self, step, at - self._ready)
-        return bool(self.waits)
+        self._ready_since = self._ready_since or at
+        self.wait_reason = self._player.hold_reason(self, step, at - self._ready_since)
+        return bool(self.wait_reason)
 
-    def _expected(self) -> ScriptLine | None:
+    def _expected_line(self) -> ScriptLine | None:
         """The line of the client that comes next in the recording."""
-        return self._steps.client[len(self._heard)] if len(self._heard) < len(self._steps.client) else None
+        return self._steps.client[len(self._client_times)] if len(self._client_times) < len(self._steps.client) else None
 
-    def _place(self) -> str:
-        step = self._step()
+    def _current_place(self) -> str:
+        step = self._current_step()
         return step.line.place if step is not None else self.call.place
 
-    def _given_up(self) -> int | None:
+    def _give_up_time(self) -> int | None:
         """When waiting for the client comes to its end; None: never."""
-        if self._early is not None:
-            return self._looked
+        if self._early_miss is not None:
+            return self._last_polled_at
         patience = self._player.options.patience
-        return None if patience is None else self._since() + patience
+        return None if patience is None else self._last_activity() + patience
 
-    def _since(self) -> int:
-        return max(self._last, self._heard[-1] if self._heard else 0)
+    def _last_activity(self) -> int:
+        return max(self._last_sent_at, self._client_times[-1] if self._client_times else 0)
 
-    def _stuck(self, step: GateStep | None, at: int) -> Send | None:
+    def _wait_for_client(self, step: GateStep | None, at: int) -> PlayerSend | None:
         """The recording goes on only when the client does something."""
         if step is None:
             leaves = self._steps.leaves
             place = leaves.place if leaves is not None else self.call.place
             gone = f"the recorded client broke the call off here ({place})"
-            self.waits = f"{gone}, and the agent said no more" if leaves else f"nothing ends the call {place}"
+            self.wait_reason = f"{gone}, and the agent said no more" if leaves else f"nothing ends the call {place}"
         else:
-            expected = self._expected()
+            expected = self._expected_line()
             place = expected.place if expected is not None else step.line.place
-            self.waits = f"{step.line.place} waits for what the client said in {place}"
-        given_up = self._given_up()
+            self.wait_reason = f"{step.line.place} waits for what the client said in {place}"
+        given_up = self._give_up_time()
         if given_up is None or at < given_up:
             return None
-        if self._early is not None:
-            self._miss = self._early
+        if self._early_miss is not None:
+            self._miss = self._early_miss
         else:
-            self.waits += f"; nothing came for {(at - self._since()) / 1e9:.0f} s"
-            self._diverge(self.waits, place, (), None, stuck=True)
-        return Send(what=LineKind.MISS, miss=self._miss)
+            self.wait_reason += f"; nothing came for {(at - self._last_activity()) / 1e9:.0f} s"
+            self._record_divergence(self.wait_reason, place, (), None, stuck=True)
+        return PlayerSend(what=LineKind.MISS, miss=self._miss)
 
-    def _compare(self, recorded: Any, now: Any) -> tuple[DifferenceRow, ...]:
+    def _compare_messages(self, recorded: Any, now: Any) -> tuple[DifferenceRow, ...]:
         """What differs and counts; where nothing does, what is learned of identifiers holds."""
         recorded, preset = bounded(recorded), self._player.options.match
-        trial = self._player.ids.trial()
-        fields = Fields(dialects=self.call.dialect is not self.asked.dialect)
+        trial = self._player.ids.make_trial()
+        fields = Fields(dialects=self.call.dialect is not self.request.dialect)
         if preset is not MatchPreset.BY_OPERATION:
             whole = preset is MatchPreset.STRICT
-            rows = differences(recorded if whole else without(recorded), now if whole else without(now), trial, fields)
+            rows = find_differences(recorded if whole else without_ignored(recorded), now if whole else without_ignored(now), trial, fields)
             if rows:
                 return rows
-        differences(recorded, now, trial, fields)  # also what is not looked at has identifiers
-        self._player.ids.adopt(trial)
+        find_differences(recorded, now, trial, fields)  # also what is not looked at has identifiers
+        self._player.ids.adopt_trial(trial)
         return ()
 
-    def _turned(self, expected: ScriptLine | None, value: Any) -> Steps | None:
+    def _find_branch_steps(self, expected: ScriptLine | None, value: Any) -> PlaybackSteps | None:
         """The steps of another recorded call, where this one has something else here and that one what was said."""
-        if self._player.options.match is MatchPreset.BY_OPERATION or self._ended:
+        if self._player.options.match is MatchPreset.BY_OPERATION or self._half_closed:
             return None
-        if expected is not None and expected.what is LineKind.MESSAGE and not self._compare(expected.value, value):
+        if expected is not None and expected.what is LineKind.MESSAGE and not self._compare_messages(expected.value, value):
             return None
-        return self._player.turn(self, self._next, len(self._heard), value)
+        return self._player.switch_branch(self, self._next_step, len(self._client_times), value)
 
-    def _diverge(
+    def _record_divergence(
         self, why: str, place: str, rows: tuple[DifferenceRow, ...], value: Any, *, stuck: bool = False
     ) -> None:
         """The client has left the recording; where that only warns, the call goes on unless it is stuck."""
-        miss = self._player.diverged(self, why, place, rows, value, stuck=stuck)
+        miss = self._player.record_divergence(self, why, place, rows, value, stuck=stuck)
         self._miss = miss if stuck or not self._player.options.lenient else None

@@ -10,15 +10,15 @@ import msgspec
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.replay.core.gates import GateStep
-from a2a_proxy.replay.core.matching import asked_task, token
-from a2a_proxy.replay.core.script import FOLLOWING, POLLING, SPEAKING, LineKind, RecordedCall, ReplayScript, ScriptLine
-from a2a_proxy.replay.core.timeline import UPDATES, Timeline
+from a2a_proxy.replay.core.matching import requested_task, request_token
+from a2a_proxy.replay.core.script import SUBSCRIBING_OPERATIONS, POLLING_OPERATION, SENDING_OPERATIONS, LineKind, RecordedCall, ReplayScript, ScriptLine
+from a2a_proxy.replay.core.timeline import UPDATE_KINDS, Timeline
 
 if TYPE_CHECKING:
     from a2a_proxy.replay.core.call_playback import CallPlayback
     from a2a_proxy.replay.core.player import Player
 
-SOFT = 1_000_000_000
+SOFT_WAIT_NS = 1_000_000_000
 """Ns: how long a line waits at most for a call that did not cause it, as one that has joined or raced its stream."""
 
 
@@ -26,9 +26,9 @@ class PrecedingCall(msgspec.Struct, frozen=True):
     """A call that came before a line of another one."""
 
     call: RecordedCall
-    certain: bool
+    is_cause: bool
     """It has caused the line: without it the line makes no sense."""
-    look: bool = False
+    is_look: bool = False
     """It looks at the task, and shall see it as it is before the line."""
 
 
@@ -43,97 +43,97 @@ class ConcurrentCalls:
         tasks: dict[str, list[RecordedCall]] = defaultdict(list)
         alike: dict[bytes, list[RecordedCall]] = defaultdict(list)
         for call in script.calls:
-            for task in {call.task, asked_task(call.request)} - {""}:
+            for task in {call.task, requested_task(call.request)} - {""}:
                 tasks[task].append(call)
-            if call.operation in SPEAKING:
-                alike[token(call.request)].append(call)
+            if call.operation in SENDING_OPERATIONS:
+                alike[request_token(call.request)].append(call)
         for call in script.calls:
-            if call.streams:
+            if call.is_stream:
                 for other in tasks.get(call.task, ()):
-                    self._look(call, other)
-                for other in alike.get(token(call.request), ()):
-                    self._look(call, other, rival=True)
+                    self._relate_calls(call, other)
+                for other in alike.get(request_token(call.request), ()):
+                    self._relate_calls(call, other, rival=True)
 
-    def _look(self, call: RecordedCall, other: RecordedCall, *, rival: bool = False) -> None:
+    def _relate_calls(self, call: RecordedCall, other: RecordedCall, *, rival: bool = False) -> None:
         """What `other` means to the lines of `call`."""
-        if other is call or _refused(other) or not call.began <= other.began <= call.began + _end(call):
+        if other is call or _is_refused(other) or not call.began <= other.began <= call.began + _end_time(call):
             return
         if rival:
             self._rivals[call.place].add(other.place)
             self._rivals[other.place].add(call.place)
         since = other.began - call.began
-        look = _looks(other)
-        line = next((each for each in call.answers if each.at > since and (each.event in UPDATES or not look)), None)
+        look = _is_look(other)
+        line = next((each for each in call.agent_lines if each.at > since and (each.event in UPDATE_KINDS or not look)), None)
         if line is None:
             return
-        if rival or look or other.operation in FOLLOWING:
-            self._causes[line.place].append(PrecedingCall(other, certain=False, look=look))
-        elif other.operation == "CancelTask" or (other.operation in SPEAKING and _waiting(call, line)):
-            self._causes[line.place].append(PrecedingCall(other, certain=True))
+        if rival or look or other.operation in SUBSCRIBING_OPERATIONS:
+            self._causes[line.place].append(PrecedingCall(other, is_cause=False, is_look=look))
+        elif other.operation == "CancelTask" or (other.operation in SENDING_OPERATIONS and _was_waiting(call, line)):
+            self._causes[line.place].append(PrecedingCall(other, is_cause=True))
 
-    def held(self, play: CallPlayback, step: GateStep, waited: int, player: Player) -> str:
+    def hold_reason(self, playback: CallPlayback, step: GateStep, waited: int, player: Player) -> str:
         """What keeps a line back that has waited so many ns; empty where nothing does."""
         line = step.line
         patience = player.options.patience
         for cause in self._causes.get(line.place, ()):
-            longest = patience if cause.certain else SOFT
-            come = player.answered(cause.call) if cause.look else player.began(cause.call)
-            if come or (cause.look and play.unwatched):
+            longest = patience if cause.is_cause else SOFT_WAIT_NS
+            come = player.is_answered(cause.call) if cause.is_look else player.has_begun(cause.call)
+            if come or (cause.is_look and playback.ignores_looks):
                 continue
             if longest is None or waited < longest:
                 return f"{line.place} waits for the call {cause.call.place}, {cause.call.operation}"
-            play.unwatched = play.unwatched or cause.look
-        key = player.timeline.key(line)
-        for other in player.plays:
-            if other is play:
+            playback.ignores_looks = playback.ignores_looks or cause.is_look
+        key = player.timeline.event_key(line)
+        for other in player.playbacks:
+            if other is playback:
                 continue
-            if key is not None and not player.timeline.told(key) and self._gated(other, line, player):
+            if key is not None and not player.timeline.is_sent(key) and self._is_gated_elsewhere(other, line, player):
                 return f"{line.place} waits for {other.call.place}, which waits for its client"
-            if waited < SOFT and self._earlier(play, step, other, player.timeline):
+            if waited < SOFT_WAIT_NS and self._has_earlier_line(playback, step, other, player.timeline):
                 return f"{line.place} waits for what {other.call.place} says before it"
         return ""
 
-    def _gated(self, other: CallPlayback, line: ScriptLine, player: Player) -> bool:
+    def _is_gated_elsewhere(self, other: CallPlayback, line: ScriptLine, player: Player) -> bool:
         """Another stream has yet to tell the same event, and waits for its client before it."""
-        key = player.timeline.key(line)
-        for step in other.pending():
-            if other.holds(step):
-                return any(player.timeline.key(each.line) == key for each in other.pending())
-            if player.timeline.key(step.line) == key:
+        key = player.timeline.event_key(line)
+        for step in other.pending_steps():
+            if other.waits_for_client(step):
+                return any(player.timeline.event_key(each.line) == key for each in other.pending_steps())
+            if player.timeline.event_key(step.line) == key:
                 return False
         return False
 
-    def _earlier(self, play: CallPlayback, step: GateStep, other: CallPlayback, timeline: Timeline) -> bool:
+    def _has_earlier_line(self, playback: CallPlayback, step: GateStep, other: CallPlayback, timeline: Timeline) -> bool:
         """Another stream of the task, or one that races this call, has something to say that was said before."""
-        tied = other.call.place in self._rivals.get(play.call.place, ()) or (
-            bool(play.call.task) and play.call.task == other.call.task
+        tied = other.call.place in self._rivals.get(playback.call.place, ()) or (
+            bool(playback.call.task) and playback.call.task == other.call.task
         )
-        pending = other.pending()
-        tied = tied and play.call.streams and other.call.streams and step.line.what is LineKind.MESSAGE
-        if not tied or not pending or other.holds(pending[0]):
+        pending = other.pending_steps()
+        tied = tied and playback.call.is_stream and other.call.is_stream and step.line.what is LineKind.MESSAGE
+        if not tied or not pending or other.waits_for_client(pending[0]):
             return False
-        return timeline.when(pending[0].line, other.call) < timeline.when(step.line, play.call)
+        return timeline.recorded_time(pending[0].line, other.call) < timeline.recorded_time(step.line, playback.call)
 
 
-def _refused(call: RecordedCall) -> bool:
+def _is_refused(call: RecordedCall) -> bool:
     """The agent said no: it has changed nothing."""
-    return any(line.what is LineKind.ERROR or line.status > 0 for line in call.answers)
+    return any(line.what is LineKind.ERROR or line.status > 0 for line in call.agent_lines)
 
 
-def _looks(call: RecordedCall) -> bool:
+def _is_look(call: RecordedCall) -> bool:
     """It asks how a task is; not one that itself waits for the task to go on."""
-    return call.operation == POLLING and isinstance(call.request, dict) and "currentGeneration" not in call.request
+    return call.operation == POLLING_OPERATION and isinstance(call.request, dict) and "currentGeneration" not in call.request
 
 
-def _end(call: RecordedCall) -> int:
+def _end_time(call: RecordedCall) -> int:
     return call.lines[-1].at if call.lines else 0
 
 
-def _waiting(call: RecordedCall, line: ScriptLine) -> bool:
+def _was_waiting(call: RecordedCall, line: ScriptLine) -> bool:
     """The task waited for its client when this line came."""
-    told = [
+    states = [
         each.state
-        for each in call.answers
+        for each in call.agent_lines
         if each.what is LineKind.MESSAGE and each.state and each.number < line.number
     ]
-    return told[-1:] in ([TaskState.INPUT_REQUIRED], [TaskState.AUTH_REQUIRED])
+    return states[-1:] in ([TaskState.INPUT_REQUIRED], [TaskState.AUTH_REQUIRED])

@@ -10,19 +10,19 @@ from msgspec.structs import replace
 
 from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptLine, ScriptSide
 
-PIN = re.compile(r"gate: after #?(?:\d+:)?(\d+)\.(\d+)", re.IGNORECASE)
+PINNED_GATE = re.compile(r"gate: after #?(?:\d+:)?(\d+)\.(\d+)", re.IGNORECASE)
 """A note on a line of the agent: which line of the client it waits for."""
 
-_PLACE = r"(#(?:\d+:)?\d+)\.(\d+)"
-_FAULTS = {
-    "drop": re.compile(rf"drop {_PLACE}"),
-    "dup": re.compile(rf"dup {_PLACE}"),
-    "swap": re.compile(rf"swap {_PLACE} {_PLACE}"),
-    "cut": re.compile(rf"cut {_PLACE}(?: ?@ ?(\d{{1,3}})%)?"),
-    "stall": re.compile(rf"stall (\d+(?:\.\d+)?)(ms|s) before {_PLACE}"),
-    "gen": re.compile(rf"gen([+-]\d{{1,9}}) at {_PLACE}"),
+_PLACE_PATTERN = r"(#(?:\d+:)?\d+)\.(\d+)"
+_FAULT_PATTERNS = {
+    "drop": re.compile(rf"drop {_PLACE_PATTERN}"),
+    "dup": re.compile(rf"dup {_PLACE_PATTERN}"),
+    "swap": re.compile(rf"swap {_PLACE_PATTERN} {_PLACE_PATTERN}"),
+    "cut": re.compile(rf"cut {_PLACE_PATTERN}(?: ?@ ?(\d{{1,3}})%)?"),
+    "stall": re.compile(rf"stall (\d+(?:\.\d+)?)(ms|s) before {_PLACE_PATTERN}"),
+    "gen": re.compile(rf"gen([+-]\d{{1,9}}) at {_PLACE_PATTERN}"),
 }
-FORMS = "drop #3.4, dup #3.4, swap #3.4 #3.5, cut #3.4 @ 50%, stall 30s before #3.4, gen+2 at #3.4"
+FAULT_FORMS = "drop #3.4, dup #3.4, swap #3.4 #3.5, cut #3.4 @ 50%, stall 30s before #3.4, gen+2 at #3.4"
 
 
 class FaultError(ValueError):
@@ -44,17 +44,17 @@ class InjectedFault(msgspec.Struct, frozen=True):
     """Percent of a message that still goes out, ns of a stall, how much a generation grows."""
 
 
-def fault(text: str) -> InjectedFault:
+def parse_fault(text: str) -> InjectedFault:
     """Read a fault: `drop #3.4`. Raises FaultError."""
     said = " ".join(text.split())
-    for kind, form in _FAULTS.items():
+    for kind, form in _FAULT_PATTERNS.items():
         found = form.fullmatch(said)
         if found is not None:
-            return _fault(said, kind, found)
-    raise FaultError(f'"{text}" is no fault; the forms are: {FORMS}')
+            return _make_fault(said, kind, found)
+    raise FaultError(f'"{text}" is no fault; the forms are: {FAULT_FORMS}')
 
 
-def _fault(text: str, kind: str, found: re.Match[str]) -> InjectedFault:
+def _make_fault(text: str, kind: str, found: re.Match[str]) -> InjectedFault:
     if kind == "swap":
         if found[1] != found[3]:
             raise FaultError(f'"{text}" names lines of two calls; lines change places within one call')
@@ -69,21 +69,21 @@ def _fault(text: str, kind: str, found: re.Match[str]) -> InjectedFault:
     return InjectedFault(text, kind, found[1], int(found[2]))
 
 
-def with_faults(script: ReplayScript, faults: list[InjectedFault]) -> ReplayScript:
+def inject_faults(script: ReplayScript, faults: list[InjectedFault]) -> ReplayScript:
     """A script with faults in it, made before any gate is worked out. Raises FaultError."""
     for each in faults:
         if not any(call.place == each.call for call in script.calls):
             raise FaultError(f'"{each.text}": {script.name} has no call {each.call}')
-        calls = tuple(_made(call, each) if call.place == each.call else call for call in script.calls)
+        calls = tuple(_apply_fault(call, each) if call.place == each.call else call for call in script.calls)
         script = replace(script, calls=calls)
     return script
 
 
-def _made(call: RecordedCall, of: InjectedFault) -> RecordedCall:
+def _apply_fault(call: RecordedCall, of: InjectedFault) -> RecordedCall:
     lines = list(call.lines)
-    at = _index(call, of, of.line)
+    at = _line_index(call, of, of.line)
     if of.kind == "swap":
-        other = _index(call, of, of.other)
+        other = _line_index(call, of, of.other)
         one, two = lines[at], lines[other]
         lines[at], lines[other] = replace(two, at=one.at), replace(one, at=two.at)
     else:
@@ -91,7 +91,7 @@ def _made(call: RecordedCall, of: InjectedFault) -> RecordedCall:
     return replace(call, lines=tuple(lines))
 
 
-def _index(call: RecordedCall, of: InjectedFault, number: int) -> int:
+def _line_index(call: RecordedCall, of: InjectedFault, number: int) -> int:
     found = (i for i, line in enumerate(call.lines) if line.number == number and line.side is ScriptSide.AGENT)
     index = next(found, None)
     if index is None:
@@ -99,25 +99,25 @@ def _index(call: RecordedCall, of: InjectedFault, number: int) -> int:
     return index
 
 
-def _drop(lines: list[ScriptLine], at: int, _: InjectedFault) -> None:
+def _drop_line(lines: list[ScriptLine], at: int, _: InjectedFault) -> None:
     del lines[at]
 
 
-def _dup(lines: list[ScriptLine], at: int, _: InjectedFault) -> None:
+def _duplicate_line(lines: list[ScriptLine], at: int, _: InjectedFault) -> None:
     lines.insert(at, lines[at])
 
 
-def _cut(lines: list[ScriptLine], at: int, of: InjectedFault) -> None:
+def _cut_call(lines: list[ScriptLine], at: int, of: InjectedFault) -> None:
     line = lines[at]
     sent = round(len(line.raw) * of.amount / 100)
     lines[at:] = [replace(line, what=LineKind.CUT, sent=sent, note=of.text)]
 
 
-def _stall(lines: list[ScriptLine], at: int, of: InjectedFault) -> None:
+def _stall_line(lines: list[ScriptLine], at: int, of: InjectedFault) -> None:
     lines[at] = replace(lines[at], stall=round(of.amount))
 
 
-def _gen(lines: list[ScriptLine], at: int, of: InjectedFault) -> None:
+def _set_generation(lines: list[ScriptLine], at: int, of: InjectedFault) -> None:
     line = lines[at]
     if not line.generation or not isinstance(line.value, dict):
         raise FaultError(f'"{of.text}": {line.place} tells no generation')
@@ -130,9 +130,9 @@ def _gen(lines: list[ScriptLine], at: int, of: InjectedFault) -> None:
 
 
 _MAKERS: dict[str, Callable[[list[ScriptLine], int, InjectedFault], None]] = {
-    "drop": _drop,
-    "dup": _dup,
-    "cut": _cut,
-    "stall": _stall,
-    "gen": _gen,
+    "drop": _drop_line,
+    "dup": _duplicate_line,
+    "cut": _cut_call,
+    "stall": _stall_line,
+    "gen": _set_generation,
 }

@@ -17,11 +17,11 @@ import msgspec
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind
-from a2a_proxy.replay.core.matching import token
+from a2a_proxy.replay.core.matching import request_token
 from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptLine, ScriptSide
 
-_SAID = (LineKind.MESSAGE, LineKind.END)
-_WAITS = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
+_COUNTED_KINDS = (LineKind.MESSAGE, LineKind.END)
+_WAITING_STATES = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
 
 
 class GateStep(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class GateStep(msgspec.Struct, frozen=True):
     """Ns as recorded: after the client's line that opens its gate, else after the agent's line before it."""
 
 
-class Steps(msgspec.Struct, frozen=True):
+class PlaybackSteps(msgspec.Struct, frozen=True):
     """A call as it is played."""
 
     agent: tuple[GateStep, ...]
@@ -48,40 +48,40 @@ class Gates:
     """Of all calls of a script."""
 
     def __init__(self, script: ReplayScript) -> None:
-        self._alike: dict[bytes, list[RecordedCall]] = defaultdict(list)
+        self._calls_by_request: dict[bytes, list[RecordedCall]] = defaultdict(list)
         for call in script.calls:
-            if call.live:
-                self._alike[token(call.request)].append(call)
-        self._known: dict[str, Steps] = {}
+            if call.is_live:
+                self._calls_by_request[request_token(call.request)].append(call)
+        self._steps_of_place: dict[str, PlaybackSteps] = {}
 
-    def of(self, call: RecordedCall) -> Steps:
+    def steps_of(self, call: RecordedCall) -> PlaybackSteps:
         """Those of a call; what other live calls were asked the same is looked at as well."""
-        if not call.live:
-            return steps(call)
-        found = self._known.get(call.place)
+        if not call.is_live:
+            return make_steps(call)
+        found = self._steps_of_place.get(call.place)
         if found is None:
-            like = [each for each in self._alike[token(call.request)] if each.place != call.place]
-            found = self._known[call.place] = steps(call, like)
+            like = [each for each in self._calls_by_request[request_token(call.request)] if each.place != call.place]
+            found = self._steps_of_place[call.place] = make_steps(call, like)
         return found
 
 
-def steps(call: RecordedCall, like: Sequence[RecordedCall] = ()) -> Steps:
+def make_steps(call: RecordedCall, like: Sequence[RecordedCall] = ()) -> PlaybackSteps:
     """Work out the gates of a call; `like` are others that were asked the same."""
-    said_by_client = [line for line in call.lines if line.side is ScriptSide.CLIENT]
-    client = tuple(line for line in said_by_client if line.what in _SAID)
-    leaves = next((line for line in said_by_client if line.what not in _SAID), None)
+    client_lines = [line for line in call.lines if line.side is ScriptSide.CLIENT]
+    client = tuple(line for line in client_lines if line.what in _COUNTED_KINDS)
+    leaves = next((line for line in client_lines if line.what not in _COUNTED_KINDS), None)
     numbers = {line.number: index + 1 for index, line in enumerate(client)}
-    usual = _usual(call)
-    evidence = iter(_evidence(call, like))
+    usual = _median_pause(call)
+    evidence = iter(_gate_evidence(call, like))
     made: list[GateStep] = []
-    gate, said, passed, state, last = 0, 0, 0, 0, 0
+    gate, client_count, passed_count, state, last = 0, 0, 0, 0, 0
     spoken = waited = False
     """The agent has said something; the client has spoken since the agent asked it to."""
     for line in call.lines:
         if line.side is ScriptSide.CLIENT:
-            if line.what in _SAID:
-                said += 1
-                waited = waited or state in _WAITS
+            if line.what in _COUNTED_KINDS:
+                client_count += 1
+                waited = waited or state in _WAITING_STATES
             continue
         if line.what is LineKind.COMMENT:
             made.append(GateStep(line, gate, max(line.at - last, 0)))
@@ -89,29 +89,29 @@ def steps(call: RecordedCall, like: Sequence[RecordedCall] = ()) -> Steps:
             continue
         before = gate
         least, always = next(evidence)
-        speaks = said > passed and client[said - 1].what is LineKind.MESSAGE
-        if said > passed and (waited or (speaks and not spoken)):
-            gate = said
+        speaks = client_count > passed_count and client[client_count - 1].what is LineKind.MESSAGE
+        if client_count > passed_count and (waited or (speaks and not spoken)):
+            gate = client_count
         elif speaks and line.at - last > usual:
-            gate = max(gate, min(said, least))
+            gate = max(gate, min(client_count, least))
         if always:
             gate = max(gate, least)
         if line.after >= 0:
             gate = max(gate, numbers.get(line.after, 0))
         since = client[gate - 1].at if gate > before else last
         made.append(GateStep(line, gate, max(line.at - since, 0)))
-        state, last, spoken, waited, passed = line.state or state, line.at, True, False, said
-    return Steps(tuple(made), client, leaves)
+        state, last, spoken, waited, passed_count = line.state or state, line.at, True, False, client_count
+    return PlaybackSteps(tuple(made), client, leaves)
 
 
-_Face = tuple[LineKind, EventKind, int]
+_LineShape = tuple[LineKind, EventKind, int]
 
 
-def _evidence(call: RecordedCall, like: Sequence[RecordedCall]) -> Iterator[tuple[int, bool]]:
+def _gate_evidence(call: RecordedCall, like: Sequence[RecordedCall]) -> Iterator[tuple[int, bool]]:
     """For each line of the agent: the fewest messages of the client that it ever came after, in those calls that have
     gone the same way until here, and whether there are such calls and it always came after as many."""
-    others = [list(_told(each)) for each in like]
-    for index, (face, mine) in enumerate(_told(call)):
+    others = [list(_agent_line_shapes(each)) for each in like]
+    for index, (face, mine) in enumerate(_agent_line_shapes(call)):
         others = [each for each in others if len(each) > index and each[index][0] == face]
         counts = {each[index][1] for each in others}
         if not counts:
@@ -120,7 +120,7 @@ def _evidence(call: RecordedCall, like: Sequence[RecordedCall]) -> Iterator[tupl
             yield min(counts | {mine}), counts == {mine}
 
 
-def _told(call: RecordedCall) -> Iterator[tuple[_Face, int]]:
+def _agent_line_shapes(call: RecordedCall) -> Iterator[tuple[_LineShape, int]]:
     """What kind of thing each line of the agent is, and how many messages of the client were before it."""
     said = 0
     for line in call.lines:
@@ -130,8 +130,8 @@ def _told(call: RecordedCall) -> Iterator[tuple[_Face, int]]:
             said += 1
 
 
-def _usual(call: RecordedCall) -> float:
+def _median_pause(call: RecordedCall) -> float:
     """The median pause between two lines of the agent, ns."""
-    times = [line.at for line in call.answers if line.what is not LineKind.COMMENT]
+    times = [line.at for line in call.agent_lines if line.what is not LineKind.COMMENT]
     gaps = [after - before for before, after in pairwise(times)]
     return median(gaps) if gaps else 0.0

@@ -10,129 +10,129 @@ from a2a_proxy.recording.difference.ids import LEFT, RIGHT, WORD, PairedIds
 from a2a_proxy.recording.difference.reduced import DEPTH
 from a2a_proxy.replay.core.script import RecordedCall, ScriptSide
 
-_ANSWER = Fields()
-_SPECIAL = ("url", "token")
+_ANSWER_FIELDS = Fields()
+_OPAQUE_FIELDS = ("url", "token")
 """Of a push configuration; the client alone makes them."""
 
 
 class IdMap(PairedIds):
     """Left is the recording, right is now. A trial lies over the map of the player until its match is certain."""
 
-    def __init__(self, under: IdMap | None = None, minted: frozenset[tuple[str, str]] = frozenset()) -> None:
+    def __init__(self, parent: IdMap | None = None, minted: frozenset[tuple[str, str]] = frozenset()) -> None:
         super().__init__()
-        self._under = under
+        self._parent = parent
         self._minted = minted
         """Kind and identifier of those that the agent made: no client can know another one in their place."""
-        self._now: dict[tuple[str, str], str] = {}
-        self._then: dict[tuple[str, str], str] = {}
-        self._texts: dict[str, str] = {}
+        self._live_ids: dict[tuple[str, str], str] = {}
+        self._recorded_ids: dict[tuple[str, str], str] = {}
+        self._text_renames: dict[str, str] = {}
 
-    def trial(self) -> IdMap:
+    def make_trial(self) -> IdMap:
         """A map that knows what this one knows, and learns for itself."""
         return IdMap(self, self._minted)
 
-    def adopt(self, trial: IdMap) -> None:
+    def adopt_trial(self, trial: IdMap) -> None:
         """What a trial has learned holds."""
-        for (kind, then), now in trial._now.items():
+        for (kind, then), now in trial._live_ids.items():
             self.pair(kind, then, now)
 
-    def turn(self, other: IdMap) -> None:
+    def replace_pairs(self, other: IdMap) -> None:
         """Another call stands in the place of one: its identifiers, left in `other`, are now what those of the first
         one, right in it, have been until now. Where the first one plays after all, its agent has those of the other."""
-        for (kind, then), before in other._now.items():
+        for (kind, then), before in other._live_ids.items():
             if then == before:
                 continue
-            now = self.now(kind, before) or before
+            now = self.live_id(kind, before) or before
             if (kind, before) in self._minted:
-                self._set(kind, before, self.now(kind, then) or then)
+                self._set_pair(kind, before, self.live_id(kind, then) or then)
             else:
-                self._now.pop((kind, before), None)
-            self._set(kind, then, now)
+                self._live_ids.pop((kind, before), None)
+            self._set_pair(kind, then, now)
 
     def pair(self, kind: str, left: str, right: str) -> bool:
         """Whether the two stand for each other; two that nobody has seen yet do from now on."""
-        known, other = self.now(kind, left), self.then(kind, right)
+        known, other = self.live_id(kind, left), self.recorded_id(kind, right)
         if known is not None or other is not None:
             return known == right and other == left
         if left != right and (kind, left) in self._minted:
             return False
-        self._set(kind, left, right)
+        self._set_pair(kind, left, right)
         return True
 
-    def _set(self, kind: str, recorded: str, now: str) -> None:
-        self._now[kind, recorded], self._then[kind, now] = now, recorded
-        if kind not in _SPECIAL and WORD.fullmatch(recorded) and (recorded != now or recorded in self._texts):
-            self._texts[recorded] = now
+    def _set_pair(self, kind: str, recorded: str, now: str) -> None:
+        self._live_ids[kind, recorded], self._recorded_ids[kind, now] = now, recorded
+        if kind not in _OPAQUE_FIELDS and WORD.fullmatch(recorded) and (recorded != now or recorded in self._text_renames):
+            self._text_renames[recorded] = now
 
-    def may(self, recorded: str, now: str) -> bool:
+    def may_be_task(self, recorded: str, now: str) -> bool:
         """Whether a task of now may be this recorded one, as far as is known."""
-        known = self.now("task", recorded)
-        if known is None and self.then("task", now) is None:
+        known = self.live_id("task", recorded)
+        if known is None and self.recorded_id("task", now) is None:
             return recorded == now or ("task", recorded) not in self._minted
         return known == now
 
-    def now(self, kind: str, recorded: str) -> str | None:
+    def live_id(self, kind: str, recorded: str) -> str | None:
         """What stands for a recorded identifier; None where nobody has met it."""
-        found = self._now.get((kind, recorded))
-        return self._under.now(kind, recorded) if found is None and self._under is not None else found
+        found = self._live_ids.get((kind, recorded))
+        return self._parent.live_id(kind, recorded) if found is None and self._parent is not None else found
 
-    def then(self, kind: str, now: str) -> str | None:
+    def recorded_id(self, kind: str, now: str) -> str | None:
         """The recorded identifier that this one stands for."""
-        found = self._then.get((kind, now))
-        return self._under.then(kind, now) if found is None and self._under is not None else found
+        found = self._recorded_ids.get((kind, now))
+        return self._parent.recorded_id(kind, now) if found is None and self._parent is not None else found
 
     def number(self, side: int, kind: str, identifier: str) -> int:
         """Not 0 where the identifier is known."""
-        return int((self.now if side == LEFT else self.then)(kind, identifier) is not None)
+        return int((self.live_id if side == LEFT else self.recorded_id)(kind, identifier) is not None)
 
     def neutral(self, side: int, text: str) -> str:
         """A text of the recording as it reads now; one of now as it is."""
-        return text if side == RIGHT else self.text(text)
+        return text if side == RIGHT else self.rename_text(text)
 
-    def text(self, text: str) -> str:
+    def rename_text(self, text: str) -> str:
         """A recorded text with the identifiers of now."""
-        words = self._renamed()
+        words = self._renamed_texts()
         return WORD.sub(lambda found: words.get(found[0], found[0]), text) if words else text
 
-    def _renamed(self) -> dict[str, str]:
-        if self._under is None:
-            return self._texts
-        under = self._under._renamed()
-        return {**under, **self._texts} if self._texts else under
+    def _renamed_texts(self) -> dict[str, str]:
+        if self._parent is None:
+            return self._text_renames
+        under = self._parent._renamed_texts()
+        return {**under, **self._text_renames} if self._text_renames else under
 
-    def value(self, recorded: Any) -> Any:
+    def rename_value(self, recorded: Any) -> Any:
         """A recorded message as it is sent now. Identifiers that nobody has met are handed out as they were."""
-        return self._of(recorded, "", None, False, 0)
+        return self._rename_member(recorded, "", None, False, 0)
 
-    def _of(self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool, depth: int) -> Any:
+    def _rename_member(self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool, depth: int) -> Any:
         if depth > DEPTH:
             return value
         if isinstance(value, dict):
             inner = opaque or name in OPAQUE
-            return {key: self._of(item, key, value, inner, depth + 1) for key, item in value.items()}
+            return {key: self._rename_member(item, key, value, inner, depth + 1) for key, item in value.items()}
         if isinstance(value, list):
-            return [self._of(item, name, holder, opaque, depth + 1) for item in value]
+            return [self._rename_member(item, name, holder, opaque, depth + 1) for item in value]
         if not isinstance(value, str) or not value:
             return value
-        kind = "" if opaque else _kind(name, holder)
+        kind = "" if opaque else _identifier_kind(name, holder)
         if not kind:
-            return self.text(value)
+            return self.rename_text(value)
         self.pair(kind, value, value)
-        return self.now(kind, value) or value
+        return self.live_id(kind, value) or value
 
 
-def minted(calls: tuple[RecordedCall, ...]) -> frozenset[tuple[str, str]]:
+def agent_minted_ids(calls: tuple[RecordedCall, ...]) -> frozenset[tuple[str, str]]:
     """Identifiers of a recording that its agent said before any client did."""
     spoken = [(call.began, ScriptSide.CLIENT, call.request) for call in calls]
     spoken += [(call.began + line.at, line.side, line.value) for call in calls for line in call.lines]
     known: dict[ScriptSide, set[tuple[str, str]]] = {ScriptSide.CLIENT: set(), ScriptSide.AGENT: set()}
     for _, side, value in sorted(spoken, key=lambda each: each[0]):
         other = known[ScriptSide.AGENT if side is ScriptSide.CLIENT else ScriptSide.CLIENT]
-        known[side].update(each for each in _named(value) if each not in other)
+        known[side].update(each for each in _identifiers_in(value) if each not in other)
     return frozenset(known[ScriptSide.AGENT])
 
 
-def _named(
+def _identifiers_in(
     value: Any, name: str = "", holder: dict[str, Any] | None = None, depth: int = 0
 ) -> Iterator[tuple[str, str]]:
     """Kind and text of each identifier in a message."""
@@ -140,13 +140,13 @@ def _named(
         return
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _named(item, key, value, depth + 1)
+            yield from _identifiers_in(item, key, value, depth + 1)
     elif isinstance(value, list):
         for item in value:
-            yield from _named(item, name, holder, depth + 1)
-    elif isinstance(value, str) and value and (kind := _kind(name, holder)):
+            yield from _identifiers_in(item, name, holder, depth + 1)
+    elif isinstance(value, str) and value and (kind := _identifier_kind(name, holder)):
         yield kind, value
 
 
-def _kind(name: str, holder: dict[str, Any] | None) -> str:
-    return _ANSWER.id_kind(name, holder if name in AMBIGUOUS else None)
+def _identifier_kind(name: str, holder: dict[str, Any] | None) -> str:
+    return _ANSWER_FIELDS.id_kind(name, holder if name in AMBIGUOUS else None)

@@ -12,28 +12,28 @@ from a2a_proxy.model.wire import Headers
 from a2a_proxy.replay.core.script import RecordedCall, ScriptSide
 
 LABEL = re.compile(r"redacted-[0-9a-f]{12}")
-_OCTETS = re.compile(LABEL.pattern.encode())
+_LABEL_BYTES = re.compile(LABEL.pattern.encode())
 
 
-def unfilled(calls: tuple[RecordedCall, ...]) -> Iterator[tuple[str, str]]:
+def find_unfilled(calls: tuple[RecordedCall, ...]) -> Iterator[tuple[str, str]]:
     """Place and label of what the agent said with a credential that no client has said before it: nobody can tell what
     belongs there."""
     known: set[str] = set()
     for call in calls:
-        known |= found(call.request)
+        known |= find_labels(call.request)
         for line in call.lines:
-            labels = found(line.value)
+            labels = find_labels(line.value)
             if line.side is ScriptSide.CLIENT:
                 known |= labels
             else:
                 yield from ((line.place, each) for each in sorted(labels - known))
 
 
-def found(value: Any) -> set[str]:
+def find_labels(value: Any) -> set[str]:
     """Labels anywhere in a message."""
     return set(LABEL.findall(msgspec.json.encode(value).decode())) if value else set()
 
 
 def without_labels(headers: Headers) -> Headers:
     """Header fields without those that would bring a label to a client, as a cookie."""
-    return tuple((name, value) for name, value in headers if not _OCTETS.search(value))
+    return tuple((name, value) for name, value in headers if not _LABEL_BYTES.search(value))

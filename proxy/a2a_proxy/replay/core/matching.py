@@ -21,14 +21,14 @@ from a2a_proxy.replay.core.options import MatchPreset
 from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.script import RecordedCall
 
-_LEFT_OUT = frozenset({"metadata", "extensions", "messageId"})
+_IGNORED_FIELDS = frozenset({"metadata", "extensions", "messageId"})
 """Members of a request and of its message that only `strict` looks at. That of the message is still mapped."""
-_NEAR = 64
+_MAX_NEAREST = 64
 """Calls that are looked at for the nearest one."""
-HEADERS = "headers"
+HEADERS_FIELD = "headers"
 
 
-class Fit(msgspec.Struct, frozen=True):
+class CallFit(msgspec.Struct, frozen=True):
     """A recorded call against what is asked."""
 
     index: int
@@ -40,14 +40,14 @@ class Fit(msgspec.Struct, frozen=True):
     """Leaves that differ, to find the nearest."""
 
 
-class Matcher:
+class RequestMatcher:
     """The calls of a script, by what they were asked."""
 
     def __init__(self, calls: tuple[RecordedCall, ...], preset: MatchPreset) -> None:
         self._calls = calls
         self._strict = preset is MatchPreset.STRICT
         self._any = preset is MatchPreset.BY_OPERATION
-        self._tasks = [asked_task(call.request) for call in calls]
+        self._tasks = [requested_task(call.request) for call in calls]
         self._requests = [bounded(call.request) for call in calls]
         self._by_operation: dict[str, list[int]] = defaultdict(list)
         self._by_token: dict[tuple[str, bytes], list[int]] = defaultdict(list)
@@ -55,100 +55,100 @@ class Matcher:
         """Calls that a token cannot find: a credential was recorded as a label, and anything may be there now."""
         for index, call in enumerate(calls):
             self._by_operation[call.operation].append(index)
-            key = self._key(self._requests[index], call.tenant)
+            key = self._request_key(self._requests[index], call.tenant)
             if LABEL.search(repr(key)):
                 self._anything[call.operation].append(index)
             else:
                 self._by_token[call.operation, likeness_token(key)].append(index)
 
-    def of(self, operation: str) -> list[int]:
+    def calls_of(self, operation: str) -> list[int]:
         """All calls of an operation, in recorded order."""
         return self._by_operation.get(operation, [])
 
-    def candidates(self, asked: PlayerRequest) -> list[int]:
+    def candidates(self, request: PlayerRequest) -> list[int]:
         """The calls that may have been asked the same, in recorded order: a sieve."""
-        every = self.of(asked.operation)
-        if self._any or asked.operation not in BY_NAME:
+        every = self.calls_of(request.operation)
+        if self._any or request.operation not in BY_NAME:
             return every
-        token = likeness_token(self._key(asked.value, asked.tenant))
-        found = {*self._by_token.get((asked.operation, token), ()), *self._anything.get(asked.operation, ())}
-        if any(self._calls[index].dialect is not asked.dialect for index in every):  # they say some things otherwise
-            found.update(index for index in every if self._calls[index].dialect is not asked.dialect)
+        token = likeness_token(self._request_key(request.value, request.tenant))
+        found = {*self._by_token.get((request.operation, token), ()), *self._anything.get(request.operation, ())}
+        if any(self._calls[index].dialect is not request.dialect for index in every):  # they say some things otherwise
+            found.update(index for index in every if self._calls[index].dialect is not request.dialect)
         return sorted(found)
 
-    def first(self, asked: PlayerRequest, ids: IdMap, among: Iterable[int]) -> Fit | None:
+    def first_match(self, request: PlayerRequest, ids: IdMap, among: Iterable[int]) -> CallFit | None:
         """The first of these candidates that was asked the same."""
-        return next(self._fits(asked, ids, among), None)
+        return next(self._iter_matches(request, ids, among), None)
 
-    def count(self, asked: PlayerRequest, ids: IdMap, among: Iterable[int]) -> int:
+    def count_matches(self, request: PlayerRequest, ids: IdMap, among: Iterable[int]) -> int:
         """How many of them were."""
-        return sum(1 for _ in self._fits(asked, ids, among))
+        return sum(1 for _ in self._iter_matches(request, ids, among))
 
-    def _fits(self, asked: PlayerRequest, ids: IdMap, among: Iterable[int]) -> Iterator[Fit]:
-        free = self._any or asked.operation not in BY_NAME
-        task = asked_task(asked.value)
+    def _iter_matches(self, request: PlayerRequest, ids: IdMap, among: Iterable[int]) -> Iterator[CallFit]:
+        free = self._any or request.operation not in BY_NAME
+        task = requested_task(request.value)
         for index in among:
-            if not free and task and self._tasks[index] and not ids.may(self._tasks[index], task):
+            if not free and task and self._tasks[index] and not ids.may_be_task(self._tasks[index], task):
                 continue
-            fit = self._fit(index, asked, ids, learn_only=free)
+            fit = self._fit_call(index, request, ids, learn_only=free)
             if not fit.rows:
                 yield fit
 
-    def nearest(self, asked: PlayerRequest, ids: IdMap, among: list[int]) -> Fit:
+    def nearest(self, request: PlayerRequest, ids: IdMap, among: list[int]) -> CallFit:
         """Of some calls the one that differs least, the first of several. The first `_NEAR` are looked at."""
-        fits = [self._fit(index, asked, ids) for index in among[:_NEAR]]
+        fits = [self._fit_call(index, request, ids) for index in among[:_MAX_NEAREST]]
         return min(fits, key=lambda fit: (fit.places, len(fit.rows)))
 
-    def _fit(self, index: int, asked: PlayerRequest, ids: IdMap, *, learn_only: bool = False) -> Fit:
+    def _fit_call(self, index: int, request: PlayerRequest, ids: IdMap, *, learn_only: bool = False) -> CallFit:
         call = self._calls[index]
-        trial = ids.trial()
-        fields = Fields(dialects=call.dialect is not asked.dialect)
+        trial = ids.make_trial()
+        fields = Fields(dialects=call.dialect is not request.dialect)
         rows: tuple[DifferenceRow, ...] = ()
         if not learn_only:
-            recorded, now = self._key(self._requests[index], call.tenant), self._key(asked.value, asked.tenant)
-            rows = differences(recorded, now, trial, fields)
+            recorded, now = self._request_key(self._requests[index], call.tenant), self._request_key(request.value, request.tenant)
+            rows = find_differences(recorded, now, trial, fields)
             if self._strict:
-                rows += self._of_headers(call, asked)
-        differences(self._requests[index], asked.value, trial, fields)  # also what is not looked at has identifiers
-        return Fit(index, rows, trial, sum(map(_weight, rows)))
+                rows += self._header_rows(call, request)
+        find_differences(self._requests[index], request.value, trial, fields)  # also what is not looked at has identifiers
+        return CallFit(index, rows, trial, sum(map(_row_weight, rows)))
 
-    def _key(self, value: Any, tenant: str) -> Any:
+    def _request_key(self, value: Any, tenant: str) -> Any:
         """What counts of a request."""
-        made = value if self._strict else without(value)
+        made = value if self._strict else without_ignored(value)
         return {**made, "tenant": tenant} if tenant and isinstance(made, dict) and "tenant" not in made else made
 
-    def _of_headers(self, call: RecordedCall, asked: PlayerRequest) -> tuple[DifferenceRow, ...]:
+    def _header_rows(self, call: RecordedCall, request: PlayerRequest) -> tuple[DifferenceRow, ...]:
         """Headers, in `strict` on one binding: on two they are never the same."""
-        if call.binding is not asked.binding:
+        if call.binding is not request.binding:
             return ()
         fields = Fields(headers=True)
-        found = compare(members(call.headers), members(asked.headers), PairedIds(), fields)
+        found = compare(members(call.headers), members(request.headers), PairedIds(), fields)
         rows = (row for row in found.rows if row.counts)
         return tuple(
             msgspec.structs.replace(
-                row, left=row.left and (HEADERS, *row.left), right=row.right and (HEADERS, *row.right)
+                row, left=row.left and (HEADERS_FIELD, *row.left), right=row.right and (HEADERS_FIELD, *row.right)
             )
             for row in rows
         )
 
 
-def differences(recorded: Any, now: Any, ids: IdMap, fields: Fields) -> tuple[DifferenceRow, ...]:
+def find_differences(recorded: Any, now: Any, ids: IdMap, fields: Fields) -> tuple[DifferenceRow, ...]:
     """What differs and counts; `ids` learns who stands for whom. A label stands for whatever is there now."""
     rows = compare(recorded, now, ids, fields).rows
-    return tuple(row for row in rows if not _filled(row, ids) and row.counts)
+    return tuple(row for row in rows if not _is_filled_label(row, ids) and row.counts)
 
 
-def without(value: Any) -> Any:
+def without_ignored(value: Any) -> Any:
     """A request without what a program may change and still mean the same."""
     if not isinstance(value, dict):
         return value
-    made = {name: item for name, item in value.items() if name not in _LEFT_OUT}
+    made = {name: item for name, item in value.items() if name not in _IGNORED_FIELDS}
     if isinstance(message := made.get("message"), dict):
-        made["message"] = {name: item for name, item in message.items() if name not in _LEFT_OUT}
+        made["message"] = {name: item for name, item in message.items() if name not in _IGNORED_FIELDS}
     return made
 
 
-class _Blank(PairedIds):
+class _AnyIdentifiers(PairedIds):
     """Of identifiers nobody knows any, and in texts they are all alike."""
 
     def neutral(self, side: int, text: str) -> str:  # noqa: ARG002  # both sides read alike
@@ -156,7 +156,7 @@ class _Blank(PairedIds):
         return WORD.sub("", text)
 
 
-def asked_task(request: Any) -> str:
+def requested_task(request: Any) -> str:
     """The id of the task that a request is about; empty where it is about none."""
     if not isinstance(request, dict):
         return ""
@@ -165,17 +165,17 @@ def asked_task(request: Any) -> str:
     return found if isinstance(found, str) else ""
 
 
-def token(value: Any) -> bytes:
+def request_token(value: Any) -> bytes:
     """The same for requests that ask the same of another task."""
     return Reduced(PairedIds(), Fields(), LEFT).item(value).token
 
 
 def likeness_token(value: Any) -> bytes:
     """The same for values that may be the same, whatever identifiers their texts name: a sieve before comparing."""
-    return Reduced(_Blank(), Fields(), LEFT).item(value).token
+    return Reduced(_AnyIdentifiers(), Fields(), LEFT).item(value).token
 
 
-def _filled(row: DifferenceRow, ids: IdMap) -> bool:
+def _is_filled_label(row: DifferenceRow, ids: IdMap) -> bool:
     """A credential was recorded as a label, and all around it is the same: from now on the label stands for it."""
     if row.change is not ValueChange.CHANGED or not isinstance(row.before, str) or not isinstance(row.after, str):
         return False
@@ -189,11 +189,11 @@ def _filled(row: DifferenceRow, ids: IdMap) -> bool:
     return True
 
 
-def _weight(row: DifferenceRow) -> int:
-    return sum(_leaves(value) for value in (row.before, row.after))
+def _row_weight(row: DifferenceRow) -> int:
+    return sum(_count_leaves(value) for value in (row.before, row.after))
 
 
-def _leaves(value: Any) -> int:
+def _count_leaves(value: Any) -> int:
     if isinstance(value, dict):
-        return sum(map(_leaves, value.values()))
-    return sum(map(_leaves, value)) if isinstance(value, list) else 1
+        return sum(map(_count_leaves, value.values()))
+    return sum(map(_count_leaves, value)) if isinstance(value, list) else 1

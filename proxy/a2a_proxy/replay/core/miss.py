@@ -10,10 +10,10 @@ import msgspec
 from a2a_proxy.protocol.text import visible
 from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange, path_text
 
-DETAIL = "a2a-replay-miss"
-_ROWS = 8
+DETAIL_TYPE = "a2a-replay-miss"
+_MAX_ROWS = 8
 """Differences that are told one by one."""
-_SHOWN = 120
+_MAX_VALUE_CHARS = 120
 """Characters of a value."""
 
 
@@ -35,76 +35,76 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: MissKind
     operation: str
-    asked: str
+    request_text: str
     """In words, one line."""
     nearest: str = ""
     """Place of the recorded call, or line, that comes nearest: `#3`, `#3.4`; empty where there is none."""
     rows: tuple[DifferenceRow, ...] = ()
     """What differs from it; left is recorded, right is asked."""
-    why: str = ""
+    reason: str = ""
     """In words, where it is not the contents that differ."""
-    known: tuple[str, ...] = ()
+    known_operations: tuple[str, ...] = ()
     """Operations that the recording has, with how many calls: `SendMessage x2`."""
     recording: str = ""
     hints: tuple[str, ...] = ()
 
-    def text(self) -> str:
+    def full_text(self) -> str:
         """For a person: several lines, without control characters."""
         hints = [f"  hint: {visible(hint)}" for hint in self.hints]
-        return "\n".join([self.line, *self._why(), *hints])
+        return "\n".join([self.first_line, *self._reason_lines(), *hints])
 
-    def allowed(self) -> str:
+    def allowed_text(self) -> str:
         """The same where it was answered all the same: there is nothing to be done."""
-        said = visible(f"answered all the same ({self.kind}): {self.asked}")
-        return "\n".join([said, *self._why()])
+        said = visible(f"answered all the same ({self.kind}): {self.request_text}")
+        return "\n".join([said, *self._reason_lines()])
 
     @property
-    def line(self) -> str:
+    def first_line(self) -> str:
         """The first line, for a log or a status message."""
-        return visible(f"replay miss ({self.kind}): {self.asked}")
+        return visible(f"replay miss ({self.kind}): {self.request_text}")
 
-    def detail(self) -> dict[str, Any]:
+    def error_detail(self) -> dict[str, Any]:
         """For a machine: the detail of the error that refuses the call."""
         return {
-            "@type": DETAIL,
+            "@type": DETAIL_TYPE,
             "kind": str(self.kind),
             "operation": self.operation,
-            "asked": self.asked,
+            "asked": self.request_text,
             "nearest": self.nearest,
-            "why": self.why,
-            "differences": [_detail(row) for row in self.rows[:_ROWS]],
+            "why": self.reason,
+            "differences": [_row_detail(row) for row in self.rows[:_MAX_ROWS]],
             "recording": self.recording,
         }
 
-    def _why(self) -> list[str]:
-        said = [f"  {self.why}"] if self.why else []
+    def _reason_lines(self) -> list[str]:
+        said = [f"  {self.reason}"] if self.reason else []
         if self.nearest and self.rows:
             said.append(f"  nearest: {self.nearest}, which differs in:")
-            said += [f"    {_words(row)}" for row in self.rows[:_ROWS]]
-            if len(self.rows) > _ROWS:
-                said.append(f"    and {len(self.rows) - _ROWS} more")
+            said += [f"    {_row_text(row)}" for row in self.rows[:_MAX_ROWS]]
+            if len(self.rows) > _MAX_ROWS:
+                said.append(f"    and {len(self.rows) - _MAX_ROWS} more")
         elif self.nearest:
             said.append(f"  nearest: {self.nearest}")
-        if self.known:
-            said.append(f"  recorded: {', '.join(self.known)}")
+        if self.known_operations:
+            said.append(f"  recorded: {', '.join(self.known_operations)}")
         return [visible(line) for line in said]
 
 
-def _words(row: DifferenceRow) -> str:
+def _row_text(row: DifferenceRow) -> str:
     place = path_text(row.right or row.left or ())
     if row.change is ValueChange.LEFT:
-        return f"{place}: recorded {_value(row.before)}, not asked"
+        return f"{place}: recorded {_value_text(row.before)}, not asked"
     if row.change is ValueChange.RIGHT:
-        return f"{place}: asked {_value(row.after)}, not recorded"
+        return f"{place}: asked {_value_text(row.after)}, not recorded"
     if row.change is ValueChange.MOVED:
-        return f"{place}: {_value(row.after)} is at another position"
-    return f"{place}: recorded {_value(row.before)}, asked {_value(row.after)}"
+        return f"{place}: {_value_text(row.after)} is at another position"
+    return f"{place}: recorded {_value_text(row.before)}, asked {_value_text(row.after)}"
 
 
-def _value(value: Any) -> str:
+def _value_text(value: Any) -> str:
     said = msgspec.json.encode(value).decode()
-    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}... ({len(said)} characters)"
+    return said if len(said) <= _MAX_VALUE_CHARS else f"{said[:_MAX_VALUE_CHARS]}... ({len(said)} characters)"
 
 
-def _detail(row: DifferenceRow) -> dict[str, Any]:
+def _row_detail(row: DifferenceRow) -> dict[str, Any]:
     return {"path": path_text(row.right or row.left or ()), "recorded": row.before, "asked": row.after}

@@ -62,6 +62,6 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How long a line waits for what the client said in the recording; then the call ends with a miss. None: for
     ever."""
 
-    def policy(self, operation: str) -> RepeatPolicy:
+    def policy_of(self, operation: str) -> RepeatPolicy:
         """Of an operation."""
         return self.policies.get(operation) or POLICIES.get(operation, RepeatPolicy.SEQUENCE)

@@ -8,7 +8,7 @@ import msgspec
 
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.replay.core.script import LineKind, Push, ScriptLine
+from a2a_proxy.replay.core.script import LineKind, RecordedPush, ScriptLine
 
 if TYPE_CHECKING:
     from a2a_proxy.replay.core.miss import Miss
@@ -27,7 +27,7 @@ class PlayerRequest(msgspec.Struct, frozen=True, kw_only=True):
     headers: Headers = ()
 
 
-class Send(msgspec.Struct, frozen=True, kw_only=True):
+class PlayerSend(msgspec.Struct, frozen=True, kw_only=True):
     """One thing to put on the wire now, ids already mapped."""
 
     what: LineKind
@@ -43,12 +43,12 @@ class Send(msgspec.Struct, frozen=True, kw_only=True):
     miss: Miss | None = None
     url: str = ""
     """Of a PUSH: where to, as the client registered it."""
-    push: Push | None = None
+    push: RecordedPush | None = None
     """Of a PUSH: what was recorded."""
     config: Any = None
     """Of a PUSH: the client's configuration, with its token and its way to authenticate."""
 
     @property
-    def over(self) -> bool:
+    def is_final(self) -> bool:
         """Nothing follows it on this call."""
         return self.what in (LineKind.END, LineKind.RESET, LineKind.CUT, LineKind.MISS)

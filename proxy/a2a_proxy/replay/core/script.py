@@ -12,14 +12,14 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.operations import STREAMS
 
-LIVE = frozenset({"SendLiveMessage", "ReconnectToTask"})
+LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
 """Operations whose client goes on speaking after its request."""
-SPEAKING = frozenset({"SendMessage", "SendStreamingMessage"}) | LIVE
+SENDING_OPERATIONS = frozenset({"SendMessage", "SendStreamingMessage"}) | LIVE_OPERATIONS
 """Operations that bring a message to the agent."""
-FOLLOWING = frozenset({"SubscribeToTask"})
+SUBSCRIBING_OPERATIONS = frozenset({"SubscribeToTask"})
 """Operations that are answered from where the task has come to."""
 
-POLLING = "GetTask"
+POLLING_OPERATION = "GetTask"
 
 
 class ScriptSide(StrEnum):
@@ -90,7 +90,7 @@ class ScriptLine(msgspec.Struct, frozen=True, kw_only=True):
     """Rules that it breaks: it is replayed as it was."""
 
     @property
-    def over(self) -> bool:
+    def is_final(self) -> bool:
         """Its side says nothing after it."""
         return self.what in (LineKind.END, LineKind.RESET, LineKind.CUT)
 
@@ -128,17 +128,17 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     """Path (and query), or the gRPC path."""
 
     @property
-    def live(self) -> bool:
+    def is_live(self) -> bool:
         """Its client may speak more than once."""
-        return self.operation in LIVE
+        return self.operation in LIVE_OPERATIONS
 
     @property
-    def streams(self) -> bool:
+    def is_stream(self) -> bool:
         """It is answered by a stream."""
         return self.streaming or self.operation in STREAMS
 
     @property
-    def answers(self) -> tuple[ScriptLine, ...]:
+    def agent_lines(self) -> tuple[ScriptLine, ...]:
         """What the agent said."""
         return tuple(line for line in self.lines if line.side is ScriptSide.AGENT)
 
@@ -148,7 +148,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
         return next((line.task for line in self.lines if line.task), "")
 
 
-class Unservable(msgspec.Struct, frozen=True):
+class UnservableCall(msgspec.Struct, frozen=True):
     """A call that is not replayed, and why."""
 
     place: str
@@ -157,7 +157,7 @@ class Unservable(msgspec.Struct, frozen=True):
     """Empty where it is none of A2A's."""
 
 
-class Push(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedPush(msgspec.Struct, frozen=True, kw_only=True):
     """A recorded webhook: what the agent posted."""
 
     place: str
@@ -184,8 +184,8 @@ class ReplayScript(msgspec.Struct, frozen=True, kw_only=True):
     """Calls of A2A's operations, in the order in which they began."""
     cards: tuple[RecordedCall, ...] = ()
     """Readings of the card by plain GET."""
-    pushes: tuple[Push, ...] = ()
-    unservable: tuple[Unservable, ...] = ()
+    pushes: tuple[RecordedPush, ...] = ()
+    unservable: tuple[UnservableCall, ...] = ()
     sessions: int = 1
     complete: str = "complete"
     """What is missing, in words."""

@@ -11,12 +11,12 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.difference.fields import members
 from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.ids import IdMap
-from a2a_proxy.replay.core.matching import asked_task
+from a2a_proxy.replay.core.matching import requested_task
 from a2a_proxy.replay.core.options import RepeatPolicy
 from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.script import (
-    FOLLOWING,
-    POLLING,
+    SUBSCRIBING_OPERATIONS,
+    POLLING_OPERATION,
     LineKind,
     RecordedCall,
     ReplayScript,
@@ -25,9 +25,9 @@ from a2a_proxy.replay.core.script import (
 )
 from a2a_proxy.replay.core.timeline import Timeline, TimelineEvent
 
-_MOVING = ("status", "artifacts", "generation")
+_CHANGING_FIELDS = ("status", "artifacts", "generation")
 """Members of a task that its events change."""
-_WITHOUT_SNAPSHOT = (Dialect.V0_1, Dialect.V0_2, Dialect.V0_3)
+_DIALECTS_WITHOUT_SNAPSHOT = (Dialect.V0_1, Dialect.V0_2, Dialect.V0_3)
 
 
 class PendingPoll(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,105 +50,105 @@ class TaskProgressPlayer:
         self._script = script
         self._timeline = timeline
 
-    def now(self, call: RecordedCall, asked: PlayerRequest, plays: list[CallPlayback]) -> RecordedCall:
+    def adapt_call(self, call: RecordedCall, request: PlayerRequest, plays: list[CallPlayback]) -> RecordedCall:
         """A recorded call as it is to be played; the same one for all but subscriptions."""
-        first = next((line for line in call.answers if line.what is LineKind.MESSAGE), None)
-        if call.operation not in FOLLOWING or first is None or not first.task:
+        first = next((line for line in call.agent_lines if line.what is LineKind.MESSAGE), None)
+        if call.operation not in SUBSCRIBING_OPERATIONS or first is None or not first.task:
             return call
-        resumed = self._resumed(first.task, asked)
+        resumed = self._events_after_last(first.task, request)
         if resumed is not None:
-            return self._tail(call, first.task, resumed, snapshot=False)
-        if self._as_recorded(first, plays):
+            return self._make_subscription_call(call, first.task, resumed, snapshot=False)
+        if self._is_as_recorded(first, plays):
             return call
-        rest = self._timeline.rest(first.task)
-        return self._tail(call, first.task, rest, snapshot=first.event is EventKind.TASK)
+        rest = self._timeline.unsent_events(first.task)
+        return self._make_subscription_call(call, first.task, rest, snapshot=first.event is EventKind.TASK)
 
-    def unrecorded(self, asked: PlayerRequest, ids: IdMap, policy: RepeatPolicy) -> RecordedCall | None:
+    def make_subscription(self, request: PlayerRequest, ids: IdMap, policy: RepeatPolicy) -> RecordedCall | None:
         """A subscription to a task that clients have been told of, though the recording has none that fits; a look at
         it where looks follow the progress."""
-        looks = asked.operation == POLLING and policy is RepeatPolicy.BY_PROGRESS
-        if (asked.operation not in FOLLOWING and not looks) or not isinstance(asked.value, dict):
+        looks = request.operation == POLLING_OPERATION and policy is RepeatPolicy.BY_PROGRESS
+        if (request.operation not in SUBSCRIBING_OPERATIONS and not looks) or not isinstance(request.value, dict):
             return None
-        now = asked.value.get("id") or asked.value.get("taskId")
-        task = ids.then("task", now) if isinstance(now, str) else None
-        if task is None or not self._timeline.updates(task) or not self._timeline.known(task):
+        now = request.value.get("id") or request.value.get("taskId")
+        task = ids.recorded_id("task", now) if isinstance(now, str) else None
+        if task is None or not self._timeline.has_updates(task) or not self._timeline.is_task_sent(task):
             return None
         source = next(call for call in self._script.calls if call.task == task)
         call = RecordedCall(
             place=source.place,
-            operation=asked.operation,
+            operation=request.operation,
             binding=source.binding,
             dialect=source.dialect,
             request={"id": task},
-            lines=(_END,) if not looks else (_LOOK, _END),
+            lines=(_END_LINE,) if not looks else (_TASK_LINE, _END_LINE),
             agent=source.agent,
-            began=self._timeline.time(task),
+            began=self._timeline.last_sent_time(task),
             status=source.status,
             answer_headers=source.answer_headers if not looks else (),
             streaming=not looks,
         )
         if looks:
             return call
-        resumed = self._resumed(task, asked)
-        rest = self._timeline.rest(task) if resumed is None else resumed
-        snapshot = resumed is None and asked.dialect not in _WITHOUT_SNAPSHOT
-        return self._tail(call, task, rest, snapshot=snapshot)
+        resumed = self._events_after_last(task, request)
+        rest = self._timeline.unsent_events(task) if resumed is None else resumed
+        snapshot = resumed is None and request.dialect not in _DIALECTS_WITHOUT_SNAPSHOT
+        return self._make_subscription_call(call, task, rest, snapshot=snapshot)
 
-    def poll(self, call: RecordedCall, asked: PlayerRequest, policy: RepeatPolicy) -> PendingPoll | None:
+    def make_poll(self, call: RecordedCall, request: PlayerRequest, policy: RepeatPolicy) -> PendingPoll | None:
         """How a GetTask is to be answered; None: as recorded."""
-        task = asked_task(call.request)
-        if call.operation != POLLING or not self._timeline.updates(task) or not self._timeline.known(task):
+        task = requested_task(call.request)
+        if call.operation != POLLING_OPERATION or not self._timeline.has_updates(task) or not self._timeline.is_task_sent(task):
             return None
-        wanted = asked.value if isinstance(asked.value, dict) else {}
-        beyond = _number(wanted.get("currentGeneration"))
-        if beyond is not None and not self._timeline.later(task, beyond):
+        wanted = request.value if isinstance(request.value, dict) else {}
+        beyond = _parse_int64(wanted.get("currentGeneration"))
+        if beyond is not None and not self._timeline.has_later_generation(task, beyond):
             beyond = None
         if beyond is None and policy is RepeatPolicy.SEQUENCE:
             return None
-        at = call.began + next((line.at for line in call.answers), 0)
-        return PendingPoll(task=task, at=at, policy=policy, beyond=beyond, history=_number(wanted.get("historyLength")))
+        at = call.began + next((line.at for line in call.agent_lines), 0)
+        return PendingPoll(task=task, at=at, policy=policy, beyond=beyond, history=_parse_int64(wanted.get("historyLength")))
 
-    def waits(self, poll: PendingPoll, plays: list[CallPlayback]) -> bool:
+    def is_poll_waiting(self, poll: PendingPoll, plays: list[CallPlayback]) -> bool:
         """A long poll that has nothing new to tell, and some other call will bring it."""
-        if poll.beyond is None or self._timeline.generation(poll.task) > poll.beyond:
+        if poll.beyond is None or self._timeline.sent_generation(poll.task) > poll.beyond:
             return False
-        return any(step.line.task == poll.task for play in plays if play.poll is None for step in play.pending())
+        return any(step.line.task == poll.task for playback in plays if playback.poll is None for step in playback.pending_steps())
 
-    def answer(self, poll: PendingPoll, recorded: Any) -> Any:
+    def poll_answer(self, poll: PendingPoll, recorded: Any) -> Any:
         """The task as it is now, where that is asked for; else as recorded, but never behind what streams have told."""
         timeline, task = self._timeline, poll.task
         if poll.beyond is not None:
-            return {"task": timeline.snapshot(task)} if timeline.generation(task) > poll.beyond else recorded
+            return {"task": timeline.task_snapshot(task)} if timeline.sent_generation(task) > poll.beyond else recorded
         if poll.policy is RepeatPolicy.BY_PROGRESS:
-            return {"task": _shortened(timeline.snapshot(task) or {}, poll.history)}
-        before = timeline.before(task, poll.at)
-        then, reached = before[0] + 1 if before is not None else 0, timeline.reached(task)
+            return {"task": _shorten_history(timeline.task_snapshot(task) or {}, poll.history)}
+        before = timeline.last_event_before(task, poll.at)
+        then, reached = before[0] + 1 if before is not None else 0, timeline.sent_count(task)
         known = recorded.get("task") if isinstance(recorded, dict) else None
-        if reached <= then or timeline.same(task, then, reached) or not isinstance(known, dict):
+        if reached <= then or timeline.is_same_point(task, then, reached) or not isinstance(known, dict):
             return recorded
-        now = timeline.snapshot(task) or {}
-        return {"task": {**known, **{name: now[name] for name in _MOVING if name in now}}}
+        now = timeline.task_snapshot(task) or {}
+        return {"task": {**known, **{name: now[name] for name in _CHANGING_FIELDS if name in now}}}
 
-    def _as_recorded(self, first: ScriptLine, plays: list[CallPlayback]) -> bool:
+    def _is_as_recorded(self, first: ScriptLine, plays: list[CallPlayback]) -> bool:
         """Clients have been told what they had been told when this was recorded, or nobody will tell them the rest."""
-        now = self._timeline.reached(first.task)
-        then = self._timeline.position(first)
-        if self._timeline.same(first.task, now, then):
+        now = self._timeline.sent_count(first.task)
+        then = self._timeline.index_of(first)
+        if self._timeline.is_same_point(first.task, now, then):
             return True
-        will = any(step.line.task == first.task for play in plays for step in play.pending())
+        will = any(step.line.task == first.task for playback in plays for step in playback.pending_steps())
         return now < then and not will
 
-    def _resumed(self, task: str, asked: PlayerRequest) -> list[TimelineEvent] | None:
+    def _events_after_last(self, task: str, request: PlayerRequest) -> list[TimelineEvent] | None:
         """What comes after the event that the client had last; None where it does not say, or nobody knows it."""
-        last = members(asked.headers).get("last-event-id", "")
-        return self._timeline.after(task, last) if last else None
+        last = members(request.headers).get("last-event-id", "")
+        return self._timeline.events_after(task, last) if last else None
 
-    def _tail(self, call: RecordedCall, task: str, rest: list[TimelineEvent], *, snapshot: bool) -> RecordedCall:
+    def _make_subscription_call(self, call: RecordedCall, task: str, rest: list[TimelineEvent], *, snapshot: bool) -> RecordedCall:
         """A subscription from here: the task as it is, what has not been told, and the recorded end, which may be that
         the client leaves."""
-        since = self._timeline.time(task)
+        since = self._timeline.last_sent_time(task)
         lines: list[ScriptLine] = []
-        found = self._timeline.snapshot(task) if snapshot else None
+        found = self._timeline.task_snapshot(task) if snapshot else None
         if found is not None:
             place = call.place
             lines.append(
@@ -163,17 +163,17 @@ class TaskProgressPlayer:
             )
         for number, each in enumerate(rest, 1):
             lines.append(msgspec.structs.replace(each.line, number=number, at=max(each.at - since, 0), after=-1))
-        end = next(line for line in reversed(call.lines) if line.over)
+        end = next(line for line in reversed(call.lines) if line.is_final)
         at = lines[-1].at if lines else 0
         lines.append(msgspec.structs.replace(end, number=len(rest) + 1, at=at))
         return msgspec.structs.replace(call, lines=tuple(lines), began=since or call.began)
 
 
-_END = ScriptLine(number=1, side=ScriptSide.AGENT, what=LineKind.END, status=0)
-_LOOK = ScriptLine(number=0, side=ScriptSide.AGENT, what=LineKind.MESSAGE)
+_END_LINE = ScriptLine(number=1, side=ScriptSide.AGENT, what=LineKind.END, status=0)
+_TASK_LINE = ScriptLine(number=0, side=ScriptSide.AGENT, what=LineKind.MESSAGE)
 
 
-def _shortened(task: dict[str, Any], most: int | None) -> dict[str, Any]:
+def _shorten_history(task: dict[str, Any], most: int | None) -> dict[str, Any]:
     """A task with the last messages of its history, where the client wants no more."""
     history = task.get("history")
     if most is None or not isinstance(history, list) or len(history) <= most:
@@ -182,7 +182,7 @@ def _shortened(task: dict[str, Any], most: int | None) -> dict[str, Any]:
     return {**rest, "history": history[len(history) - most :]} if most > 0 else rest
 
 
-def _number(value: Any) -> int | None:
+def _parse_int64(value: Any) -> int | None:
     """An int64 as ProtoJSON has it: a number, or a text of digits."""
     if isinstance(value, str) and value.isascii() and value.isdigit():
         return int(value)

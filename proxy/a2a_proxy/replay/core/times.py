@@ -9,34 +9,34 @@ from typing import Any
 from a2a_proxy.recording.difference.fields import OPAQUE
 from a2a_proxy.recording.difference.reduced import DEPTH
 
-_NAMES = frozenset({"timestamp", "createdAt", "createdTime", "lastModified"})
-_STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?")
-_LONGEST = 9
+_TIMESTAMP_FIELDS = frozenset({"timestamp", "createdAt", "createdTime", "lastModified"})
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?")
+_MAX_FRACTION_DIGITS = 9
 """Digits of a second."""
 
 
-def shifted(value: Any, by: int) -> Any:
+def shift_times(value: Any, by: int) -> Any:
     """A message with each timestamp of A2A's later by `by` ns; what peers put into `data` and `metadata` stays."""
-    return _of(value, "", by, 0)
+    return _shift_member(value, "", by, 0)
 
 
-def _of(value: Any, name: str, by: int, depth: int) -> Any:
+def _shift_member(value: Any, name: str, by: int, depth: int) -> Any:
     if depth > DEPTH or name in OPAQUE:
         return value
     if isinstance(value, dict):
-        return {key: _of(item, key, by, depth + 1) for key, item in value.items()}
+        return {key: _shift_member(item, key, by, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_of(item, name, by, depth + 1) for item in value]
-    return _moved(value, by) if name in _NAMES and isinstance(value, str) else value
+        return [_shift_member(item, name, by, depth + 1) for item in value]
+    return _shift_timestamp(value, by) if name in _TIMESTAMP_FIELDS and isinstance(value, str) else value
 
 
-def _moved(stamp: str, by: int) -> str:
+def _shift_timestamp(stamp: str, by: int) -> str:
     """RFC 3339 with as many digits as it had; any other text as it is."""
-    found = _STAMP.fullmatch(stamp)
+    found = _TIMESTAMP.fullmatch(stamp)
     if found is None:
         return stamp
     whole, digits, zone = found[1], found[2] or "", found[3] or ""
-    nanos = int(digits.ljust(_LONGEST, "0")) + by
+    nanos = int(digits.ljust(_MAX_FRACTION_DIGITS, "0")) + by
     seconds, rest = divmod(nanos, 1_000_000_000)
     try:
         moved = datetime.fromisoformat(whole).replace(tzinfo=UTC) + timedelta(seconds=seconds)

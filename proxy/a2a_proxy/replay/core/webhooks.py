@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.replay.core.matching import asked_task
-from a2a_proxy.replay.core.player_io import PlayerRequest, Send
-from a2a_proxy.replay.core.script import LineKind, Push, RecordedCall, ReplayScript, ScriptLine
+from a2a_proxy.replay.core.matching import requested_task
+from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
+from a2a_proxy.replay.core.script import LineKind, RecordedPush, RecordedCall, ReplayScript, ScriptLine
 from a2a_proxy.replay.core.timeline import Timeline
 
-_INLINE = "taskPushNotificationConfig"
+_INLINE_CONFIG = "taskPushNotificationConfig"
 
 
 class RegisteredWebhook(msgspec.Struct, frozen=True):
@@ -28,76 +28,76 @@ class WebhookSchedule:
     """What was registered, and what has been posted."""
 
     def __init__(self, script: ReplayScript, timeline: Timeline) -> None:
-        self._rest = list(script.pushes)
+        self._pending_pushes = list(script.pushes)
         self._timeline = timeline
         self._registered: list[RegisteredWebhook] = []
-        self._told: dict[str, int] = {}
+        self._last_sent_of_task: dict[str, int] = {}
         """By task: when something was told of it last, ns."""
 
-    def asked(self, call: RecordedCall, asked: PlayerRequest) -> None:
+    def on_request(self, call: RecordedCall, request: PlayerRequest) -> None:
         """A client's request may register a webhook, or take one away."""
-        if not isinstance(asked.value, dict):
+        if not isinstance(request.value, dict):
             return
         if call.operation == "CreateTaskPushNotificationConfig":
-            self._registered.append(RegisteredWebhook(asked_task(call.request), call.request, asked.value))
+            self._registered.append(RegisteredWebhook(requested_task(call.request), call.request, request.value))
         elif call.operation == "DeleteTaskPushNotificationConfig":
-            task, identifier = asked_task(call.request), asked.value.get("id")
+            task, identifier = requested_task(call.request), request.value.get("id")
             self._registered = [
                 each
                 for each in self._registered
                 if not (each.task == task and identifier in (None, each.now.get("id")))
             ]
-        elif isinstance(now := _inline(asked.value), dict):
+        elif isinstance(now := _inline_config(request.value), dict):
             self._registered.append(
-                RegisteredWebhook(call.task or asked_task(call.request), _inline(call.request), now)
+                RegisteredWebhook(call.task or requested_task(call.request), _inline_config(call.request), now)
             )
 
-    def told(self, line: ScriptLine, at: int) -> None:
+    def on_line_sent(self, line: ScriptLine, at: int) -> None:
         """Something was told of a task."""
         if line.task:
-            self._told[line.task] = at
+            self._last_sent_of_task[line.task] = at
 
-    def due(self, at: int, pause: Any) -> list[Send]:
+    def take_due(self, at: int, pause: Any) -> list[PlayerSend]:
         """What is to be posted now; `pause` makes of a recorded pause, ns, the one of now."""
-        found: list[Send] = []
-        for push in list(self._rest):
-            when = self._when(push, pause)
+        found: list[PlayerSend] = []
+        for push in list(self._pending_pushes):
+            when = self._due_time(push, pause)
             if when is not None and when <= at:
-                self._rest.remove(push)
-                found.append(self._send(push))
+                self._pending_pushes.remove(push)
+                found.append(self._make_send(push))
         return found
 
-    def wake(self, pause: Any) -> int | None:
+    def wake_time(self, pause: Any) -> int | None:
         """When the next one is due, as far as is known, ns."""
-        return min((when for push in self._rest if (when := self._when(push, pause)) is not None), default=None)
+        return min((when for push in self._pending_pushes if (when := self._due_time(push, pause)) is not None), default=None)
 
-    def _when(self, push: Push, pause: Any) -> int | None:
+    def _due_time(self, push: RecordedPush, pause: Any) -> int | None:
         """When a webhook is due; None: not before more has been told of its task, or somebody registers for it."""
         if not any(each.task == push.task for each in self._registered):
             return None
-        before = self._timeline.before(push.task, push.at)
+        before = self._timeline.last_event_before(push.task, push.at)
         if before is None:
             return 0
-        if self._timeline.reached(push.task) <= before[0]:
+        if self._timeline.sent_count(push.task) <= before[0]:
             return None
-        told: int = self._told.get(push.task, 0) + pause(max(push.at - before[1], 0))
-        return told
+        due: int = self._last_sent_of_task.get(push.task, 0) + pause(max(push.at - before[1], 0))
+        return due
 
-    def _send(self, push: Push) -> Send:
+    def _make_send(self, push: RecordedPush) -> PlayerSend:
         mine = [each for each in self._registered if each.task == push.task]
-        found = next((each for each in mine if _path(_url(each.recorded)) == _path(push.url)), mine[0])
-        return Send(what=LineKind.PUSH, value=push.value, url=_url(found.now), config=found.now, push=push)
+        found = next((each for each in mine if _path_of_url(_url_of_config(each.recorded)) == _path_of_url(push.url)), mine[0])
+        return PlayerSend(what=LineKind.PUSH, value=push.value, url=_url_of_config(found.now), config=found.now, push=push)
 
 
-def _inline(request: Any) -> Any:
+def _inline_config(request: Any) -> Any:
     configuration = request.get("configuration") if isinstance(request, dict) else None
-    return configuration.get(_INLINE) if isinstance(configuration, dict) else None
+    return configuration.get(_INLINE_CONFIG) if isinstance(configuration, dict) else None
 
 
-def _url(config: Any) -> str:
+def _url_of_config(config: Any) -> str:
     found = config.get("url") if isinstance(config, dict) else None
     return found if isinstance(found, str) else ""
 
 
-def _path(url: str) -> str:
+def _path_of_url(url: str) -> str:
     return url.partition("//")[2].partition("/")[2] if "//" in url else url.partition("/")[2]

@@ -15,9 +15,9 @@ Json = dict[str, Any]
 
 _TRANSPORTS = {"JSONRPC": Binding.JSONRPC, "HTTP+JSON": Binding.REST, "GRPC": Binding.GRPC, "STDIO": Binding.STDIO}
 """As a card names them, in capitals."""
-_INTERFACES = (("supportedInterfaces", "protocolBinding"), ("additionalInterfaces", "transport"))
+_INTERFACE_FIELDS = (("supportedInterfaces", "protocolBinding"), ("additionalInterfaces", "transport"))
 """Members of a card that list interfaces, of 1.0 and of 0.3, and which of theirs names the transport."""
-_NAMES = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
+_TRANSPORT_NAMES = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
 
 
 class CardPage(msgspec.Struct, frozen=True):
@@ -39,80 +39,80 @@ class ReplayCards:
         self._add = add
         self._pages: dict[str, CardPage] = {}
         for call in script.cards:
-            page = _page(call)
+            page = _make_page(call)
             path = call.target.partition("?")[0]
             if page is not None and (page.body is not None or path not in self._pages):
                 self._pages[path] = page
-        self._any = next((page for page in reversed(self._pages.values()) if page.body is not None), None)
+        self._first_page = next((page for page in reversed(self._pages.values()) if page.body is not None), None)
 
-    def at(self, path: str, authority: str) -> CardPage:
+    def card_page(self, path: str, authority: str) -> CardPage:
         """What a GET of `path` gets from a client that calls the mock `authority`."""
-        page = self._pages.get(path) or self._any or CardPage(404, None)
-        return page if page.body is None else msgspec.structs.replace(page, body=self.local(page.body, authority))
+        page = self._pages.get(path) or self._first_page or CardPage(404, None)
+        return page if page.body is None else msgspec.structs.replace(page, body=self.localise_card(page.body, authority))
 
-    def local(self, card: Json, authority: str) -> Json:
+    def localise_card(self, card: Json, authority: str) -> Json:
         """A card whose interfaces lead to the mock."""
         if self._keep:
             return card
         made = dict(card)
         transport = str(card.get("preferredTransport") or card.get("transport") or "")
         if isinstance(card.get("url"), str) and not _is_command(card["url"], transport):
-            made["url"] = _moved(card["url"], transport, authority)
-        for member, name in _INTERFACES:
+            made["url"] = _localise_url(card["url"], transport, authority)
+        for member, name in _INTERFACE_FIELDS:
             if isinstance(card.get(member), list):
-                made[member] = list(self._interfaces(card[member], name, authority))
+                made[member] = list(self._localise_interfaces(card[member], name, authority))
         return made
 
-    def _interfaces(self, entries: list[Any], name: str, authority: str) -> list[Any]:
+    def _localise_interfaces(self, entries: list[Any], name: str, authority: str) -> list[Any]:
         made = []
         for entry in entries:
             if not isinstance(entry, dict) or not isinstance(entry.get("url"), str):
                 continue
             transport = str(entry.get(name) or "")
             if not _is_command(entry["url"], transport):  # which would start the agent itself
-                made.append({**entry, "url": _moved(entry["url"], transport, authority)})
-        offered = {_known(str(entry.get(name) or "")) for entry in made}
+                made.append({**entry, "url": _localise_url(entry["url"], transport, authority)})
+        offered = {_binding_of_transport(str(entry.get(name) or "")) for entry in made}
         version = {key: made[0][key] for key in ("protocolVersion",) if made and key in made[0]}
         for binding in self._add:
             if binding not in offered:
                 url = authority if binding is Binding.GRPC else f"http://{authority}"
-                made.append({"url": url, name: _NAMES[binding], **version})
+                made.append({"url": url, name: _TRANSPORT_NAMES[binding], **version})
         return made
 
     @property
-    def found(self) -> bool:
+    def has_card(self) -> bool:
         """There is a card."""
-        return self._any is not None
+        return self._first_page is not None
 
     @property
-    def offers(self) -> tuple[Binding, ...]:
+    def offered_bindings(self) -> tuple[Binding, ...]:
         """The bindings that the card lists, as it was recorded."""
-        known = (_known(transport) for transport, _ in self._listed())
+        known = (_binding_of_transport(transport) for transport, _ in self._listed_interfaces())
         return tuple(dict.fromkeys(binding for binding in known if binding is not None))
 
     @property
     def rpc_paths(self) -> frozenset[str]:
         """Where the card says that JSON-RPC is spoken."""
-        return frozenset(unquote(_split(url).path) for name, url in self._listed() if _known(name) is Binding.JSONRPC)
+        return frozenset(unquote(_split_url(url).path) for name, url in self._listed_interfaces() if _binding_of_transport(name) is Binding.JSONRPC)
 
-    def _listed(self) -> list[tuple[str, str]]:
+    def _listed_interfaces(self) -> list[tuple[str, str]]:
         """Transport and URL of each interface of the card, as it was recorded."""
-        card = self._any.body if self._any is not None and self._any.body is not None else {}
+        card = self._first_page.body if self._first_page is not None and self._first_page.body is not None else {}
         url = card.get("url")
         listed = [(str(card.get("preferredTransport") or "JSONRPC"), url)] if isinstance(url, str) else []
-        for member, name in _INTERFACES:
+        for member, name in _INTERFACE_FIELDS:
             entries = card.get(member)
             found = [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
             listed += [(str(one.get(name)), str(one.get("url", ""))) for one in found]
         return listed
 
-    def notes(self) -> list[tuple[str, str]]:
+    def card_notes(self) -> list[tuple[str, str]]:
         """What is to be said of them loudly, each with a hint."""
-        if self._any is None or self._any.body is None:
+        if self._first_page is None or self._first_page.body is None:
             text = "the recording has no agent card: a client that reads one first gets 404"
             return [(text, "record with a client that reads it, or give the client the address itself")]
         notes = []
-        if self._any.body.get("signatures") and not self._keep:
+        if self._first_page.body.get("signatures") and not self._keep:
             text = "the agent card is signed, and its URLs now lead here: its signature does not verify any more"
             notes.append((text, "to serve it as it was, with URLs that lead to the recorded agent: --keep-card"))
         if self._keep:
@@ -120,7 +120,7 @@ class ReplayCards:
         return notes
 
 
-def _page(call: RecordedCall) -> CardPage | None:
+def _make_page(call: RecordedCall) -> CardPage | None:
     for line in call.lines:
         if line.side is ScriptSide.AGENT and line.what in (LineKind.MESSAGE, LineKind.ERROR):
             card = line.value if call.status < 400 and isinstance(line.value, dict) else None
@@ -130,26 +130,26 @@ def _page(call: RecordedCall) -> CardPage | None:
     return None
 
 
-def _known(transport: str) -> Binding | None:
+def _binding_of_transport(transport: str) -> Binding | None:
     return _TRANSPORTS.get(transport.upper(), None if transport else Binding.JSONRPC)
 
 
 def _is_command(url: str, transport: str) -> bool:
     """An interface on a pipe, whatever its binding is called there (manual/protocol.md "Stdio framing")."""
     named = transport.upper().rpartition("/")[2] == "STDIO"
-    return named or (_known(transport) is None and "://" not in url)
+    return named or (_binding_of_transport(transport) is None and "://" not in url)
 
 
-def _moved(url: str, transport: str, authority: str) -> str:
+def _localise_url(url: str, transport: str, authority: str) -> str:
     """The same path at the mock; gRPC with a scheme only where it had one."""
     if "://" not in url:
         return authority
-    parts = _split(url)
-    path = "" if _known(transport) is Binding.GRPC else parts.path
+    parts = _split_url(url)
+    path = "" if _binding_of_transport(transport) is Binding.GRPC else parts.path
     return f"http://{authority}{path}" + (f"?{parts.query}" if parts.query else "")
 
 
-def _split(url: str) -> SplitResult:
+def _split_url(url: str) -> SplitResult:
     """The parts of a URL; empty ones where nobody can read it."""
     try:
         return urlsplit(url)

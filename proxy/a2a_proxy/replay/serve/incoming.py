@@ -22,9 +22,9 @@ from a2a_proxy.protocol.live import live_schema, payload_of
 from a2a_proxy.protocol.operations import BY_NAME, GRPC_METHODS, JSONRPC_METHODS, messages
 from a2a_proxy.protocol.rest_path import RestMatch, match
 from a2a_proxy.protocol.schema import BYTES, JSON, line_of, schema_of
-from a2a_proxy.replay.convert.responses import OLD
+from a2a_proxy.replay.convert.responses import OLD_DIALECTS
 from a2a_proxy.replay.core.player_io import PlayerRequest
-from a2a_proxy.replay.core.script import LIVE, ReplayScript
+from a2a_proxy.replay.core.script import LIVE_OPERATIONS, ReplayScript
 
 _VERSION = b"a2a-version"
 PAYLOADS: tuple[LivePayload, ...] = ("bidi", "1975", "2153")
@@ -36,10 +36,10 @@ class RpcRequest(msgspec.Struct, frozen=True):
 
     id: Any
     """As it came; None where it has none."""
-    asked: PlayerRequest
+    request: PlayerRequest
 
 
-class BadRpc(Exception):
+class RpcParseError(Exception):
     """Octets that are no JSON-RPC call: the code and the words of the error that answers them."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -48,112 +48,112 @@ class BadRpc(Exception):
         self.message = message
 
 
-class Incoming:
+class RequestReader:
     """Reads requests. What a request leaves open, what was recorded decides."""
 
     def __init__(self, script: ReplayScript) -> None:
         calls = script.calls
-        self._old = _usual(call.dialect for call in calls if call.dialect in OLD)
+        self._old_dialect = _most_common(call.dialect for call in calls if call.dialect in OLD_DIALECTS)
         """The line before 1.0 that most recorded calls speak; UNKNOWN where none does."""
-        self._new = any(call.dialect not in OLD for call in calls)
-        self._candidate = any(call.dialect is Dialect.RC for call in calls)
+        self._has_new_dialect = any(call.dialect not in OLD_DIALECTS for call in calls)
+        self._has_candidate = any(call.dialect is Dialect.RC for call in calls)
         lives = {call.live_payload for call in calls if call.live_payload}
-        self._live = lives.pop() if len(lives) == 1 else ""
+        self._live_payload = lives.pop() if len(lives) == 1 else ""
         """The payload of all recorded live streams, where it is one."""
         self._tenants = frozenset(call.tenant for call in calls if call.tenant)
-        self.rpc_paths = frozenset(_path(call.target) for call in calls if call.binding is Binding.JSONRPC)
+        self.rpc_paths = frozenset(_path_of_target(call.target) for call in calls if call.binding is Binding.JSONRPC)
         """Where JSON-RPC was spoken: what comes there is meant as such, whatever its octets are."""
 
-    def rpc(self, body: bytes, headers: Headers, binding: Binding = Binding.JSONRPC) -> RpcRequest:
+    def read_rpc(self, body: bytes, headers: Headers, binding: Binding = Binding.JSONRPC) -> RpcRequest:
         """A JSON-RPC call. Raises BadRpc."""
         try:
             call = msgspec.json.decode(body)
         except UNREADABLE:
-            raise BadRpc(-32700, "Parse error: this is no JSON") from None
+            raise RpcParseError(-32700, "Parse error: this is no JSON") from None
         if not isinstance(call, dict) or not isinstance(call.get("method"), str):
-            raise BadRpc(-32600, "Invalid request: no JSON-RPC call with a method")
+            raise RpcParseError(-32600, "Invalid request: no JSON-RPC call with a method")
         operation, proof = JSONRPC_METHODS.get(call["method"], (None, Dialect.UNKNOWN))
         params = call.get("params", {})
         name = operation.name if operation is not None else call["method"]
         shown = of_request(msgspec.json.encode(params)) if isinstance(params, dict) else Dialect.UNKNOWN
         version = header(headers, _VERSION).decode("latin-1")
-        dialect, _ = classify(Evidence(proof, version, shown, self._old))
-        if dialect is Dialect.V0_3 and self._old is Dialect.V0_2:
+        dialect, _ = classify(Evidence(proof, version, shown, self._old_dialect))
+        if dialect is Dialect.V0_3 and self._old_dialect is Dialect.V0_2:
             dialect = Dialect.V0_2  # their bodies are the same
         value = canonical_octets(body, JSON, dialect, name if operation else "", FrameKind.REQUEST)
-        return RpcRequest(call.get("id"), self._asked(name, value, binding, dialect, "", headers))
+        return RpcRequest(call.get("id"), self._make_request(name, value, binding, dialect, "", headers))
 
-    def rest(self, found: RestMatch, method: str, target: str, body: bytes, headers: Headers) -> PlayerRequest:
+    def read_rest(self, found: RestMatch, method: str, target: str, body: bytes, headers: Headers) -> PlayerRequest:
         """A REST request whose line `match` has recognised."""
-        said = of_version(header(headers, _VERSION).decode("latin-1") or found.parameter("a2a-version"))
-        dialect = self._rest_dialect(found.prefix, said)
+        version_dialect = of_version(header(headers, _VERSION).decode("latin-1") or found.parameter("a2a-version"))
+        dialect = self._rest_dialect(found.prefix, version_dialect)
         operation = found.operation.name
         value = canonical_octets(body, JSON, dialect, operation, FrameKind.REQUEST)
         if isinstance(value, dict):
             value = {**from_target(method, target), **value}
-        tenant = found.parameter("tenant") or self._tenant(found.prefix)
-        return self._asked(operation, value, Binding.REST, dialect, tenant, headers)
+        tenant = found.parameter("tenant") or self._tenant_of_prefix(found.prefix)
+        return self._make_request(operation, value, Binding.REST, dialect, tenant, headers)
 
-    def grpc(self, path: str, body: bytes, headers: Headers) -> tuple[PlayerRequest, str]:
+    def read_grpc(self, path: str, body: bytes, headers: Headers) -> tuple[PlayerRequest, str]:
         """A gRPC call by its first message, and the schema of that."""
         operation, proof = GRPC_METHODS.get(path, (None, Dialect.UNKNOWN))
         if operation is None:
-            return self._asked(path, {}, Binding.GRPC, Dialect.V1_0, "", headers), BYTES
-        said = of_version(header(headers, _VERSION).decode("latin-1"))
-        dialect = Dialect.V1_1 if proof is Dialect.V1_0 and said is Dialect.V1_1 else proof
+            return self._make_request(path, {}, Binding.GRPC, Dialect.V1_0, "", headers), BYTES
+        version_dialect = of_version(header(headers, _VERSION).decode("latin-1"))
+        dialect = Dialect.V1_1 if proof is Dialect.V1_0 and version_dialect is Dialect.V1_1 else proof
         if dialect is Dialect.UNKNOWN:
             dialect = self._package_dialect(operation.request, body)
-        schema = request_schema(operation.name, dialect, body, self._live)
-        value = self.message(operation.name, dialect, body, schema)
-        return self._asked(operation.name, value, Binding.GRPC, dialect, "", headers), schema
+        schema = request_schema(operation.name, dialect, body, self._live_payload)
+        value = self.read_message(operation.name, dialect, body, schema)
+        return self._make_request(operation.name, value, Binding.GRPC, dialect, "", headers), schema
 
-    def message(self, operation: str, dialect: Dialect, body: bytes, schema: str) -> Any:
+    def read_message(self, operation: str, dialect: Dialect, body: bytes, schema: str) -> Any:
         """One more message of a client, in canonical form."""
         return canonical_octets(body, schema, dialect, operation, FrameKind.REQUEST)
 
-    def _asked(
+    def _make_request(
         self, operation: str, value: Any, binding: Binding, dialect: Dialect, tenant: str, headers: Headers
     ) -> PlayerRequest:
-        given = value.get("tenant") if isinstance(value, dict) else None
-        tenant = tenant or (given if isinstance(given, str) else "")
+        tenant_value = value.get("tenant") if isinstance(value, dict) else None
+        tenant = tenant or (tenant_value if isinstance(tenant_value, str) else "")
         return PlayerRequest(
             operation=operation, value=value, binding=binding, dialect=dialect, tenant=tenant, headers=headers
         )
 
-    def _rest_dialect(self, prefix: str, said: Dialect) -> Dialect:
-        if said in (Dialect.V1_0, Dialect.V1_1):
-            return said
-        old = prefix.endswith("/v1") and self._old is not Dialect.UNKNOWN
-        return self._old if old or not self._new else Dialect.V1_0
+    def _rest_dialect(self, prefix: str, version_dialect: Dialect) -> Dialect:
+        if version_dialect in (Dialect.V1_0, Dialect.V1_1):
+            return version_dialect
+        old = prefix.endswith("/v1") and self._old_dialect is not Dialect.UNKNOWN
+        return self._old_dialect if old or not self._has_new_dialect else Dialect.V1_0
 
     def _package_dialect(self, request: str, body: bytes) -> Dialect:
         """`a2a.v1` is 0.3, or the release candidate where one was recorded and the octets are its."""
-        if not self._candidate:
-            return self._old if self._old is not Dialect.UNKNOWN else Dialect.V0_3
+        if not self._has_candidate:
+            return self._old_dialect if self._old_dialect is not Dialect.UNKNOWN else Dialect.V0_3
         return Dialect.RC if choose_a2a_v1("", request, body) == "rc" else Dialect.V0_3
 
-    def _tenant(self, prefix: str) -> str:
+    def _tenant_of_prefix(self, prefix: str) -> str:
         last = prefix.rpartition("/")[2]
         return last if last in self._tenants else ""
 
 
 def request_schema(operation: str, dialect: Dialect, body: bytes, live: str) -> str:
     """How a client's message is read; `live` is the payload of the live stream, empty where its octets are to tell."""
-    if operation not in LIVE:
+    if operation not in LIVE_OPERATIONS:
         return schema_of(line_of(dialect), messages(BY_NAME[operation], dialect)[0])
     known = next((each for each in PAYLOADS if each == live), None)
     return live_schema(known or payload_of(Direction.TO_AGENT, body), Direction.TO_AGENT)
 
 
-def rest_match(method: str, target: str) -> RestMatch | None:
+def match_rest(method: str, target: str) -> RestMatch | None:
     """The operation of a request line."""
     return match(method, target.encode("latin-1", "replace"))
 
 
-def _path(target: str) -> str:
+def _path_of_target(target: str) -> str:
     return unquote(target.partition("?")[0])
 
 
-def _usual(dialects: Iterable[Dialect]) -> Dialect:
+def _most_common(dialects: Iterable[Dialect]) -> Dialect:
     counted = Counter(dialects).most_common(1)
     return counted[0][0] if counted else Dialect.UNKNOWN

@@ -16,9 +16,9 @@ from a2a_proxy.replay.core.script import ReplayScript
 from a2a_proxy.replay.serve.cards import ReplayCards
 from a2a_proxy.replay.serve.grpc import GrpcServer
 from a2a_proxy.replay.serve.http import HttpServer
-from a2a_proxy.replay.serve.incoming import Incoming
+from a2a_proxy.replay.serve.incoming import RequestReader
 from a2a_proxy.replay.serve.passthrough import Passthrough
-from a2a_proxy.replay.serve.performance import ReplayPlayer, Tell, Told
+from a2a_proxy.replay.serve.performance import ReplayPlayer, ReportCallback, ReplayReport
 from a2a_proxy.replay.serve.stdio import StdioServer
 from a2a_proxy.replay.serve.webhooks import WebhookSender
 
@@ -26,14 +26,14 @@ _SETTLE_SECONDS = 2.0
 """For webhooks that are on their way when the mock is stopped."""
 
 
-class _NoJournal:
+class _NullJournal:
     """What passes is not recorded."""
 
     def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
         """Nothing."""
 
 
-def _silent(_told: Told) -> None:
+def _ignore_report(_told: ReplayReport) -> None:
     """For those who ask the player afterwards."""
 
 
@@ -46,23 +46,23 @@ class MockServer:
         options: ReplayOptions | None = None,
         *,
         listen: tuple[Listen, ...] = (Listen("127.0.0.1", 0),),
-        tell: Tell = _silent,
+        report: ReportCallback = _ignore_report,
         keep_card: bool = False,
         add_interfaces: tuple[Binding, ...] = (),
         clock: Callable[[], int] | None = None,
-        behind: Passthrough | None = None,
+        passthrough: Passthrough | None = None,
     ) -> None:
         """`tell` hears of every call that ends, every miss and every webhook; it must not block. `behind` answers calls
         that the script does not, and is closed with the mock."""
         self.script = script
         self.player = Player(script, options)
         self.cards = ReplayCards(script, keep=keep_card, add=add_interfaces)
-        self._webhooks = WebhookSender(tell)
-        self._stage = stage = ReplayPlayer(self.player, clock or session_clock(), tell, self._webhooks.post)
-        stage.behind = self.behind = behind
-        incoming = Incoming(script)
-        self._http = HttpServer(stage, incoming, self.cards)
-        self._grpc = GrpcServer(stage, incoming, lambda card: self.cards.local(card, self.address))
+        self._webhooks = WebhookSender(report)
+        self._replay = replay = ReplayPlayer(self.player, clock or session_clock(), report, self._webhooks.queue_post)
+        replay.passthrough = self.passthrough = passthrough
+        incoming = RequestReader(script)
+        self._http = HttpServer(replay, incoming, self.cards)
+        self._grpc = GrpcServer(replay, incoming, lambda card: self.cards.localise_card(card, self.address))
         self._listen = listen
         self._relay: Relay | None = None
         self.addresses: list[str] = []
@@ -90,21 +90,21 @@ class MockServer:
         except BaseException:
             await self.stop()
             raise
-        relay.accept(_NoJournal())
+        relay.accept(_NullJournal())
         self._relay = relay
-        self.addresses = [where for _, addresses in relay.listening for where in addresses]
+        self.addresses = [where for _, addresses in relay.bound_addresses for where in addresses]
 
     async def stop(self) -> None:
         """Accept no more, deliver the webhooks that are due, end what is open."""
-        self._stage.close()
-        await self._webhooks.settle(_SETTLE_SECONDS)
+        self._replay.close()
+        await self._webhooks.wait_until_posted(_SETTLE_SECONDS)
         if self._relay is not None:
             await self._relay.stop()
         await self._grpc.stop()
         await self._http.stop()
         await self._webhooks.stop()
-        if self.behind is not None:
-            await self.behind.stop()
+        if self.passthrough is not None:
+            await self.passthrough.stop()
 
 
 class PipeMock:
@@ -115,22 +115,22 @@ class PipeMock:
         script: ReplayScript,
         options: ReplayOptions | None = None,
         *,
-        tell: Tell = _silent,
+        report: ReportCallback = _ignore_report,
         read_from: int = 0,
         write_to: int = 1,
     ) -> None:
         """`read_from` and `write_to` are descriptors."""
         self.player = Player(script, options)
         self.cards = ReplayCards(script, keep=True)
-        self._webhooks = WebhookSender(tell)
-        self._stage = ReplayPlayer(self.player, session_clock(), tell, self._webhooks.post)
-        self._server = StdioServer(self._stage, Incoming(script), read_from, write_to)
+        self._webhooks = WebhookSender(report)
+        self._replay = ReplayPlayer(self.player, session_clock(), report, self._webhooks.queue_post)
+        self._server = StdioServer(self._replay, RequestReader(script), read_from, write_to)
 
     async def run(self) -> None:
         """Until the client closes the pipe."""
         try:
             await self._server.run()
-            self._stage.close()
-            await self._webhooks.settle(_SETTLE_SECONDS)
+            self._replay.close()
+            await self._webhooks.wait_until_posted(_SETTLE_SECONDS)
         finally:
             await self._webhooks.stop()

@@ -15,25 +15,25 @@ from a2a_proxy.protocol.errors import GRPC_STATUS
 from a2a_proxy.protocol.event import plain
 from a2a_proxy.protocol.operations import BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import JSON, is_protobuf, line_of
-from a2a_proxy.replay.convert.errors import ReplayError, of_rest, of_rpc, of_trailers
+from a2a_proxy.replay.convert.errors import ReplayError, parse_rest_error, parse_rpc_error, parse_grpc_error
 from a2a_proxy.replay.convert.form import Json
-from a2a_proxy.replay.convert.protobuf_bytes import answer_octets
-from a2a_proxy.replay.convert.responses import answer
-from a2a_proxy.replay.convert.unknown_fields import with_unknown
+from a2a_proxy.replay.convert.protobuf_bytes import encode_answer
+from a2a_proxy.replay.convert.responses import convert_answer
+from a2a_proxy.replay.convert.unknown_fields import add_unknown_fields
 from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.miss import Miss, MissKind
-from a2a_proxy.replay.core.player_io import Send
+from a2a_proxy.replay.core.player_io import PlayerSend
 from a2a_proxy.replay.core.script import LineKind, RecordedCall
 
-_RPC = (Binding.JSONRPC, Binding.STDIO)
+_RPC_BINDINGS = (Binding.JSONRPC, Binding.STDIO)
 MISS_METADATA = "a2a-replay-miss-bin"
 """Trailing metadata of a gRPC call that was refused: the detail as JSON."""
 _IMPLEMENTATION_DEFINED = -32000
-_MOST_COMPARED = 4 << 20
+_MAX_COMPARED_BYTES = 4 << 20
 """Octets of a message."""
-_MOST_TEXT = 2000
+_MAX_TEXT_CHARS = 2000
 """Characters of a miss in trailers: peers bound their metadata to 8 KiB."""
-_MOST_DETAIL = 3000
+_MAX_DETAIL_BYTES = 3000
 
 
 class ResponseWriter(Protocol):
@@ -41,13 +41,13 @@ class ResponseWriter(Protocol):
 
     content_type: str
 
-    def message(self, send: Send, recorded: Any = None) -> bytes:
+    def encode_message(self, send: PlayerSend, recorded: Any = None) -> bytes:
         """A message; `recorded` is what `as_recorded` has found of it."""
 
-    def refusal(self, told: ReplayError) -> tuple[int, bytes]:
+    def encode_refusal(self, error: ReplayError) -> tuple[int, bytes]:
         """An error: HTTP status and octets."""
 
-    def miss(self, miss: Miss) -> tuple[int, bytes]:
+    def encode_miss(self, miss: Miss) -> tuple[int, bytes]:
         """That the recording has no answer."""
 
 
@@ -61,24 +61,24 @@ class RpcResponseWriter:
         self._operation = operation
         self._dialect = dialect
 
-    def message(self, send: Send, recorded: Any = None) -> bytes:
+    def encode_message(self, send: PlayerSend, recorded: Any = None) -> bytes:
         """A result."""
         if isinstance(recorded, dict) and "jsonrpc" in recorded:
             return msgspec.json.encode({**recorded, "id": self._id})
-        return self._told(result=answer(send.value, self._operation, self._dialect, Binding.JSONRPC))
+        return self._encode_envelope(result=convert_answer(send.value, self._operation, self._dialect, Binding.JSONRPC))
 
-    def refusal(self, told: ReplayError) -> tuple[int, bytes]:
+    def encode_refusal(self, error: ReplayError) -> tuple[int, bytes]:
         """An `error`; its HTTP status is 200, unless HTTP itself said no, and then with the body it had."""
-        if told.bare:
-            return told.http, msgspec.json.encode(told.body)
-        return 200, self._told(error=told.rpc(self._dialect))
+        if error.is_http_only:
+            return error.http, msgspec.json.encode(error.body)
+        return 200, self._encode_envelope(error=error.rpc_error(self._dialect))
 
-    def miss(self, miss: Miss) -> tuple[int, bytes]:
+    def encode_miss(self, miss: Miss) -> tuple[int, bytes]:
         """An `error` with the detail as data."""
         code = -32601 if miss.kind is MissKind.UNKNOWN else _IMPLEMENTATION_DEFINED
-        return 200, self._told(error={"code": code, "message": miss.text(), "data": [miss.detail()]})
+        return 200, self._encode_envelope(error={"code": code, "message": miss.full_text(), "data": [miss.error_detail()]})
 
-    def _told(self, **members: Any) -> bytes:
+    def _encode_envelope(self, **members: Any) -> bytes:
         return msgspec.json.encode({"jsonrpc": "2.0", "id": self._id, **members})
 
 
@@ -96,25 +96,25 @@ class RestResponseWriter:
         new = dialect in (Dialect.V1_0, Dialect.V1_1)
         self.content_type = "application/a2a+json" if new else "application/json"
 
-    def message(self, send: Send, recorded: Any = None) -> bytes:
+    def encode_message(self, send: PlayerSend, recorded: Any = None) -> bytes:
         """A body, or an event."""
         if recorded is not None:
             return msgspec.json.encode(recorded)
-        return msgspec.json.encode(answer(send.value, self._operation, self._dialect, Binding.REST))
+        return msgspec.json.encode(convert_answer(send.value, self._operation, self._dialect, Binding.REST))
 
-    def refusal(self, told: ReplayError) -> tuple[int, bytes]:
+    def encode_refusal(self, error: ReplayError) -> tuple[int, bytes]:
         """Status and body."""
-        status, body = told.rest(self._dialect)
-        return status, told.octets or msgspec.json.encode(body)
+        status, body = error.rest_response(self._dialect)
+        return status, error.raw_body or msgspec.json.encode(body)
 
-    def miss(self, miss: Miss) -> tuple[int, bytes]:
+    def encode_miss(self, miss: Miss) -> tuple[int, bytes]:
         """A problem with the detail."""
-        status, named = (501, "UNIMPLEMENTED") if miss.kind is MissKind.UNKNOWN else (400, "FAILED_PRECONDITION")
-        error = {"code": status, "status": named, "message": miss.text(), "details": [miss.detail()]}
+        status, status_name = (501, "UNIMPLEMENTED") if miss.kind is MissKind.UNKNOWN else (400, "FAILED_PRECONDITION")
+        error = {"code": status, "status": status_name, "message": miss.full_text(), "details": [miss.error_detail()]}
         return status, msgspec.json.encode({"error": error})
 
 
-def with_card(send: Send, operation: str, local: Callable[[Json], Json]) -> Send:
+def localise_sent_card(send: PlayerSend, operation: str, local: Callable[[Json], Json]) -> PlayerSend:
     """A card that comes by a call leads to the mock, as one that was fetched does: `local` gives it its URLs."""
     row = BY_NAME.get(operation)
     if row is None or row.answer is not ResponseKind.CARD or not isinstance(send.value, dict):
@@ -122,30 +122,30 @@ def with_card(send: Send, operation: str, local: Callable[[Json], Json]) -> Send
     return msgspec.structs.replace(send, value=local(send.value))
 
 
-def as_recorded(send: Send, play: CallPlayback, mapped: Callable[[Any], Any]) -> Any:
+def recorded_form(send: PlayerSend, playback: CallPlayback, to_live_value: Callable[[Any], Any]) -> Any:
     """A message as its own dialect had it, all members in their order, with the identifiers of now; None where it goes
     out in another form, or would not say the same."""
-    call, line, asked = play.call, send.line, play.asked
-    same = call.dialect is asked.dialect and (call.binding is asked.binding or {call.binding, asked.binding} <= {*_RPC})
-    if not same or line is None or line.schema != JSON or len(line.raw) > _MOST_COMPARED:
+    call, line, request = playback.call, send.line, playback.request
+    same = call.dialect is request.dialect and (call.binding is request.binding or {call.binding, request.binding} <= {*_RPC_BINDINGS})
+    if not same or line is None or line.schema != JSON or len(line.raw) > _MAX_COMPARED_BYTES:
         return None
-    made = mapped(plain(line.raw, JSON))
-    kind = FrameKind.EVENT if call.streams else FrameKind.RESPONSE
+    made = to_live_value(plain(line.raw, JSON))
+    kind = FrameKind.EVENT if call.is_stream else FrameKind.RESPONSE
     again = canonical_octets(msgspec.json.encode(made), JSON, call.dialect, call.operation, kind)
     return made if again == send.value else None
 
 
-def octets(send: Send, play: CallPlayback) -> bytes:
+def encode_grpc_message(send: PlayerSend, playback: CallPlayback) -> bytes:
     """A message as gRPC carries it. Raises RenderError where its value is none of that type."""
-    asked, line = play.asked, send.line
-    recorded = line is not None and play.call.binding is Binding.GRPC and is_protobuf(line.schema)
-    if not isinstance(send.value, dict) or asked.operation not in BY_NAME:
-        if line is not None and play.call.binding is Binding.GRPC:
+    request, line = playback.request, send.line
+    recorded = line is not None and playback.call.binding is Binding.GRPC and is_protobuf(line.schema)
+    if not isinstance(send.value, dict) or request.operation not in BY_NAME:
+        if line is not None and playback.call.binding is Binding.GRPC:
             return line.raw  # nobody could read it: as it was
         raise RenderError("it is no message")
-    if line is None or not recorded or line_of(play.call.dialect) != line_of(asked.dialect):
-        return answer_octets(send.value, asked.operation, asked.dialect)
-    return with_unknown(answer_octets(send.value, asked.operation, asked.dialect, line.schema), line.raw, line.schema)
+    if line is None or not recorded or line_of(playback.call.dialect) != line_of(request.dialect):
+        return encode_answer(send.value, request.operation, request.dialect)
+    return add_unknown_fields(encode_answer(send.value, request.operation, request.dialect, line.schema), line.raw, line.schema)
 
 
 class GrpcEnd(msgspec.Struct, frozen=True):
@@ -156,41 +156,41 @@ class GrpcEnd(msgspec.Struct, frozen=True):
     trailing: tuple[tuple[str, str | bytes], ...] = ()
 
 
-def grpc_refusal(told: ReplayError, dialect: Dialect) -> GrpcEnd:
+def grpc_refusal(error: ReplayError, dialect: Dialect) -> GrpcEnd:
     """A refusal as status, text and details."""
-    details = told.status_details(dialect)
+    details = error.status_details(dialect)
     trailing = (("grpc-status-details-bin", details),) if details else ()
-    return GrpcEnd(told.status(dialect), told.grpc_message(dialect), trailing)
+    return GrpcEnd(error.grpc_status(dialect), error.grpc_message(dialect), trailing)
 
 
 def grpc_miss(miss: Miss) -> GrpcEnd:
     """UNIMPLEMENTED for what was never recorded, else FAILED_PRECONDITION, with the detail as metadata."""
     status = "UNIMPLEMENTED" if miss.kind is MissKind.UNKNOWN else "FAILED_PRECONDITION"
-    detail = msgspec.json.encode(miss.detail())
-    if len(detail) > _MOST_DETAIL:
-        detail = msgspec.json.encode({**miss.detail(), "differences": [], "asked": miss.asked[:200]})
-    return GrpcEnd(GRPC_STATUS.index(status), miss.text()[:_MOST_TEXT], ((MISS_METADATA, detail),))
+    detail = msgspec.json.encode(miss.error_detail())
+    if len(detail) > _MAX_DETAIL_BYTES:
+        detail = msgspec.json.encode({**miss.error_detail(), "differences": [], "asked": miss.request_text[:200]})
+    return GrpcEnd(GRPC_STATUS.index(status), miss.full_text()[:_MAX_TEXT_CHARS], ((MISS_METADATA, detail),))
 
 
-def refusal_of(send: Send, call: RecordedCall, mapped: Callable[[Any], Any]) -> ReplayError | None:
+def error_of(send: PlayerSend, call: RecordedCall, to_live_value: Callable[[Any], Any]) -> ReplayError | None:
     """The error that a send tells; None where it tells none. `mapped` puts the identifiers of now into a value."""
     if send.what is LineKind.END:
         if send.status <= 0:
             return None
-        told = of_trailers(send.trailers or call.answer_headers)
-        texts = mapped({"message": told.message, "text": told.grpc_text, "details": told.details})
+        error = parse_grpc_error(send.trailers or call.answer_headers)
+        texts = to_live_value({"message": error.message, "text": error.grpc_text, "details": error.details})
         return msgspec.structs.replace(
-            told, message=texts["message"], grpc_text=texts["text"], details=texts["details"]
+            error, message=texts["message"], grpc_text=texts["text"], details=texts["details"]
         )
     if send.what is not LineKind.ERROR:
         return None
     line = send.line
     # As it was on the wire: the canonical form is that of the operation's answers, which an error is none of.
     recorded = plain(line.raw, line.schema) if line is not None and line.raw else send.value
-    value = mapped(recorded)
-    if call.binding not in _RPC:
-        octets = line.raw if line is not None and value == recorded else b""
-        return msgspec.structs.replace(of_rest(value, call.status), octets=octets)
+    value = to_live_value(recorded)
+    if call.binding not in _RPC_BINDINGS:
+        raw_body = line.raw if line is not None and value == recorded else b""
+        return msgspec.structs.replace(parse_rest_error(value, call.status), octets=raw_body)
     if isinstance(value, dict) and "error" in value:
-        return of_rpc(value["error"], call.dialect)
-    return msgspec.structs.replace(of_rest(value, call.status), reason="", bare=True)
+        return parse_rpc_error(value["error"], call.dialect)
+    return msgspec.structs.replace(parse_rest_error(value, call.status), reason="", bare=True)

@@ -12,16 +12,16 @@ from aiohttp import web
 
 from a2a_proxy.replay.core.miss import Miss, MissKind
 
-_OF_CONNECTION = frozenset(
+_CONNECTION_FIELDS = frozenset(
     {"connection", "keep-alive", "proxy-connection", "transfer-encoding", "te", "trailer", "upgrade", "content-length"}
 )
 """Fields that every hop makes anew."""
-_OF_GRPC = frozenset({"te", "content-type", "user-agent", "grpc-timeout", "grpc-encoding", "grpc-accept-encoding"})
-_UNBOUNDED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+_GRPC_FIELDS = frozenset({"te", "content-type", "user-agent", "grpc-timeout", "grpc-encoding", "grpc-accept-encoding"})
+_CHANNEL_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 _EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # not in the stubs
 
 
-def forwarded(miss: Miss) -> bool:
+def is_forwardable(miss: Miss) -> bool:
     """A call that was never begun can go elsewhere; one that left the recording in its midst cannot."""
     return miss.kind is not MissKind.DIVERGED
 
@@ -33,7 +33,7 @@ class Passthrough:
         self._address = address
         self._http: aiohttp.ClientSession | None = None
         self._grpc: grpc.aio.Channel | None = None
-        self.calls = 0
+        self.call_count = 0
         """How many have gone there."""
 
     async def stop(self) -> None:
@@ -43,32 +43,32 @@ class Passthrough:
         if self._grpc is not None:
             await self._grpc.close(None)
 
-    async def http(self, request: web.Request, body: bytes) -> web.StreamResponse:
+    async def forward_http(self, request: web.Request, body: bytes) -> web.StreamResponse:
         """Its answer to an HTTP request, each piece as it comes."""
-        self.calls += 1
+        self.call_count += 1
         if self._http is None:
             patience = aiohttp.ClientTimeout(total=None, sock_connect=30)
             self._http = aiohttp.ClientSession(auto_decompress=False, timeout=patience)
         # `Host` stays: an agent that writes its card by it must name the place that the client knows.
-        head = [(name, value) for name, value in request.headers.items() if name.lower() not in _OF_CONNECTION]
+        head = [(name, value) for name, value in request.headers.items() if name.lower() not in _CONNECTION_FIELDS]
         url = f"http://{self._address}{request.raw_path}"
         try:
             async with self._http.request(
                 request.method, url, data=body, headers=head, allow_redirects=False, skip_auto_headers=("User-Agent",)
             ) as answer:
-                return await _passed_on(request, answer)
+                return await _send_answer(request, answer)
         except aiohttp.ClientConnectionError as wrong:
             return web.json_response({"error": {"code": 502, "message": f"the live agent: {wrong}"}}, status=502)
 
-    async def grpc(self, method: str, first: bytes, context: Any) -> None:
+    async def forward_grpc(self, method: str, first: bytes, context: Any) -> None:
         """The same of a gRPC call whose first message has been read."""
-        self.calls += 1
+        self.call_count += 1
         if self._grpc is None:
-            self._grpc = grpc.aio.insecure_channel(self._address, options=_UNBOUNDED)
-        metadata = tuple((n, v) for n, v in context.invocation_metadata() or () if n.lower() not in _OF_GRPC)
+            self._grpc = grpc.aio.insecure_channel(self._address, options=_CHANNEL_OPTIONS)
+        metadata = tuple((n, v) for n, v in context.invocation_metadata() or () if n.lower() not in _GRPC_FIELDS)
         made: Any = self._grpc.stream_stream(method, None, None)
         call = made(metadata=metadata, timeout=context.time_remaining())
-        listening = asyncio.create_task(_say(call, first, context))
+        listening = asyncio.create_task(_send_client_messages(call, first, context))
         try:
             with contextlib.suppress(grpc.aio.AioRpcError):  # its status is passed on below
                 await context.send_initial_metadata(tuple(await call.initial_metadata() or ()))
@@ -82,10 +82,10 @@ class Passthrough:
             call.cancel()
 
 
-async def _passed_on(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
-    kept = [(name, value) for name, value in answer.headers.items() if name.lower() not in _OF_CONNECTION]
+async def _send_answer(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+    headers = [(name, value) for name, value in answer.headers.items() if name.lower() not in _CONNECTION_FIELDS]
     response = web.StreamResponse(status=answer.status, reason=answer.reason)
-    response.headers.extend(kept)
+    response.headers.extend(headers)
     if answer.content_length is not None:
         response.content_length = answer.content_length
     await response.prepare(request)
@@ -95,7 +95,7 @@ async def _passed_on(request: web.Request, answer: aiohttp.ClientResponse) -> we
     return response
 
 
-async def _say(call: Any, first: bytes, context: Any) -> None:
+async def _send_client_messages(call: Any, first: bytes, context: Any) -> None:
     """What the client says, until it half-closes; a call that is over by then hears no more."""
     with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
         await call.write(first)

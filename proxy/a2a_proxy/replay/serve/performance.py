@@ -13,13 +13,13 @@ from a2a_proxy.replay.convert.errors import ReplayError
 from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.player import Player
-from a2a_proxy.replay.core.player_io import PlayerRequest, Send
+from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
 from a2a_proxy.replay.core.script import LineKind
 from a2a_proxy.replay.serve.passthrough import Passthrough
 from a2a_proxy.replay.serve.servable import BindingSupport
 
 _EVENT_STREAMS = (Binding.JSONRPC, Binding.REST)
-_LEAST_WAIT = 0.001
+_MIN_WAIT_SECONDS = 0.001
 """Seconds; a clock that is asked again sooner would only spin."""
 
 
@@ -34,9 +34,9 @@ class PlayedCall(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Dialect
     sent: int
     """Messages, errors included."""
-    took: int
+    duration: int
     """Ns."""
-    how: str
+    outcome: str
     """`ok`, `error`, `cut`, `miss`, `client gone`."""
 
 
@@ -70,198 +70,198 @@ class WebhookPosted(msgspec.Struct, frozen=True, kw_only=True):
     status: int
     """0: it did not arrive."""
     tries: int
-    why: str = ""
+    reason: str = ""
 
 
-Told = PlayedCall | MissedCall | AllowedCall | UnservedCall | WebhookPosted
-Tell = Callable[[Told], None]
+ReplayReport = PlayedCall | MissedCall | AllowedCall | UnservedCall | WebhookPosted
+ReportCallback = Callable[[ReplayReport], None]
 
 
-Post = Callable[[Send], None]
+PostWebhook = Callable[[PlayerSend], None]
 """Takes what goes to a webhook."""
 
 
-def _nowhere(_send: Send) -> None:
+def _discard_webhook(_send: PlayerSend) -> None:
     """For a mock that posts nothing."""
 
 
 class ReplayPlayer:
     """Where calls are played. One per mock; all its calls share one player."""
 
-    def __init__(self, player: Player, clock: Callable[[], int], tell: Tell, post: Post = _nowhere) -> None:
+    def __init__(self, player: Player, clock: Callable[[], int], report: ReportCallback, post: PostWebhook = _discard_webhook) -> None:
         """`clock` gives ns since the Unix epoch and never goes back; `post` takes what goes to webhooks."""
         self.player = player
         self.clock = clock
-        self._tell = tell
+        self._report = report
         self._post = post
-        self._ways = BindingSupport()
-        self._waiting: set[ClientCall] = set()
+        self._binding_support = BindingSupport()
+        self._open_calls: set[ClientCall] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._missed = self._allowed = 0
+        self._reported_misses = self._reported_allowed = 0
         """How many of the player's misses, and of what it answered all the same, have been told."""
-        self.behind: Passthrough | None = None
+        self.passthrough: Passthrough | None = None
         """Who answers what the recording does not; None: nobody."""
 
-    def begin(self, asked: PlayerRequest) -> ClientCall | Miss | ReplayError:
+    def begin_call(self, request: PlayerRequest) -> ClientCall | Miss | ReplayError:
         """A client calls. A refusal where the recorded call has no form on the client's binding."""
-        found = self.player.begin(asked, self.clock())
-        self.report(asked.binding)
+        found = self.player.begin_call(request, self.clock())
+        self.report_misses(request.binding)
         if isinstance(found, Miss):
             return found
-        reason = self._ways.why_not(found.call, asked.binding)
+        reason = self._binding_support.unservable_reason(found.call, request.binding)
         if reason:
-            return self._unserved(found, reason)
-        performance = ClientCall(self, found)
-        self._waiting.add(performance)
-        self.moved()
-        return performance
+            return self._refuse_unserved(found, reason)
+        client_call = ClientCall(self, found)
+        self._open_calls.add(client_call)
+        self.wake_all()
+        return client_call
 
-    def moved(self) -> None:
+    def wake_all(self) -> None:
         """Something happened that others may wait for: streams of one task share a timeline, webhooks follow it."""
-        for each in self._waiting:
-            each.stirred.set()
-        self._push()
+        for each in self._open_calls:
+            each.wake_event.set()
+        self._post_due()
 
-    def _unserved(self, play: CallPlayback, reason: str) -> ReplayError:
+    def _refuse_unserved(self, playback: CallPlayback, reason: str) -> ReplayError:
         """Give a play up that cannot go out as its client asks."""
-        play.client_gone()
-        asked, call = play.asked, play.call
-        self._tell(UnservedCall(call.place, asked.operation, asked.binding, reason))
-        return ReplayError("UNSUPPORTED_OPERATION", f"replay: {call.place} is not served on {asked.binding}: {reason}")
+        playback.on_client_gone()
+        request, call = playback.request, playback.call
+        self._report(UnservedCall(call.place, request.operation, request.binding, reason))
+        return ReplayError("UNSUPPORTED_OPERATION", f"replay: {call.place} is not served on {request.binding}: {reason}")
 
-    def failed(self, operation: str, binding: Binding, wrong: Exception) -> None:
+    def report_failure(self, operation: str, binding: Binding, wrong: Exception) -> None:
         """A call could not be answered for a reason that nobody has thought of."""
-        self.refused(operation, binding, f"{type(wrong).__name__}: {wrong}")
+        self.report_refusal(operation, binding, f"{type(wrong).__name__}: {wrong}")
 
-    def refused(self, what: str, binding: Binding, reason: str) -> None:
+    def report_refusal(self, what: str, binding: Binding, reason: str) -> None:
         """What has come is no call that anybody could look for."""
-        self._tell(UnservedCall("?", what, binding, reason))
+        self._report(UnservedCall("?", what, binding, reason))
 
-    def over(self, performance: ClientCall) -> None:
+    def on_call_over(self, client_call: ClientCall) -> None:
         """A call is at its end."""
-        if performance in self._waiting:
-            self._waiting.discard(performance)
-            self._tell(performance.account())
-            self.moved()
+        if client_call in self._open_calls:
+            self._open_calls.discard(client_call)
+            self._report(client_call.make_report())
+            self.wake_all()
 
-    def report(self, binding: Binding) -> None:
+    def report_misses(self, binding: Binding) -> None:
         """Tell where clients have left the recording since the last time; the last one did it on this binding."""
-        misses, allowed = self.player.misses[self._missed :], self.player.loose[self._allowed :]
-        self._missed += len(misses)
-        self._allowed += len(allowed)
+        misses, allowed = self.player.misses[self._reported_misses :], self.player.allowed_misses[self._reported_allowed :]
+        self._reported_misses += len(misses)
+        self._reported_allowed += len(allowed)
         for miss in misses:
-            self._tell(MissedCall(miss, binding))
+            self._report(MissedCall(miss, binding))
         for miss in allowed:
-            self._tell(AllowedCall(miss, binding))
+            self._report(AllowedCall(miss, binding))
 
     def close(self) -> None:
         """Post no more."""
         if self._timer is not None:
             self._timer.cancel()
 
-    def _push(self) -> None:
+    def _post_due(self) -> None:
         """Post what is due for webhooks, and look again when more is."""
         self.close()
         now = self.clock()
-        for send in self.player.pushes(now):
+        for send in self.player.take_pushes(now):
             self._post(send)
-        wake = self.player.wake
+        wake = self.player.wake_time
         if wake is not None:
-            seconds = max((wake - now) / 1e9, _LEAST_WAIT)
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._push)
+            seconds = max((wake - now) / 1e9, _MIN_WAIT_SECONDS)
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._post_due)
 
 
 class ClientCall:
     """One call as it is played to one client."""
 
-    def __init__(self, stage: ReplayPlayer, play: CallPlayback) -> None:
-        self.play = play
-        self.stirred = asyncio.Event()
+    def __init__(self, replay: ReplayPlayer, playback: CallPlayback) -> None:
+        self.playback = playback
+        self.wake_event = asyncio.Event()
         """Ask the player again."""
-        self._stage = stage
-        self._sent = 0
-        self._how = ""
+        self._replay = replay
+        self._sent_count = 0
+        self._outcome = ""
 
-    async def sends(self) -> AsyncGenerator[Send, None]:
+    async def iter_sends(self) -> AsyncGenerator[PlayerSend, None]:
         """What is to be sent, each when it is due; ends with what ends the call."""
-        play, stage = self.play, self._stage
+        playback, replay = self.playback, self._replay
         try:
             while True:
-                self.stirred.clear()
-                found = play.due(stage.clock())
-                stage.report(play.asked.binding)
+                self.wake_event.clear()
+                found = playback.take_due(replay.clock())
+                replay.report_misses(playback.request.binding)
                 if found:
-                    stage.moved()
+                    replay.wake_all()
                 for send in found:
-                    if send.what is LineKind.COMMENT and play.asked.binding not in _EVENT_STREAMS:
+                    if send.what is LineKind.COMMENT and playback.request.binding not in _EVENT_STREAMS:
                         continue
-                    self._count(send)
+                    self._count_send(send)
                     yield send
-                    if send.over:
+                    if send.is_final:
                         return
-                if play.over:
+                if playback.is_over:
                     return
                 if not found:
-                    await self._until(play.wake)
+                    await self._wait_until(playback.wake_time)
         finally:
-            if not play.over:
-                self._how = self._how or "client gone"
-                play.client_gone()
-            stage.over(self)
+            if not playback.is_over:
+                self._outcome = self._outcome or "client gone"
+                playback.on_client_gone()
+            replay.on_call_over(self)
 
-    def heard(self, value: Any) -> None:
+    def on_client_message(self, value: Any) -> None:
         """The client said one more thing."""
-        self.play.heard(value, self._stage.clock())
-        self._moved()
+        self.playback.on_client_message(value, self._replay.clock())
+        self._wake_others()
 
-    def client_ended(self) -> None:
+    def on_half_close(self) -> None:
         """The client half-closed."""
-        self.play.client_ended(self._stage.clock())
-        self._moved()
+        self.playback.on_half_close(self._replay.clock())
+        self._wake_others()
 
-    def answered(self) -> None:
+    def mark_answered(self) -> None:
         """All is said that this client can hear; an end that the recording has after it says nothing more."""
-        self._how = self._how or "ok"
+        self._outcome = self._outcome or "ok"
 
-    def mapped(self, value: Any) -> Any:
+    def to_live_value(self, value: Any) -> Any:
         """A recorded value with the identifiers of now."""
-        return self._stage.player.outgoing(value)
+        return self._replay.player.to_live_value(value)
 
-    def account(self) -> PlayedCall:
+    def make_report(self) -> PlayedCall:
         """What became of it."""
-        play = self.play
+        playback = self.playback
         return PlayedCall(
-            place=play.call.place,
-            operation=play.call.operation,
-            binding=play.asked.binding,
-            dialect=play.asked.dialect,
-            sent=self._sent,
-            took=self._stage.clock() - play.began,
-            how=self._how or "ok",
+            place=playback.call.place,
+            operation=playback.call.operation,
+            binding=playback.request.binding,
+            dialect=playback.request.dialect,
+            sent=self._sent_count,
+            duration=self._replay.clock() - playback.began,
+            outcome=self._outcome or "ok",
         )
 
-    def _moved(self) -> None:
-        self._stage.report(self.play.asked.binding)
-        self._stage.moved()
+    def _wake_others(self) -> None:
+        self._replay.report_misses(self.playback.request.binding)
+        self._replay.wake_all()
 
-    def _count(self, send: Send) -> None:
+    def _count_send(self, send: PlayerSend) -> None:
         if send.what in (LineKind.MESSAGE, LineKind.ERROR):
-            self._sent += 1
+            self._sent_count += 1
         if send.what is LineKind.ERROR or (send.what is LineKind.END and send.status > 0):
-            self._how = "error"
+            self._outcome = "error"
         elif send.what in (LineKind.RESET, LineKind.CUT):
-            self._how = "cut"
+            self._outcome = "cut"
         elif send.what is LineKind.MISS:
-            self._how = "miss"
+            self._outcome = "miss"
 
-    async def _until(self, wake: int | None) -> None:
+    async def _wait_until(self, wake: int | None) -> None:
         """Until `wake`, or until something has happened."""
         if wake is None:
-            await self.stirred.wait()
+            await self.wake_event.wait()
             return
-        seconds = max((wake - self._stage.clock()) / 1e9, _LEAST_WAIT)
+        seconds = max((wake - self._replay.clock()) / 1e9, _MIN_WAIT_SECONDS)
         try:
             async with asyncio.timeout(seconds):
-                await self.stirred.wait()
+                await self.wake_event.wait()
         except TimeoutError:
             return

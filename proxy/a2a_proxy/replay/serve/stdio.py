@@ -14,14 +14,14 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.wire import Framed, Line, WireEvent
 from a2a_proxy.replay.core.miss import Miss
-from a2a_proxy.replay.core.player_io import Send
+from a2a_proxy.replay.core.player_io import PlayerSend
 from a2a_proxy.replay.core.script import LineKind
-from a2a_proxy.replay.serve.incoming import BadRpc, Incoming
-from a2a_proxy.replay.serve.outgoing import RpcResponseWriter, as_recorded, refusal_of, rpc_failure
+from a2a_proxy.replay.serve.incoming import RpcParseError, RequestReader
+from a2a_proxy.replay.serve.outgoing import RpcResponseWriter, recorded_form, error_of, rpc_failure
 from a2a_proxy.replay.serve.performance import ClientCall, ReplayPlayer
 from a2a_proxy.wire.stdio_reader import PipeReader
 
-_READ = 65536
+_READ_SIZE = 65536
 _LINGER_SECONDS = 5.0
 """How long calls go on that are open when the client closes its end: an agent answers what it was asked."""
 
@@ -29,17 +29,17 @@ _LINGER_SECONDS = 5.0
 class StdioServer:
     """Serves one client, until it closes the pipe."""
 
-    def __init__(self, stage: ReplayPlayer, incoming: Incoming, read_from: int = 0, write_to: int = 1) -> None:
+    def __init__(self, replay: ReplayPlayer, incoming: RequestReader, read_from: int = 0, write_to: int = 1) -> None:
         """`read_from` and `write_to` are descriptors."""
-        self._stage = stage
+        self._replay = replay
         self._incoming = incoming
         self._read_from = read_from
         self._write_to = write_to
         self._calls: set[asyncio.Task[None]] = set()
-        self._arrived: asyncio.Queue[bytes] = asyncio.Queue()
-        self._write: Callable[[bytes], None] = self._blocking
-        self._drain: asyncio.StreamWriter | None = None
-        self._output = _Output()
+        self._client_data: asyncio.Queue[bytes] = asyncio.Queue()
+        self._write_output: Callable[[bytes], None] = self._write_blocking
+        self._output_writer: asyncio.StreamWriter | None = None
+        self._output = _OutputPipe()
         self._broken = asyncio.Event()
 
     async def run(self) -> None:
@@ -47,78 +47,78 @@ class StdioServer:
         await self._open_output()
         loop = asyncio.get_running_loop()
         # A thread: the event loop waits for pipes and sockets only, and stdin may be a file.
-        threading.Thread(target=self._read, args=(loop,), name="stdin", daemon=True).start()
-        reading = asyncio.create_task(self._serve())
+        threading.Thread(target=self._read_input, args=(loop,), name="stdin", daemon=True).start()
+        reading = asyncio.create_task(self._serve_client())
         broken = asyncio.create_task(self._broken.wait())
         await asyncio.wait((reading, broken), return_when=asyncio.FIRST_COMPLETED)
         for task in (reading, broken, *self._calls):
             task.cancel()
         await asyncio.gather(reading, broken, *self._calls, return_exceptions=True)
-        if self._drain is not None:
-            self._drain.close()  # what is written still goes out
-            await asyncio.wait([asyncio.create_task(self._output.lost.wait())], timeout=_LINGER_SECONDS)
+        if self._output_writer is not None:
+            self._output_writer.close()  # what is written still goes out
+            await asyncio.wait([asyncio.create_task(self._output.closed.wait())], timeout=_LINGER_SECONDS)
 
-    async def _serve(self) -> None:
+    async def _serve_client(self) -> None:
         reader = PipeReader(Direction.TO_AGENT)
-        while data := await self._arrived.get():
-            self._take(reader, data)
+        while data := await self._client_data.get():
+            self._feed_reader(reader, data)
         rest: list[WireEvent] = []
-        reader.finish(self._stage.clock(), rest)
-        self._begin(rest)
+        reader.finish(self._replay.clock(), rest)
+        self._begin_calls(rest)
         if self._calls:
             await asyncio.wait(self._calls, timeout=_LINGER_SECONDS)
 
-    def _take(self, reader: PipeReader, data: bytes) -> None:
+    def _feed_reader(self, reader: PipeReader, data: bytes) -> None:
         events: list[WireEvent] = []
-        reader.feed(data, self._stage.clock(), events)
-        self._begin(events)
+        reader.feed(data, self._replay.clock(), events)
+        self._begin_calls(events)
 
-    def _begin(self, events: list[WireEvent]) -> None:
+    def _begin_calls(self, events: list[WireEvent]) -> None:
         for event in events:
             if isinstance(event, Framed):
-                self._start(self._answer(event))
+                self._start_task(self._answer_call(event))
             elif isinstance(event, Line) and event.data.strip():
-                self._start(self._refuse(BadRpc(-32700, "Parse error: this line is no JSON"), lines=True))
+                self._start_task(self._refuse_message(RpcParseError(-32700, "Parse error: this line is no JSON"), lines=True))
 
-    def _start(self, answering: Coroutine[Any, Any, None]) -> None:
+    def _start_task(self, answering: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(answering)
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
 
-    async def _answer(self, framed: Framed) -> None:
+    async def _answer_call(self, framed: Framed) -> None:
         lines = "\1" not in framed.framing and framed.framing.startswith("\0")
         try:
-            call = self._incoming.rpc(framed.data, framed.headers, Binding.STDIO)
-        except BadRpc as wrong:
-            await self._refuse(wrong, lines=lines)
+            call = self._incoming.read_rpc(framed.data, framed.headers, Binding.STDIO)
+        except RpcParseError as wrong:
+            await self._refuse_message(wrong, lines=lines)
             return
-        voice = RpcResponseWriter(call.id, call.asked.operation, call.asked.dialect)
-        found = self._stage.begin(call.asked)
+        writer = RpcResponseWriter(call.id, call.request.operation, call.request.dialect)
+        found = self._replay.begin_call(call.request)
         if not isinstance(found, ClientCall):
-            await self._put((voice.miss(found) if isinstance(found, Miss) else voice.refusal(found))[1], lines)
+            await self._write_message((writer.encode_miss(found) if isinstance(found, Miss) else writer.encode_refusal(found))[1], lines)
             return
-        await self._play(found, voice, lines)
+        await self._play_call(found, writer, lines)
 
-    async def _refuse(self, wrong: BadRpc, *, lines: bool) -> None:
-        self._stage.refused("a message", Binding.STDIO, wrong.message)
-        await self._put(rpc_failure(wrong.code, wrong.message), lines)
+    async def _refuse_message(self, wrong: RpcParseError, *, lines: bool) -> None:
+        self._replay.report_refusal("a message", Binding.STDIO, wrong.message)
+        await self._write_message(rpc_failure(wrong.code, wrong.message), lines)
 
-    async def _play(self, performance: ClientCall, voice: RpcResponseWriter, lines: bool) -> None:
-        async with contextlib.aclosing(performance.sends()) as sends:
+    async def _play_call(self, client_call: ClientCall, writer: RpcResponseWriter, lines: bool) -> None:
+        async with contextlib.aclosing(client_call.iter_sends()) as sends:
             async for send in sends:
                 if send.what in (LineKind.RESET, LineKind.CUT):
                     self._broken.set()
-                elif (octets := _said(send, performance, voice)) is not None:
-                    await self._put(octets, lines)
+                elif (data := _encode_send(send, client_call, writer)) is not None:
+                    await self._write_message(data, lines)
 
-    async def _put(self, octets: bytes, lines: bool) -> None:
+    async def _write_message(self, data: bytes, lines: bool) -> None:
         if lines:
-            self._write(octets + b"\n")
+            self._write_output(data + b"\n")
         else:
-            self._write(b"Content-Length: %d\r\nContent-Type: application/json\r\n\r\n%s" % (len(octets), octets))
-        if self._drain is not None:
+            self._write_output(b"Content-Length: %d\r\nContent-Type: application/json\r\n\r\n%s" % (len(data), data))
+        if self._output_writer is not None:
             with contextlib.suppress(ConnectionError):
-                await self._drain.drain()
+                await self._output_writer.drain()
 
     async def _open_output(self) -> None:
         """Write without standing still where the descriptor is a pipe; a file takes what it is given."""
@@ -131,43 +131,43 @@ class StdioServer:
             transport, _ = await loop.connect_write_pipe(lambda: self._output, pipe)
         except (ValueError, OSError):
             return
-        self._drain = asyncio.StreamWriter(transport, self._output, None, loop)
-        self._write = self._drain.write
+        self._output_writer = asyncio.StreamWriter(transport, self._output, None, loop)
+        self._write_output = self._output_writer.write
 
-    def _blocking(self, octets: bytes) -> None:
-        while octets:
-            octets = octets[os.write(self._write_to, octets) :]
+    def _write_blocking(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._write_to, data) :]
 
-    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _read_input(self, loop: asyncio.AbstractEventLoop) -> None:
         """In a thread: octets of the client, and an empty piece at the end."""
         data = b"x"
         while data:
             try:
-                data = os.read(self._read_from, _READ)
+                data = os.read(self._read_from, _READ_SIZE)
             except OSError:
                 data = b""
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
-                loop.call_soon_threadsafe(self._arrived.put_nowait, data)
+                loop.call_soon_threadsafe(self._client_data.put_nowait, data)
 
 
-class _Output(asyncio.streams.FlowControlMixin):
+class _OutputPipe(asyncio.streams.FlowControlMixin):
     """Knows when the pipe to the client is gone."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.lost = asyncio.Event()
+        self.closed = asyncio.Event()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Closed by us, or by the client."""
         super().connection_lost(exc)
-        self.lost.set()
+        self.closed.set()
 
 
-def _said(send: Send, performance: ClientCall, voice: RpcResponseWriter) -> bytes | None:
+def _encode_send(send: PlayerSend, client_call: ClientCall, writer: RpcResponseWriter) -> bytes | None:
     """What goes out; None for an end, which a pipe does not tell."""
     if send.what is LineKind.MESSAGE:
-        return voice.message(send, as_recorded(send, performance.play, performance.mapped))
+        return writer.encode_message(send, recorded_form(send, client_call.playback, client_call.to_live_value))
     if send.what is LineKind.MISS and send.miss is not None:
-        return voice.miss(send.miss)[1]
-    told = refusal_of(send, performance.play.call, performance.mapped)
-    return voice.refusal(told)[1] if told is not None else None
+        return writer.encode_miss(send.miss)[1]
+    error = error_of(send, client_call.playback.call, client_call.to_live_value)
+    return writer.encode_refusal(error)[1] if error is not None else None

@@ -9,35 +9,35 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.replay.convert.responses import notification
-from a2a_proxy.replay.core.player_io import Send
-from a2a_proxy.replay.serve.performance import Tell, WebhookPosted
+from a2a_proxy.replay.convert.responses import convert_notification
+from a2a_proxy.replay.core.player_io import PlayerSend
+from a2a_proxy.replay.serve.performance import ReportCallback, WebhookPosted
 
-TRIES = 3
-_PAUSES = (0.2, 1.0)
+MAX_TRIES = 3
+_RETRY_PAUSES = (0.2, 1.0)
 """Seconds between tries."""
 _TIMEOUT = aiohttp.ClientTimeout(total=5)
-_TOKEN = "X-A2A-Notification-Token"
+_TOKEN_HEADER = "X-A2A-Notification-Token"
 
 
 class WebhookSender:
     """Posts in order, one receiver not waiting for another."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-        self._queues: dict[str, asyncio.Queue[Send]] = {}
+    def __init__(self, report: ReportCallback) -> None:
+        self._tell = report
+        self._queues: dict[str, asyncio.Queue[PlayerSend]] = {}
         self._workers: set[asyncio.Task[None]] = set()
         self._session: aiohttp.ClientSession | None = None
 
-    def post(self, send: Send) -> None:
+    def queue_post(self, send: PlayerSend) -> None:
         """Take one; returns at once."""
-        where = _receiver(send.url)
+        where = _receiver_of(send.url)
         if where not in self._queues:
             self._queues[where] = asyncio.Queue()
-            self._workers.add(asyncio.create_task(self._work(self._queues[where])))
+            self._workers.add(asyncio.create_task(self._post_queued(self._queues[where])))
         self._queues[where].put_nowait(send)
 
-    async def settle(self, seconds: float) -> None:
+    async def wait_until_posted(self, seconds: float) -> None:
         """Wait until all is posted, so long at most."""
         try:
             async with asyncio.timeout(seconds):
@@ -53,22 +53,22 @@ class WebhookSender:
         if self._session is not None:
             await self._session.close()
 
-    async def _work(self, queue: asyncio.Queue[Send]) -> None:
+    async def _post_queued(self, queue: asyncio.Queue[PlayerSend]) -> None:
         while True:
             send = await queue.get()
             try:
-                self._tell(await self._deliver(send))
+                self._tell(await self._post_with_retries(send))
             finally:
                 queue.task_done()
 
-    async def _deliver(self, send: Send) -> WebhookPosted:
-        headers = _headers(send.config)
+    async def _post_with_retries(self, send: PlayerSend) -> WebhookPosted:
+        headers = _headers_of_config(send.config)
         dialect = send.push.dialect if send.push is not None else Dialect.UNKNOWN
-        body = notification(send.value, dialect) if isinstance(send.value, dict) else send.value
+        body = convert_notification(send.value, dialect) if isinstance(send.value, dict) else send.value
         status, why = 0, "not an http URL"
         if not _is_http(send.url):
-            return WebhookPosted(url=send.url, status=0, tries=0, why=why)
-        for number in range(1, TRIES + 1):
+            return WebhookPosted(url=send.url, status=0, tries=0, reason=why)
+        for number in range(1, MAX_TRIES + 1):
             try:
                 session = self._session = self._session or aiohttp.ClientSession(timeout=_TIMEOUT)
                 async with session.post(send.url, json=body, headers=headers, allow_redirects=False) as answer:
@@ -77,9 +77,9 @@ class WebhookSender:
                     return WebhookPosted(url=send.url, status=status, tries=number)
             except (aiohttp.ClientError, TimeoutError, ValueError) as error:
                 status, why = 0, str(error) or type(error).__name__
-            if number < TRIES:
-                await asyncio.sleep(_PAUSES[number - 1])
-        return WebhookPosted(url=send.url, status=status, tries=TRIES, why=why)
+            if number < MAX_TRIES:
+                await asyncio.sleep(_RETRY_PAUSES[number - 1])
+        return WebhookPosted(url=send.url, status=status, tries=MAX_TRIES, reason=why)
 
 
 def _is_http(url: str) -> bool:
@@ -90,7 +90,7 @@ def _is_http(url: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.netloc)
 
 
-def _receiver(url: str) -> str:
+def _receiver_of(url: str) -> str:
     """Scheme and authority; a URL that has none is its own."""
     try:
         parts = urlsplit(url)
@@ -99,13 +99,13 @@ def _receiver(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else url
 
 
-def _headers(config: Any) -> dict[str, str]:
+def _headers_of_config(config: Any) -> dict[str, str]:
     """How the client wants to be told: its token, and its way to authenticate."""
     made: dict[str, str] = {}
     if not isinstance(config, dict):
         return made
     if isinstance(config.get("token"), str) and config["token"]:
-        made[_TOKEN] = config["token"]
+        made[_TOKEN_HEADER] = config["token"]
     given = config.get("authentication")
     if isinstance(given, dict) and isinstance(given.get("credentials"), str) and given["credentials"]:
         made["Authorization"] = f"{given.get('scheme') or 'Bearer'} {given['credentials']}"

@@ -15,13 +15,13 @@ from a2a_proxy.testing.child.desk import CommandDispatcher
 from a2a_proxy.testing.child_messages import decode_order, encode
 
 
-async def _serve(answers: IO[bytes]) -> None:
+async def _serve_orders(answers: IO[bytes]) -> None:
     desk = CommandDispatcher()
     orders = asyncio.StreamReader(limit=1 << 24)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
     try:
         while line := await orders.readline():
-            answers.write(encode(await desk.do(decode_order(line))) + b"\n")
+            answers.write(encode(await desk.run_order(decode_order(line))) + b"\n")
             answers.flush()
     finally:
         await desk.close()
@@ -31,7 +31,7 @@ def main() -> None:
     """Serve until the process of the tests closes the pipe, also by dying."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    run(_serve(answers))
+    run(_serve_orders(answers))
 
 
 if __name__ == "__main__":

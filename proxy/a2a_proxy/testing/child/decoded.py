@@ -22,7 +22,7 @@ class DecodedSession:
         self._observer = Observer(clean, session.live)
         self._writer = open_writer(session, clean)
 
-    def store(self, chunks: list[Chunk]) -> None:
+    def store_chunks(self, chunks: list[Chunk]) -> None:
         """In one transaction. Raises RecordingError."""
         out: list[Observation] = []
         self._observer.hold()

@@ -21,13 +21,13 @@ class CommandDispatcher:
     """Does one order after the other."""
 
     def __init__(self) -> None:
-        self._stages: dict[int, FixtureAgent] = {}
+        self._agents: dict[int, FixtureAgent] = {}
         self._numbers = 0
 
-    async def do(self, order: Order) -> Answer:
+    async def run_order(self, order: Order) -> Answer:
         """Obey. Never raises for what a user can mend."""
         try:
-            return await self._do(order)
+            return await self._dispatch_order(order)
         except (RecordingError, RouteError) as wrong:
             return CommandFailed(wrong.message, wrong.hint)
         except PolicyError as wrong:
@@ -38,21 +38,21 @@ class CommandDispatcher:
         except Exception as wrong:  # a fault of ours costs one test, not those that come
             return CommandFailed(f"{type(wrong).__name__}: {wrong}", "report this as a bug of a2a-proxy")
 
-    async def _do(self, order: Order) -> Answer:
+    async def _dispatch_order(self, order: Order) -> Answer:
         if isinstance(order, OpenAgent):
             stage = FixtureAgent(order)
             address = await stage.start()
             self._numbers += 1
-            self._stages[self._numbers] = stage
+            self._agents[self._numbers] = stage
             return AgentOpened(self._numbers, address)
         if isinstance(order, StopAgent):
-            return await self._stages.pop(order.agent).stop(keep=order.keep)
-        stage = self._stages[order.agent]
+            return await self._agents.pop(order.agent).stop(keep=order.keep)
+        stage = self._agents[order.agent]
         if isinstance(order, StoreTraffic):
-            stage.settle()
-        return stage.standing()
+            stage.store_traffic()
+        return stage.make_status()
 
     async def close(self) -> None:
         """The process of the tests is gone: so is every agent."""
-        for stage in self._stages.values():
+        for stage in self._agents.values():
             await stage.stop(keep=False)

@@ -16,7 +16,7 @@ from a2a_proxy.relay.route import Listen, Route, Upstream
 from a2a_proxy.relay.server import Relay
 from a2a_proxy.testing.child.tape import RelayRecorder
 
-_GRACE = 0.2
+_GRACE_SECONDS = 0.2
 """Seconds that open calls get: the test is over, so whoever still waits waits in vain."""
 
 
@@ -35,36 +35,36 @@ class AgentRelay:
         """What the relay had to say, as of signed cards."""
         self._clock = session_clock()
         route = Route(Listen("127.0.0.1", 0), Upstream.parse(upstream), Upstream.parse(grpc) if grpc else None)
-        self._relay = Relay((route,), self._clock, EditPolicy(), self._tell)
+        self._relay = Relay((route,), self._clock, EditPolicy(), self._add_note)
         self._upstreams = (f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream,)
         started, session = self._clock(), str(uuid.uuid4())
         self._session = SessionFile(
             recording, os.getpid(), started, session, command, upstreams=self._upstreams, redact=redact
         )
-        self._tape: RelayRecorder | None = None
+        self._recorder: RelayRecorder | None = None
 
     async def start(self) -> str:
         """Listen; the address, `127.0.0.1:PORT`. Raises RouteError."""
         await self._relay.listen()
-        [(_, [address])] = self._relay.listening
-        self._tape = RelayRecorder(msgspec.structs.replace(self._session, listens=(address,)))
-        self._relay.accept(self._tape)
+        [(_, [address])] = self._relay.bound_addresses
+        self._recorder = RelayRecorder(msgspec.structs.replace(self._session, listens=(address,)))
+        self._relay.accept(self._recorder)
         return address
 
-    def settle(self) -> None:
+    def store_traffic(self) -> None:
         """Store all that has passed. Raises RecordingError."""
-        assert self._tape is not None
-        self._tape.settle()
+        assert self._recorder is not None
+        self._recorder.store_chunks()
 
     async def stop(self, *, keep: bool) -> None:
         """End what is open; with `keep` the recording is whole then, else not written on. Raises RecordingError."""
-        await self._relay.stop(_GRACE)
-        if self._tape is None:
+        await self._relay.stop(_GRACE_SECONDS)
+        if self._recorder is None:
             return
         if keep:
-            self._tape.finish(self._clock())
+            self._recorder.finish(self._clock())
         else:
-            self._tape.drop()
+            self._recorder.discard_chunks()
 
-    def _tell(self, note: ConsoleNote) -> None:
+    def _add_note(self, note: ConsoleNote) -> None:
         self.notes.append(note.text)

@@ -13,65 +13,65 @@ from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.tools.merge import merge
-from a2a_proxy.replay.core.faults import FORMS, FaultError, fault, with_faults
+from a2a_proxy.replay.core.faults import FAULT_FORMS, FaultError, parse_fault, inject_faults
 from a2a_proxy.replay.core.miss import Miss
-from a2a_proxy.replay.core.miss_messages import AGAIN
+from a2a_proxy.replay.core.miss_messages import RECORD_AGAIN
 from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptions
 from a2a_proxy.replay.core.script import ReplayScript
-from a2a_proxy.replay.load import load
+from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import MockServer
-from a2a_proxy.replay.serve.passthrough import Passthrough, forwarded
-from a2a_proxy.testing.child.words import as_settings
+from a2a_proxy.replay.serve.passthrough import Passthrough, is_forwardable
+from a2a_proxy.testing.child.words import translate_options
 
-_SPEEDS = {"instant": 0.0, "recorded": 1.0}
+_NAMED_SPEEDS = {"instant": 0.0, "recorded": 1.0}
 
 
-def mock_of(cassettes: Sequence[str], replay: dict[str, Any], behind: str) -> MockServer:
+def make_mock(cassettes: Sequence[str], replay: dict[str, Any], passthrough: str) -> MockServer:
     """A mock of them, not started. `replay` has all of `settings.REPLAY`; `behind` is the address of an agent that
     answers what they do not, or empty. Raises RecordingError."""
     speed = replay["speed"]
     options = ReplayOptions(
         match=MatchPreset(replay["match"]),
         policies={operation: RepeatPolicy(name) for operation, name in replay["policies"].items()},
-        speed=_SPEEDS[speed] if isinstance(speed, str) else float(speed),
+        speed=_NAMED_SPEEDS[speed] if isinstance(speed, str) else float(speed),
         keep_times=replay["keep_times"],
         lenient=replay["lenient"],
     )
-    script, live = _script(cassettes, replay), Passthrough(behind) if behind else None
+    script, live = _load_scripts(cassettes, replay), Passthrough(passthrough) if passthrough else None
     try:
-        return MockServer(with_faults(script, [fault(text) for text in replay["faults"]]), options, behind=live)
+        return MockServer(inject_faults(script, [parse_fault(text) for text in replay["faults"]]), options, passthrough=live)
     except FaultError as wrong:
-        raise RecordingError(f"a fault cannot be made: {wrong}", f"there are: {FORMS}") from wrong
+        raise RecordingError(f"a fault cannot be made: {wrong}", f"there are: {FAULT_FORMS}") from wrong
 
 
-def misses_of(mock: MockServer) -> tuple[str, ...]:
+def miss_texts(mock: MockServer) -> tuple[str, ...]:
     """What was asked in vain, for a person; what went to the agent behind is none."""
-    found = (miss for miss in mock.player.misses if mock.behind is None or not forwarded(miss))
-    return tuple(_told(miss) for miss in found)
+    found = (miss for miss in mock.player.misses if mock.passthrough is None or not is_forwardable(miss))
+    return tuple(_miss_text(miss) for miss in found)
 
 
-def _told(miss: Miss) -> str:
-    return replace(miss, hints=tuple(as_settings(hint) for hint in miss.hints if hint != AGAIN)).text()
+def _miss_text(miss: Miss) -> str:
+    return replace(miss, hints=tuple(translate_options(hint) for hint in miss.hints if hint != RECORD_AGAIN)).full_text()
 
 
-def _script(cassettes: Sequence[str], replay: dict[str, Any]) -> ReplayScript:
+def _load_scripts(cassettes: Sequence[str], replay: dict[str, Any]) -> ReplayScript:
     """Several are read as one, with a session each."""
     if len(cassettes) == 1:
-        return _loaded(cassettes[0], replay)
+        return _load_cassette(cassettes[0], replay)
     with tempfile.TemporaryDirectory() as folder:
         together = str(Path(folder) / "together.a2a.db")
         with MultiReader(cassettes) as several:
             merge(several, together)
-        return _loaded(together, replay)
+        return _load_cassette(together, replay)
 
 
-def _loaded(path: str, replay: dict[str, Any]) -> ReplayScript:
+def _load_cassette(path: str, replay: dict[str, Any]) -> ReplayScript:
     with open_any(path) as recording:
         try:
-            return load(
+            return load_script(
                 recording,
                 allow_incomplete=replay["allow_incomplete"],
                 allow_redacted=replay["allow_redacted"],
             )
         except RecordingError as wrong:
-            raise RecordingError(wrong.message, as_settings(wrong.hint)) from wrong
+            raise RecordingError(wrong.message, translate_options(wrong.hint)) from wrong

@@ -16,64 +16,64 @@ class FixtureAgent:
 
     def __init__(self, order: OpenAgent) -> None:
         self._order = order
-        self._front: AgentRelay | None = None
+        self._front_relay: AgentRelay | None = None
         """Between the test and whoever answers."""
         self._mock: MockServer | None = None
-        self._back: AgentRelay | None = None
+        self._back_relay: AgentRelay | None = None
         """Between the mock and the live agent."""
 
     async def start(self) -> str:
         """Its address. Raises RouteError, RecordingError, OSError."""
         try:
-            return await self._start(self._order)
+            return await self._start_agent(self._order)
         except BaseException:
             await self.stop(keep=False)
             raise
 
-    async def _start(self, order: OpenAgent) -> str:
+    async def _start_agent(self, order: OpenAgent) -> str:
         upstream, grpc = order.upstream, order.upstream_grpc
         if order.cassettes:
-            behind = ""
+            passthrough = ""
             if upstream:
-                self._back = AgentRelay(upstream, grpc, order.new_recording, order.command, order.redact)
-                behind = await self._back.start()
+                self._back_relay = AgentRelay(upstream, grpc, order.new_recording, order.command, order.redact)
+                passthrough = await self._back_relay.start()
             # aiohttp and grpc: who only records a live agent does not wait for them.
-            from a2a_proxy.testing.child.played import mock_of
+            from a2a_proxy.testing.child.played import make_mock
 
-            self._mock = mock_of(order.cassettes, order.replay, behind)
+            self._mock = make_mock(order.cassettes, order.replay, passthrough)
             await self._mock.start()
             upstream, grpc = self._mock.address, ""
-        self._front = AgentRelay(upstream, grpc, order.recording, order.command, order.redact)
-        return await self._front.start()
+        self._front_relay = AgentRelay(upstream, grpc, order.recording, order.command, order.redact)
+        return await self._front_relay.start()
 
-    def settle(self) -> None:
+    def store_traffic(self) -> None:
         """Store all that has passed. Raises RecordingError."""
-        if self._front is not None:
-            self._front.settle()
+        if self._front_relay is not None:
+            self._front_relay.store_traffic()
 
-    def standing(self) -> ReplayStatus:
+    def make_status(self) -> ReplayStatus:
         """How things are."""
-        notes = tuple(note for lane in (self._front, self._back) if lane is not None for note in lane.notes)
+        notes = tuple(note for relay in (self._front_relay, self._back_relay) if relay is not None for note in relay.notes)
         if self._mock is None:
             return ReplayStatus(notes=notes)
-        from a2a_proxy.testing.child.played import misses_of
+        from a2a_proxy.testing.child.played import miss_texts
 
-        player, behind = self._mock.player, self._mock.behind
+        player, passthrough = self._mock.player, self._mock.passthrough
         return ReplayStatus(
-            misses=misses_of(self._mock),
-            unused=tuple(f"{call.place} {call.operation}" for call in player.unused()),
-            loose=tuple(miss.line for miss in player.loose),
+            misses=miss_texts(self._mock),
+            unused=tuple(f"{call.place} {call.operation}" for call in player.unused_calls()),
+            loose=tuple(miss.first_line for miss in player.allowed_misses),
             notes=notes,
-            forwarded=behind.calls if behind is not None else 0,
+            forwarded=passthrough.call_count if passthrough is not None else 0,
         )
 
     async def stop(self, *, keep: bool) -> ReplayStatus:
         """The same at the end. Raises RecordingError."""
-        if self._front is not None:
-            await self._front.stop(keep=keep)
+        if self._front_relay is not None:
+            await self._front_relay.stop(keep=keep)
         if self._mock is not None:
             await self._mock.stop()
-        if self._back is not None:
-            answered = self._mock is not None and self._mock.behind is not None and self._mock.behind.calls > 0
-            await self._back.stop(keep=keep and answered)
-        return self.standing()
+        if self._back_relay is not None:
+            answered = self._mock is not None and self._mock.passthrough is not None and self._mock.passthrough.call_count > 0
+            await self._back_relay.stop(keep=keep and answered)
+        return self.make_status()

@@ -15,7 +15,7 @@ from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 if TYPE_CHECKING:
     from a2a_proxy.testing.child.decoded import DecodedSession
 
-_HELD = 8 << 20
+_MAX_HELD_BYTES = 8 << 20
 """Octets that wait in memory; with more of them they are stored without being asked for."""
 
 
@@ -26,43 +26,43 @@ class RelayRecorder:
         """Makes no file yet."""
         self._session = session
         self._chunks: list[Chunk] = []
-        self._held = 0
-        self._decoded: DecodedSession | None = None
+        self._held_bytes = 0
+        self._decoded_session: DecodedSession | None = None
 
     def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
         """Take one record of the relay."""
         self._chunks.append(Chunk(connection, kind, direction, at, bytes(data)))
-        self._held += len(data)
-        if self._held > _HELD:
-            self.settle()
+        self._held_bytes += len(data)
+        if self._held_bytes > _MAX_HELD_BYTES:
+            self.store_chunks()
 
-    def settle(self) -> None:
+    def store_chunks(self) -> None:
         """Store all that was taken so far. Raises RecordingError."""
-        chunks, self._chunks, self._held = self._chunks, [], 0
-        self._opened().store(chunks)
+        chunks, self._chunks, self._held_bytes = self._chunks, [], 0
+        self._open_session().store_chunks(chunks)
 
     def finish(self, at: int) -> None:
         """Nothing follows: store the rest, and that the session ended at `at` (ns). Raises RecordingError."""
         self.append(ChunkKind.END, Direction.TO_AGENT, 0, at, b"")
-        self.settle()
-        self._opened().finish(at)
+        self.store_chunks()
+        self._open_session().finish(at)
 
-    def drop(self) -> None:
+    def discard_chunks(self) -> None:
         """Nobody wants what was not stored."""
         self._chunks.clear()
-        if self._decoded is not None:
-            self._decoded.close()
+        if self._decoded_session is not None:
+            self._decoded_session.close()
 
-    def _opened(self) -> DecodedSession:
-        if self._decoded is None:
+    def _open_session(self) -> DecodedSession:
+        if self._decoded_session is None:
             # Decoders and rules: a replay of which nobody wants a recording does without them.
             from a2a_proxy.testing.child.decoded import DecodedSession
 
-            self._decoded = DecodedSession(self._session, _key())
-        return self._decoded
+            self._decoded_session = DecodedSession(self._session, _redaction_key())
+        return self._decoded_session
 
 
-def _key() -> bytes:
+def _redaction_key() -> bytes:
     """That of the state directory, so that a secret has one label in all cassettes of a person; else one of its own."""
     try:
         return file_layout.redaction_key()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
-_FORMS = (
+_SETTING_FORMS = (
     (re.compile(r"--match ([a-z-]+)"), r'match="\1"'),
     (re.compile(r"--policy (\w+)=([a-z-]+)"), r'policies={"\1": "\2"}'),
     (re.compile(r"--(lenient|allow-incomplete|allow-redacted)"), r"\1=True"),
 )
 
 
-def as_settings(hint: str) -> str:
+def translate_options(hint: str) -> str:
     """`--match loose` is `match="loose"` in `a2a_cassette` and `a2a_config`."""
     said = hint
-    for option, setting in _FORMS:
+    for option, setting in _SETTING_FORMS:
         said = option.sub(setting, said)
     return said if said == hint else f"{said.replace('allow-', 'allow_')} (in @pytest.mark.a2a_cassette)"
