@@ -15,7 +15,7 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.conversation import ConnectionConversation
-from a2a_proxy.protocol.session_facts import SessionFacts
+from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.wire.connection import ConnectionDecoder
 
 FACTS = ConnectionFacts(client="127.0.0.1:5000", listen="127.0.0.1:9000", upstream="agent:8000")
@@ -181,8 +181,8 @@ def prefixed(message: bytes, flag: int = 0) -> bytes:
 class Player:
     """A wire decoder with a conversation behind it."""
 
-    def __init__(self, shared: SessionFacts | None = None, facts: ConnectionFacts = FACTS, connection: int = 1) -> None:
-        self.shared = shared or SessionFacts()
+    def __init__(self, shared: SessionContext | None = None, facts: ConnectionFacts = FACTS, connection: int = 1) -> None:
+        self.shared = shared or SessionContext()
         self.decoder = ConnectionDecoder()
         self.conversation = ConnectionConversation(connection, facts, self.shared)
         self.out: list[Frame | Finding] = []
@@ -205,7 +205,7 @@ class Player:
             "conversation": self.conversation.save(),
         }
         state = msgspec.msgpack.decode(msgspec.msgpack.encode(state))
-        self.shared = SessionFacts.restore(state["shared"])
+        self.shared = SessionContext.restore(state["shared"])
         self.decoder = ConnectionDecoder.restore(state["decoder"])
         self.conversation = ConnectionConversation.restore(state["conversation"], self.shared)
 
@@ -213,7 +213,7 @@ class Player:
 class Played:
     """What a script gave."""
 
-    def __init__(self, out: list[Frame | Finding], exchanges: list[Exchange], shared: SessionFacts) -> None:
+    def __init__(self, out: list[Frame | Finding], exchanges: list[Exchange], shared: SessionContext) -> None:
         self.frames = [each for each in out if isinstance(each, Frame) and each.exchange]
         self.connection_frames = [each for each in out if isinstance(each, Frame) and not each.exchange]
         self.findings = [each for each in out if isinstance(each, Finding)]
@@ -226,12 +226,12 @@ class Played:
         return only
 
 
-def play(script: Script, shared: SessionFacts | None = None) -> Played:
+def play(script: Script, shared: SessionContext | None = None) -> Played:
     """Play a script whole."""
     player = Player(shared)
     for number, (what, direction, data) in enumerate(script.steps):
         player.step(what, direction, data, 1000 + number)
-    return Played(player.out, player.conversation.changed(), player.shared)
+    return Played(player.out, player.conversation.pop_changed_exchanges(), player.shared)
 
 
 def play_split(script: Script, step: int, at: int, restart: bool) -> Played:
@@ -246,7 +246,7 @@ def play_split(script: Script, step: int, at: int, restart: bool) -> Played:
         if restart:
             player.restart()
         player.step(what, direction, data[at:], when)
-    return Played(player.out, player.conversation.changed(), player.shared)
+    return Played(player.out, player.conversation.pop_changed_exchanges(), player.shared)
 
 
 def play_bytewise(script: Script) -> Played:
@@ -255,7 +255,7 @@ def play_bytewise(script: Script) -> Played:
     for number, (what, direction, data) in enumerate(script.steps):
         for index in range(max(1, len(data))):
             player.step(what, direction, data[index : index + 1], 1000 + number)
-    return Played(player.out, player.conversation.changed(), player.shared)
+    return Played(player.out, player.conversation.pop_changed_exchanges(), player.shared)
 
 
 def splits(script: Script) -> Iterator[tuple[int, int]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from a2a_proto import Line, from_dict
+from a2a_proto import SchemaSet, from_dict
 
 
-def message(line: Line, name: str, value: dict[str, Any]) -> bytes:
+def message(line: SchemaSet, name: str, value: dict[str, Any]) -> bytes:
     """The octets of one message given as ProtoJSON."""
     return from_dict(line, name, value).SerializeToString()
 

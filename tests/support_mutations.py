@@ -30,7 +30,7 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
-from a2a_proxy.protocol.schema import is_protobuf, line_and_name
+from a2a_proxy.protocol.schema import is_protobuf, split_schema
 from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.run import repeat_limit
@@ -62,14 +62,14 @@ class Msg:
     def value(self) -> Any:
         """The payload as plain JSON (protobuf as ProtoJSON); a copy: give it to `put`."""
         if is_protobuf(self.schema):
-            line, name = line_and_name(self.schema)
+            line, name = split_schema(self.schema)
             return to_dict(parse(line, name, self.data))  # type: ignore[arg-type]
         return json.loads(self.data)
 
     def put(self, value: Any) -> None:
         """Change the payload."""
         if is_protobuf(self.schema):
-            line, name = line_and_name(self.schema)
+            line, name = split_schema(self.schema)
             self.data = from_dict(line, name, value).SerializeToString()  # type: ignore[arg-type]
         else:
             self.data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -13,7 +13,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.recording.query.tree import And, Anything, Match, Node, Not, Number, Op, Or, Range, TimeValue, WordValue
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, key
@@ -33,7 +33,7 @@ class OneFrame:
     @cached_property
     def value(self) -> Any:
         """The payload as JSON."""
-        return plain(self.frame.payload, self.frame.schema) if self.frame.payload else None
+        return decode_payload(self.frame.payload, self.frame.schema) if self.frame.payload else None
 
 
 class OneExchange:

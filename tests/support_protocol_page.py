@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from a2a_proto import LINES, Line, detect_live, pool
+from a2a_proto import SCHEMA_SETS, SchemaSet, detect_live, pool
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.protocol.dialect import of_request, of_result, of_version
-from a2a_proxy.protocol.errors import GENERATION_MISMATCH, GRPC_STATUS, REASONS, REASONS_0_1
+from a2a_proxy.protocol.dialect import dialect_of_request, dialect_of_result, dialect_of_version
+from a2a_proxy.protocol.errors import GENERATION_MISMATCH, GRPC_STATUS_NAMES, RPC_REASONS, RPC_REASONS_0_1
 from a2a_proxy.protocol.json_shapes import decode_result
-from a2a_proxy.protocol.operations import GRPC_METHODS, JSONRPC_METHODS, OPERATIONS, ResponseKind, messages
+from a2a_proxy.protocol.operations import GRPC_METHODS, JSONRPC_METHODS, OPERATIONS, ResponseKind, message_names
 from a2a_proxy.protocol.rest_path import CONFIG_METHODS, CONFIGS_METHODS, PATHS, VERBS
-from a2a_proxy.protocol.schema import line_of
-from a2a_proxy.protocol.summary import STATES
+from a2a_proxy.protocol.schema import schema_set_of
+from a2a_proxy.protocol.summary import STATE_NUMBERS
 from a2a_proxy.rules.families.err.table import TABLE
 from a2a_proxy.rules.families.gen.mapping import MISMATCH_CODES
 from a2a_proxy.rules.schema.protobuf_shapes import grammar
@@ -117,8 +117,8 @@ def payloads() -> Iterator[str]:
     """Operation -> protobuf messages, where the older package names them differently too."""
     yield from _head("operation", "request and response in `lf.a2a.v1`", "in 0.3", "in 1.0-rc")
     for each in OPERATIONS:
-        new = messages(each, Dialect.V1_0)
-        older = [messages(each, line) for line in (Dialect.V0_3, Dialect.RC)]
+        new = message_names(each, Dialect.V1_0)
+        older = [message_names(each, line) for line in (Dialect.V0_3, Dialect.RC)]
         known = [
             {dialect for _, dialect in each.grpc_v0} & {line, Dialect.UNKNOWN} for line in (Dialect.V0_3, Dialect.RC)
         ]
@@ -137,11 +137,11 @@ def errors() -> Iterator[str]:
         old_http = str(row.old_http) if row.old_http else "the same"
         yield _row(f"`{reason}`", *_codes(row.code, row.grpc, row.http), old_grpc, old_http, _in_0_1(row.code))
     mismatch = [MISMATCH_CODES[binding] for binding in (Binding.JSONRPC, Binding.GRPC, Binding.REST)]
-    codes = _codes(mismatch[0], GRPC_STATUS[mismatch[1]], mismatch[2])
+    codes = _codes(mismatch[0], GRPC_STATUS_NAMES[mismatch[1]], mismatch[2])
     yield _row(f"`{GENERATION_MISMATCH}` (1.1)", *codes, "", "", _in_0_1(mismatch[0]))
-    others = {*REASONS, *REASONS_0_1} - {row.code for row in TABLE.values()} - {mismatch[0]}
+    others = {*RPC_REASONS, *RPC_REASONS_0_1} - {row.code for row in TABLE.values()} - {mismatch[0]}
     for code in sorted(others, reverse=True):
-        yield _row(f"`{REASONS[code]}`" if code in REASONS else "", str(code), "", "", "", "", _in_0_1(code))
+        yield _row(f"`{RPC_REASONS[code]}`" if code in RPC_REASONS else "", str(code), "", "", "", "", _in_0_1(code))
 
 
 def _codes(rpc: int, grpc: str, http: int) -> tuple[str, str, str]:
@@ -149,7 +149,7 @@ def _codes(rpc: int, grpc: str, http: int) -> tuple[str, str, str]:
 
 
 def _in_0_1(code: int) -> str:
-    return "the same" if REASONS_0_1[code] == REASONS.get(code) else f"`{REASONS_0_1[code]}`"
+    return "the same" if RPC_REASONS_0_1[code] == RPC_REASONS.get(code) else f"`{RPC_REASONS_0_1[code]}`"
 
 
 def dialects() -> Iterator[str]:
@@ -157,7 +157,7 @@ def dialects() -> Iterator[str]:
     yield from _head(
         "dialect", "JSON-RPC methods that only it has", "gRPC methods that only it has", "`A2A-Version`", "descriptors"
     )
-    versions = {f"{major}.{minor}": of_version(f"{major}.{minor}") for major in (0, 1) for minor in range(4)}
+    versions = {f"{major}.{minor}": dialect_of_version(f"{major}.{minor}") for major in (0, 1) for minor in range(4)}
     for dialect in Dialect:
         if dialect is Dialect.UNKNOWN:
             continue
@@ -168,7 +168,7 @@ def dialects() -> Iterator[str]:
         else:
             cells = [_code(rpc), _code(grpc)]
         said = [version for version, meant in versions.items() if meant is dialect]
-        descriptors = "" if dialect in (Dialect.V0_1, Dialect.VENDOR) else f"`{line_of(dialect)}`"
+        descriptors = "" if dialect in (Dialect.V0_1, Dialect.VENDOR) else f"`{schema_set_of(dialect)}`"
         yield _row(f"`{dialect.value}`", *cells, _code(said), descriptors)
 
 
@@ -176,10 +176,10 @@ def evidence() -> Iterator[str]:
     """What bodies show, by the code that decides."""
     yield from _head("body", "as", "shows")
     for body in _REQUEST_BODIES:
-        yield _row(f"`{body}`", "parameters of a call", _named(of_request(body.encode())))
+        yield _row(f"`{body}`", "parameters of a call", _named(dialect_of_request(body.encode())))
     for method, body in _RESULT_BODIES:
         place = f"result of `{method}`" if method else "result or event"
-        yield _row(f"`{body}`", place, _named(of_result(decode_result(body.encode()), method)))
+        yield _row(f"`{body}`", place, _named(dialect_of_result(decode_result(body.encode()), method)))
 
 
 def live() -> Iterator[str]:
@@ -196,7 +196,7 @@ def states() -> Iterator[str]:
     yield from _head("number", "1.0", "also read as", "class")
     for state in TaskState:
         name = f"TASK_STATE_{state.name}"
-        others = [spelling for spelling, number in STATES.items() if number == state and spelling != name]
+        others = [spelling for spelling, number in STATE_NUMBERS.items() if number == state and spelling != name]
         kind = (
             "terminal"
             if state.terminal
@@ -209,10 +209,10 @@ def states() -> Iterator[str]:
         yield _row(str(int(state)), f"`{name}`", _code(others), kind)
 
 
-def fields(line: Line, base: Line | None = None) -> Iterator[str]:
+def fields(line: SchemaSet, base: SchemaSet | None = None) -> Iterator[str]:
     """The messages of a line; with `base` only those that differ from the message of that name there."""
     known = _messages(base) if base else {}
-    binary = grammar(line, True).shapes if line in get_args(Line) and line != "rpc" else {}
+    binary = grammar(line, True).shapes if line in get_args(SchemaSet) and line != "rpc" else {}
     yield from _head("message", "fields")
     for name, message in sorted(_messages(line).items()):
         required = binary[name].required if name in binary else frozenset()
@@ -221,8 +221,8 @@ def fields(line: Line, base: Line | None = None) -> Iterator[str]:
             yield _row(f"`{name}`", text or "none")
 
 
-def _messages(line: Line) -> dict[str, Any]:
-    package = LINES[line].package
+def _messages(line: SchemaSet) -> dict[str, Any]:
+    package = SCHEMA_SETS[line].package
     found: dict[str, Any] = {}
     for file in _files(line):
         if file.package == package:
@@ -233,10 +233,10 @@ def _messages(line: Line) -> dict[str, Any]:
     return found
 
 
-def _files(line: Line) -> list[Any]:
+def _files(line: SchemaSet) -> list[Any]:
     """The file with the top messages of a line, and those that it imports."""
     made = pool(line)
-    todo, found = [made.FindFileByName(LINES[line].proto)], {}
+    todo, found = [made.FindFileByName(SCHEMA_SETS[line].proto)], {}
     while todo:
         file = todo.pop()
         found[file.name] = file

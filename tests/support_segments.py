@@ -129,14 +129,14 @@ def ms(at: int) -> float:
 
 def run(timeline: Timeline, until: float | None = None, restore_at: tuple[int, ...] = (), *, whole: bool = True) -> Cut:
     """Feed it; `until` ends the session, before the steps `restore_at` the tracker is saved and restored."""
-    tracker = SegmentTracker(whole=whole)
+    tracker = SegmentTracker(include_unary=whole)
     found: tuple[dict[int, Any], dict[int, Any], dict[int, Any]] = ({}, {}, {})
     for number, step in enumerate(timeline.steps):
         if number in restore_at:
             if number % 2:
                 _collect(tracker, found)
             octets = msgspec.msgpack.encode(tracker.save())
-            tracker = SegmentTracker.restore(msgspec.msgpack.decode(octets), whole=whole)
+            tracker = SegmentTracker.restore(msgspec.msgpack.decode(octets), include_unary=whole)
         step(tracker)
     if until is not None:
         tracker.end(ZERO + round(until * MS))
@@ -146,6 +146,6 @@ def run(timeline: Timeline, until: float | None = None, restore_at: tuple[int, .
 
 
 def _collect(tracker: SegmentTracker, found: tuple[dict[int, Any], dict[int, Any], dict[int, Any]]) -> None:
-    changed: Any = tracker.changed()
+    changed: Any = tracker.pop_changes()
     for known, values in zip(found, changed, strict=True):
         known.update((each.id, each) for each in values)

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from a2a_proto.errors import ParseError, RenderError
-from a2a_proto.lines import LINES, Line
+from a2a_proto.lines import SCHEMA_SETS, SchemaSet
 
 if TYPE_CHECKING:
     from a2a_proto.dialect import choose_a2a_v1
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from a2a_proto.render import from_dict, read_status, to_dict, to_json
 
 __all__ = [
-    "LINES",
-    "Line",
+    "SCHEMA_SETS",
+    "SchemaSet",
     "LivePayload",
     "ParseError",
     "RenderError",
@@ -41,7 +41,7 @@ __all__ = [
     "to_json",
 ]
 
-_HOMES = {
+_MODULE_OF_NAME = {
     "LivePayload": "live",
     "choose_a2a_v1": "dialect",
     "detect_live": "live",
@@ -58,7 +58,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Load the module that holds `name` when it is first asked for, and remember the value."""
-    home = _HOMES.get(name)
+    home = _MODULE_OF_NAME.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(import_module(f"{__name__}.{home}"), name)

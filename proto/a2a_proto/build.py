@@ -16,19 +16,19 @@ import grpc_tools
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
-from a2a_proto.lines import LINES, Line
+from a2a_proto.lines import SCHEMA_SETS, SchemaSet
 
-HERE = Path(__file__).parent
+PACKAGE_DIR = Path(__file__).parent
 WELL_KNOWN = Path(grpc_tools.__file__).parent / "_proto"
 
 
-def compiled(line: Line) -> bytes:
+def compile_descriptor_set(schema_set: SchemaSet) -> bytes:
     """The descriptor set of a line, made anew from its `.proto` files. Raises ValueError where protoc refuses them."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / "set.binpb"
-        arguments = ["protoc", f"-I{HERE}", f"-I{WELL_KNOWN}", "--include_imports", f"--descriptor_set_out={out}"]
-        if protoc.main([*arguments, LINES[line].proto]):
-            raise ValueError(f"protoc refuses {LINES[line].proto}")
+        arguments = ["protoc", f"-I{PACKAGE_DIR}", f"-I{WELL_KNOWN}", "--include_imports", f"--descriptor_set_out={out}"]
+        if protoc.main([*arguments, SCHEMA_SETS[schema_set].proto]):
+            raise ValueError(f"protoc refuses {SCHEMA_SETS[schema_set].proto}")
         made = FileDescriptorSet.FromString(out.read_bytes())
     for file in made.file:
         file.ClearField("options")
@@ -38,11 +38,11 @@ def compiled(line: Line) -> bytes:
 
 def main() -> None:
     """Write every descriptor set, and say which changed."""
-    for line, source in LINES.items():
-        path, octets = HERE / source.descriptor_set, compiled(line)
-        changed = not path.exists() or path.read_bytes() != octets
-        path.write_bytes(octets)
-        sys.stdout.write(f"{source.descriptor_set}: {len(octets)} octets{', changed' if changed else ''}\n")
+    for schema_set, source in SCHEMA_SETS.items():
+        path, data = PACKAGE_DIR / source.descriptor_path, compile_descriptor_set(schema_set)
+        changed = not path.exists() or path.read_bytes() != data
+        path.write_bytes(data)
+        sys.stdout.write(f"{source.descriptor_path}: {len(data)} octets{', changed' if changed else ''}\n")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from a2a_proto.pools import message_class
 
 A2aV1 = Literal["0.3", "rc"]
 
-_METHODS: Final[dict[str, A2aV1]] = {
+_SET_OF_METHOD: Final[dict[str, A2aV1]] = {
     "TaskSubscription": "0.3",
     "GetAgentCard": "0.3",
     # 0.2.2 to 0.2.4, before the names gained `Config`.
@@ -33,34 +33,34 @@ def choose_a2a_v1(method: str, message_name: str, data: bytes, otherwise: A2aV1 
     `otherwise` is the answer where the bytes fit both or none, as a short text message does: give what is known of the
     peer already. Costs two parses and more; ask until a peer is known, not for every message.
     """
-    by_method = _METHODS.get(method)
+    by_method = _SET_OF_METHOD.get(method)
     if by_method is not None:
         return by_method
-    old, new = _read("0.3", message_name, data), _read("rc", message_name, data)
+    old, new = _parse_or_none("0.3", message_name, data), _parse_or_none("rc", message_name, data)
     if old is None or new is None:
         return "0.3" if old is not None else "rc" if new is not None else otherwise
-    by_unknown = _unknown_octets(old) - _unknown_octets(new)
+    by_unknown = _discard_unknown_fields(old) - _discard_unknown_fields(new)
     if by_unknown:
         return "0.3" if by_unknown < 0 else "rc"
-    return _by_resource_name(old, new) or ("0.3" if _has_structured_part(old) else otherwise)
+    return _choose_by_resource_name(old, new) or ("0.3" if _has_structured_part(old) else otherwise)
 
 
-def _read(line: A2aV1, name: str, data: bytes) -> Message | None:
+def _parse_or_none(schema_set: A2aV1, name: str, data: bytes) -> Message | None:
     """The message as that line reads it; None where it cannot, or has no such message."""
     try:
-        return message_class(line, name).FromString(data)
+        return message_class(schema_set, name).FromString(data)
     except (DecodeError, KeyError):
         return None
 
 
-def _unknown_octets(message: Message) -> int:
+def _discard_unknown_fields(message: Message) -> int:
     """How much of it no field of the line accounts for, at any depth. Takes these octets away."""
     whole = message.ByteSize()
     message.DiscardUnknownFields()
     return whole - message.ByteSize()
 
 
-def _by_resource_name(old: Message, new: Message) -> A2aV1 | None:
+def _choose_by_resource_name(old: Message, new: Message) -> A2aV1 | None:
     """Field 1 of many requests is a resource name (`tasks/{id}`) in 0.3 and a bare id in the candidate."""
     field, other = old.DESCRIPTOR.fields_by_number.get(1), new.DESCRIPTOR.fields_by_number.get(1)
     if field is None or other is None or field.name == other.name or field.name not in ("name", "parent"):
@@ -74,10 +74,10 @@ def _has_structured_part(message: Message) -> bool:
     """Whether a part reads well as a file or data of 0.3, where the candidate has plain bytes or a URL."""
     if message.DESCRIPTOR.name in ("FilePart", "DataPart"):
         return bool(message.ListFields())
-    return any(_has_structured_part(child) for child in _children(message))
+    return any(_has_structured_part(child) for child in _child_messages(message))
 
 
-def _children(message: Message) -> Iterator[Message]:
+def _child_messages(message: Message) -> Iterator[Message]:
     """The messages of A2A directly inside; not in maps, which only cards have."""
     for field, value in message.ListFields():
         if field.message_type is None or field.message_type.file.package != message.DESCRIPTOR.file.package:

@@ -14,7 +14,7 @@ LivePayload = Literal["bidi", "1975", "2153", ""]
 """The family; empty where the bytes do not say."""
 
 _VARINT: Final = 0
-_LEN: Final = 2
+_LENGTH_DELIMITED: Final = 2
 
 _Fields = dict[int, tuple[int, int, bytes]]
 """Field number to wire type, number (of a varint, else 0) and content (of a LEN field, else empty); last one wins."""
@@ -26,38 +26,38 @@ def detect_live(first_client_message: bytes | None, first_server_message: bytes 
     Much of BIDI reads the same in 2153, and is called `bidi` until the agent says otherwise: ask again with a later
     message where it matters. Never raises.
     """
-    client = _client(_fields(first_client_message)) if first_client_message else ""
+    client = _family_of_client_message(_parse_fields(first_client_message)) if first_client_message else ""
     if client in ("1975", "2153"):
         return client
-    server = _server(_fields(first_server_message)) if first_server_message else ""
+    server = _family_of_server_message(_parse_fields(first_server_message)) if first_server_message else ""
     return server or client
 
 
 def proves_bidi(client_message: bytes) -> bool:
     """The message has what only a SendMessageRequest has: a configuration. Never raises."""
-    fields = _fields(client_message)
-    return bool(fields) and _client(fields) == "bidi" and 3 in (fields or {})
+    fields = _parse_fields(client_message)
+    return bool(fields) and _family_of_client_message(fields) == "bidi" and 3 in (fields or {})
 
 
-def _client(fields: _Fields | None) -> LivePayload:
+def _family_of_client_message(fields: _Fields | None) -> LivePayload:
     if not fields:
         return ""
-    if _is_send_request(_inner(fields, 1)):
+    if _is_send_request(_inner_fields(fields, 1)):
         return "1975"
-    kind = _message_or_media(_inner(fields, 2))
+    kind = _message_or_media(_inner_fields(fields, 2))
     if kind == "media":
         return "1975"
     if 3 in fields:
-        return _third(_inner(fields, 3))
+        return _family_by_field_3(_inner_fields(fields, 3))
     return "bidi" if kind == "message" else ""
 
 
 def _is_send_request(fields: _Fields | None) -> bool:
     """A SendMessageRequest of 1.0 inside field 1, where the other families have the tenant's name."""
-    message = _inner(fields, 2) if fields else None
+    message = _inner_fields(fields, 2) if fields else None
     if not message:
         return False
-    return _text(message, 1) != "" and message.get(4, (_LEN, 0, b""))[:2] in ((_VARINT, 1), (_VARINT, 2))
+    return _readable_text(message, 1) != "" and message.get(4, (_LENGTH_DELIMITED, 0, b""))[:2] in ((_VARINT, 1), (_VARINT, 2))
 
 
 def _message_or_media(fields: _Fields | None) -> Literal["message", "media", ""]:
@@ -67,19 +67,19 @@ def _message_or_media(fields: _Fields | None) -> Literal["message", "media", ""]
     kinds = {number: kind for number, (kind, _, _) in fields.items()}
     if kinds.get(2) == _VARINT or kinds.get(3) == _VARINT:
         return "media"
-    if _text(fields, 1):
+    if _readable_text(fields, 1):
         return "message"
-    if 1 in fields and _is_part(_inner(fields, 1)):
+    if 1 in fields and _is_part(_inner_fields(fields, 1)):
         return "media"
     # A role is 1 or 2; the marks of a media flow go on to 5.
-    return "media" if fields.get(4, (_LEN, 0, b""))[1] > 2 else "message"
+    return "media" if fields.get(4, (_LENGTH_DELIMITED, 0, b""))[1] > 2 else "message"
 
 
 def _is_part(fields: _Fields | None) -> bool:
-    return bool(fields) and all(1 <= number <= 7 and kind == _LEN for number, (kind, _, _) in (fields or {}).items())
+    return bool(fields) and all(1 <= number <= 7 and kind == _LENGTH_DELIMITED for number, (kind, _, _) in (fields or {}).items())
 
 
-def _third(fields: _Fields | None) -> LivePayload:
+def _family_by_field_3(fields: _Fields | None) -> LivePayload:
     """Field 3: BIDI has the configuration here, 2153 an artifact of the client's."""
     if fields is None:
         return ""
@@ -90,31 +90,31 @@ def _third(fields: _Fields | None) -> LivePayload:
     return "2153" if 1 in fields and b"/" not in fields[1][2] else "bidi"
 
 
-def _server(fields: _Fields | None) -> LivePayload:
+def _family_of_server_message(fields: _Fields | None) -> LivePayload:
     if not fields:
         return ""
     if 5 in fields:
         return "2153"
     if 1 in fields:
-        return _event_or_task(_inner(fields, 1))
-    kind = _message_or_media(_inner(fields, 2))
+        return _family_by_field_1(_inner_fields(fields, 1))
+    kind = _message_or_media(_inner_fields(fields, 2))
     if kind:
         return "1975" if kind == "media" else "bidi"
     return "bidi" if 3 in fields or 4 in fields else ""
 
 
-def _event_or_task(fields: _Fields | None) -> LivePayload:
+def _family_by_field_1(fields: _Fields | None) -> LivePayload:
     """Field 1 of the agent's: a StreamResponse (one field of 1 to 4, a message) or a Task (1 is its id)."""
     if not fields:
         return ""
     if 8 in fields or 9 in fields:  # the timeline and the elicitations of a task; nobody else has these numbers
         return "2153"
-    if _text(fields, 1):
+    if _readable_text(fields, 1):
         return "bidi"
-    return "1975" if len(fields) == 1 and fields.keys() <= {1, 2, 3, 4} and _inner(fields, next(iter(fields))) else ""
+    return "1975" if len(fields) == 1 and fields.keys() <= {1, 2, 3, 4} and _inner_fields(fields, next(iter(fields))) else ""
 
 
-def _text(fields: _Fields, number: int) -> str:
+def _readable_text(fields: _Fields, number: int) -> str:
     """The field as text, if it is text that a person could read; a message would have control characters in front."""
     try:
         text = fields[number][2].decode("utf-8")
@@ -123,26 +123,26 @@ def _text(fields: _Fields, number: int) -> str:
     return text if text.isprintable() else ""
 
 
-def _inner(fields: _Fields, number: int) -> _Fields | None:
+def _inner_fields(fields: _Fields, number: int) -> _Fields | None:
     """The content of a LEN field, read as a message; None where there is none or it is not one."""
     found = fields.get(number)
-    return _fields(found[2]) if found is not None and found[0] == _LEN else None
+    return _parse_fields(found[2]) if found is not None and found[0] == _LENGTH_DELIMITED else None
 
 
-def _fields(data: bytes) -> _Fields | None:
+def _parse_fields(data: bytes) -> _Fields | None:
     """The top-level fields of a message; None where these bytes are none. Groups are unknown in proto3."""
     fields: _Fields = {}
     at = 0
     while at < len(data):
-        key, at = _varint(data, at)
+        key, at = _read_varint(data, at)
         kind, number = key & 7, key >> 3
-        if at < 0 or not number or kind not in (_VARINT, 1, _LEN, 5):
+        if at < 0 or not number or kind not in (_VARINT, 1, _LENGTH_DELIMITED, 5):
             return None
         value, content = 0, b""
         if kind == _VARINT:
-            value, at = _varint(data, at)
-        elif kind == _LEN:
-            size, at = _varint(data, at)
+            value, at = _read_varint(data, at)
+        elif kind == _LENGTH_DELIMITED:
+            size, at = _read_varint(data, at)
             content, at = data[at : at + size], at + size if at >= 0 else at
         else:
             at += 8 if kind == 1 else 4
@@ -152,15 +152,15 @@ def _fields(data: bytes) -> _Fields | None:
     return fields
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     """A base-128 number and the offset after it; offset -1 where it does not end within ten octets."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(data):
             break
-        octet = data[at]
+        byte = data[at]
         at += 1
-        value |= (octet & 0x7F) << shift
-        if octet < 0x80:
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
             return value, at
     return 0, -1

@@ -15,7 +15,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import DecodeError, Message
 
 from a2a_proto.errors import RenderError
-from a2a_proto.lines import Line
+from a2a_proto.lines import SchemaSet
 from a2a_proto.pools import message_class, parse, pool
 
 
@@ -27,7 +27,7 @@ def to_dict(message: Message) -> dict[str, Any]:
     """
     pool: Any = message.DESCRIPTOR.file.pool  # without it an Any inside would be looked up in the default pool
     try:
-        rendered: dict[str, Any] = _in_order(message.DESCRIPTOR, MessageToDict(message, descriptor_pool=pool))
+        rendered: dict[str, Any] = _sort_members(message.DESCRIPTOR, MessageToDict(message, descriptor_pool=pool))
     except (JsonFormatError, DecodeError, TypeError, ValueError) as error:
         raise RenderError(f"{message.DESCRIPTOR.full_name} has no JSON form: {error}") from error
     return rendered
@@ -38,19 +38,19 @@ def to_json(message: Message) -> str:
     return json.dumps(to_dict(message), ensure_ascii=False, separators=(",", ":"))
 
 
-def from_dict(line: Line, name: str, value: dict[str, Any], *, lenient: bool = False) -> Message:
+def from_dict(schema_set: SchemaSet, name: str, value: dict[str, Any], *, lenient: bool = False) -> Message:
     """The message that ProtoJSON stands for; the inverse of `to_dict`.
 
     A lenient reading leaves out members that the message does not have.
 
     Raises RenderError where `value` is no such message, KeyError where the line has no message of that name.
     """
-    private: Any = pool(line)
+    private: Any = pool(schema_set)
     try:
-        made = message_class(line, name)()
+        made = message_class(schema_set, name)()
         return ParseDict(value, made, ignore_unknown_fields=lenient, descriptor_pool=private)
     except (JsonFormatError, TypeError, ValueError) as error:
-        raise RenderError(f"this is no {name} of {line}: {error}") from error
+        raise RenderError(f"this is no {name} of {schema_set}: {error}") from error
 
 
 def read_status(data: bytes) -> dict[str, Any]:
@@ -62,46 +62,46 @@ def read_status(data: bytes) -> dict[str, Any]:
     status: Any = parse("rpc", "Status", data)
     rendered: dict[str, Any] = {"code": status.code, "message": status.message}
     if status.details:
-        rendered["details"] = [_detail(detail) for detail in status.details]
+        rendered["details"] = [_render_detail(detail) for detail in status.details]
     return rendered
 
 
-_FREE = frozenset(f"google.protobuf.{name}" for name in ("Any", "ListValue", "Struct", "Value"))
+_SPECIAL_JSON_FORMS = frozenset(f"google.protobuf.{name}" for name in ("Any", "ListValue", "Struct", "Value"))
 """Messages whose JSON form is not that of their fields."""
 
 
-def _in_order(descriptor: Any, value: Any) -> Any:
+def _sort_members(descriptor: Any, value: Any) -> Any:
     """The JSON form of a message of this type, or of a list of them, with its maps sorted and its numbers whole."""
-    if descriptor.full_name in _FREE:
-        return _free(value)
+    if descriptor.full_name in _SPECIAL_JSON_FORMS:
+        return _whole_numbers(value)
     if isinstance(value, list):
-        return [_in_order(descriptor, each) for each in value]
+        return [_sort_members(descriptor, each) for each in value]
     if not isinstance(value, dict):  # Timestamp and the like are texts
         return value
     fields = {field.json_name: field for field in descriptor.fields}
-    return {name: _field(fields[name], each) for name, each in value.items()}
+    return {name: _sort_field(fields[name], each) for name, each in value.items()}
 
 
-def _field(field: Any, value: Any) -> Any:
+def _sort_field(field: Any, value: Any) -> Any:
     kind = field.message_type
     if kind is None:
         return value
     if not kind.GetOptions().map_entry:
-        return _in_order(kind, value)
+        return _sort_members(kind, value)
     entry = kind.fields_by_name["value"]
-    return {name: _field(entry, value[name]) for name in sorted(value)}
+    return {name: _sort_field(entry, value[name]) for name in sorted(value)}
 
 
-def _free(value: Any) -> Any:
+def _whole_numbers(value: Any) -> Any:
     """Numbers of a Struct are doubles: those that are whole, and exact, become int, as other languages print them."""
     if isinstance(value, dict):
-        return {name: _free(value[name]) for name in sorted(value)}
+        return {name: _whole_numbers(value[name]) for name in sorted(value)}
     if isinstance(value, list):
-        return [_free(each) for each in value]
+        return [_whole_numbers(each) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
 
 
-def _detail(detail: Any) -> dict[str, Any]:
+def _render_detail(detail: Any) -> dict[str, Any]:
     try:
         return to_dict(detail)
     except RenderError:

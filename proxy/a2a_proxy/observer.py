@@ -17,8 +17,8 @@ from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.observation import Changes, Observation
 from a2a_proxy.model.task import Task
 from a2a_proxy.model.wire import Control, Cut, WireEvent
-from a2a_proxy.protocol.conversation import ConnectionConversation, SessionFacts
-from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.conversation import ConnectionConversation, SessionContext
+from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from a2a_proxy.protocol.task import TaskTracker
 from a2a_proxy.redaction import Redactor
@@ -27,12 +27,12 @@ from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.stdio import StdioDecoder
 
 _OPEN, _DATA, _OURS = ChunkKind.OPEN, ChunkKind.DATA, ChunkKind.OURS
-_BROKEN = frozenset({ChunkKind.EOF, ChunkKind.RESET, ChunkKind.LOST})
-_CARD = EventKind.CARD
+_INTERRUPTING_KINDS = frozenset({ChunkKind.EOF, ChunkKind.RESET, ChunkKind.LOST})
+_CARD_EVENT = EventKind.CARD
 """Bound here: where it is asked for each frame, `EventKind.CARD` costs 0.1 us (CPython 3.11)."""
 
 
-class _Edit(msgspec.Struct, frozen=True):
+class _EditRecord(msgspec.Struct, frozen=True):
     """What is read of the data of an EDIT record."""
 
     kind: str = ""
@@ -40,15 +40,15 @@ class _Edit(msgspec.Struct, frozen=True):
     stream: int = 0
 
 
-class _Line:
+class _ObservedConnection:
     """One connection: its decoders, and what is known of the connection itself."""
 
-    def __init__(self, number: int, opened: int, facts: ConnectionFacts, shared: SessionFacts) -> None:
+    def __init__(self, number: int, opened: int, facts: ConnectionFacts, shared: SessionContext) -> None:
         self.number = number
         self.opened = opened
         self.facts = facts
         self.wire = ConnectionDecoder(facts.transport)
-        self.talk = ConnectionConversation(number, facts, shared)
+        self.conversation = ConnectionConversation(number, facts, shared)
         self.dialed = 0
         self.peer = ""
         self.closed = 0
@@ -61,16 +61,16 @@ class _Line:
         """What lost decoders had counted."""
 
     @classmethod
-    def adopt(cls, known: Connection, shared: SessionFacts) -> _Line:
+    def adopt(cls, known: Connection, shared: SessionContext) -> _ObservedConnection:
         """A connection of which only the recording knows: opaque from here."""
-        line = cls(known.id, known.opened, known.facts, shared)
-        line.dialed, line.peer, line.how, line.lost = known.dialed, known.peer, known.how, known.lost_bytes
-        line.bytes = [known.bytes_to_agent, known.bytes_to_client]
-        line.kind, line.counters = known.kind or "opaque", dict(known.counters)
-        line.wire.lost(Direction.TO_AGENT, known.opened, [])
-        return line
+        connection = cls(known.id, known.opened, known.facts, shared)
+        connection.dialed, connection.peer, connection.how, connection.lost = known.dialed, known.peer, known.how, known.lost_bytes
+        connection.bytes = [known.bytes_to_agent, known.bytes_to_client]
+        connection.kind, connection.counters = known.kind or "opaque", dict(known.counters)
+        connection.wire.lost(Direction.TO_AGENT, known.opened, [])
+        return connection
 
-    def connection(self) -> Connection:
+    def snapshot(self) -> Connection:
         """What is known of the connection now."""
         return Connection(
             id=self.number,
@@ -95,7 +95,7 @@ class _Line:
             "opened": self.opened,
             "facts": msgspec.to_builtins(self.facts),
             "wire": self.wire.save(),
-            "talk": self.talk.save(),
+            "talk": self.conversation.save(),
             "dialed": self.dialed,
             "peer": self.peer,
             "how": self.how,
@@ -106,48 +106,48 @@ class _Line:
         }
 
     @classmethod
-    def restore(cls, number: int, state: dict[str, Any], shared: SessionFacts) -> _Line:
+    def restore(cls, number: int, state: dict[str, Any], shared: SessionContext) -> _ObservedConnection:
         """The line as it was when `save` was called."""
-        line = cls(number, state["opened"], msgspec.convert(state["facts"], ConnectionFacts), shared)
-        line.wire = ConnectionDecoder.restore(state["wire"])
-        line.talk = ConnectionConversation.restore(state["talk"], shared)
-        line.dialed = state["dialed"]
-        line.peer = state["peer"]
-        line.how = state["how"]
-        line.bytes = list(state["bytes"])
-        line.lost = state["lost"]
-        line.kind = state["kind"]
-        line.counters = dict(state["counters"])
-        return line
+        connection = cls(number, state["opened"], msgspec.convert(state["facts"], ConnectionFacts), shared)
+        connection.wire = ConnectionDecoder.restore(state["wire"])
+        connection.conversation = ConnectionConversation.restore(state["talk"], shared)
+        connection.dialed = state["dialed"]
+        connection.peer = state["peer"]
+        connection.how = state["how"]
+        connection.bytes = list(state["bytes"])
+        connection.lost = state["lost"]
+        connection.kind = state["kind"]
+        connection.counters = dict(state["counters"])
+        return connection
 
 
-class _Source:
+class _RedactedSource:
     """What rules may ask about a line: all of it redacted."""
 
-    def __init__(self, line: _Line, redactor: Redactor) -> None:
-        self._line = line
+    def __init__(self, connection: _ObservedConnection, redactor: Redactor) -> None:
+        self._connection = connection
         self._redactor = redactor
 
     def exchange(self, number: int) -> Exchange:
         """The exchange as it stands."""
-        found = self._line.talk.exchange(number)
+        found = self._connection.conversation.exchange(number)
         assert found is not None
         return self._redactor.exchange(found.snapshot())
 
     def began(self, number: int) -> tuple[Binding, str, int]:
         """Its binding, operation and beginning."""
-        found = self._line.talk.exchange(number)
+        found = self._connection.conversation.exchange(number)
         assert found is not None
         return found.binding, found.operation, found.started
 
     def closed_at(self, number: int) -> int:
         """When it was over, ns; 0 while it is open."""
-        found = self._line.talk.exchange(number)
+        found = self._connection.conversation.exchange(number)
         return found.closed if found is not None else 0
 
     def facts(self, connection: int) -> ConnectionFacts:  # noqa: ARG002 - there is one
         """The addresses of the line."""
-        facts, text = self._line.facts, self._redactor.text
+        facts, text = self._connection.facts, self._redactor.text
         return ConnectionFacts(text(facts.client), text(facts.listen), text(facts.upstream), facts.transport)
 
 
@@ -157,16 +157,16 @@ class Observer:
     def __init__(self, redactor: Redactor, live: LiveMode = "auto") -> None:
         """`live`: which payload SendLiveMessage carries, where the user has said it."""
         self._redactor = redactor
-        self._shared = SessionFacts(live)
-        self._lines: dict[int, _Line] = {}
-        self._changed: set[int] = set()
-        self._gone: list[_Line] = []
-        self._cut: list[Exchange] = []
+        self._session_context = SessionContext(live)
+        self._connections: dict[int, _ObservedConnection] = {}
+        self._changed_connections: set[int] = set()
+        self._closed_connections: list[_ObservedConnection] = []
+        self._cut_exchanges: list[Exchange] = []
         """Exchanges of adopted connections, closed; told once."""
         self.tasks = TaskTracker()
         self._segments = SegmentTracker(redactor.text)
         self._rules = Engine()
-        self._held: list[Held] | None = None
+        self._held_for_rules: list[Held] | None = None
         """What the rules have still to see, in order; None where they see each frame at once."""
         self.ended = False
         """The session's END record has been read."""
@@ -178,207 +178,207 @@ class Observer:
     def feed(self, chunk: Chunk, out: list[Observation]) -> None:
         """Decode one chunk; frames and findings are appended to `out` in wire order. Never raises."""
         try:
-            self._feed(chunk, out)
+            self._decode_chunk(chunk, out)
         except Exception as error:  # a fault of ours costs one connection, not the recording
             self.abandon(chunk.connection, chunk.at, f"{type(error).__name__}: {error}"[:300], out)
 
-    def _feed(self, chunk: Chunk, out: list[Observation]) -> None:
+    def _decode_chunk(self, chunk: Chunk, out: list[Observation]) -> None:
         kind = chunk.kind
         if not chunk.connection:
-            self._session(chunk, out)
+            self._apply_session_record(chunk, out)
             return
-        line = self._lines.get(chunk.connection)
-        if line is None:
+        connection = self._connections.get(chunk.connection)
+        if connection is None:
             if kind is not _OPEN:  # its beginning was not captured: nothing that follows can be read
                 self.lost += len(chunk.data) if kind is _DATA or kind is _OURS else 0
                 return
-            line = self._open(chunk)
-        self._changed.add(chunk.connection)
+            connection = self._open_connection(chunk)
+        self._changed_connections.add(chunk.connection)
         if kind is _DATA or kind is _OURS:
-            self._data(line, chunk, out)
+            self._decode_data(connection, chunk, out)
         elif kind is ChunkKind.DIALED:
-            self._dialed(line, chunk)
+            self._apply_dial_record(connection, chunk)
         elif kind is ChunkKind.CLOSED:
-            self._closed(line, chunk, out)
+            self._close_connection(connection, chunk, out)
         elif kind is ChunkKind.EDIT:
             self.edits += 1
-            self._edited(line, chunk)
-        elif kind in _BROKEN:
-            self._broken(line, chunk, out)
-        elif line.wire.stdio is not None:
-            self._process(line, line.wire.stdio, chunk, out)
+            self._apply_edit_record(connection, chunk)
+        elif kind in _INTERRUPTING_KINDS:
+            self._apply_interruption(connection, chunk, out)
+        elif connection.wire.stdio is not None:
+            self._apply_process_record(connection, connection.wire.stdio, chunk, out)
 
-    def _edited(self, line: _Line, chunk: Chunk) -> None:
+    def _apply_edit_record(self, connection: _ObservedConnection, chunk: Chunk) -> None:
         """What else of an edit is kept: a call's trace goes on where it says, which is why it comes once a call."""
-        edit = msgspec.json.decode(chunk.data, type=_Edit)
-        exchange = line.talk.traced(edit.stream, edit.after) if edit.kind == "traceparent" else None
+        edit = msgspec.json.decode(chunk.data, type=_EditRecord)
+        exchange = connection.conversation.set_sent_traceparent(edit.stream, edit.after) if edit.kind == "traceparent" else None
         if exchange is not None:
-            self._segments.traced(exchange)
+            self._segments.learn_sent_trace(exchange)
 
-    def _session(self, chunk: Chunk, out: list[Observation]) -> None:
+    def _apply_session_record(self, chunk: Chunk, out: list[Observation]) -> None:
         """A record about the session itself: its end, or a hole in the journal that may touch every open connection."""
         if chunk.kind is ChunkKind.END:
             self.ended = True
             self._segments.end(chunk.at)
-            self.judge(out)
+            self.judge_held(out)
             self._rules.end(chunk.at, out)
             return
         lost = msgspec.json.decode(chunk.data)
         self.lost += int(lost.get("bytes", 0))
         if lost.get("damage"):
             out.append(Finding("RECORDER", Severity.WARNING, chunk.at, lost["damage"]))
-            for number in sorted(self._lines):
-                self._opaque(number, chunk.at, out)
+            for number in sorted(self._connections):
+                self._make_opaque(number, chunk.at, out)
 
-    def _opaque(self, number: int, at: int, out: list[Observation]) -> None:
-        self._changed.add(number)
+    def _make_opaque(self, number: int, at: int, out: list[Observation]) -> None:
+        self._changed_connections.add(number)
         for direction in Direction:
-            self._broken(self._lines[number], Chunk(number, ChunkKind.LOST, direction, at, b'{"bytes":0}'), out)
+            self._apply_interruption(self._connections[number], Chunk(number, ChunkKind.LOST, direction, at, b'{"bytes":0}'), out)
 
-    def _open(self, chunk: Chunk) -> _Line:
+    def _open_connection(self, chunk: Chunk) -> _ObservedConnection:
         facts = msgspec.json.decode(chunk.data, type=ConnectionFacts)
-        line = _Line(chunk.connection, chunk.at, facts, self._shared)
-        self._lines[chunk.connection] = line
-        return line
+        connection = _ObservedConnection(chunk.connection, chunk.at, facts, self._session_context)
+        self._connections[chunk.connection] = connection
+        return connection
 
-    def _dialed(self, line: _Line, chunk: Chunk) -> None:
+    def _apply_dial_record(self, connection: _ObservedConnection, chunk: Chunk) -> None:
         facts = msgspec.json.decode(chunk.data, type=DialFacts)
-        line.dialed = chunk.at
-        line.peer = facts.peer or ""
+        connection.dialed = chunk.at
+        connection.peer = facts.peer or ""
         if facts.error is not None:
-            line.how = f"refused: {facts.error}"
+            connection.how = f"refused: {facts.error}"
 
-    def _data(self, line: _Line, chunk: Chunk, out: list[Observation]) -> None:
-        line.bytes[chunk.direction] += len(chunk.data)
+    def _decode_data(self, connection: _ObservedConnection, chunk: Chunk, out: list[Observation]) -> None:
+        connection.bytes[chunk.direction] += len(chunk.data)
         events: list[WireEvent] = []
-        line.wire.feed(chunk.direction, chunk.data, chunk.at, events)
+        connection.wire.feed(chunk.direction, chunk.data, chunk.at, events)
         if events:
-            line.talk.ours = chunk.kind is _OURS
-            self._talk(line, events, out)
+            connection.conversation.ours = chunk.kind is _OURS
+            self._feed_conversation(connection, events, out)
 
-    def _process(self, line: _Line, wire: StdioDecoder, chunk: Chunk, out: list[Observation]) -> None:
+    def _apply_process_record(self, connection: _ObservedConnection, wire: StdioDecoder, chunk: Chunk, out: list[Observation]) -> None:
         """What a stdio agent's process did, or was told to do."""
         events: list[WireEvent] = []
         if chunk.kind is ChunkKind.LOG:
-            wire.log(chunk.data, chunk.at, events)
+            wire.feed_log(chunk.data, chunk.at, events)
         elif chunk.kind is ChunkKind.SIGNAL:
-            wire.signal(chunk.data.decode("ascii", "replace"), chunk.at, events)
+            wire.on_signal(chunk.data.decode("ascii", "replace"), chunk.at, events)
         elif chunk.kind is ChunkKind.EXITED:
             facts = msgspec.json.decode(chunk.data, type=ExitFacts)
-            before = f"{line.how}, then " if line.how not in ("", "agent eof") else ""
-            line.how = f"{before}agent {facts.words}"
-            wire.exited(msgspec.to_builtins(facts), chunk.at, events)
-        self._talk(line, events, out)
+            before = f"{connection.how}, then " if connection.how not in ("", "agent eof") else ""
+            connection.how = f"{before}agent {facts.description}"
+            wire.on_exit(msgspec.to_builtins(facts), chunk.at, events)
+        self._feed_conversation(connection, events, out)
 
-    def _broken(self, line: _Line, chunk: Chunk, out: list[Observation]) -> None:
+    def _apply_interruption(self, connection: _ObservedConnection, chunk: Chunk, out: list[Observation]) -> None:
         events: list[WireEvent] = []
         who = "client" if chunk.direction is Direction.TO_AGENT else "agent"
         if chunk.kind is ChunkKind.EOF:
-            line.how = line.how or f"{who} eof"
-            line.wire.eof(chunk.direction, chunk.at, events)
+            connection.how = connection.how or f"{who} eof"
+            connection.wire.eof(chunk.direction, chunk.at, events)
         elif chunk.kind is ChunkKind.RESET:
-            line.how = line.how or f"{who} reset"
-            line.wire.reset(chunk.direction, chunk.at, events)
+            connection.how = connection.how or f"{who} reset"
+            connection.wire.reset(chunk.direction, chunk.at, events)
         else:
             lost = int(msgspec.json.decode(chunk.data).get("bytes", 0))
-            line.lost += lost
+            connection.lost += lost
             self.lost += lost
-            line.wire.lost(chunk.direction, chunk.at, events)
-        self._talk(line, events, out)
+            connection.wire.lost(chunk.direction, chunk.at, events)
+        self._feed_conversation(connection, events, out)
 
-    def _closed(self, line: _Line, chunk: Chunk, out: list[Observation]) -> None:
-        line.closed = chunk.at
-        line.how = line.how or "closed"
-        self._end(line, chunk.at, "proxy stopped", out)
-        del self._lines[chunk.connection]
-        self._changed.discard(chunk.connection)
-        self._gone.append(line)
+    def _close_connection(self, connection: _ObservedConnection, chunk: Chunk, out: list[Observation]) -> None:
+        connection.closed = chunk.at
+        connection.how = connection.how or "closed"
+        self._cut_open_streams(connection, chunk.at, "proxy stopped", out)
+        del self._connections[chunk.connection]
+        self._changed_connections.discard(chunk.connection)
+        self._closed_connections.append(connection)
 
-    def _end(self, line: _Line, at: int, how: str, out: list[Observation]) -> None:
+    def _cut_open_streams(self, connection: _ObservedConnection, at: int, how: str, out: list[Observation]) -> None:
         """What is open still on this line was cut by the proxy's own end (`how`, a `Cut.how`), not by a peer."""
-        if not line.wire.kind:
+        if not connection.wire.kind:
             return
         events: list[WireEvent] = []
-        line.wire.lost(Direction.TO_CLIENT, at, events)
+        connection.wire.lost(Direction.TO_CLIENT, at, events)
         cuts = [msgspec.structs.replace(each, how=how) if type(each) is Cut else each for each in events]
-        self._talk(line, cuts, out)
+        self._feed_conversation(connection, cuts, out)
 
-    def _talk(self, line: _Line, events: list[WireEvent], out: list[Observation]) -> None:
+    def _feed_conversation(self, connection: _ObservedConnection, events: list[WireEvent], out: list[Observation]) -> None:
         for event in events:
             if type(event) is Control and event.name == "goaway":
                 who = "client" if event.direction is Direction.TO_AGENT else "agent"
-                line.how = line.how or f"{who} goaway"
+                connection.how = connection.how or f"{who} goaway"
         frames: list[Frame | Finding] = []
-        line.talk.feed(events, frames)
+        connection.conversation.feed(events, frames)
         if frames:
-            self._finish(line, frames, out)
-        for exchange in line.talk.closed():
+            self._deliver_frames(connection, frames, out)
+        for exchange in connection.conversation.pop_closed_exchanges():
             over = self._redactor.exchange(exchange.snapshot())
-            if self._held is None:
+            if self._held_for_rules is None:
                 self._rules.closed(over, out)
             else:
-                self._held.append(over)
+                self._held_for_rules.append(over)
 
-    def _finish(self, line: _Line, frames: list[Frame | Finding], out: list[Observation]) -> None:
+    def _deliver_frames(self, connection: _ObservedConnection, frames: list[Frame | Finding], out: list[Observation]) -> None:
         """Redact, then let tasks and rules see it, and hand it out: nothing above this line sees a secret."""
         redact, tasks, rules, segments = self._redactor, self.tasks, self._rules, self._segments
-        held = self._held
-        source, sieved = _Source(line, redact), redact.sieve(frames)
+        held = self._held_for_rules
+        source, sieved = _RedactedSource(connection, redact), redact.sieve(frames)
         for frame in frames:
             if type(frame) is not Frame:
                 out.append(redact.finding(frame))  # type: ignore[arg-type]
                 continue
-            exchange = line.talk.exchange(frame.exchange) if frame.exchange else None
-            if frame.event is _CARD and isinstance(card := plain(frame.payload, frame.schema), dict):
+            exchange = connection.conversation.exchange(frame.exchange) if frame.exchange else None
+            if frame.event is _CARD_EVENT and isinstance(card := decode_payload(frame.payload, frame.schema), dict):
                 redact.learn_card(card)
             frame = redact.frame(frame, exchange, sieved)
             if exchange is not None:
                 if frame.task_id:
                     tasks.apply(frame, exchange)
-                segments.apply(frame, exchange, line.facts.client)
+                segments.apply(frame, exchange, connection.facts.client)
             out.append(frame)
             if held is None:
                 rules.frame(frame, source, out)
             else:
                 held.append((frame, source))
 
-    def hold(self) -> None:
+    def hold_rules(self) -> None:
         """From now on the rules see nothing until `judge`: of many frames, read one after the other and then judged one
         after the other, each takes less time, for what is done again and again stays in the processor's caches."""
-        if self._held is None:
-            self._held = []
+        if self._held_for_rules is None:
+            self._held_for_rules = []
 
-    def judge(self, out: list[Observation]) -> None:
+    def judge_held(self, out: list[Observation]) -> None:
         """The rules see what was held, and from now on each frame at once."""
-        held, self._held = self._held, None
+        held, self._held_for_rules = self._held_for_rules, None
         if held:
             self._rules.judge(held, out)
 
     def changes(self) -> Changes:
         """One snapshot of everything that changed since the last call."""
-        lines = self._gone + [self._lines[number] for number in sorted(self._changed)]
-        self._gone, self._changed = [], set()
-        cut, self._cut = self._cut, []
+        connections = self._closed_connections + [self._connections[number] for number in sorted(self._changed_connections)]
+        self._closed_connections, self._changed_connections = [], set()
+        cut, self._cut_exchanges = self._cut_exchanges, []
         redact = self._redactor
-        segments, interruptions, handoffs = self._segments.changed()
-        exchanges: list[Exchange] = [redact.exchange(e) for line in lines for e in line.talk.changed()]
+        segments, interruptions, handoffs = self._segments.pop_changes()
+        exchanges: list[Exchange] = [redact.exchange(e) for connection in connections for e in connection.conversation.pop_changed_exchanges()]
         return Changes(
-            connections=[redact.connection(line.connection()) for line in lines],
+            connections=[redact.connection(line.snapshot()) for line in connections],
             exchanges=cut + exchanges,
-            tasks=[redact.task(task) for task in self.tasks.changed()],
+            tasks=[redact.task(task) for task in self.tasks.pop_changed_tasks()],
             segments=segments,
             interruptions=interruptions,
             handoffs=handoffs,
-            healed=[(redact.text(task_id), missed) for task_id, missed in self.tasks.healed()],
+            healed=[(redact.text(task_id), missed) for task_id, missed in self.tasks.pop_healed_gaps()],
         )
 
     def interrupt(self, at: int, out: list[Observation]) -> None:
         """End a session that has no END: the relay died. Open connections are closed as `proxy killed` at `at` (ns)."""
-        for number in sorted(self._lines):
-            line = self._lines[number]
-            line.how = line.how or "proxy killed"
+        for number in sorted(self._connections):
+            connection = self._connections[number]
+            connection.how = connection.how or "proxy killed"
             try:
-                self._end(line, at, "proxy killed", out)
+                self._cut_open_streams(connection, at, "proxy killed", out)
             except Exception as error:  # as in `feed`
                 self.abandon(number, at, f"{type(error).__name__}: {error}"[:300], out)
             self.feed(Chunk(number, ChunkKind.CLOSED, Direction.TO_AGENT, at), out)
@@ -397,18 +397,18 @@ class Observer:
 
     def learn_card(self, agent: str, card: object) -> None:
         """Take over what a card of `agent` (decoded JSON) said, where the recording has it from an earlier run."""
-        self._shared.learn_card(agent, card)
+        self._session_context.learn_card(agent, card)
         if isinstance(card, dict):
             self._redactor.learn_card(card)
 
     def adopt(self, connections: list[Connection], exchanges: list[Exchange], last: int, at: int) -> None:
         """Begin where decoders were lost at `at` (ns): the open `connections` of a recording are opaque from here, the
         open `exchanges` are cut, and new ones are numbered from `last` on."""
-        self._shared.skip_to(last)
+        self._session_context.skip_exchanges_to(last)
         for known in connections:
-            self._lines[known.id] = _Line.adopt(known, self._shared)
-            self._changed.add(known.id)
-        self._cut = [msgspec.structs.replace(each, closed=at, how="connection lost") for each in exchanges]
+            self._connections[known.id] = _ObservedConnection.adopt(known, self._session_context)
+            self._changed_connections.add(known.id)
+        self._cut_exchanges = [msgspec.structs.replace(each, closed=at, how="connection lost") for each in exchanges]
 
     def adopt_segments(self, cut: Changes, last: tuple[int, int, int], at: int) -> None:
         """The same for segments, interruptions and hand-offs: those in `cut` are over, new ones go on from `last`."""
@@ -416,21 +416,21 @@ class Observer:
 
     def touch(self) -> None:
         """Tell of everything that is open in the next `changes`: it goes into a recording that does not know it."""
-        self._changed |= set(self._lines)
-        for line in self._lines.values():
-            line.talk.touch()
+        self._changed_connections |= set(self._connections)
+        for connection in self._connections.values():
+            connection.conversation.touch()
         self.tasks.touch()
         self._segments.touch()
 
-    def abandon(self, number: int, at: int, why: str, out: list[Observation]) -> None:
+    def abandon(self, number: int, at: int, reason: str, out: list[Observation]) -> None:
         """Make a connection opaque from here, with one finding: reading it fails, or has killed the recorder."""
-        if number in self._lines:
+        if number in self._connections:
             try:
-                self._opaque(number, at, out)
+                self._make_opaque(number, at, out)
             except Exception:  # not even that: a fresh decoder that reads nothing
-                wire = self._lines[number].wire = ConnectionDecoder()
+                wire = self._connections[number].wire = ConnectionDecoder()
                 wire.lost(Direction.TO_AGENT, at, [])
-        summary = f"connection {number} is opaque from here: {why}"
+        summary = f"connection {number} is opaque from here: {reason}"
         out.append(self._redactor.finding(Finding("RECORDER", Severity.WARNING, at, summary, number)))
 
     def save(self) -> dict[str, Any]:
@@ -439,12 +439,12 @@ class Observer:
         Of the tasks only the latest are in it; all others reload from the recording (`load_tasks`).
         """
         return {
-            "shared": self._shared.save(),
+            "shared": self._session_context.save(),
             "redactor": self._redactor.save(),
             "tasks": self.tasks.save(),
             "segments": self._segments.save(),
             "rules": self._rules.save(),
-            "lines": {number: line.save() for number, line in self._lines.items()},
+            "lines": {number: connection.save() for number, connection in self._connections.items()},
             "edits": self.edits,
             "lost": self.lost,
         }
@@ -454,12 +454,12 @@ class Observer:
         """The observer as it was when `save` was called, older tasks apart."""
         redactor.restore(state["redactor"])
         observer = cls(redactor)
-        observer._shared = SessionFacts.restore(state["shared"])
+        observer._session_context = SessionContext.restore(state["shared"])
         observer.tasks = TaskTracker.restore(state["tasks"])
         observer._segments = SegmentTracker.restore(state["segments"], redactor.text)
         observer._rules = Engine.restore(state["rules"])
-        for number, line in state["lines"].items():
-            observer._lines[number] = _Line.restore(number, line, observer._shared)
+        for number, connection in state["lines"].items():
+            observer._connections[number] = _ObservedConnection.restore(number, connection, observer._session_context)
         observer.edits = state["edits"]
         observer.lost = state["lost"]
         return observer

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from a2a_proto import LINES
+from a2a_proto import SCHEMA_SETS
 
 build = pytest.importorskip("a2a_proto.build", reason="needs grpcio-tools")
 
 
-@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("line", SCHEMA_SETS)
 def test_descriptor_set_is_current(line: Any) -> None:
     """Compiling again gives the same bytes."""
-    checked_in = (build.HERE / LINES[line].descriptor_set).read_bytes()
+    checked_in = (build.HERE / SCHEMA_SETS[line].descriptor_path).read_bytes()
     assert build.compiled(line) == checked_in, "the .proto files changed: run `python -m a2a_proto.build`"
 
 
@@ -26,7 +26,7 @@ def test_main_repairs(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: py
         copy.write_bytes(proto.read_bytes())
     monkeypatch.setattr(build, "HERE", tmp_path)
     build.main()
-    assert capsys.readouterr().out.count(", changed") == len(LINES)
+    assert capsys.readouterr().out.count(", changed") == len(SCHEMA_SETS)
     build.main()
     assert ", changed" not in capsys.readouterr().out
     assert (tmp_path / "v1/a2a.binpb").exists()

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 
-from a2a_proto import LINES, message_class, pool
+from a2a_proto import SCHEMA_SETS, message_class, pool
 
 ROWS = """
 0.3       SendMessageRequest 1 request Message - message
@@ -222,16 +222,16 @@ def test_absent(row: str) -> None:
 @pytest.mark.parametrize(("line", "method"), METHODS)
 def test_method(line: Any, method: str) -> None:
     """The operation takes and gives these messages, as a stream or not."""
-    service: Any = pool(line).FindServiceByName(f"{LINES[line].package}.A2AService")
+    service: Any = pool(line).FindServiceByName(f"{SCHEMA_SETS[line].package}.A2AService")
     found = service.methods_by_name[method]
     actual = (found.input_type.name, found.output_type.name, found.client_streaming, found.server_streaming)
     assert actual == METHODS[line, method]
 
 
-@pytest.mark.parametrize("line", [line for line in LINES if line != "rpc"])
+@pytest.mark.parametrize("line", [line for line in SCHEMA_SETS if line != "rpc"])
 def test_task_states(line: Any) -> None:
     """State 5 is the one whose spelling changed; all others are the same in every line."""
-    states: Any = pool(line).FindEnumTypeByName(f"{LINES[line].package}.TaskState")
+    states: Any = pool(line).FindEnumTypeByName(f"{SCHEMA_SETS[line].package}.TaskState")
     names = [states.values_by_number[number].name.removeprefix("TASK_STATE_") for number in range(9)]
     canceled = "CANCELLED" if line == "0.3" else "CANCELED"
     assert names == [

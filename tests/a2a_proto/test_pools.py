@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pool
 
-from a2a_proto import LINES, ParseError, message_class, parse, pool, to_dict
+from a2a_proto import SCHEMA_SETS, ParseError, message_class, parse, pool, to_dict
 
 
 def test_pool_is_private_and_one_per_line() -> None:
     """Every line has one pool, none of them protobuf's default, which learns nothing from ours."""
-    pools = [pool(line) for line in LINES]
-    assert len({id(each) for each in pools}) == len(LINES)
-    assert pool("1.0") is pools[list(LINES).index("1.0")]
+    pools = [pool(line) for line in SCHEMA_SETS]
+    assert len({id(each) for each in pools}) == len(SCHEMA_SETS)
+    assert pool("1.0") is pools[list(SCHEMA_SETS).index("1.0")]
     assert descriptor_pool.Default() not in pools
     with pytest.raises(KeyError):
         descriptor_pool.Default().FindMessageTypeByName("lf.a2a.v1.SendMessageRequest")

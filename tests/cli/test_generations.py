@@ -95,7 +95,7 @@ def test_what_a_call_says_of_generations(exchange: Exchange, outcome: str, writt
 
 
 def test_for_programs_a_poll_is_as_live_as_any_open_call() -> None:
-    assert text.outcome(call(current_generation=5)) == "live"
+    assert text.outcome_of(call(current_generation=5)) == "live"
 
 
 def test_as_json() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.protocol.rest_path import match
+from a2a_proxy.protocol.rest_path import match_request_line
 from support_protocol_page import PAGE, TABLES, rendered, tables_in
 
 _ROOT = Path(__file__).parents[2]
@@ -53,7 +53,7 @@ def test_each_path_of_the_operation_table_names_its_operation() -> None:
     rows = [row.split(" | ") for row in rendered("operations").splitlines()[2:]]
     for operation, _, _, paths, _ in rows:
         for each in re.findall(r"`(\w+) (/[^`]+)`", paths):
-            found = match(each[0], each[1].format(id="t1", configId="c1").encode())
+            found = match_request_line(each[0], each[1].format(id="t1", configId="c1").encode())
             assert found is not None, each
             assert f"`{found.operation.name}`" == operation.removeprefix("| ")
 

@@ -25,7 +25,7 @@ from a2a_inspect.formats.copying.pytest_case import artifacts, errors, states
 from a2a_inspect.formats.copying.shell import curl
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.exchange import Connection
-from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.recording.cassette.file import open_any
 from a2a_proxy.recording.read.rows import key
 from support_inspect import exchange, request, status
@@ -59,7 +59,7 @@ def at(call: CopiedCall, where: Agent) -> CopiedCall:
 
 def seen(call: CopiedCall) -> tuple[list[str], list[str], list[object]]:
     """What a call's answers say."""
-    answers = [plain(frame.payload, frame.schema) for frame in call.answers]
+    answers = [decode_payload(frame.payload, frame.schema) for frame in call.answers]
     return states(answers), artifacts(answers), errors(answers)
 
 

@@ -46,7 +46,7 @@ def test_counts_are_those_of_every_sample() -> None:
                     for each in rows
                     if (each.operation, each.binding, each.dialect) == (operation, binding, dialect)
                 ]
-                outcomes = [text.outcome(each) for each in of]
+                outcomes = [text.outcome_of(each) for each in of]
                 assert calls.outcomes == {name: outcomes.count(name) for name in set(outcomes)}, path
                 assert calls.events == sum(each.events for each in of)
             assert sum(calls.count for calls in known.calls.values()) == len(rows)

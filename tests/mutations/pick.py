@@ -8,7 +8,7 @@ from typing import Any
 
 from a2a_proto import message_class
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.protocol.errors import binary_value
+from a2a_proxy.protocol.errors import decode_binary_value
 from support_mutations import Ex, Msg, Talk
 
 JSONRPC, REST, GRPC = Binding.JSONRPC, Binding.REST, Binding.GRPC
@@ -104,7 +104,7 @@ def _write(call: Ex, members: dict[str, Any], code: int = -1) -> None:
     for pair in (*call.reply_headers, *call.trailers):
         if pair[0] != DETAILS:
             continue
-        status: Any = message_class("rpc", "google.rpc.Status").FromString(binary_value(pair[1]))
+        status: Any = message_class("rpc", "google.rpc.Status").FromString(decode_binary_value(pair[1]))
         found: Any = message_class("rpc", "google.rpc.ErrorInfo").FromString(status.details[0].value)
         for name, value in members.items():
             setattr(found, name, value)

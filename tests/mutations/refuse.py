@@ -8,12 +8,12 @@ from typing import Any
 
 from a2a_proto import message_class
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.protocol.errors import GRPC_STATUS, REASONS
+from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS
 from a2a_proxy.rules.examples.objects import error_info
 from a2a_proxy.rules.families.err.table import TABLE
 from support_mutations import Ex, Msg
 
-CODES = {reason: code for code, reason in REASONS.items()}
+CODES = {reason: code for code, reason in RPC_REASONS.items()}
 _OWN = {
     "METHOD_NOT_FOUND": ("UNIMPLEMENTED", 404),
     "INTERNAL_ERROR": ("INTERNAL", 500),
@@ -28,7 +28,7 @@ def refuse(call: Ex, reason: str, text: str) -> Msg | None:
     status, http = (TABLE[reason].grpc, TABLE[reason].http) if reason in TABLE else _OWN[reason]
     details = [error_info(reason)] if v1 else []
     if call.grpc:
-        _trailers(call, GRPC_STATUS.index(status if v1 else _old(reason, status)), text, details)
+        _trailers(call, GRPC_STATUS_NAMES.index(status if v1 else _old(reason, status)), text, details)
         return None
     body: Any
     if call.facts.binding is Binding.JSONRPC:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from a2a_proxy.model.event import Artifact, ArtifactUpdate, Event, Part, Task
-from a2a_proxy.protocol.artifact import assemble
+from a2a_proxy.model.event import Artifact, ArtifactUpdate, Event, Part, TaskSnapshot
+from a2a_proxy.protocol.artifact import assemble_artifacts
 
 
 def chunk(
@@ -12,16 +12,16 @@ def chunk(
 
 
 def snapshot(*texts: str) -> Event:
-    return Event(task=Task(id="t", artifacts=[Artifact(artifact_id="a", parts=[Part(text=text) for text in texts])]))
+    return Event(task=TaskSnapshot(id="t", artifacts=[Artifact(artifact_id="a", parts=[Part(text=text) for text in texts])]))
 
 
 def texts(events: list[Event]) -> list[str | None]:
-    return [part.text for part in assemble(list(enumerate(events)))["a"].artifact.parts]
+    return [part.text for part in assemble_artifacts(list(enumerate(events)))["a"].artifact.parts]
 
 
 def test_appended_parts() -> None:
     """Chunks append to the part list; the first name that is not empty stays; `lastChunk` completes."""
-    made = assemble(
+    made = assemble_artifacts(
         [(1, chunk("x")), (2, chunk("y", append=True, name="report")), (3, chunk("z", True, True, "other"))]
     )["a"]
 
@@ -31,7 +31,7 @@ def test_appended_parts() -> None:
 
 def test_replacement() -> None:
     """`append` false on a known id replaces it, and its evidence."""
-    made = assemble([(1, chunk("x", last=True)), (2, chunk("y"))])["a"]
+    made = assemble_artifacts([(1, chunk("x", last=True)), (2, chunk("y"))])["a"]
 
     assert (texts([chunk("x"), chunk("y")]), made.chunks, made.complete) == (["y"], [2], False)
 
@@ -46,7 +46,7 @@ def test_snapshots() -> None:
     assert texts([snapshot("x"), chunk("y", append=True)]) == ["x", "y"]
     assert texts([chunk("x"), snapshot("x", "y")]) == ["x", "y"]
     assert texts([chunk("x"), chunk("y", append=True), snapshot("x")]) == ["x", "y"]
-    repeated = assemble([(1, chunk("x")), (2, snapshot("x"))])["a"]
+    repeated = assemble_artifacts([(1, chunk("x")), (2, snapshot("x"))])["a"]
     assert (repeated.chunks, repeated.complete) == ([1], True)
 
 
@@ -54,5 +54,5 @@ def test_one_task_of_several() -> None:
     """Artifacts of another task with the same id are left out."""
     events = [(1, chunk("x")), (2, chunk("y", task_id="u")), (3, Event())]
 
-    assert [part.text for part in assemble(events, "u")["a"].artifact.parts] == ["y"]
-    assert assemble(events, "v") == {}
+    assert [part.text for part in assemble_artifacts(events, "u")["a"].artifact.parts] == ["y"]
+    assert assemble_artifacts(events, "v") == {}

@@ -10,8 +10,8 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, HeadRole, Undecodable
-from a2a_proxy.protocol.conversation import LINGER, ConnectionConversation, SessionFacts
-from a2a_proxy.protocol.describe import describe
+from a2a_proxy.protocol.conversation import MAX_ANSWERED_CALLS, ConnectionConversation, SessionContext
+from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.event import normalise
 from support_conversation import (
     FACTS,
@@ -99,7 +99,7 @@ def test_restart_between_steps(make: type) -> None:
         player.restart()
         player.step(what, direction, data, 1000 + number)
 
-    same(play(script), Played(player.out, player.conversation.changed(), player.shared))
+    same(play(script), Played(player.out, player.conversation.pop_changed_exchanges(), player.shared))
 
 
 def test_changed_gives_each_change_once() -> None:
@@ -109,7 +109,7 @@ def test_changed_gives_each_change_once() -> None:
     seen = []
     for number, (what, direction, data) in enumerate(steps):
         player.step(what, direction, data, 1000 + number)
-        seen.append([(each.id, each.closed > 0) for each in player.conversation.changed()])
+        seen.append([(each.id, each.closed > 0) for each in player.conversation.pop_changed_exchanges()])
 
     assert seen[0] == [(1, False)]
     assert [(1, True)] in seen
@@ -119,13 +119,13 @@ def test_changed_gives_each_change_once() -> None:
 
 def test_numbers_are_shared() -> None:
     """Exchanges are numbered over connections, in the order of their first octets."""
-    shared = SessionFacts()
+    shared = SessionContext()
     first, second = Player(shared), Player(shared, connection=2)
     for number, step in enumerate(Http().request("GET /a").request("GET /b").steps):
         for player in (first, second):
             player.step(*step, 1000 + number)
 
-    assert [(each.connection, each.id) for player in (first, second) for each in player.conversation.changed()] == [
+    assert [(each.connection, each.id) for player in (first, second) for each in player.conversation.pop_changed_exchanges()] == [
         (1, 1),
         (1, 3),
         (2, 2),
@@ -141,7 +141,7 @@ def test_octets_of_our_own() -> None:
     player.step(*ask_step, 1000)
     player.conversation.ours = True
     player.step(*answer_step, 1001)
-    (exchange,) = player.conversation.changed()
+    (exchange,) = player.conversation.pop_changed_exchanges()
     request, answer = Played(player.out, [], player.shared).frames
 
     assert (request.ours, answer.ours, exchange.ours, exchange.how) == (False, True, True, "refused")
@@ -161,13 +161,13 @@ def test_control_and_opaque() -> None:
 def test_no_leak_of_answered_calls() -> None:
     """Calls that were answered before their request ended do not pile up."""
     script = Grpc()
-    for stream in range(1, 8 * LINGER, 2):
+    for stream in range(1, 8 * MAX_ANSWERED_CALLS, 2):
         script.open("/lf.a2a.v1.A2AService/GetTask", stream).trailers_only(5, stream)
     player = Player()
     for number, step in enumerate(script.steps):
         player.step(*step, 1000 + number)
 
-    assert len(player.conversation.save()["calls"]) <= 2 * LINGER + 1  # type: ignore[arg-type]
+    assert len(player.conversation.save()["calls"]) <= 2 * MAX_ANSWERED_CALLS + 1  # type: ignore[arg-type]
 
 
 _HEADERS = st.sampled_from(
@@ -236,11 +236,11 @@ _EVENTS = st.one_of(
 @given(st.lists(_EVENTS, max_size=12))
 def test_never_raises(events: list) -> None:
     """No order of wire events, and no octets in them, raise or meet an error of our own; the state can be saved."""
-    conversation = ConnectionConversation(1, FACTS, SessionFacts())
+    conversation = ConnectionConversation(1, FACTS, SessionContext())
     out: list = []
     conversation.feed(events, out)
-    conversation.changed()
-    restored = ConnectionConversation.restore(conversation.save(), SessionFacts())
+    conversation.pop_changed_exchanges()
+    restored = ConnectionConversation.restore(conversation.save(), SessionContext())
 
     assert restored.save() == conversation.save()
     assert [
@@ -276,5 +276,5 @@ def test_hostile_json(script: Script) -> None:
     assert played.findings == []
     assert [each.direction for each in played.frames[:2]] == [TO_AGENT, TO_CLIENT]
     for frame in played.frames:
-        assert describe(frame)
+        assert describe_frame(frame)
         assert isinstance(normalise(frame.payload, frame.schema, Dialect.UNKNOWN, "", frame.kind), dict)

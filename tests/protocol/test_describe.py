@@ -7,14 +7,14 @@ import pytest
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.protocol.describe import describe, visible
+from a2a_proxy.protocol.describe import describe_frame, make_visible
 from support_conversation import TO_CLIENT, Grpc, Http, Script, play
 from support_messages import artifact, ask, message, status, task, v1
 
 
 def lines(script: Script) -> list[str]:
     played = play(script)
-    return [describe(frame, frame.payload, played.exchanges[frame.exchange - 1].operation) for frame in played.frames]
+    return [describe_frame(frame, frame.payload, played.exchanges[frame.exchange - 1].operation) for frame in played.frames]
 
 
 def test_a_stream_reads_as_a_story() -> None:
@@ -137,9 +137,9 @@ def test_a_code_has_the_name_of_its_dialect() -> None:
     script.answer({"jsonrpc": "2.0", "id": 1, "error": {"code": -32009, "message": "no"}})
     frame = play(script).frames[1]
 
-    assert describe(frame, dialect=Dialect.V0_1) == "error INVALID_TASK_STATE -32009: no"
-    assert describe(frame, dialect=Dialect.V1_0) == "error VERSION_NOT_SUPPORTED -32009: no"
-    assert describe(frame) == "error -32009: no"
+    assert describe_frame(frame, dialect=Dialect.V0_1) == "error INVALID_TASK_STATE -32009: no"
+    assert describe_frame(frame, dialect=Dialect.V1_0) == "error VERSION_NOT_SUPPORTED -32009: no"
+    assert describe_frame(frame) == "error -32009: no"
 
 
 def test_one_of_a_thing_is_no_plural() -> None:
@@ -165,7 +165,7 @@ def test_who_broke_off(note: str, line: str) -> None:
     """No peer is blamed for what the proxy did."""
     frame = Frame(1, 1, 0, Direction.TO_CLIENT, FrameKind.CUT, 1, 1, 0, 0, note=note)
 
-    assert describe(frame) == line
+    assert describe_frame(frame) == line
 
 
 def test_vendor_progress() -> None:
@@ -201,7 +201,7 @@ def test_hostile_text() -> None:
 
     assert line.startswith('status working "␛[2J')
     assert len(line) <= 160
-    assert visible("a\nb") == "a␊b"
+    assert make_visible("a\nb") == "a␊b"
 
 
 @pytest.mark.parametrize("kind", FrameKind)
@@ -214,7 +214,7 @@ def test_never_raises(kind: FrameKind, payload: bytes, schema: str) -> None:
             1, 1, 0, Direction.TO_CLIENT, kind, 1, 1, 0, 0, payload, len(payload), schema=schema, event=event, ours=True
         )
 
-        assert describe(frame).endswith("(made by the proxy)")
+        assert describe_frame(frame).endswith("(made by the proxy)")
 
 
 LIVE = "/lf.a2a.v1.A2AService/SendLiveMessage"
@@ -222,7 +222,7 @@ LIVE = "/lf.a2a.v1.A2AService/SendLiveMessage"
 
 def live_lines(script: Script) -> list[str]:
     """The frames of a live stream in words."""
-    return [describe(frame, operation="SendLiveMessage") for frame in play(script).frames]
+    return [describe_frame(frame, operation="SendLiveMessage") for frame in play(script).frames]
 
 
 def test_a_live_stream_reads_as_a_conversation() -> None:

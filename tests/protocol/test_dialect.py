@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.protocol.dialect import Evidence, classify, corrected, of_request, of_result, of_version, with_generation
+from a2a_proxy.protocol.dialect import DialectEvidence, classify_dialect, correct_guess, dialect_of_request, dialect_of_result, dialect_of_version, dialect_with_generation
 from a2a_proxy.protocol.json_shapes import decode_result
 from a2a_proxy.protocol.session_facts import CardFacts
 
@@ -30,32 +30,32 @@ _U = Dialect.UNKNOWN
 )
 def test_versions(version: str, dialect: str) -> None:
     """A2A-Version is read by major and minor, a patch number ignored (A2A 1.0 section 3.6)."""
-    assert of_version(version) == dialect
+    assert dialect_of_version(version) == dialect
 
 
 @pytest.mark.parametrize(
     ("evidence", "dialect"),
     [
-        (Evidence(Dialect.V1_0, "1.0"), "1.0"),
-        (Evidence(Dialect.V1_0, "1.1"), "1.1"),
-        (Evidence(Dialect.V1_0, ""), "1.0"),
-        (Evidence(Dialect.V1_0, "0.3", Dialect.V0_3), "0.3"),
-        (Evidence(Dialect.V1_0, "0.3", Dialect.V1_0), "1.0"),
-        (Evidence(Dialect.V0_1, ""), "0.1"),
-        (Evidence(_U, "0.3"), "0.3"),
-        (Evidence(_U, "1.0", Dialect.V1_0), "1.0"),
-        (Evidence(_U, "", Dialect.V0_3), "0.3"),
-        (Evidence(_U, "", Dialect.V0_3, card=CardFacts(version="0.2.6")), "0.2"),
-        (Evidence(_U, "", Dialect.VENDOR), "vendor"),
-        (Evidence(_U, "", _U, Dialect.V0_1), "0.1"),
-        (Evidence(_U, "", _U, Dialect.V1_0), "0.3"),
-        (Evidence(_U, "", _U, _U, CardFacts(version="0.2.5")), "0.2"),
-        (Evidence(_U), "0.3"),
+        (DialectEvidence(Dialect.V1_0, "1.0"), "1.0"),
+        (DialectEvidence(Dialect.V1_0, "1.1"), "1.1"),
+        (DialectEvidence(Dialect.V1_0, ""), "1.0"),
+        (DialectEvidence(Dialect.V1_0, "0.3", Dialect.V0_3), "0.3"),
+        (DialectEvidence(Dialect.V1_0, "0.3", Dialect.V1_0), "1.0"),
+        (DialectEvidence(Dialect.V0_1, ""), "0.1"),
+        (DialectEvidence(_U, "0.3"), "0.3"),
+        (DialectEvidence(_U, "1.0", Dialect.V1_0), "1.0"),
+        (DialectEvidence(_U, "", Dialect.V0_3), "0.3"),
+        (DialectEvidence(_U, "", Dialect.V0_3, card=CardFacts(version="0.2.6")), "0.2"),
+        (DialectEvidence(_U, "", Dialect.VENDOR), "vendor"),
+        (DialectEvidence(_U, "", _U, Dialect.V0_1), "0.1"),
+        (DialectEvidence(_U, "", _U, Dialect.V1_0), "0.3"),
+        (DialectEvidence(_U, "", _U, _U, CardFacts(version="0.2.5")), "0.2"),
+        (DialectEvidence(_U), "0.3"),
     ],
 )
-def test_classification(evidence: Evidence, dialect: str) -> None:
+def test_classification(evidence: DialectEvidence, dialect: str) -> None:
     """Strong evidence first; where it contradicts itself the body decides; then stickiness, then the card."""
-    assert classify(evidence)[0] == dialect
+    assert classify_dialect(evidence)[0] == dialect
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_classification(evidence: Evidence, dialect: str) -> None:
 )
 def test_request_bodies(params: bytes, dialect: str) -> None:
     """Part discriminator and role spelling tell the line of a send (manual/protocol.md "JSON-RPC fingerprints")."""
-    assert of_request(params) == dialect
+    assert dialect_of_request(params) == dialect
 
 
 @pytest.mark.parametrize(
@@ -89,18 +89,18 @@ def test_request_bodies(params: bytes, dialect: str) -> None:
 def test_results(result: bytes, method: str, dialect: str) -> None:
     """Wrapper, `kind`, `final` without `kind`: each belongs to one line (manual/protocol.md "JSON-RPC
     fingerprints")."""
-    assert of_result(decode_result(result), method) == dialect
+    assert dialect_of_result(decode_result(result), method) == dialect
 
 
 def test_correction() -> None:
     """A guess gives way to what the response shows, but 0.2 and 0.3 show the same."""
-    assert corrected(Dialect.V0_3, Dialect.VENDOR) is Dialect.VENDOR
-    assert corrected(Dialect.V0_2, Dialect.V0_3) is Dialect.V0_2
-    assert corrected(Dialect.V0_3, Dialect.UNKNOWN) is Dialect.V0_3
-    assert corrected(Dialect.V1_1, Dialect.V1_0) is Dialect.V1_1
+    assert correct_guess(Dialect.V0_3, Dialect.VENDOR) is Dialect.VENDOR
+    assert correct_guess(Dialect.V0_2, Dialect.V0_3) is Dialect.V0_2
+    assert correct_guess(Dialect.V0_3, Dialect.UNKNOWN) is Dialect.V0_3
+    assert correct_guess(Dialect.V1_1, Dialect.V1_0) is Dialect.V1_1
 
 
 def test_generation() -> None:
     """Generation fields make 1.0 the 1.1 draft, and nothing else."""
-    assert with_generation(Dialect.V1_0) is Dialect.V1_1
-    assert with_generation(Dialect.V0_3) is Dialect.V0_3
+    assert dialect_with_generation(Dialect.V1_0) is Dialect.V1_1
+    assert dialect_with_generation(Dialect.V0_3) is Dialect.V0_3

@@ -9,10 +9,10 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.protocol.errors import (
     GENERATION_MISMATCH,
     GrpcOutcome,
-    binary_value,
+    decode_binary_value,
     error_line,
-    mismatch,
-    rest_error,
+    message_with_generations,
+    parse_rest_error,
     rpc_reason,
 )
 
@@ -38,17 +38,17 @@ def test_reason_in_trailers(value: bytes) -> None:
         ((b"grpc-status", b"5"), (b"grpc-message", b"no%20such%20%F0%9F%98%80"), (b"grpc-status-details-bin", value))
     )
 
-    assert outcome.line == "TASK_NOT_FOUND NOT_FOUND: no such 😀"
+    assert outcome.error_text == "TASK_NOT_FOUND NOT_FOUND: no such 😀"
 
 
 def test_outcomes() -> None:
     """Success and silence have no line; hostile values no exception."""
-    assert GrpcOutcome(((b"grpc-status", b"0"),)).line == ""
+    assert GrpcOutcome(((b"grpc-status", b"0"),)).error_text == ""
     assert GrpcOutcome(()).status == -1
     assert GrpcOutcome(((b"grpc-status", b"x"),)).status == -1
-    assert GrpcOutcome(((b"grpc-status", b"99"),)).line == "99"
-    assert GrpcOutcome(((b"grpc-status", b"2"), (b"grpc-status-details-bin", b"\xff\xff"))).line == "UNKNOWN"
-    assert binary_value(b"") == b""
+    assert GrpcOutcome(((b"grpc-status", b"99"),)).error_text == "99"
+    assert GrpcOutcome(((b"grpc-status", b"2"), (b"grpc-status-details-bin", b"\xff\xff"))).error_text == "UNKNOWN"
+    assert decode_binary_value(b"") == b""
 
 
 def test_rpc_reasons() -> None:
@@ -76,7 +76,7 @@ def test_rpc_reasons() -> None:
 )
 def test_rest_bodies(body: object, expected: tuple[str, str]) -> None:
     """All forms of a REST error are read (manual/protocol.md "Error bodies")."""
-    assert rest_error(body) == expected
+    assert parse_rest_error(body) == expected
 
 
 def test_lines() -> None:
@@ -106,5 +106,5 @@ INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": GENERATIO
 )
 def test_a_generation_mismatch_tells_the_numbers(said: object, told: str) -> None:
     """Expected and actual generation, wherever they stand; of another error nothing is told."""
-    assert mismatch(GENERATION_MISMATCH, "changed", said) == told
-    assert mismatch("TASK_NOT_FOUND", "changed", said) == "changed"
+    assert message_with_generations(GENERATION_MISMATCH, "changed", said) == told
+    assert message_with_generations("TASK_NOT_FOUND", "changed", said) == "changed"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from a2a_proxy.model.task import MissedGenerations, Support, Task
 from a2a_proxy.protocol import generation
-from a2a_proxy.protocol.generation import GenerationReport, TaskGenerations, union
+from a2a_proxy.protocol.generation import GenerationReport, TaskGenerations, union_of_ranges
 
 
 class Following:
@@ -24,12 +24,12 @@ class Following:
     def event(self, number: int, exchange: int = 1, client: str = "a", *, progress: bool = False) -> Following:
         self.at += 1
         told = GenerationReport(number, self.at, exchange, client, streams=True, digest=self.at, progress=progress)
-        self.numbers.tell(told, self.healed.append)
+        self.numbers.apply_report(told, self.healed.append)
         return self
 
     def snapshot(self, number: int, exchange: int = 9, client: str = "a", *, streams: bool = False) -> Following:
         self.at += 1
-        self.numbers.tell(GenerationReport(number, self.at, exchange, client, streams), self.healed.append)
+        self.numbers.apply_report(GenerationReport(number, self.at, exchange, client, streams), self.healed.append)
         return self
 
     def events(self, *numbers: int, exchange: int = 1) -> Following:
@@ -39,7 +39,7 @@ class Following:
 
     @property
     def open(self) -> list[tuple[int, int]]:
-        return [(each.first, each.last) for each in self.numbers.missed() if not each.healed]
+        return [(each.first, each.last) for each in self.numbers.missed_runs() if not each.healed]
 
 
 @given(st.lists(st.integers(1, 60)))
@@ -58,7 +58,7 @@ def test_ranges_are_the_set_of_numbers(numbers: list[int]) -> None:
 def test_a_union_has_both(one: list[tuple[int, int]], two: list[tuple[int, int]]) -> None:
     first, second = (tuple((low, low + more) for low, more in each) for each in (one, two))
     wanted = {number for low, high in (*first, *second) for number in range(low, high + 1)}
-    assert {number for low, high in union(first, second) for number in range(low, high + 1)} == wanted
+    assert {number for low, high in union_of_ranges(first, second) for number in range(low, high + 1)} == wanted
 
 
 def test_a_jump_is_one_gap() -> None:
@@ -116,10 +116,10 @@ def test_room_is_bounded() -> None:
         following.event(number, exchange=number // 500, client=str(number // 1000))
     numbers = following.numbers
     assert len(numbers.seen) == generation.MAX_RANGES
-    assert len(numbers.missed()) == generation.MAX_MISSED
+    assert len(numbers.missed_runs()) == generation.MAX_MISSED
     assert len(numbers.cursors) <= generation.MAX_CURSORS
     assert len(numbers.told) == generation.MAX_CLIENTS
-    assert max(len(cursor.told) for cursor in numbers.cursors.values()) == generation.MAX_TOLD
+    assert max(len(cursor.told) for cursor in numbers.cursors.values()) == generation.MAX_KNOWN_EVENTS
     assert numbers.open == len(following.open) == generation.MAX_MISSED
     assert len(msgspec.msgpack.encode(numbers)) < 64 << 10
     assert following.snapshot(30_000, client="19").numbers.open < generation.MAX_MISSED
@@ -129,9 +129,9 @@ def test_what_a_recording_knows_goes_on() -> None:
     """Its streams count anew; whose gap it was is not known any more, so whoever reads the task heals it."""
     before = Following().events(1, 2, 4).numbers
     seen = tuple((first, last) for first, last in before.seen)
-    task = Task("agent", "t1", generation=4, seen=seen, missed=before.missed(), support=Support.YES)
-    again = Following(TaskGenerations.of(task)).event(7, 5)
+    task = Task("agent", "t1", generation=4, seen=seen, missed=before.missed_runs(), support=Support.YES)
+    again = Following(TaskGenerations.from_task(task)).event(7, 5)
     assert (again.numbers.seen, again.open) == ([[1, 2], [4, 4], [7, 7]], [(3, 3)])
     again.snapshot(7, client="anybody")
     assert again.open == []
-    assert TaskGenerations.of(Task("agent", "t1")) is None
+    assert TaskGenerations.from_task(Task("agent", "t1")) is None

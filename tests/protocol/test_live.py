@@ -34,9 +34,9 @@ def read(*messages: tuple[Direction, bytes], mode: Any = "auto") -> tuple[str, s
     """What both sides' messages are read as after these, saved and restored between any two."""
     reading = LiveReading(mode)
     for direction, data in messages:
-        reading.look(direction, data)
+        reading.learn_from(direction, data)
         reading = LiveReading.restore(reading.save())
-    return reading.payload(UP), reading.payload(DOWN)
+    return reading.payload_for(UP), reading.payload_for(DOWN)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_the_users_word_goes_before_the_octets(mode: str) -> None:
 
 def test_look_says_when_something_changes() -> None:
     reading = LiveReading()
-    said = [reading.look(*each) for each in ((UP, PLAIN), (DOWN, STATUS), (DOWN, STATUS), (DOWN, UPDATE), (UP, PLAIN))]
+    said = [reading.learn_from(*each) for each in ((UP, PLAIN), (DOWN, STATUS), (DOWN, STATUS), (DOWN, UPDATE), (UP, PLAIN))]
     assert said == [True, True, False, True, False]
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.protocol.operations import CARD, GRPC_METHODS, JSONRPC_METHODS, OPERATIONS, Operation, messages
-from a2a_proxy.protocol.schema import decoder, line_of, schema_of
+from a2a_proxy.protocol.operations import CARD_OPERATION, GRPC_METHODS, JSONRPC_METHODS, OPERATIONS, Operation, message_names
+from a2a_proxy.protocol.schema import decoder_for, schema_set_of, schema_of
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_messages_exist(operation: Operation, dialect: Dialect) -> None:
     }
     if not paths and dialect not in (Dialect.V1_0, Dialect.V1_1):
         return
-    for name in messages(operation, dialect):
-        assert decoder(schema_of(line_of(dialect), name)).schema
+    for name in message_names(operation, dialect):
+        assert decoder_for(schema_of(schema_set_of(dialect), name)).schema
 
 
 def test_card_is_no_rpc() -> None:
     """The well-known card has a name of its own and no method in the RPC bindings."""
-    assert CARD.name == "GetAgentCard"
-    assert CARD not in OPERATIONS
+    assert CARD_OPERATION.name == "GetAgentCard"
+    assert CARD_OPERATION not in OPERATIONS

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.protocol.rest_path import match, parse_query
+from a2a_proxy.protocol.rest_path import match_request_line, parse_query
 
 _CID = "GetTaskPushNotificationConfig"
 
@@ -39,7 +39,7 @@ _CID = "GetTaskPushNotificationConfig"
 def test_suffixes(line: str, name: str, prefix: str, task: str, config: str) -> None:
     """The end of the path names the operation, whatever stands before it (A2A 1.0 section 11.3)."""
     method, target = line.split(" ", 1)
-    found = match(method, target.encode())
+    found = match_request_line(method, target.encode())
 
     assert found is not None
     assert (found.operation.name, found.prefix, found.task_id, found.config_id) == (name, prefix, task, config)
@@ -65,12 +65,12 @@ def test_others(line: str) -> None:
     """A path or method that is none of A2A's matches nothing."""
     method, target = line.split(" ", 1)
 
-    assert match(method, target.encode()) is None
+    assert match_request_line(method, target.encode()) is None
 
 
 def test_query() -> None:
     """Query values are unescaped; names compare without case, A2A-Version may be among them (A2A 1.0 section 3.6.1)."""
-    found = match("GET", b"/tasks?pageToken=a%2Bb+c&a2a-version=1.0&flag")
+    found = match_request_line("GET", b"/tasks?pageToken=a%2Bb+c&a2a-version=1.0&flag")
 
     assert found is not None
     assert found.parameter("pageToken") == "a+b c"

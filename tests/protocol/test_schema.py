@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.protocol.schema import decoder, is_protobuf, line_and_name, line_of, schema_of
+from a2a_proxy.protocol.schema import decoder_for, is_protobuf, split_schema, schema_set_of, schema_of
 
 
 @pytest.mark.parametrize(
@@ -19,15 +19,15 @@ from a2a_proxy.protocol.schema import decoder, is_protobuf, line_and_name, line_
 def test_a_frame_can_be_read_alone(line: str, name: str, schema: str) -> None:
     """The schema says line and message, also where two lines share a package."""
     assert schema_of(line, name) == schema
-    assert line_and_name(schema) == (line, schema.partition("@")[0])
-    assert decoder(schema).parse(b"") is not None
+    assert split_schema(schema) == (line, schema.partition("@")[0])
+    assert decoder_for(schema).parse(b"") is not None
 
 
 def test_others() -> None:
     """Messages of other packages keep their names; unknown ones are refused."""
     assert schema_of("1.0", "google.protobuf.Empty") == "google.protobuf.Empty"
-    assert decoder("google.protobuf.Empty").summarise(decoder("google.protobuf.Empty").parse(b""))[1] == ""
+    assert decoder_for("google.protobuf.Empty").summarise(decoder_for("google.protobuf.Empty").parse(b""))[1] == ""
     assert not is_protobuf("json")
-    assert [line_of(dialect) for dialect in (Dialect.V1_1, Dialect.RC, Dialect.V0_2)] == ["1.0", "rc", "0.3"]
+    assert [schema_set_of(dialect) for dialect in (Dialect.V1_1, Dialect.RC, Dialect.V0_2)] == ["1.0", "rc", "0.3"]
     with pytest.raises(KeyError):
-        decoder("lf.a2a.v1.NoSuch")
+        decoder_for("lf.a2a.v1.NoSuch")

@@ -3,17 +3,17 @@ from __future__ import annotations
 import msgspec
 
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.protocol.session_facts import SessionFacts, address_of, card_facts
+from a2a_proxy.protocol.session_facts import SessionContext, address_of, card_facts
 
 
 def test_survives_a_restart() -> None:
     """Everything known comes back, through msgpack."""
-    shared = SessionFacts("1975")
+    shared = SessionContext("1975")
     assert [shared.next_exchange(), shared.next_exchange()] == [1, 2]
     shared.learn_card("agent:8000", {"name": "a", "supportedInterfaces": [{"url": "http://other:1/x", "tenant": "t"}]})
     shared.learn_dialect("agent:8000", Dialect.V0_1)
     shared.learn_push_url("http://hook/1")
-    again = SessionFacts.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(shared.save())))
+    again = SessionContext.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(shared.save())))
 
     assert again.save() == shared.save()
     assert again.live == "1975"
@@ -52,7 +52,7 @@ def test_cards_of_every_line() -> None:
 
 def test_a_url_that_is_none_has_no_path() -> None:
     """A card may have anything there; the other interfaces are still known."""
-    shared = SessionFacts()
+    shared = SessionContext()
     urls = ("http://[x", "http://agent/api")
     card = {"name": "a", "supportedInterfaces": [{"url": url, "protocolBinding": "HTTP+JSON"} for url in urls]}
     shared.learn_card("agent", card)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.protocol.summary import LABELS, generation_number, state_number
+from a2a_proxy.protocol.summary import STATE_LABELS, generation_number, state_number
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def test_states(spelling: object, number: int) -> None:
 
 def test_labels() -> None:
     """Numbers are said as people say them."""
-    assert LABELS[TaskState.INPUT_REQUIRED] == "input-required"
-    assert [state_number(label) for label in LABELS[1:]] == list(range(1, 9))
+    assert STATE_LABELS[TaskState.INPUT_REQUIRED] == "input-required"
+    assert [state_number(label) for label in STATE_LABELS[1:]] == list(range(1, 9))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from a2a_proxy.model.chunk import ConnectionFacts
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.task import MissedGenerations, Support, Task
 from a2a_proxy.protocol import task as protocol_task
-from a2a_proxy.protocol.session_facts import SessionFacts
+from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.protocol.task import TaskTracker
 from support_conversation import Grpc, Http, Player, Script
 from support_messages import artifact, ask, status, task, v1
@@ -18,7 +18,7 @@ class Session:
     """Several connections with one tracker."""
 
     def __init__(self, limit: int = 100_000, done: int = 2000) -> None:
-        self.shared = SessionFacts()
+        self.shared = SessionContext()
         self.tracker = TaskTracker(limit, done)
         self.at = 1000
         self.connections = 0
@@ -43,7 +43,7 @@ class Session:
                     self.tracker.apply(frame, exchange)
 
     def task(self) -> Task:
-        (only,) = self.tracker.changed()
+        (only,) = self.tracker.pop_changed_tasks()
         return only
 
 
@@ -176,19 +176,19 @@ def test_generations() -> None:
     """What was told, and what a stream left out; that comes from another stream for a part, later."""
     session = Session()
     session.run(session.connect(), stream(status(generation="3"), status(generation="4"), status(generation="8")))
-    assert (session.tracker.changed()[0].generation, session.tracker.changed()) == (8, [])
+    assert (session.tracker.pop_changed_tasks()[0].generation, session.tracker.pop_changed_tasks()) == (8, [])
     session.run(session.connect(), stream(status(generation="6")))
     made = session.task()
 
     assert (made.generation, made.seen, made.support) == (8, ((3, 4), (6, 6), (8, 8)), Support.YES)
     assert made.missed == (MissedGenerations(5, 7, 1005, 1),)
-    assert session.tracker.healed() == []
+    assert session.tracker.pop_healed_gaps() == []
 
     session.run(session.connect(), Http().call("GetTask", {"id": "t1"}).result(task(generation="8")))
     healed = MissedGenerations(5, 7, 1005, 1, healed=session.at, by=3, generation=8)
     assert session.task().missed == (healed,)
-    assert session.tracker.healed() == [("t1", healed)]
-    assert session.tracker.healed() == []
+    assert session.tracker.pop_healed_gaps() == [("t1", healed)]
+    assert session.tracker.pop_healed_gaps() == []
 
 
 def test_requests_make_no_task() -> None:
@@ -197,7 +197,7 @@ def test_requests_make_no_task() -> None:
     error = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "no"}}
     session.run(session.connect(), Http().call("GetTask", {"id": "x"}).answer(error))
 
-    assert session.tracker.changed() == []
+    assert session.tracker.pop_changed_tasks() == []
 
 
 def test_two_agents_may_use_one_id() -> None:
@@ -209,7 +209,7 @@ def test_two_agents_may_use_one_id() -> None:
     for upstream in ("localhost:8000", "http://localhost:8001", "other:8000"):
         session.run(session.connect(upstream), stream({"task": task()}))
 
-    assert sorted(each.agent for each in session.tracker.changed()) == ["localhost:8000", "other:8000"]
+    assert sorted(each.agent for each in session.tracker.pop_changed_tasks()) == ["localhost:8000", "other:8000"]
 
 
 def test_webhook_joins_its_task() -> None:
@@ -238,7 +238,7 @@ def test_listings() -> None:
     session.run(session.connect(), script)
     session.run(session.connect(), Http().call("ListTasks", {}).result(listing))
 
-    assert [(each.task_id, each.state, each.exchanges) for each in session.tracker.changed()] == [
+    assert [(each.task_id, each.state, each.exchanges) for each in session.tracker.pop_changed_tasks()] == [
         ("t1", 2, (1, 2, 3)),
         ("t2", 4, (1, 2, 3)),
     ]
@@ -251,7 +251,7 @@ def test_reload() -> None:
     kept = session.task()
     again = Session()
     again.tracker.load([kept])
-    assert again.tracker.changed() == []
+    assert again.tracker.pop_changed_tasks() == []
     again.shared, again.at = session.shared, 5000
     again.run(again.connect(), stream(artifact("y", append=True, generation="4"), taskId="t1"))
     made = again.task()
@@ -267,11 +267,11 @@ def test_bounded() -> None:
     player = session.connect()
     for name in ("t1", "t2", "t1", "t3"):
         session.run(player, Http().call("GetTask", {"id": name}).result({**task(), "id": name}))
-        session.tracker.changed()
+        session.tracker.pop_changed_tasks()
     session.run(player, Http().call("GetTask", {"id": "t1"}).result(task("WORKING")))
     session.run(player, Http().call("GetTask", {"id": "t2"}).result({**task(), "id": "t2"}))
 
-    assert [(each.task_id, len(each.exchanges)) for each in session.tracker.changed()] == [("t1", 3), ("t2", 1)]
+    assert [(each.task_id, len(each.exchanges)) for each in session.tracker.pop_changed_tasks()] == [("t1", 3), ("t2", 1)]
 
 
 def test_finished_tasks_make_room_first() -> None:
@@ -281,11 +281,11 @@ def test_finished_tasks_make_room_first() -> None:
     for name in ("open", "t1", "t2", "t3"):
         state = "WORKING" if name == "open" else "COMPLETED"
         session.run(player, Http().call("GetTask", {"id": name}).result({**task(state), "id": name}))
-        assert [each.task_id for each in session.tracker.changed()] == [name]
+        assert [each.task_id for each in session.tracker.pop_changed_tasks()] == [name]
     for name in ("open", "t2", "t3", "t1"):
         session.run(player, Http().call("GetTask", {"id": name}).result({**task("COMPLETED"), "id": name}))
 
-    assert {each.task_id: len(each.exchanges) for each in session.tracker.changed()} == {
+    assert {each.task_id: len(each.exchanges) for each in session.tracker.pop_changed_tasks()} == {
         "open": 2,
         "t1": 1,
         "t2": 2,
@@ -299,10 +299,10 @@ def test_a_task_goes_on_after_its_end() -> None:
     player = session.connect()
     for state in ("COMPLETED", "WORKING"):
         session.run(player, Http().call("GetTask", {"id": "t1"}).result(task(state)))
-        session.tracker.changed()
+        session.tracker.pop_changed_tasks()
     for name in ("t2", "t3"):
         session.run(player, Http().call("GetTask", {"id": name}).result({**task("COMPLETED"), "id": name}))
-        session.tracker.changed()
+        session.tracker.pop_changed_tasks()
     session.run(player, Http().call("GetTask", {"id": "t1"}).result(task("WORKING")))
 
     assert session.task().exchanges == (1, 2, 5)
@@ -314,7 +314,7 @@ def test_finished_tasks_of_a_recording_make_room_too() -> None:
     session.tracker.load([*tasks, Task("agent:8000", "t3", "c1", state=2, states=((9, 2),), first=9, last=9)])
     session.tracker.touch()
 
-    assert [each.task_id for each in session.tracker.changed()] == ["t2", "t3"]
+    assert [each.task_id for each in session.tracker.pop_changed_tasks()] == ["t2", "t3"]
 
 
 def test_late_push_of_a_finished_task(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,14 +324,14 @@ def test_late_push_of_a_finished_task(monkeypatch: pytest.MonkeyPatch) -> None:
     player = session.connect()
     for name in ("t1", "t2", "t3"):
         session.run(player, Http().call("GetTask", {"id": name}).result({**task("COMPLETED"), "id": name}))
-        session.tracker.changed()
+        session.tracker.pop_changed_tasks()
     receiver = session.connect("receiver:7000")
     for name in ("t3", "t1"):
         push = status("COMPLETED")
         push["statusUpdate"]["taskId"] = name
         session.run(receiver, Http().request("POST /hook", push).answer())
 
-    assert [each.agent for each in session.tracker.changed()] == ["agent:8000", "receiver:7000"]
+    assert [each.agent for each in session.tracker.pop_changed_tasks()] == ["agent:8000", "receiver:7000"]
 
 
 def test_frames_of_other_kinds() -> None:
@@ -342,4 +342,4 @@ def test_frames_of_other_kinds() -> None:
     kinds = {each.event for each in player.out if isinstance(each, Frame)}
 
     assert EventKind.UNKNOWN in kinds
-    assert [each.task_id for each in session.tracker.changed()] == ["t5"]
+    assert [each.task_id for each in session.tracker.pop_changed_tasks()] == ["t5"]

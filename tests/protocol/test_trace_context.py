@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.protocol.trace_context import Origin, origin
+from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
@@ -25,7 +25,7 @@ def bits(count: int) -> int:
 )
 def test_a_trace_goes_on(came: str, goes_on: str) -> None:
     """Trace id and sampling flag are the client's, flags of which nothing is known are not passed on."""
-    assert origin([came.encode()]).next(bits) == goes_on
+    assert origin_of([came.encode()]).next_traceparent(bits) == goes_on
 
 
 @pytest.mark.parametrize(
@@ -43,15 +43,15 @@ def test_a_trace_goes_on(came: str, goes_on: str) -> None:
     ],
 )
 def test_a_trace_begins(values: list[bytes]) -> None:
-    found = origin(values)
+    found = origin_of(values)
     assert found.trace == ""
-    assert found.next(bits) == f"00-{'f' * 32}-{'f' * 16}-01"
+    assert found.next_traceparent(bits) == f"00-{'f' * 32}-{'f' * 16}-01"
     assert (found.before is None) == (not values)
 
 
 def test_ids_are_never_all_zeros() -> None:
-    assert Origin(None, "", 1).next(lambda _: 0) == f"00-{'0' * 31}1-{'0' * 15}1-01"
+    assert TraceOrigin(None, "", 1).next_traceparent(lambda _: 0) == f"00-{'0' * 31}1-{'0' * 15}1-01"
 
 
 def test_little_is_kept_of_a_long_value() -> None:
-    assert origin([b"x" * 70_000]).before == "x" * 256
+    assert origin_of([b"x" * 70_000]).before == "x" * 256

@@ -29,7 +29,7 @@ def test_outcomes_are_those_of_the_lines(tmp_path: Path) -> None:
         session = writer.session
         writer.finish(STARTED)
         done = sum_up(tmp_path / "r.db", session, lost=0, clean=True)
-        said = Counter(text.outcome(exchange) for exchange in exchanges)
+        said = Counter(text.outcome_of(exchange) for exchange in exchanges)
         assert {name: getattr(done, name) for name in said} == said
         assert said == {"ok": 5, "cut": 2, "error": 2, "refused": 1}
         assert (done.connections, done.exchanges) == (1, len(ENDS))

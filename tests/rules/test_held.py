@@ -20,11 +20,11 @@ def said(session: list[Chunk], batch: int) -> list[Finding]:
     observer, out = fresh(), list[Observation]()
     for place, chunk in enumerate(session):
         if batch and place % batch == 0:
-            observer.judge(out)
+            observer.judge_held(out)
             observer.changes()
-            observer.hold()
+            observer.hold_rules()
         observer.feed(chunk, out)
-    observer.judge(out)
+    observer.judge_held(out)
     observer.interrupt(session[-1].at, out)
     return [each for each in out if isinstance(each, Finding)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from a2a_proxy.model.event import Artifact, ArtifactUpdate, Event, Message, Part, StatusUpdate, Task, TaskStatus
+from a2a_proxy.model.event import Artifact, ArtifactUpdate, Event, Message, Part, StatusUpdate, TaskSnapshot, TaskStatus
 from a2a_proxy.telemetry.message_content import MAX_PARTS, MAX_TEXT, content_of, finish_reason
 
 
@@ -30,7 +30,7 @@ def test_both_sides_are_told_by_the_convention() -> None:
     asked = Message(
         role="ROLE_USER", parts=[Part(text="Plan"), Part(raw="AA==", media_type="image/png"), Part(data={"secret": 1})]
     )
-    snapshot = Event(task=Task(status=TaskStatus(message=message("Thinking", "m2"))))
+    snapshot = Event(task=TaskSnapshot(status=TaskStatus(message=message("Thinking", "m2"))))
     events = [told(message("Thinking", "m2")), chunk("# Day", append=False), chunk("9:00", append=True), snapshot]
     content = content_of([asked], events, finish="stop")
     attributes = content.attributes()

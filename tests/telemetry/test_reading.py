@@ -14,7 +14,7 @@ from a2a_proxy.model.exchange import Binding, Connection, Exchange
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import Task
-from a2a_proxy.protocol.decoded import decoded
+from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.offline import RecordingExport
 from a2a_proxy.telemetry.segments import MAX_SEGMENTS, passed, windows
@@ -218,7 +218,7 @@ def test_a_card_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     def counted(of: Frame, call: Exchange) -> object:
         read.append(call.id)
-        return decoded(of, call)
+        return readable_payload(of, call)
 
     monkeypatch.setattr("a2a_proxy.telemetry.cards.decoded", counted)
     fetched = [card(1), card(2, description="New")]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.model.event import Artifact, ArtifactUpdate, Event, Message, Part, Task
+from a2a_proxy.model.event import Artifact, ArtifactUpdate, Event, Message, Part, TaskSnapshot
 from a2a_proxy.telemetry.steps import MAX_STEPS, StepReport, reports, step_spans
 from a2a_proxy.telemetry.values import SpanContextIds, SpanKind, SpanValue
 from support_inspect import MS
@@ -126,7 +126,7 @@ def test_reports_are_found_where_the_extension_puts_them() -> None:
     holders = (
         Event(message=Message(metadata={key: report})),
         Event(artifact_update=ArtifactUpdate(artifact=Artifact(metadata={key: report}))),
-        Event(task=Task(artifacts=[Artifact(parts=[Part(data=report)])])),
+        Event(task=TaskSnapshot(artifacts=[Artifact(parts=[Part(data=report)])])),
     )
     for event in holders:
         [found] = reports(STARTED, event)

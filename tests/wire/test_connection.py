@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Control, Head, WireEvent
-from a2a_proxy.wire.connection import HOLD_LIMIT, ConnectionDecoder
+from a2a_proxy.wire.connection import MAX_HELD, ConnectionDecoder
 from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.http1 import Http1Decoder
 from a2a_proxy.wire.http2 import Http2Decoder
@@ -48,7 +48,7 @@ def test_everything_reaches_the_right_decoder_in_order(
         ([("S", b"220 mail\r\n"), ("C", b"\x00"), ("S", b"500\r\n"), ("s-eof", b"")], "opaque", "unknown"),
         ([("C", b"GE"), ("c-eof", b"")], "opaque", "unknown"),
         ([("S", b"220 mail\r\n"), ("c-eof", b"")], "opaque", "server first"),
-        ([("S", b"x" * (HOLD_LIMIT + 1)), ("C", GET)], "opaque", "server first"),
+        ([("S", b"x" * (MAX_HELD + 1)), ("C", GET)], "opaque", "server first"),
         ([("c-lost", b""), ("C", GET)], "opaque", "lost"),
         ([("C", b"GE"), ("c-lost", b"")], "opaque", "lost"),
     ],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.wire.detect import LIMIT, PREFACE, ProtocolKind, detect
+from a2a_proxy.wire.detect import MAX_PREFIX, PREFACE, ProtocolKind, detect_protocol
 
 HELLO = bytes.fromhex("1603010200010001fc0303")
 
@@ -27,13 +27,13 @@ HELLO = bytes.fromhex("1603010200010001fc0303")
         (b"get / HTTP/1.1\r\n", ProtocolKind.OPAQUE),
         (b" GET / HTTP/1.1\r\n", ProtocolKind.OPAQUE),
         (b"A" * 40 + b" ", ProtocolKind.OPAQUE),
-        (b"\r\n" * LIMIT + b"GET / ", ProtocolKind.OPAQUE),
+        (b"\r\n" * MAX_PREFIX + b"GET / ", ProtocolKind.OPAQUE),
         (b"\x00", ProtocolKind.OPAQUE),
     ],
 )
 def test_kinds(wire: bytes, kind: ProtocolKind) -> None:
     """Told as soon as it is certain, and the same with more octets."""
-    answers = [detect(wire[:size]) for size in range(len(wire) + 1)]
+    answers = [detect_protocol(wire[:size]) for size in range(len(wire) + 1)]
     certain = next(size for size, answer in enumerate(answers) if answer is not None)
     assert set(answers[certain:]) == {kind}
 
@@ -41,13 +41,13 @@ def test_kinds(wire: bytes, kind: ProtocolKind) -> None:
 @pytest.mark.parametrize("wire", [b"", b"P", PREFACE[:-1], b"GET", b"\r\n", HELLO[:5]])
 def test_more_is_needed(wire: bytes) -> None:
     """Nothing is guessed."""
-    assert detect(wire) is None
+    assert detect_protocol(wire) is None
 
 
-@given(wire=st.binary(min_size=LIMIT, max_size=LIMIT + 20))
+@given(wire=st.binary(min_size=MAX_PREFIX, max_size=MAX_PREFIX + 20))
 def test_an_answer_comes_and_stays(wire: bytes) -> None:
     """Within the limit, whatever comes, and the answer does not change."""
-    answers = [detect(wire[:size]) for size in range(len(wire) + 1)]
+    answers = [detect_protocol(wire[:size]) for size in range(len(wire) + 1)]
     certain = next(size for size, answer in enumerate(answers) if answer is not None)
-    assert certain <= LIMIT
+    assert certain <= MAX_PREFIX
     assert set(answers[certain:]) == {answers[-1]}

@@ -8,8 +8,8 @@ import pytest
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Body, Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
-from a2a_proxy.wire.http1 import PIPELINE_LIMIT, Http1Decoder
-from a2a_proxy.wire.http1_head import HEAD_LIMIT
+from a2a_proxy.wire.http1 import MAX_PIPELINED, Http1Decoder
+from a2a_proxy.wire.http1_head import MAX_HEAD_SIZE
 from support_wire import Step, in_every_split, play, reload
 
 TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -375,7 +375,7 @@ def test_what_peers_tolerate_is_read_and_said_once(side: str, wire: bytes, what:
 
 def test_a_head_without_end_is_bounded() -> None:
     """Beyond 1 MiB a head is given up, whether it comes at once or in pieces; the memory is let go."""
-    wire = b"GET / HTTP/1.1\r\nA: " + b"x" * HEAD_LIMIT + b"\r\n\r\n"
+    wire = b"GET / HTTP/1.1\r\nA: " + b"x" * MAX_HEAD_SIZE + b"\r\n\r\n"
     whole = play(Http1Decoder(), [("C", wire)])
     assert [type(e) for e in whole] == [Undecodable]
     decoder = Http1Decoder()
@@ -387,8 +387,8 @@ def test_endless_pipelining_is_bounded() -> None:
     """Unanswered requests are remembered up to a limit."""
     decoder = Http1Decoder()
     out: list[WireEvent] = []
-    decoder.feed(TO_AGENT, b"GET / HTTP/1.1\r\n\r\n" * (PIPELINE_LIMIT + 2), 1, out)
-    assert [type(e) for e in out].count(Head) == PIPELINE_LIMIT
+    decoder.feed(TO_AGENT, b"GET / HTTP/1.1\r\n\r\n" * (MAX_PIPELINED + 2), 1, out)
+    assert [type(e) for e in out].count(Head) == MAX_PIPELINED
     assert isinstance(out[-1], Undecodable)
 
 

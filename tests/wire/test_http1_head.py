@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.wire.http1_head import HeadError, find_head_end, parse_request, parse_response, plausible
+from a2a_proxy.wire.http1_head import HeadError, find_head_end, parse_request, parse_response, is_plausible
 from support_http1 import conversations
 
 
@@ -89,4 +89,4 @@ def test_a_response_needs_no_reason() -> None:
 def test_what_is_implausible_stays_so(prefix: bytes, more: bytes) -> None:
     """More octets never make a head of what was none: a split cannot change the verdict."""
     for direction in Direction:
-        assert plausible(direction, prefix) or not plausible(direction, prefix + more)
+        assert is_plausible(direction, prefix) or not is_plausible(direction, prefix + more)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from a2a_proxy.model.wire import Body, Control, Cut, End, Head, HeadRole, Undecodable
 from a2a_proxy.wire.detect import PREFACE
-from a2a_proxy.wire.http2 import FRAME_LIMIT, Http2Decoder
+from a2a_proxy.wire.http2 import MAX_FRAME_SIZE, Http2Decoder
 from support_http2 import DOWN, REQUEST, UP, decode, frame, literal, rebuilt, upstream
 from support_wire import merged
 
@@ -376,8 +376,8 @@ VIOLATIONS = {
     "rst of one octet": frame(3, 0, 1, b"1"),
     "goaway of one octet": frame(7, 0, 0, b"1"),
     "push promise of one octet": frame(5, 4, 1, b"1"),
-    "header block beyond the limit": struct.pack(">IBI", (FRAME_LIMIT + 1) << 8 | 1, 4, 1),
-    "header block beyond the limit in parts": frame(1, 0, 1, b"x" * FRAME_LIMIT) + frame(9, 4, 1, b"x"),
+    "header block beyond the limit": struct.pack(">IBI", (MAX_FRAME_SIZE + 1) << 8 | 1, 4, 1),
+    "header block beyond the limit in parts": frame(1, 0, 1, b"x" * MAX_FRAME_SIZE) + frame(9, 4, 1, b"x"),
     "http/1.1 in mid-stream": b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 30000,
 }
 

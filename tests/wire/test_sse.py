@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.wire.sse import SseEvent, SseSplitter, rebuild
+from a2a_proxy.wire.sse import SseEvent, SseSplitter, rebuild_event
 from support_wire import pieces_of, reload
 
 BASE = 1000
@@ -44,9 +44,9 @@ def told(wire: bytes) -> list[SseEvent]:
         assert split(wire, range(len(wire)), restart) == whole
         for cut in range(1, len(wire)):
             assert split(wire, (cut,), restart) == whole, cut
-    assert b"".join(rebuild(event.framing, event.data) for event in whole) == wire
+    assert b"".join(rebuild_event(event.framing, event.data) for event in whole) == wire
     assert [wire[event.start - BASE : event.end - BASE] for event in whole] == [
-        rebuild(event.framing, event.data) for event in whole
+        rebuild_event(event.framing, event.data) for event in whole
     ]
     return whole
 
@@ -229,7 +229,7 @@ def test_any_split_gives_the_same_events_and_they_give_the_stream(
     wire = b"\xef\xbb\xbf" + wire if bom else wire
     whole = split(wire)
     assert split(wire, cuts, restart) == whole
-    assert b"".join(rebuild(event.framing, event.data) for event in whole) == wire
+    assert b"".join(rebuild_event(event.framing, event.data) for event in whole) == wire
 
 
 def oracle() -> Any:

@@ -13,7 +13,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Control, Cut, End, Framed, Line, WireEvent
 from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.stdio import StdioDecoder
-from a2a_proxy.wire.stdio_reader import BLOCK_LIMIT, LINE_LIMIT, PipeReader
+from a2a_proxy.wire.stdio_reader import MAX_HEADER_BLOCK, MAX_HEADER_LINE, PipeReader
 from support_wire import Step, in_every_split, play, reload
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"GetTask"}'
@@ -158,8 +158,8 @@ def test_header_lines_within_strings_are_content() -> None:
 
 def test_a_block_over_the_limit_is_stray() -> None:
     """Neither a line nor a block grows without end."""
-    long = b"Content-Foo: " + b"x" * (LINE_LIMIT + 10) + b"\r\n"
-    many = b"Content-Foo: 1\r\n" * (BLOCK_LIMIT // 16 + 1)
+    long = b"Content-Foo: " + b"x" * (MAX_HEADER_LINE + 10) + b"\r\n"
+    many = b"Content-Foo: 1\r\n" * (MAX_HEADER_BLOCK // 16 + 1)
     for octets in (long, many):
         steps: list[Step] = [("C", octets + framed(TEXT))]
         events = play(StdioDecoder(), steps)
@@ -194,9 +194,9 @@ def test_stderr_is_read_by_lines() -> None:
     for size in (1, 2, 3, 100):
         decoder, out = StdioDecoder(), list[WireEvent]()
         for start in range(0, len(octets), size):
-            decoder.log(octets[start : start + size], 5, out)
+            decoder.feed_log(octets[start : start + size], 5, out)
             decoder = reload(decoder)
-        decoder.exited({"code": 3}, 9, out)
+        decoder.on_exit({"code": 3}, 9, out)
         lines = [each for each in out if isinstance(each, Line)]
         assert [each.data for each in lines] == [b"one", b"two", b"", b"thr\ree", b"last\r"]
         assert [each.framing for each in lines] == ["\0\r\n", "\0\n", "\0\n", "\0\n", "\0"]
@@ -281,4 +281,4 @@ def test_what_is_held_is_bounded(octets: bytes) -> None:
             reader.feed(octet + octets, 1, [])
             held = reader.save()["octets"]
             assert isinstance(held, dict)
-            assert len(held["data"]) <= 2 * 20_000 + BLOCK_LIMIT
+            assert len(held["data"]) <= 2 * 20_000 + MAX_HEADER_BLOCK

@@ -16,10 +16,10 @@ from a2a_proxy.model.exchange import Exchange as ExchangeFacts
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.frame import Frame as FrameFacts
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.decoded import decoded
-from a2a_proxy.protocol.describe import describe
+from a2a_proxy.protocol.decoded import readable_payload
+from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.event import to_event
-from a2a_proxy.protocol.outcome import outcome, zero
+from a2a_proxy.protocol.outcome import outcome_of, latency_origin
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, key
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Exchange(OfSession[ExchangeRow]):
     def outcome(self) -> str:
         """`live` while open, then `ok`, `error` (the agent said no), `cut` (somebody broke off) or `refused` (the proxy
         answered)."""
-        return outcome(self.facts)
+        return outcome_of(self.facts)
 
     @property
     def error(self) -> str:
@@ -113,12 +113,12 @@ class Exchange(OfSession[ExchangeRow]):
     def took(self) -> int | None:
         """Ns from the end of the request to the end of the exchange, or to what came last; None before anything did."""
         end = self.facts.closed or self.facts.last_event
-        return max(end - zero(self.facts), 0) if end else None
+        return max(end - latency_origin(self.facts), 0) if end else None
 
     @property
     def first_event_after(self) -> int | None:
         """Ns from the end of the request to the agent's first message; None where none came."""
-        return max(self.facts.first_event - zero(self.facts), 0) if self.facts.first_event else None
+        return max(self.facts.first_event - latency_origin(self.facts), 0) if self.facts.first_event else None
 
     @property
     def request_headers(self) -> list[tuple[str, str]]:
@@ -223,7 +223,7 @@ class Frame(OfSession[FrameRow]):
 
         Text where it is no JSON; None where it is empty.
         """
-        return decoded(self._whole(), self.exchange.facts if self.exchange is not None else None)
+        return readable_payload(self._whole(), self.exchange.facts if self.exchange is not None else None)
 
     def said(self) -> Event:
         """The same as a typed event; no member is set where it is none."""
@@ -236,8 +236,8 @@ class Frame(OfSession[FrameRow]):
         """One line for people, without control characters: `status working "Reading the map"`."""
         exchange = self.exchange
         if exchange is None:
-            return describe(self.facts, self.payload)
-        return describe(self.facts, self.payload, exchange.operation, exchange.dialect)
+            return describe_frame(self.facts, self.payload)
+        return describe_frame(self.facts, self.payload, exchange.operation, exchange.dialect)
 
     def findings(self) -> list[Finding]:
         """What the rules found in this frame."""

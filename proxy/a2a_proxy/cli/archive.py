@@ -8,7 +8,7 @@ import msgspec
 
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import shell_line, visible
+from a2a_proxy.protocol.text import shell_line, make_visible
 
 if TYPE_CHECKING:
     from a2a_proxy.cli.console import Console
@@ -44,7 +44,7 @@ def archive_config(url: str, every: float, name: str) -> ArchiveConfig | None:
         check(url)
         return ArchiveConfig(url, every, checked_id(name) if name else "")
     except ArchiveError as wrong:
-        raise UserError(f"--archive: {visible(wrong.message)}", wrong.hint) from wrong
+        raise UserError(f"--archive: {make_visible(wrong.message)}", wrong.hint) from wrong
 
 
 def archive_keeper(archive: ArchiveConfig, recording: str, session: str, tell: Tell) -> HookKeeper:
@@ -64,12 +64,12 @@ def archive_keeper(archive: ArchiveConfig, recording: str, session: str, tell: T
             )
             return HookKeeper("archive", recording, tell, session=session, follow=True, program=program)
     except ArchiveError as wrong:
-        raise UserError(visible(wrong.message), wrong.hint) from wrong
+        raise UserError(make_visible(wrong.message), wrong.hint) from wrong
 
 
 def archived(archive: ArchiveConfig, recording: str, report: HookReport, behind: int) -> tuple[str, str]:
     """How it did, in a sentence, and what to do where not all is there."""
-    told = f"archive {visible(archive.url)}: {text.plural(report.calls, 'segment')}"
+    told = f"archive {make_visible(archive.url)}: {text.plural(report.calls, 'segment')}"
     if report.outcome == "done" or not behind:
         return told, ""
     name = ("--archive-id", archive.name) if archive.name else ()

@@ -17,7 +17,7 @@ from a2a_proxy.cli.printer import Printer
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.present import generations, text
-from a2a_proxy.protocol.text import shell_line, visible
+from a2a_proxy.protocol.text import shell_line, make_visible
 from a2a_proxy.recorder.status import (
     ExchangeStatus,
     FindingStatus,
@@ -185,23 +185,23 @@ class TextConsole:
         parts = [
             text.clock(exchange.started),
             self._paint(f"{word:7}", word),
-            f"#{exchange.id} {visible(text.title(exchange))}",
+            f"#{exchange.id} {make_visible(text.title(exchange))}",
             text.manner(exchange),
             text.live(exchange),
         ]
         if self._many:
-            parts.append(f"-> {visible(said.upstream)}")
+            parts.append(f"-> {make_visible(said.upstream)}")
         if exchange.task_id:
-            parts.append(f"task {visible(text.short(exchange.task_id))}")
+            parts.append(f"task {make_visible(text.short(exchange.task_id))}")
         if exchange.states:
-            parts.append(visible(" > ".join(exchange.states)))
+            parts.append(make_visible(" > ".join(exchange.states)))
         if exchange.streaming:
             parts.append(text.plural(exchange.events, "event"))
         parts += [text.latency(exchange), generations.asked(exchange)]
         if exchange.error:
-            parts.append(visible(exchange.error))
+            parts.append(make_visible(exchange.error))
         elif word == "cut":
-            parts.append(visible(exchange.how))
+            parts.append(make_visible(exchange.how))
         return "  ".join(part for part in parts if part)
 
     def _paint(self, written: str, word: str) -> str:
@@ -222,20 +222,20 @@ class TextConsole:
     def _tell(self, line: str) -> None:
         """Print a line without colours on stderr."""
         self._out.settle(_ORDER_SECONDS)
-        self._err(visible(line))
+        self._err(make_visible(line))
 
 
 def _finding_line(said: FindingStatus) -> str:
     finding = said.finding
     first = f"{text.clock(finding.at)}  {finding.severity.name.lower():8}{finding.rule}"
-    where = " ".join(filter(None, (text.place(finding), visible(said.operation))))
-    return "  ".join(filter(None, (first, where, visible(finding.summary))))
+    where = " ".join(filter(None, (text.place(finding), make_visible(said.operation))))
+    return "  ".join(filter(None, (first, where, make_visible(finding.summary))))
 
 
 def _healed_line(said: GapClosedStatus) -> str:
     gap = said.missed
-    first = f"{text.clock(gap.healed)}  {'healed':8}task {visible(text.short(said.task_id))}"
-    how = generations.healed(gap, lambda _: visible(said.operation))
+    first = f"{text.clock(gap.healed)}  {'healed':8}task {make_visible(text.short(said.task_id))}"
+    how = generations.healed(gap, lambda _: make_visible(said.operation))
     where = f"generation {generations.numbers(gap.first, gap.last)}, missed on #{gap.exchange}"
     return f"{first}  {where}: {how}"
 
@@ -340,7 +340,7 @@ def healed_object(said: GapClosedStatus) -> dict[str, object]:
 
 def exchange_object(exchange: Exchange) -> dict[str, object]:
     """An exchange as JSON with stable names; headers apart."""
-    zero = text.zero(exchange)
+    zero = text.latency_origin(exchange)
     return {
         "id": exchange.id,
         "started": text.utc(exchange.started),
@@ -352,7 +352,7 @@ def exchange_object(exchange: Exchange) -> dict[str, object]:
         "task_id": exchange.task_id,
         "context_id": exchange.context_id,
         "states": list(exchange.states),
-        "outcome": text.outcome(exchange),
+        "outcome": text.outcome_of(exchange),
         "waits": exchange.waits,
         "how": exchange.how,
         "status": exchange.status or None,

@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 EXIT_USAGE = 2
 """The code for everything the user can mend; as of click and most command-line tools."""
@@ -46,5 +46,5 @@ def tell(program: str, message: str, hint: str) -> None:
     with contextlib.suppress(OSError):
         for word, text in (("error", message), ("hint", hint)):
             if text:
-                harmless = "\n".join(map(visible, text.split("\n")))
+                harmless = "\n".join(map(make_visible, text.split("\n")))
                 print(f"{program}: {word}: {harmless}", file=sys.stderr)

@@ -14,7 +14,7 @@ from a2a_proxy.cli.errors import state_directory
 from a2a_proxy.cli.followed_run import FollowedSession, RunFollower
 from a2a_proxy.cli.hooks import HookFollowed
 from a2a_proxy.cli.otlp import OtlpFollowed
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 if TYPE_CHECKING:
     from a2a_proxy.follower.keeper import HookKeeper
@@ -91,4 +91,4 @@ class Followers:
             each.sum_up(self._session, keeper.finish(), self._console)
 
     def _tell(self, message: str, hint: str) -> None:
-        self._console.note(visible(message), hint)
+        self._console.note(make_visible(message), hint)

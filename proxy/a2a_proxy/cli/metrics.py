@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from a2a_proxy.cli.console import Console
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.relay.bind import bind
 from a2a_proxy.relay.route import Listen, RouteError, format_address
 
@@ -26,7 +26,7 @@ def metrics_listen(text: str) -> Listen:
     try:
         listen = Listen.parse(text)
     except RouteError as wrong:
-        raise UserError(f"--metrics {visible(text)}: {wrong.message}", "for example: --metrics :9464") from wrong
+        raise UserError(f"--metrics {make_visible(text)}: {wrong.message}", "for example: --metrics :9464") from wrong
     if importlib.util.find_spec("prometheus_client") is None:
         raise UserError("--metrics needs prometheus_client", "install it: pip install 'a2a-proxy[metrics]'")
     return listen

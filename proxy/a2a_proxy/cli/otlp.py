@@ -12,7 +12,7 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.followed_run import FollowedSession
 from a2a_proxy.cli.span_options import shape_words
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import shell_line, visible
+from a2a_proxy.protocol.text import shell_line, make_visible
 
 if TYPE_CHECKING:
     from a2a_proxy.follower.keeper import HookKeeper, HookReport, Tell
@@ -35,7 +35,7 @@ def otlp_settings(endpoint: str, protocol: str, shape: SpanOptions, *, frames: b
         where = target(endpoint, protocol, os.environ)
         check_installed()
     except TelemetryError as wrong:
-        raise UserError(visible(wrong.message), wrong.hint) from wrong
+        raise UserError(make_visible(wrong.message), wrong.hint) from wrong
     metrics, logs = (os.environ.get(f"OTEL_{each}_EXPORTER") != "none" for each in ("METRICS", "LOGS"))
     return OtlpSettings(where, shape, frames, metrics, logs)
 
@@ -60,7 +60,7 @@ class OtlpFollowed(msgspec.Struct, frozen=True):
 def summed_up(settings: OtlpSettings, report: HookReport, recording: str, session: str) -> tuple[str, str, bool]:
     """How the export did: a line, a hint, and whether it is a warning."""
     left = _left(recording, session) - report.calls - report.errors
-    parts = [f"{text.plural(report.calls, 'call')} sent to {visible(settings.target.shown)}"]
+    parts = [f"{text.plural(report.calls, 'call')} sent to {make_visible(settings.target.shown)}"]
     if report.errors:
         parts.append(f"{report.errors:,} given up")
     if left > 0:

@@ -190,9 +190,9 @@ def _policy(word: str) -> tuple[str, RepeatPolicy]:
         raise UserError(
             f"cannot read --policy {word!r}", f"write --policy GetTask=POLICY with one of: {', '.join(RepeatPolicy)}"
         )
-    from a2a_proxy.protocol.operations import BY_NAME
+    from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 
-    if operation not in BY_NAME:
+    if operation not in OPERATION_BY_NAME:
         raise UserError(f"--policy {word}: there is no operation {operation!r}", "its 1.0 name, as SendMessage")
     if name == RepeatPolicy.BY_PROGRESS and operation != POLLING_OPERATION:
         raise UserError(f"--policy {word}: only {POLLING_OPERATION} can follow the progress", f"--policy {POLLING_OPERATION}={name}")

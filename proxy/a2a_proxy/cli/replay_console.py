@@ -16,7 +16,7 @@ import msgspec
 from a2a_proxy import __version__
 from a2a_proxy.cli.printer import Printer
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.script import ReplayScript
 from a2a_proxy.replay.serve.cards import ReplayCards
@@ -61,7 +61,7 @@ class ReplayTextConsole:
     def start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
         """What is served, where, and what is not."""
         where = ", ".join(addresses) or "stdin and stdout"
-        self._err(f"a2a-proxy {__version__} replays {visible(script.name)} on {where}")
+        self._err(f"a2a-proxy {__version__} replays {make_visible(script.name)} on {where}")
         served = (Binding.STDIO,) if self._pipe else SERVED_BINDINGS
         found = find_unservable(script, served)
         missing = {binding: _missing(found, binding) for binding in served}
@@ -69,7 +69,7 @@ class ReplayTextConsole:
         self._err(f"{_count(len(script.calls), 'call')} recorded; served: {', '.join(counts)}")
         for gap in found:
             on = f" on {_NAMES[gap.binding]}" if gap.binding is not None else ""
-            self._err(f"not served{on}: {_places(gap.places)}: {visible(gap.reason)}")
+            self._err(f"not served{on}: {_places(gap.places)}: {make_visible(gap.reason)}")
         if not self._pipe:
             self._card(cards)
         if not self._pipe:
@@ -84,7 +84,7 @@ class ReplayTextConsole:
         elif isinstance(told, WebhookPosted):
             self._posted(told)
         elif isinstance(told, UnservedCall):
-            self._out(f"{told.place:<6} {visible(told.operation)}  {told.binding}  not served: {visible(told.reason)}")
+            self._out(f"{told.place:<6} {make_visible(told.operation)}  {told.binding}  not served: {make_visible(told.reason)}")
         else:
             self._played += 1
             if not self._quiet:
@@ -113,16 +113,16 @@ class ReplayTextConsole:
             listed = ", ".join(_NAMES[each] for each in cards.offered_bindings)
             self._err(f"the agent card lists {listed or 'no interface'}, with URLs that lead here")
         for text, hint in cards.card_notes():
-            self._err(f"a2a-proxy: warning: {visible(text)}")
+            self._err(f"a2a-proxy: warning: {make_visible(text)}")
             if hint:
                 self._err(f"a2a-proxy: hint: {hint}")
 
     def _posted(self, told: WebhookPosted) -> None:
-        url = visible(told.url)
+        url = make_visible(told.url)
         if told.status:
             self._out(f"webhook {url} answered {told.status}" + (f" at try {told.tries}" if told.tries > 1 else ""))
         else:
-            self._out(f"webhook {url} not reached in {_count(told.tries, 'try', 'tries')}: {visible(told.reason)}")
+            self._out(f"webhook {url} not reached in {_count(told.tries, 'try', 'tries')}: {make_visible(told.reason)}")
 
     def _line(self, told: PlayedCall) -> str:
         how = f"\x1b[{_COLOURS[told.outcome]}m{told.outcome}\x1b[0m" if self._colour and told.outcome in _COLOURS else told.outcome

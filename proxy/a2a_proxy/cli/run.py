@@ -28,7 +28,7 @@ from a2a_proxy.cli.followers import Followers, followed
 from a2a_proxy.cli.metrics import MetricsFollower
 from a2a_proxy.cli.self_loops import Resolved, refuse_circles
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recorder.keeper import RecorderKeeper
 from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, Status
 from a2a_proxy.recording.names import recording_name
@@ -234,7 +234,7 @@ class ProxyRun:
         return [(addresses, named(route.upstream), named(route.grpc)) for route, addresses in relay.bound_addresses]
 
     def _tell(self, note: ConsoleNote) -> None:
-        self._console.note(visible(note.text), note.hint, loud=note.loud)
+        self._console.note(make_visible(note.text), note.hint, loud=note.loud)
 
     async def _resolve(self) -> Resolved:
         loop = asyncio.get_running_loop()

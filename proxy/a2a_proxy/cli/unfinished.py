@@ -12,7 +12,7 @@ from a2a_proxy.capture.file_layout import Unfinished
 from a2a_proxy.capture.record_format import bytes_after
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 _LOOK_EVERY = 0.05
 _UNNOTICED = 0.3
@@ -82,4 +82,4 @@ def _say_gone(program: str, path: Path) -> None:
 
 
 def _say(program: str, line: str) -> None:
-    print(f"{program}: {visible(line)}", file=sys.stderr, flush=True)
+    print(f"{program}: {make_visible(line)}", file=sys.stderr, flush=True)

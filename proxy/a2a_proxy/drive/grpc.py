@@ -16,9 +16,9 @@ from a2a_proxy.drive.target import CallTarget
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.errors import binary_value
-from a2a_proxy.protocol.operations import BY_NAME, messages
-from a2a_proxy.protocol.schema import BYTES, line_of, schema_of
+from a2a_proxy.protocol.errors import decode_binary_value
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, message_names
+from a2a_proxy.protocol.schema import BYTES, schema_set_of, schema_of
 
 _RESERVED_PREFIXES = (b"grpc-", b":")
 _CARRIER_FIELDS = frozenset({b"content-type", b"user-agent", b"te"})
@@ -94,7 +94,7 @@ def _request_metadata(headers: Headers) -> tuple[tuple[str, str | bytes], ...]:
         low = name.lower()
         if low in _CARRIER_FIELDS or low.startswith(_RESERVED_PREFIXES):
             continue
-        said = binary_value(value) if low.endswith(b"-bin") else value.decode("latin-1")
+        said = decode_binary_value(value) if low.endswith(b"-bin") else value.decode("latin-1")
         made.append((low.decode("latin-1"), said))
     return tuple(made)
 
@@ -103,7 +103,7 @@ def _schema_of_answers(step: PlannedCall, target: CallTarget) -> str:
     """How the live agent's messages are read: as the recorded ones were, else as the table says."""
     if not target.is_translated and step.answers:
         return step.answers[0].schema
-    operation = BY_NAME.get(target.operation)
+    operation = OPERATION_BY_NAME.get(target.operation)
     if operation is None:
         return BYTES
-    return schema_of(line_of(target.dialect), messages(operation, target.dialect)[1])
+    return schema_of(schema_set_of(target.dialect), message_names(operation, target.dialect)[1])

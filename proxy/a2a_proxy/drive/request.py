@@ -14,7 +14,7 @@ from a2a_proxy.drive.plan import ClientTurn, PlannedCall
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.schema import JSON, is_protobuf, line_and_name
+from a2a_proxy.protocol.schema import JSON, is_protobuf, split_schema
 
 _LABEL_PATTERN = re.compile(rb"redacted-[0-9a-f]{12}")
 _CONNECTION_FIELDS = frozenset(
@@ -123,7 +123,7 @@ def _request_payload(frame: Frame, binding: Binding, ids: DriveIds) -> bytes:
 
 
 def _protobuf_payload(frame: Frame, ids: DriveIds) -> bytes:
-    line, name = line_and_name(frame.schema)
+    line, name = split_schema(frame.schema)
     try:
         message = parse(line, name, frame.payload)  # type: ignore[arg-type]
     except (ParseError, KeyError):

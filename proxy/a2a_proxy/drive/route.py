@@ -7,7 +7,7 @@ import msgspec
 from a2a_proxy.drive.request import DriveRequest
 from a2a_proxy.drive.target import CallTarget
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.protocol.rest_path import match
+from a2a_proxy.protocol.rest_path import match_request_line
 
 
 class DriveRoute(msgspec.Struct, frozen=True):
@@ -51,6 +51,6 @@ class DriveRoutes(msgspec.Struct, frozen=True):
         said = self.recorded_paths.get(Binding.REST)
         if said is not None and target.startswith(said):
             return said
-        found = match(method, target.encode("latin-1", "replace"))
+        found = match_request_line(method, target.encode("latin-1", "replace"))
         # `/v1` belongs to the paths of 0.3, not to the interface.
         return found.prefix.removesuffix("/v1") if found is not None else ""

@@ -19,8 +19,8 @@ from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.drive.translate import translate_request
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.protocol.canonical_form import canonical
-from a2a_proxy.protocol.event import normalise, typed
+from a2a_proxy.protocol.canonical_form import canonical_payload
+from a2a_proxy.protocol.event import normalise, event_from_json
 from a2a_proxy.protocol.summary import state_number
 
 _NS_PER_SECOND = 1_000_000_000
@@ -85,9 +85,9 @@ class Drive:
         """Tell the map of identifiers what the recording holds, in recorded order."""
         for turn in step.turns:
             if turn.frame is not None:
-                self._ids.add_request(canonical(turn.frame, step.exchange))
+                self._ids.add_request(canonical_payload(turn.frame, step.exchange))
         for frame in step.answers:
-            self._ids.add_answer(canonical(frame, step.exchange))
+            self._ids.add_answer(canonical_payload(frame, step.exchange))
 
     def _add_remark(self, step: PlannedCall, text: str) -> None:
         self.remarks.append(DriveRemark(step.place, step.exchange.operation or step.exchange.method, text))
@@ -141,7 +141,7 @@ class Drive:
     def _unknown_identifier(self, step: PlannedCall) -> str:
         """An identifier that the first message needs and nobody has given; empty where there is none."""
         frame = step.turns[0].frame
-        return next(iter(self._ids.unknown_ids(canonical(frame, step.exchange))), "") if frame is not None else ""
+        return next(iter(self._ids.unknown_ids(canonical_payload(frame, step.exchange))), "") if frame is not None else ""
 
     async def _take_turns(self, step: PlannedCall, call: OpenCall) -> None:
         reader: asyncio.Task[None] | None = None
@@ -185,7 +185,7 @@ class Drive:
         if not target.is_translated:
             return make_request(step, turn, self._ids, credentials)
         assert turn.frame is not None
-        value = self._ids.rename_json(canonical(turn.frame, step.exchange))
+        value = self._ids.rename_json(canonical_payload(turn.frame, step.exchange))
         headers, _ = credentials.apply_to(step.exchange.request_headers)
         return translate_request(value, target, headers, step.number + 1)
 
@@ -221,14 +221,14 @@ class Drive:
             dialect = self._options.target.target_of(step).dialect
             value = normalise(message.payload, message.schema, dialect, exchange.operation, message.kind)
             if progress.answer_count < len(step.answers):
-                self._ids.learn_answer(canonical(step.answers[progress.answer_count], exchange), value)
+                self._ids.learn_answer(canonical_payload(step.answers[progress.answer_count], exchange), value)
             progress.is_interrupted = _is_interrupted(value)
         progress.answer_count += 1
         self._progress.notify_change(step.number)
 
 
 def _is_interrupted(value: dict[str, Any]) -> bool:
-    event = typed(value)
+    event = event_from_json(value)
     status = event.status_update.status if event.status_update else event.task.status if event.task else None
     number = state_number(status.state) if status is not None else 0
     return number in TaskState._value2member_map_ and TaskState(number).interrupted

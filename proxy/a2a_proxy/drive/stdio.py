@@ -22,9 +22,9 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.wire import Framed, WireEvent
-from a2a_proxy.protocol.json_shapes import UNREADABLE
-from a2a_proxy.protocol.json_summary import lenient_result
-from a2a_proxy.protocol.operations import STREAMS
+from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
+from a2a_proxy.protocol.json_summary import summarise_leniently
+from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.wire.stdio import StdioDecoder
 
@@ -61,7 +61,7 @@ class StdioTransport:
 
     def open_call(self, step: PlannedCall, target: CallTarget, /) -> OpenCall:
         """A call on the pipe."""
-        return _StdioCall(self, step, target.operation in STREAMS)
+        return _StdioCall(self, step, target.operation in STREAMING_OPERATIONS)
 
     async def send_request(self, call: _StdioCall, request: DriveRequest) -> None:
         """Write a request; what comes back with its id is for this call. Raises LineError."""
@@ -101,7 +101,7 @@ class StdioTransport:
         """Hand a message to its call; what belongs to none is in the recording."""
         try:
             shape = _decode_shape(data)
-        except UNREADABLE:
+        except UNREADABLE_ERRORS:
             return
         call = self._open_calls.get(bytes(shape.id).decode("utf-8", "replace"))
         if call is None and shape.method:
@@ -168,10 +168,10 @@ class _StdioCall:
         if shape.error or not self.is_stream:
             return True
         try:
-            event, *_, state = lenient_result(
+            event, *_, state = summarise_leniently(
                 msgspec.json.decode(shape.params if shape.method else shape.result), True
             )[:6]
-        except UNREADABLE:
+        except UNREADABLE_ERRORS:
             return False
         if event is EventKind.MESSAGE:
             return True

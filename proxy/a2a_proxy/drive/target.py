@@ -6,7 +6,7 @@ import msgspec
 
 from a2a_proxy.drive.plan import PlannedCall
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.protocol.operations import BY_NAME
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.replay.convert.requests import grpc_path, rpc_method
 
 _FIXED_BINDINGS = (Binding.CARD, Binding.OTHER)
@@ -61,7 +61,7 @@ def _target_obstacle(step: PlannedCall, target: CallTarget) -> str:
 
 def _operation_name(target: CallTarget) -> str:
     """What the dialect calls the operation there. Raises LookupError where it has none."""
-    if target.operation not in BY_NAME:
+    if target.operation not in OPERATION_BY_NAME:
         raise LookupError
     if target.binding is Binding.GRPC:
         if target.dialect in _DIALECTS_WITHOUT_REST:

@@ -13,7 +13,7 @@ from a2a_proxy.drive.request import DriveRequest
 from a2a_proxy.drive.target import CallTarget
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.operations import BY_NAME
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.replay.convert.protobuf_bytes import encode_request
 from a2a_proxy.replay.convert.requests import grpc_path, convert_request, rest_call, rpc_method
 
@@ -62,7 +62,7 @@ def _translate_headers(recorded: Headers, target: CallTarget, content_type: str 
     if target.dialect in _VERSIONED_DIALECTS:
         kept.append((b"A2A-Version", str(target.dialect).encode()))
     if target.binding is not Binding.GRPC:
-        streams = BY_NAME[target.operation].streams
+        streams = OPERATION_BY_NAME[target.operation].is_streaming
         kept.append((b"Accept", b"text/event-stream" if streams else b"application/json, */*"))
     if content_type:
         kept.append((b"Content-Type", content_type.encode()))

@@ -96,6 +96,6 @@ class ExitFacts(msgspec.Struct, frozen=True):
     """Name of the signal that killed it (`SIGKILL`)."""
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """For people: `exited with code 3`, `killed by SIGKILL`."""
         return f"killed by {self.signal}" if self.signal else f"exited with code {self.code}"

@@ -97,7 +97,7 @@ class TaskStatus(_Value):
     """Vendor dialect only (manual/protocol.md "Vendor hybrid")."""
 
 
-class Task(_Value):
+class TaskSnapshot(_Value):
     """A snapshot of a task."""
 
     id: str = ""
@@ -136,7 +136,7 @@ class ArtifactUpdate(_Value):
 class Event(_Value):
     """What an agent says, wrapped as in a StreamResponse; exactly one member is set."""
 
-    task: Task | None = None
+    task: TaskSnapshot | None = None
     message: Message | None = None
     status_update: StatusUpdate | None = None
     artifact_update: ArtifactUpdate | None = None

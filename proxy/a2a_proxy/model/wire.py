@@ -121,9 +121,9 @@ class Undecodable(msgspec.Struct, frozen=True, gc=False):
     """The stream that became opaque; 0 where the whole connection did."""
 
 
-CUT_SHORT = "cut short"
+REASON_CUT_SHORT = "cut short"
 """Another message began within it, or its content is no JSON at its length, and what follows does not complete it."""
-BROKE_OFF = "broke off"
+REASON_BROKE_OFF = "broke off"
 """The pipe ended in it."""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from xml.etree import ElementTree
 
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 MOST = 200
 """Lines of a case; some services refuse a document of 30 MB."""
@@ -79,7 +79,7 @@ def document(name: str, suites: Iterable[Suite]) -> Iterator[str]:
 
 def clean(words: str) -> str:
     """What XML cannot hold is escaped."""
-    return visible(words).encode("utf-8", "replace").decode()
+    return make_visible(words).encode("utf-8", "replace").decode()
 
 
 def _told(element: ElementTree.Element, lines: Sequence[str]) -> None:

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.protocol.outcome import outcome as outcome
-from a2a_proxy.protocol.outcome import zero as zero
+from a2a_proxy.protocol.outcome import outcome_of as outcome_of
+from a2a_proxy.protocol.outcome import latency_origin as latency_origin
 
 _SECOND = 1_000_000_000
 
@@ -80,7 +80,7 @@ def place(finding: Finding) -> str:
 
 def standing(exchange: Exchange) -> str:
     """The outcome as people see it: a long poll that the agent holds `waits`."""
-    return "waits" if exchange.waits else outcome(exchange)
+    return "waits" if exchange.waits else outcome_of(exchange)
 
 
 def title(exchange: Exchange) -> str:
@@ -103,7 +103,7 @@ def live(exchange: Exchange) -> str:
 
 def latency(exchange: Exchange) -> str:
     """How long it took, and on a stream when its first event came, both from `zero`."""
-    began = zero(exchange)
+    began = latency_origin(exchange)
     end = exchange.closed or exchange.last_event
     total = duration(max(end - began, 0)) if end else ""
     if exchange.streaming and exchange.first_event:

@@ -12,8 +12,8 @@ from google.protobuf.message import DecodeError
 
 from a2a_proto import RenderError, to_dict
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.protocol.json_shapes import UNREADABLE
-from a2a_proxy.protocol.schema import JSON, decoder, is_protobuf
+from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
+from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
 
 
 class ArtifactChunk(msgspec.Struct, frozen=True, gc=False):
@@ -59,33 +59,33 @@ class _ArtifactHolder(msgspec.Struct, rename="camel", gc=False):
     artifacts: list[_ChunkArtifact] | None = None
 
 
-_decode = msgspec.json.Decoder(_ArtifactHolder).decode
+_decode_holder = msgspec.json.Decoder(_ArtifactHolder).decode
 
 
-def chunks(frame: Frame) -> list[ArtifactChunk]:
+def chunks_of_frame(frame: Frame) -> list[ArtifactChunk]:
     """The artifacts of a frame; empty where it has none or cannot be read."""
     try:
         if frame.schema == JSON:
-            return [_from_json(artifact) for artifact in _artifacts(_decode(frame.payload))]
+            return [_chunk_of_json(artifact) for artifact in _artifacts_in(_decode_holder(frame.payload))]
         if is_protobuf(frame.schema):
-            return [_from_proto(artifact) for artifact in _proto_artifacts(decoder(frame.schema).parse(frame.payload))]
-    except (*UNREADABLE, DecodeError, KeyError, RenderError):
+            return [_chunk_of_proto(artifact) for artifact in _proto_artifacts(decoder_for(frame.schema).parse(frame.payload))]
+    except (*UNREADABLE_ERRORS, DecodeError, KeyError, RenderError):
         return []
     return []
 
 
-def _artifacts(holder: _ArtifactHolder) -> list[_ChunkArtifact]:
+def _artifacts_in(holder: _ArtifactHolder) -> list[_ChunkArtifact]:
     inner = holder.result or holder.artifact_update or holder.task
     if inner is not None:
-        return _artifacts(inner)
+        return _artifacts_in(inner)
     return [holder.artifact] if holder.artifact is not None else holder.artifacts or []
 
 
-def _from_json(artifact: _ChunkArtifact) -> ArtifactChunk:
+def _chunk_of_json(artifact: _ChunkArtifact) -> ArtifactChunk:
     parts = artifact.parts or []
     content = tuple(_json_content(part) for part in parts)
     artifact_id = artifact.artifact_id or str(artifact.index or 0)
-    return ArtifactChunk(artifact_id, artifact.name or "", len(parts), sum(map(_octets, content)), hash(content))
+    return ArtifactChunk(artifact_id, artifact.name or "", len(parts), sum(map(_content_size, content)), hash(content))
 
 
 def _json_content(part: _ChunkPart) -> str | bytes | int:
@@ -96,12 +96,12 @@ def _json_content(part: _ChunkPart) -> str | bytes | int:
     if data:
         value = msgspec.json.decode(data)
         wrapped = isinstance(value, dict) and set(value) == {"data"} and not (part.kind or part.type)
-        return _canonical(value["data"] if wrapped else value)
+        return _canonical_json(value["data"] if wrapped else value)
     raw = part.raw or (part.file and (part.file.bytes or part.file.file_with_bytes)) or ""
     return len(raw.rstrip("=")) * 3 // 4
 
 
-def _octets(content: str | bytes | int) -> int:
+def _content_size(content: str | bytes | int) -> int:
     if isinstance(content, int):
         return content
     if isinstance(content, str):
@@ -111,21 +111,21 @@ def _octets(content: str | bytes | int) -> int:
 
 def _proto_artifacts(message: Any) -> list[Any]:
     name = message.DESCRIPTOR.name
-    if name in _WRAPPERS:
+    if name in _WRAPPER_MESSAGES:
         which = message.WhichOneof("payload")
-        return _proto_artifacts(getattr(message, which)) if which in _HOLDERS else []
+        return _proto_artifacts(getattr(message, which)) if which in _HOLDER_FIELDS else []
     if name == "TaskArtifactUpdateEvent":
         return [message.artifact]
     return list(message.artifacts) if name == "Task" else []
 
 
-_WRAPPERS = frozenset({"StreamResponse", "SendMessageResponse", "LiveResponse", "StreamRequest"})
-_HOLDERS = frozenset({"event", "artifact_update", "task"})
+_WRAPPER_MESSAGES = frozenset({"StreamResponse", "SendMessageResponse", "LiveResponse", "StreamRequest"})
+_HOLDER_FIELDS = frozenset({"event", "artifact_update", "task"})
 
 
-def _from_proto(artifact: Any) -> ArtifactChunk:
+def _chunk_of_proto(artifact: Any) -> ArtifactChunk:
     content = tuple(_proto_content(part) for part in artifact.parts)
-    return ArtifactChunk(artifact.artifact_id, artifact.name, len(content), sum(map(_octets, content)), hash(content))
+    return ArtifactChunk(artifact.artifact_id, artifact.name, len(content), sum(map(_content_size, content)), hash(content))
 
 
 def _proto_content(part: Any) -> str | bytes | int:
@@ -135,10 +135,10 @@ def _proto_content(part: Any) -> str | bytes | int:
     fields = part.DESCRIPTOR.fields_by_name
     if part.HasField("data"):
         value = to_dict(part)["data"]
-        return _canonical(value.get("data") if "file" in fields and isinstance(value, dict) else value)
+        return _canonical_json(value.get("data") if "file" in fields and isinstance(value, dict) else value)
     return len(part.raw if "raw" in fields else part.file.file_with_bytes)
 
 
-def _canonical(value: object) -> bytes:
+def _canonical_json(value: object) -> bytes:
     """JSON in one form, whatever its spacing and order on the wire."""
     return msgspec.json.encode(value, order="sorted")

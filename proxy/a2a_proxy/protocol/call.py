@@ -12,10 +12,10 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, HeadRole, Undecodable
-from a2a_proxy.protocol.errors import header
+from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import MAX_STATES, ExchangeState
-from a2a_proxy.protocol.session_facts import SessionFacts
-from a2a_proxy.protocol.summary import LABELS, NOTHING, Summary
+from a2a_proxy.protocol.session_facts import SessionContext
+from a2a_proxy.protocol.summary import STATE_LABELS, NO_SUMMARY, Summary
 
 Out = list[Frame | Finding]
 
@@ -64,7 +64,7 @@ class ConnectionLink:
 
     __slots__ = ("closed", "connection", "facts", "ours", "shared", "touched")
 
-    def __init__(self, connection: int, facts: ConnectionFacts, shared: SessionFacts) -> None:
+    def __init__(self, connection: int, facts: ConnectionFacts, shared: SessionContext) -> None:
         self.connection = connection
         self.facts = facts
         self.shared = shared
@@ -158,7 +158,7 @@ class ExchangeDecoder:
         if state and state != exchange.state:
             exchange.state = state
             if len(exchange.states) < MAX_STATES:
-                exchange.states += (LABELS[state] if state < len(LABELS) else str(state),)
+                exchange.states += (STATE_LABELS[state] if state < len(STATE_LABELS) else str(state),)
         link.touched[exchange.id] = exchange
 
     def fail(self, code: int, line: str) -> None:
@@ -213,7 +213,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
     def head(self, event: Head) -> None:
         """A header block after the request's."""
         exchange = self.exchange
-        self.count(event)
+        self.count_bytes(event)
         if event.role is HeadRole.INFORMATIONAL:
             if len(exchange.informational) < _MAX_INFORMATIONAL:
                 exchange.informational += (event.status,)
@@ -230,7 +230,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
 
     def end(self, event: End, out: Out) -> None:
         """A direction is complete."""
-        self._is_over(event.direction)
+        self._mark_over(event.direction)
         exchange = self.exchange
         if event.direction == TO_AGENT:
             exchange.request_ended = event.at
@@ -246,14 +246,14 @@ class HttpStreamCall(ExchangeDecoder, ABC):
     def cut(self, event: Cut, out: Out) -> None:
         """A direction broke off. After the response's end that is no fault (manual/protocol.md "Wire traps"): the peer
         tidies up."""
-        self._is_over(event.direction)
+        self._mark_over(event.direction)
         exchange = self.exchange
         if not exchange.response_ended and not exchange.closed:
             self.on_cut(event, out)
-            note = f"rst_stream {_code_name(event.code)}" if event.how == "rst_stream" else event.how
+            note = f"rst_stream {_http2_error_name(event.code)}" if event.how == "rst_stream" else event.how
             place = SpanPiece(event.at, event.at, event.start, event.start)
-            self.emit(out, event.direction, FrameKind.CUT, place, "", NOTHING, note=note)
-            self.close(event.at, how_cut(event))
+            self.emit(out, event.direction, FrameKind.CUT, place, "", NO_SUMMARY, note=note)
+            self.close(event.at, exchange_end_of_cut(event))
         elif event.direction == TO_CLIENT and exchange.how == "client gone" and not exchange.response_ended:
             self.on_cut(event, out)  # what the agent was saying to a client that had closed its own side
         self.touch()
@@ -261,10 +261,10 @@ class HttpStreamCall(ExchangeDecoder, ABC):
     def undecodable(self, event: Undecodable, out: Out) -> None:
         """A wire decoder gave this direction up."""
         place = SpanPiece(event.at, event.at, event.offset, event.offset)
-        self.emit(out, event.direction, FrameKind.UNDECODABLE, place, "bytes", NOTHING, note=reading(event))
-        self.find_unread(event, out)
+        self.emit(out, event.direction, FrameKind.UNDECODABLE, place, "bytes", NO_SUMMARY, note=unread_note(event))
+        self.report_unread(event, out)
 
-    def find_unread(self, event: Undecodable, out: Out) -> None:
+    def report_unread(self, event: Undecodable, out: Out) -> None:
         """Say once per direction that its octets cannot be read; the frame before is the evidence."""
         if event.direction not in self.unread:
             self.unread.append(int(event.direction))
@@ -272,7 +272,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
             out.append(unread_finding(event, exchange.connection, exchange.id, exchange.seq - 1))
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Nothing more can come of this stream: both directions are over, or it broke off.
 
         A client that sent FIN may still read, so that is no end of the agent's side.
@@ -280,11 +280,11 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         exchange = self.exchange
         return len(self.over) == 2 or bool(exchange.closed and exchange.how not in ("complete", "client gone"))
 
-    def _is_over(self, direction: Direction) -> None:
+    def _mark_over(self, direction: Direction) -> None:
         if direction not in self.over:
             self.over.append(int(direction))
 
-    def count(self, event: Head | Body) -> None:
+    def count_bytes(self, event: Head | Body) -> None:
         """Add the octets of an event to its direction."""
         if event.direction == TO_AGENT:
             self.exchange.bytes_to_agent += event.end - event.start
@@ -314,7 +314,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         """Take over what `save_framing` gave."""
 
 
-def reading(event: Undecodable) -> str:
+def unread_note(event: Undecodable) -> str:
     """What was to be read, and what was there instead."""
     return f"expected {event.expected}, got {event.got}"
 
@@ -323,11 +323,11 @@ def unread_finding(event: Undecodable, connection: int, exchange: int = 0, seq: 
     """The finding about octets that nobody here can read."""
     evidence = {"offset": str(event.offset)}
     return Finding(
-        "UNDECODABLE", Severity.ERROR, event.at, reading(event), connection, exchange, seq, evidence=evidence
+        "UNDECODABLE", Severity.ERROR, event.at, unread_note(event), connection, exchange, seq, evidence=evidence
     )
 
 
-def opened(link: ConnectionLink, event: Head) -> ExchangeState:
+def open_exchange(link: ConnectionLink, event: Head) -> ExchangeState:
     """The exchange of a request head."""
     headers = event.headers
     exchange = ExchangeState(
@@ -341,9 +341,9 @@ def opened(link: ConnectionLink, event: Head) -> ExchangeState:
         authority=event.authority.decode("latin-1"),
         http_version=event.version,
         request_headers=headers,
-        traceparent=_text(headers, b"traceparent"),
-        version_header=_text(headers, b"a2a-version"),
-        extensions=_text(headers, b"a2a-extensions") or _text(headers, b"x-a2a-extensions"),
+        traceparent=_header_text(headers, b"traceparent"),
+        version_header=_header_text(headers, b"a2a-version"),
+        extensions=_header_text(headers, b"a2a-extensions") or _header_text(headers, b"x-a2a-extensions"),
         ours=link.ours,
         agent=link.shared.agent_of(link.facts.upstream),
         client=link.facts.client.rpartition(":")[0],
@@ -352,11 +352,11 @@ def opened(link: ConnectionLink, event: Head) -> ExchangeState:
     return exchange
 
 
-def _text(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
-    return header(headers, name).decode("latin-1").strip()
+def _header_text(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
+    return header_value(headers, name).decode("latin-1").strip()
 
 
-_CODES = [
+_HTTP2_ERROR_NAMES = [
     "no_error",
     "protocol_error",
     "internal_error",
@@ -374,11 +374,11 @@ _CODES = [
 ]
 
 
-def _code_name(code: int) -> str:
-    return _CODES[code] if code < len(_CODES) else str(code)
+def _http2_error_name(code: int) -> str:
+    return _HTTP2_ERROR_NAMES[code] if code < len(_HTTP2_ERROR_NAMES) else str(code)
 
 
-def how_cut(event: Cut) -> str:
+def exchange_end_of_cut(event: Cut) -> str:
     """Who broke off first, in the words of `Exchange.how`."""
     if event.how == "lost":
         return "connection lost"

@@ -26,7 +26,7 @@ _FILE_MEMBERS = {
 }
 
 
-class Canonical:
+class CanonicalForm:
     """How objects of one dialect become those of 1.0."""
 
     def __init__(self, wraps_data: bool) -> None:
@@ -35,7 +35,7 @@ class Canonical:
 
     def task(self, value: Json) -> Json:
         """A task; `sessionId` of 0.1 is the context."""
-        made = _without(value, "kind", "sessionId", "status", "artifacts", "history")
+        made = _without_members(value, "kind", "sessionId", "status", "artifacts", "history")
         if "sessionId" in value:
             made.setdefault("contextId", value["sessionId"])
         if "status" in value:
@@ -43,7 +43,7 @@ class Canonical:
         for name, shape in (("artifacts", self.artifact), ("history", self.message)):
             if isinstance(value.get(name), list):
                 made[name] = [shape(each) for each in value[name] if isinstance(each, dict)]
-        return _with_generation(made)
+        return _with_text_generation(made)
 
     def status(self, value: Any) -> Any:
         """A status; `progress` of the vendor dialect stays."""
@@ -60,7 +60,7 @@ class Canonical:
 
     def message(self, value: Json) -> Json:
         """A message; the 0.3 protobuf form calls its parts `content`."""
-        made = _without(value, "kind", "content")
+        made = _without_members(value, "kind", "content")
         role = value.get("role")
         if isinstance(role, (str, int)) and role in _ROLES:
             made["role"] = _ROLES[role]
@@ -72,7 +72,7 @@ class Canonical:
     def part(self, value: Json) -> Json:
         """A part; a file becomes `raw` or `url` with `filename` and `mediaType`."""
         marked = isinstance(value.get("kind", value.get("type")), str)
-        made = _without(value, "kind", "type", "file") if marked else _without(value, "file")
+        made = _without_members(value, "kind", "type", "file") if marked else _without_members(value, "file")
         file = value.get("file")
         if isinstance(file, dict):
             made |= {_FILE_MEMBERS.get(str(name), str(name)): item for name, item in file.items()}
@@ -83,7 +83,7 @@ class Canonical:
 
     def artifact(self, value: Json) -> Json:
         """An artifact; 0.1 has no id but `index`, 0 where it is left out."""
-        made = _without(value, "index", "append", "lastChunk")
+        made = _without_members(value, "index", "append", "lastChunk")
         if not isinstance(value.get("artifactId"), str):
             made["artifactId"] = str(value.get("index") or 0)
         if isinstance(value.get("parts"), list):
@@ -92,23 +92,23 @@ class Canonical:
 
     def status_update(self, value: Json) -> Json:
         """A status update; `final` stays as an annotation."""
-        made = _update(value)
+        made = _canonical_update(value)
         if "status" in value:
             made["status"] = self.status(value["status"])
-        return _with_generation(made)
+        return _with_text_generation(made)
 
     def artifact_update(self, value: Json) -> Json:
         """An artifact update; 0.1 has its flags inside the artifact."""
-        made = _update(value)
+        made = _canonical_update(value)
         artifact = value.get("artifact")
         if isinstance(artifact, dict):
             made["artifact"] = self.artifact(artifact)
             made |= {name: artifact[name] for name in ("append", "lastChunk") if artifact.get(name) is not None}
-        return _with_generation(made)
+        return _with_text_generation(made)
 
     def push_config(self, value: Json) -> Json:
         """A push configuration, flat as in 1.0."""
-        made = _without(value, "pushNotificationConfig", "config", "name", "parent", "configId", "authentication")
+        made = _without_members(value, "pushNotificationConfig", "config", "name", "parent", "configId", "authentication")
         name = value.get("name") or value.get("parent")
         if isinstance(name, str):
             made["taskId"] = bare_id(name)
@@ -117,7 +117,7 @@ class Canonical:
         if isinstance(value.get("configId"), str):
             made.setdefault("id", value["configId"])
         if isinstance(value.get("authentication"), dict):
-            made["authentication"] = _authentication(value["authentication"])
+            made["authentication"] = _canonical_authentication(value["authentication"])
         if "pushNotificationConfig" in value and "id" in made:
             made.setdefault("taskId", made.pop("id"))  # 0.1: the id beside a configuration is the task's
         for inner in ("config", "pushNotificationConfig"):
@@ -126,9 +126,9 @@ class Canonical:
         return made
 
 
-def _update(value: Json) -> Json:
+def _canonical_update(value: Json) -> Json:
     """Members that both updates have; 0.1 and the vendor dialect name the task `id`."""
-    made = _without(value, "kind", "id", "sessionId")
+    made = _without_members(value, "kind", "id", "sessionId")
     if "id" in value:
         made.setdefault("taskId", value["id"])
     if "sessionId" in value:
@@ -136,20 +136,20 @@ def _update(value: Json) -> Json:
     return made
 
 
-def _with_generation(value: Json) -> Json:
+def _with_text_generation(value: Json) -> Json:
     """int64 is a string in ProtoJSON (Q-31)."""
     number = value.get("generation")
     return {**value, "generation": str(number)} if isinstance(number, int) else value
 
 
-def _authentication(value: Json) -> Json:
+def _canonical_authentication(value: Json) -> Json:
     """`schemes[0]` is the scheme; further ones have no place in 1.0 and stay."""
     schemes = value.get("schemes")
     if not isinstance(schemes, list) or not schemes or "scheme" in value:
         return value
-    made = {"scheme": schemes[0], **_without(value, "schemes")}
+    made = {"scheme": schemes[0], **_without_members(value, "schemes")}
     return {**made, "schemes": schemes} if len(schemes) > 1 else made
 
 
-def _without(value: Json, *names: str) -> Json:
+def _without_members(value: Json, *names: str) -> Json:
     return {name: item for name, item in value.items() if name not in names}

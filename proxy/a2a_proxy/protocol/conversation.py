@@ -14,26 +14,26 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Body, Control, Cut, End, Framed, Head, HeadRole, Line, Undecodable, WireEvent
 from a2a_proxy.protocol.bindings import grpc, http
 from a2a_proxy.protocol.bindings.stdio import Pipe
-from a2a_proxy.protocol.call import ConnectionLink, ExchangeDecoder, HttpStreamCall, opened, reading, unread_finding
+from a2a_proxy.protocol.call import ConnectionLink, ExchangeDecoder, HttpStreamCall, open_exchange, unread_note, unread_finding
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.schema import TEXT
-from a2a_proxy.protocol.session_facts import SessionFacts
+from a2a_proxy.protocol.session_facts import SessionContext
 
-__all__ = ["ConnectionConversation", "SessionFacts"]
+__all__ = ["ConnectionConversation", "SessionContext"]
 
-LINGER = 64
+MAX_ANSWERED_CALLS = 64
 """Answered calls of a connection whose request never ended that are still remembered."""
 
-_NOT_READ: dict[object, str] = {
+_OPAQUE_SUMMARIES: dict[object, str] = {
     "tls": "this is TLS, which the proxy does not decrypt: connect with http://",
     "unknown": "this is not HTTP; its octets are relayed, counted and not read",
 }
 """What to say of a connection that turns out not to be HTTP. One whose octets are missing is no fault of the peers."""
 
-STRAY = "outside any message"
+NOTE_STRAY = "outside any message"
 """The note of what an agent or client writes to the pipe between messages."""
 
-_CALLS: dict[str, Callable[[ConnectionLink, ExchangeState], HttpStreamCall]] = {
+_CALL_CLASSES: dict[str, Callable[[ConnectionLink, ExchangeState], HttpStreamCall]] = {
     "grpc": grpc.GrpcCall,
     "http": http.HttpCall,
 }
@@ -42,12 +42,12 @@ _CALLS: dict[str, Callable[[ConnectionLink, ExchangeState], HttpStreamCall]] = {
 class ConnectionConversation:
     """Never raises: octets that cannot be read are one finding, and their stream is ignored from there."""
 
-    def __init__(self, connection: int, facts: ConnectionFacts, shared: SessionFacts) -> None:
+    def __init__(self, connection: int, facts: ConnectionFacts, shared: SessionContext) -> None:
         self._link = ConnectionLink(connection, facts, shared)
         self._calls: dict[int, HttpStreamCall] = {}
         self._answered: dict[int, None] = {}
         """Streams of those whose request goes on though they are over."""
-        self._pipe = Pipe(self._link, self._loose) if facts.transport == "stdio" else None
+        self._pipe = Pipe(self._link, self._emit_unassigned) if facts.transport == "stdio" else None
         """The calls of a stdio agent; the others have streams."""
         self._seq = 0
         """Frames of the connection itself."""
@@ -71,36 +71,36 @@ class ConnectionConversation:
                     if call is not None:
                         call.body(event, out)
                 else:
-                    self._seldom(event, out)
+                    self._read_other_event(event, out)
             except Exception as error:  # a peer's octets must not stop the recorder
-                self._give_up(event, error, out)
+                self._abandon_stream(event, error, out)
 
-    def traced(self, stream: int, sent: str) -> ExchangeState | None:
+    def set_sent_traceparent(self, stream: int, sent_traceparent: str) -> ExchangeState | None:
         """The request of an open call went on with this `traceparent`: its exchange, None where there is none."""
         call = self._calls.get(stream)
         if call is None:
             return None
-        call.exchange.sent_traceparent = sent
+        call.exchange.sent_traceparent = sent_traceparent
         call.touch()
         return call.exchange
 
-    def _seldom(self, event: WireEvent, out: list[Frame | Finding]) -> None:
+    def _read_other_event(self, event: WireEvent, out: list[Frame | Finding]) -> None:
         """Everything but body octets."""
         if type(event) is Control:
-            self._control(event, out)
+            self._emit_control(event, out)
             return
         if type(event) is Line:
-            self._line(event, out)
+            self._emit_line(event, out)
             return
         if self._pipe is not None:
-            self._of_pipe(self._pipe, event, out)
+            self._read_pipe_event(self._pipe, event, out)
             return
         if type(event) is Undecodable and not event.stream:
-            self._opaque(event, out)
+            self._emit_undecodable(event, out)
             return
         assert not isinstance(event, Control | Framed | Line)
-        if type(event) is Head and (event.role is HeadRole.REQUEST or self._unasked(event)):
-            self._open(event)
+        if type(event) is Head and (event.role is HeadRole.REQUEST or self._is_unrequested(event)):
+            self._open_call(event)
             return
         call = self._calls.get(event.stream)
         if call is None:
@@ -113,23 +113,23 @@ class ConnectionConversation:
             call.cut(event, out)
         elif type(event) is Undecodable:
             call.undecodable(event, out)
-        if call.finished:
+        if call.is_finished:
             del self._calls[event.stream]
             self._answered.pop(event.stream, None)
         elif call.exchange.closed:
             self._answered[event.stream] = None
 
-    def _of_pipe(self, pipe: Pipe, event: WireEvent, out: list[Frame | Finding]) -> None:
+    def _read_pipe_event(self, pipe: Pipe, event: WireEvent, out: list[Frame | Finding]) -> None:
         """A message, or an end, of a pipe."""
         if type(event) is Framed:
-            pipe.message(event, out)
+            pipe.read_message(event, out)
         elif type(event) is End:
-            pipe.ended(event, out)
+            pipe.on_end(event, out)
         elif type(event) is Cut:
-            pipe.cut(event, out)
+            pipe.on_cut(event, out)
 
-    def _open(self, event: Head) -> None:
-        exchange = opened(self._link, event)
+    def _open_call(self, event: Head) -> None:
+        exchange = open_exchange(self._link, event)
         call: HttpStreamCall
         if grpc.is_grpc(event.headers):
             call = grpc.open_call(self._link, exchange)
@@ -145,50 +145,50 @@ class ConnectionConversation:
         else:
             self._forget_answered()
 
-    def _unasked(self, event: Head) -> bool:
+    def _is_unrequested(self, event: Head) -> bool:
         """An HTTP/1.1 answer without a request, such as a 408 on an idle connection."""
         return event.role is HeadRole.RESPONSE and event.version != "2" and event.stream not in self._calls
 
     def _forget_answered(self) -> None:
         """Agents may answer before the request ends; such calls are kept for a while only."""
-        while len(self._answered) > LINGER:
+        while len(self._answered) > MAX_ANSWERED_CALLS:
             stream = min(self._answered)
             del self._answered[stream], self._calls[stream]
 
-    def _control(self, event: Control, out: list[Frame | Finding]) -> None:
+    def _emit_control(self, event: Control, out: list[Frame | Finding]) -> None:
         """A wire event of the connection itself, as a frame of exchange 0."""
         payload = msgspec.json.encode({"name": event.name, **event.detail})
         span = (event.at, event.start, event.end)
-        self._connection_frame(event, FrameKind.CONTROL, span, payload, "control", event.name, out)
-        if event.name == "opaque" and (summary := _NOT_READ.get(event.detail.get("looks_like"))):
+        self._emit_connection_frame(event, FrameKind.CONTROL, span, payload, "control", event.name, out)
+        if event.name == "opaque" and (summary := _OPAQUE_SUMMARIES.get(event.detail.get("looks_like"))):
             out.append(Finding("UNDECODABLE", Severity.WARNING, event.at, summary, self._link.connection))
         if self._pipe is not None and event.name == "signal":
-            self._pipe.signalled()
+            self._pipe.on_signal()
         elif self._pipe is not None and event.name == "exit":
-            self._pipe.exited(msgspec.convert(event.detail, ExitFacts), event.at, out)
+            self._pipe.on_exit(msgspec.convert(event.detail, ExitFacts), event.at, out)
 
-    def _opaque(self, event: Undecodable, out: list[Frame | Finding]) -> None:
+    def _emit_undecodable(self, event: Undecodable, out: list[Frame | Finding]) -> None:
         span = (event.at, event.offset, event.offset)
-        self._connection_frame(event, FrameKind.UNDECODABLE, span, b"", "", reading(event), out)
+        self._emit_connection_frame(event, FrameKind.UNDECODABLE, span, b"", "", unread_note(event), out)
         out.append(unread_finding(event, self._link.connection))
 
-    def _loose(
+    def _emit_unassigned(
         self, message: Framed, kind: FrameKind, schema: str, rpc_id: str, note: str, out: list[Frame | Finding]
     ) -> None:
         """A message that belongs to no call."""
         span = (message.began, message.start, message.end)
-        self._connection_frame(message, kind, span, message.data, schema, note, out, rpc_id)
+        self._emit_connection_frame(message, kind, span, message.data, schema, note, out, rpc_id)
 
-    def _line(self, line: Line, out: list[Frame | Finding]) -> None:
+    def _emit_line(self, line: Line, out: list[Frame | Finding]) -> None:
         """A line of a log, or between messages."""
-        kind, note = (FrameKind.OTHER, STRAY) if line.stray else (FrameKind.LOG, "")
-        self._connection_frame(line, kind, (line.began, line.start, line.end), line.data, TEXT, note, out)
+        kind, note = (FrameKind.OTHER, NOTE_STRAY) if line.stray else (FrameKind.LOG, "")
+        self._emit_connection_frame(line, kind, (line.began, line.start, line.end), line.data, TEXT, note, out)
 
-    def _connection_frame(
+    def _emit_connection_frame(
         self,
         event: Control | Undecodable | Framed | Line,
         kind: FrameKind,
-        place: tuple[int, int, int],
+        span: tuple[int, int, int],
         payload: bytes,
         schema: str,
         note: str,
@@ -196,7 +196,7 @@ class ConnectionConversation:
         rpc_id: str = "",
     ) -> None:
         """A frame of the connection; `place` is when it began, and its span."""
-        told = event if isinstance(event, Framed | Line) else None
+        message = event if isinstance(event, Framed | Line) else None
         out.append(
             Frame(
                 connection=self._link.connection,
@@ -204,16 +204,16 @@ class ConnectionConversation:
                 seq=self._seq,
                 direction=event.direction,
                 kind=kind,
-                began=place[0],
+                began=span[0],
                 at=event.at,
-                start=place[1],
-                end=place[2],
+                start=span[1],
+                end=span[2],
                 payload=payload,
-                size=len(payload) if told is None else told.size,
-                sha256=b"" if told is None else told.sha256,
-                truncated=told is not None and told.truncated,
+                size=len(payload) if message is None else message.size,
+                sha256=b"" if message is None else message.sha256,
+                truncated=message is not None and message.truncated,
                 schema=schema,
-                framing="" if told is None else told.framing,
+                framing="" if message is None else message.framing,
                 rpc_id=rpc_id,
                 note=note,
                 ours=self._link.ours,
@@ -221,7 +221,7 @@ class ConnectionConversation:
         )
         self._seq += 1
 
-    def _give_up(self, event: WireEvent, error: Exception, out: list[Frame | Finding]) -> None:
+    def _abandon_stream(self, event: WireEvent, error: Exception, out: list[Frame | Finding]) -> None:
         """Our own failure on hostile octets: said once, then this stream is ignored."""
         stream = 0 if isinstance(event, Control | Framed | Line) else event.stream
         call = self._calls.pop(stream, None)
@@ -234,14 +234,14 @@ class ConnectionConversation:
         summary = f"cannot read this stream: {type(error).__name__}: {error}"[:300]
         out.append(Finding("UNDECODABLE", Severity.ERROR, event.at, summary, self._link.connection, exchange))
 
-    def changed(self) -> list[Exchange]:
+    def pop_changed_exchanges(self) -> list[Exchange]:
         """Snapshots of the exchanges that changed since the last call, in order of their numbers."""
         touched = self._link.touched
         snapshots = [touched[number].snapshot() for number in sorted(touched)]
         touched.clear()
         return snapshots
 
-    def closed(self) -> list[ExchangeState]:
+    def pop_closed_exchanges(self) -> list[ExchangeState]:
         """The exchanges that ended since the last call."""
         found, self._link.closed = self._link.closed, []
         return found
@@ -281,7 +281,7 @@ class ConnectionConversation:
         }
 
     @classmethod
-    def restore(cls, state: dict[str, Any], shared: SessionFacts) -> ConnectionConversation:
+    def restore(cls, state: dict[str, Any], shared: SessionContext) -> ConnectionConversation:
         """The state that `save` gave."""
         facts = msgspec.convert(state["facts"], ConnectionFacts)
         conversation = cls(state["connection"], facts, shared)
@@ -290,7 +290,7 @@ class ConnectionConversation:
         conversation._seq = state["seq"]
         for stream, saved in state["calls"]:
             exchange = msgspec.convert(saved["exchange"], ExchangeState, builtin_types=(bytes,))
-            call = _CALLS[saved["kind"]](link, exchange)
+            call = _CALL_CLASSES[saved["kind"]](link, exchange)
             call.load(saved)
             conversation._calls[stream] = call
             if exchange.closed:

@@ -7,25 +7,25 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.protocol.event import normalise, plain
+from a2a_proxy.protocol.event import normalise, decode_payload
 
-_SHOWN = 64 << 10
+_MAX_UNDECODED = 64 << 10
 """Octets of an undecoded payload that are given."""
 
 
-def decoded(frame: Frame, exchange: Exchange | None) -> Any:
+def readable_payload(frame: Frame, exchange: Exchange | None) -> Any:
     """The payload as JSON values, A2A in 1.0 form; text where it is no JSON; None where it is empty."""
     if not frame.payload:
         return None
     try:
-        value = _value(frame, exchange)
+        value = _decode_value(frame, exchange)
     except (ValueError, TypeError, RecursionError):
         value = None  # cut short, or nested deeper than anybody means it
-    return frame.payload[:_SHOWN].decode("utf-8", "replace") if value is None else value
+    return frame.payload[:_MAX_UNDECODED].decode("utf-8", "replace") if value is None else value
 
 
-def _value(frame: Frame, exchange: Exchange | None) -> Any:
-    value = plain(frame.payload, frame.schema)
+def _decode_value(frame: Frame, exchange: Exchange | None) -> Any:
+    value = decode_payload(frame.payload, frame.schema)
     if exchange is not None and exchange.operation and value is not None and not frame.truncated:
         canonical = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
         return canonical or value

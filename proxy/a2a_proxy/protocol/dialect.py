@@ -11,14 +11,14 @@ from __future__ import annotations
 import msgspec
 
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.protocol.json_shapes import UNREADABLE, ResultShape
+from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS, ResultShape
 from a2a_proxy.protocol.session_facts import CardFacts
 
-_OLD = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.VENDOR})
-_NEW = frozenset({Dialect.V1_0, Dialect.V1_1, Dialect.RC})
+_V0_DIALECTS = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.VENDOR})
+_V1_DIALECTS = frozenset({Dialect.V1_0, Dialect.V1_1, Dialect.RC})
 
 
-def of_version(version: str) -> Dialect:
+def dialect_of_version(version: str) -> Dialect:
     """What a version number says: `1.0`, `0.3`, also with a patch number; UNKNOWN where it is none of ours."""
     major, _, rest = version.strip().partition(".")
     minor = rest.partition(".")[0].partition("-")[0]
@@ -31,7 +31,7 @@ def of_version(version: str) -> Dialect:
     )
 
 
-class Evidence(msgspec.Struct, frozen=True):
+class DialectEvidence(msgspec.Struct, frozen=True):
     """What is known about a call when its request is complete."""
 
     proof: Dialect = Dialect.UNKNOWN
@@ -45,34 +45,34 @@ class Evidence(msgspec.Struct, frozen=True):
     card: CardFacts = CardFacts()
 
 
-def classify(evidence: Evidence) -> tuple[Dialect, bool]:
+def classify_dialect(evidence: DialectEvidence) -> tuple[Dialect, bool]:
     """The dialect of a call, and whether that is a guess which its response may still correct."""
-    said = of_version(evidence.version)
-    if evidence.proof in _NEW:
-        if said in _OLD and evidence.body in _OLD:
+    version_dialect = dialect_of_version(evidence.version)
+    if evidence.proof in _V1_DIALECTS:
+        if version_dialect in _V0_DIALECTS and evidence.body in _V0_DIALECTS:
             return evidence.body, True
-        return (said if said is Dialect.V1_1 and evidence.proof is Dialect.V1_0 else evidence.proof), False
-    if said in _NEW and evidence.body in _NEW:
-        return said, True
+        return (version_dialect if version_dialect is Dialect.V1_1 and evidence.proof is Dialect.V1_0 else evidence.proof), False
+    if version_dialect in _V1_DIALECTS and evidence.body in _V1_DIALECTS:
+        return version_dialect, True
     if evidence.proof is not Dialect.UNKNOWN:
         return evidence.proof, False
-    return _old_line(evidence, said), True
+    return _choose_v0_dialect(evidence, version_dialect), True
 
 
-def _old_line(evidence: Evidence, said: Dialect) -> Dialect:
+def _choose_v0_dialect(evidence: DialectEvidence, version_dialect: Dialect) -> Dialect:
     """Which 0.x line a call speaks whose method several of them share."""
-    if evidence.body in _OLD:
+    if evidence.body in _V0_DIALECTS:
         # `kind` is common to 0.2 and 0.3: the card tells them apart, else the later one is taken.
-        return _by_card(evidence) or Dialect.V0_3 if evidence.body is Dialect.V0_3 else evidence.body
-    if said in _OLD:
-        return said
-    if evidence.sticky in _OLD:
+        return _v0_2_by_card(evidence) or Dialect.V0_3 if evidence.body is Dialect.V0_3 else evidence.body
+    if version_dialect in _V0_DIALECTS:
+        return version_dialect
+    if evidence.sticky in _V0_DIALECTS:
         return evidence.sticky
-    return of_version(evidence.card.version) if of_version(evidence.card.version) in _OLD else Dialect.V0_3
+    return dialect_of_version(evidence.card.version) if dialect_of_version(evidence.card.version) in _V0_DIALECTS else Dialect.V0_3
 
 
-def _by_card(evidence: Evidence) -> Dialect | None:
-    return Dialect.V0_2 if of_version(evidence.card.version) is Dialect.V0_2 else None
+def _v0_2_by_card(evidence: DialectEvidence) -> Dialect | None:
+    return Dialect.V0_2 if dialect_of_version(evidence.card.version) is Dialect.V0_2 else None
 
 
 class _PartEvidence(msgspec.Struct):
@@ -94,11 +94,11 @@ class _RequestEvidence(msgspec.Struct):
 _decode_request = msgspec.json.Decoder(_RequestEvidence).decode
 
 
-def of_request(params: bytes) -> Dialect:
+def dialect_of_request(params: bytes) -> Dialect:
     """What the parameters of a send show: part discriminator, role spelling, `kind`. UNKNOWN for all other calls."""
     try:
         message = _decode_request(params).message
-    except UNREADABLE:
+    except UNREADABLE_ERRORS:
         return Dialect.UNKNOWN
     if message is None:
         return Dialect.UNKNOWN
@@ -111,7 +111,7 @@ def of_request(params: bytes) -> Dialect:
     return Dialect.V1_0 if (message.role or "").startswith("ROLE_") else Dialect.UNKNOWN
 
 
-def of_result(result: ResultShape, method: str) -> Dialect:
+def dialect_of_result(result: ResultShape, method: str) -> Dialect:
     """What a result or event shows; UNKNOWN where it fits several lines. `method` as on the wire."""
     if result.task is not None or result.status_update is not None or result.artifact_update is not None:
         return Dialect.V1_0
@@ -124,13 +124,13 @@ def of_result(result: ResultShape, method: str) -> Dialect:
     return Dialect.UNKNOWN
 
 
-def corrected(guess: Dialect, shown: Dialect) -> Dialect:
+def correct_guess(guess: Dialect, shown: Dialect) -> Dialect:
     """A guess after the response: what that shows, unless it fits the guess too (0.2 and 0.3 have the same bodies)."""
     if shown is Dialect.UNKNOWN or (shown is Dialect.V0_3 and guess in (Dialect.V0_2, Dialect.V0_3)):
         return guess
-    return guess if shown is Dialect.V1_0 and guess in _NEW else shown
+    return guess if shown is Dialect.V1_0 and guess in _V1_DIALECTS else shown
 
 
-def with_generation(dialect: Dialect) -> Dialect:
+def dialect_with_generation(dialect: Dialect) -> Dialect:
     """The dialect of a side that uses the generation fields (manual/protocol.md "Classification")."""
     return Dialect.V1_1 if dialect is Dialect.V1_0 else dialect

@@ -13,9 +13,9 @@ from urllib.parse import unquote_to_bytes
 from a2a_proto import message_class
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.text import one_line
+from a2a_proxy.protocol.text import to_one_line
 
-REASONS = {
+RPC_REASONS = {
     -32001: "TASK_NOT_FOUND",
     -32002: "TASK_NOT_CANCELABLE",
     -32003: "PUSH_NOTIFICATION_NOT_SUPPORTED",
@@ -34,7 +34,7 @@ REASONS = {
 }
 """JSON-RPC code -> reason, 0.2 and later."""
 
-REASONS_0_1 = REASONS | {
+RPC_REASONS_0_1 = RPC_REASONS | {
     -32004: "OPERATION_NOT_SUPPORTED",
     -32006: "STREAMING_NOT_SUPPORTED",
     -32007: "AUTHENTICATION_REQUIRED",
@@ -45,7 +45,7 @@ REASONS_0_1 = REASONS | {
 }
 """The same codes meant something else in 0.1."""
 
-GRPC_STATUS = (
+GRPC_STATUS_NAMES = (
     "OK",
     "CANCELLED",
     "UNKNOWN",
@@ -68,43 +68,43 @@ GRPC_STATUS = (
 GENERATION_MISMATCH = "TASK_GENERATION_MISMATCH"
 
 
-AMBIGUOUS = frozenset({-32006, -32007, -32008, -32009, -32010})
+AMBIGUOUS_CODES = frozenset({-32006, -32007, -32008, -32009, -32010})
 """Codes whose meaning depends on the dialect."""
 
 
-def mismatch(reason: str, message: str, said: object) -> str:
+def message_with_generations(reason: str, message: str, details: object) -> str:
     """The message of an error; of a TaskGenerationMismatchError with the expected and the actual generation, where
     `said` has them: an ErrorInfo, a list of details, or a whole body with either."""
     if reason != GENERATION_MISMATCH:
         return message
-    numbers = _numbers(said)
-    expected, current = (one_line(str(numbers.get(f"{name}Generation", "")), 20) for name in ("expected", "current"))
-    told = [f"expected generation {expected}"] if expected else []
-    told += [f"it is {current}"] if current else []
-    return f"{message} ({', '.join(told)})".strip() if told else message
+    numbers = _find_generations(details)
+    expected, current = (to_one_line(str(numbers.get(f"{name}Generation", "")), 20) for name in ("expected", "current"))
+    phrases = [f"expected generation {expected}"] if expected else []
+    phrases += [f"it is {current}"] if current else []
+    return f"{message} ({', '.join(phrases)})".strip() if phrases else message
 
 
-def _numbers(said: object) -> dict[str, Any]:
+def _find_generations(details: object) -> dict[str, Any]:
     """The object that has them: the metadata of the ErrorInfo (manual/protocol.md "Error bodies"); a problem body
     itself."""
-    if isinstance(said, list):
-        return next(filter(None, map(_numbers, said)), {})
-    if not isinstance(said, dict):
+    if isinstance(details, list):
+        return next(filter(None, map(_find_generations, details)), {})
+    if not isinstance(details, dict):
         return {}
-    if "expectedGeneration" in said or "currentGeneration" in said:
-        return said
-    return next(filter(None, (_numbers(said[name]) for name in ("metadata", "error", "details") if name in said)), {})
+    if "expectedGeneration" in details or "currentGeneration" in details:
+        return details
+    return next(filter(None, (_find_generations(details[name]) for name in ("metadata", "error", "details") if name in details)), {})
 
 
 def error_line(reason: str, code: int | str, message: str) -> str:
     """Put one error into words: `TASK_NOT_FOUND -32001: no such task`."""
     head = " ".join(str(word) for word in (reason, code) if word)
-    return one_line(f"{head}: {message}" if message else head)
+    return to_one_line(f"{head}: {message}" if message else head)
 
 
 def rpc_reason(code: int, data: object, dialect: Dialect) -> str:
     """Name a JSON-RPC error: by its ErrorInfo, else by its code; empty where neither says."""
-    return reason_of(data) or (REASONS_0_1 if dialect is Dialect.V0_1 else REASONS).get(code, "")
+    return reason_of(data) or (RPC_REASONS_0_1 if dialect is Dialect.V0_1 else RPC_REASONS).get(code, "")
 
 
 def reason_of(details: object) -> str:
@@ -115,24 +115,24 @@ def reason_of(details: object) -> str:
     return next((reason for reason in reasons if isinstance(reason, str)), "")
 
 
-def rest_error(body: object) -> tuple[str, str]:
+def parse_rest_error(body: object) -> tuple[str, str]:
     """Reason and message of a REST error body in any of its forms (1.0, problem details, 0.3); empty where unknown."""
     if not isinstance(body, dict):
         return "", ""
     error = body.get("error")
     if isinstance(error, dict):
         reason = reason_of(error.get("details")) or error.get("status")
-        return _text(reason), _text(error.get("message"))
-    kind = _text(body.get("type")).rpartition("/")[2]
+        return _str_or_empty(reason), _str_or_empty(error.get("message"))
+    kind = _str_or_empty(body.get("type")).rpartition("/")[2]
     reason = reason_of(body.get("details")) or ("" if kind == "about:blank" else kind.replace("-", "_").upper())
-    return reason.removesuffix("_ERROR"), _text(body.get("detail") or body.get("message") or body.get("title") or error)
+    return reason.removesuffix("_ERROR"), _str_or_empty(body.get("detail") or body.get("message") or body.get("title") or error)
 
 
-def _text(value: object) -> str:
+def _str_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def header(headers: Headers, name: bytes) -> bytes:
+def header_value(headers: Headers, name: bytes) -> bytes:
     """The first value of a field; `name` in lower case; empty where there is none."""
     for key, value in headers:
         if key == name or key.lower() == name:
@@ -146,29 +146,29 @@ class GrpcOutcome:
     __slots__ = ("message", "reason", "status")
 
     def __init__(self, headers: Headers) -> None:
-        status = header(headers, b"grpc-status").strip()
+        status = header_value(headers, b"grpc-status").strip()
         self.status = int(status) if status.isdigit() and len(status) < 10 else -1
-        self.message = unquote_to_bytes(header(headers, b"grpc-message")).decode("utf-8", "replace")
+        self.message = unquote_to_bytes(header_value(headers, b"grpc-message")).decode("utf-8", "replace")
         self.reason = ""
         if self.status > 0:
-            self.reason, metadata = _error_info(header(headers, b"grpc-status-details-bin"))
-            self.message = mismatch(self.reason, self.message, metadata)
+            self.reason, metadata = _read_error_info(header_value(headers, b"grpc-status-details-bin"))
+            self.message = message_with_generations(self.reason, self.message, metadata)
 
     @property
-    def line(self) -> str:
+    def error_text(self) -> str:
         """The error in words; empty on success and where there is no status."""
         if self.status <= 0:
             return ""
-        name = GRPC_STATUS[self.status] if self.status < len(GRPC_STATUS) else str(self.status)
+        name = GRPC_STATUS_NAMES[self.status] if self.status < len(GRPC_STATUS_NAMES) else str(self.status)
         return error_line(self.reason, name, self.message)
 
 
-def _error_info(value: bytes) -> tuple[str, dict[str, str]]:
+def _read_error_info(value: bytes) -> tuple[str, dict[str, str]]:
     """Reason and metadata of the ErrorInfo in a `grpc-status-details-bin` value; empty where it cannot be read."""
     if not value:
         return "", {}
     try:
-        status: Any = message_class("rpc", "google.rpc.Status").FromString(binary_value(value))
+        status: Any = message_class("rpc", "google.rpc.Status").FromString(decode_binary_value(value))
         for detail in status.details:
             if detail.type_url.endswith("google.rpc.ErrorInfo"):
                 info: Any = message_class("rpc", "google.rpc.ErrorInfo").FromString(detail.value)
@@ -178,7 +178,7 @@ def _error_info(value: bytes) -> tuple[str, dict[str, str]]:
     return "", {}
 
 
-def binary_value(value: bytes) -> bytes:
+def decode_binary_value(value: bytes) -> bytes:
     """Octets of a `-bin` metadata value: base64 with optional padding, or C-core's raw form (NUL, then the octets)."""
     if value[:1] == b"\0":
         return value[1:]

@@ -17,11 +17,11 @@ from a2a_proto import RenderError, parse, to_dict
 from a2a_proxy.model.event import Event
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.protocol.canonical import Canonical, Json
-from a2a_proxy.protocol.json_summary import DEPTH, camel, fit_result, kind_of
-from a2a_proxy.protocol.operations import BY_NAME, ResponseKind
-from a2a_proxy.protocol.request import request
-from a2a_proxy.protocol.schema import JSON, MEDIA_LINE, is_protobuf, line_and_name
+from a2a_proxy.protocol.canonical import CanonicalForm, Json
+from a2a_proxy.protocol.json_summary import MAX_DEPTH, rename_to_camel, fit_result, kind_of
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
+from a2a_proxy.protocol.request import canonical_request
+from a2a_proxy.protocol.schema import JSON, MEDIA_SCHEMA_SET, is_protobuf, split_schema
 
 
 def normalise(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Json:
@@ -34,95 +34,95 @@ def normalise(payload: bytes, schema: str, dialect: Dialect, operation: str, kin
     wraps_data = dialect not in (Dialect.V1_0, Dialect.V1_1, Dialect.RC)
     if wraps_data and schema == JSON:
         wraps_data = b'"data"' in payload or b"\\u" in payload
-    row = None if kind is FrameKind.REQUEST else BY_NAME.get(operation)
+    row = None if kind is FrameKind.REQUEST else OPERATION_BY_NAME.get(operation)
     expected = row.answer if row is not None else ResponseKind.STREAM
-    return _normalised(
+    return _normalise_cached(
         payload, schema, wraps_data, operation if kind is FrameKind.REQUEST else None, expected, kind is FrameKind.EVENT
     )
 
 
 @lru_cache(maxsize=1)  # who shows a frame wants a line about it, and then all of it
-def _normalised(
-    payload: bytes, schema: str, wraps_data: bool, asks: str | None, expected: ResponseKind, streaming: bool
+def _normalise_cached(
+    payload: bytes, schema: str, wraps_data: bool, request_operation: str | None, expected: ResponseKind, streaming: bool
 ) -> Json:
     """As `normalise`; `asks` is the operation of a request, None for what is none."""
-    value = plain(payload, schema)
+    value = decode_payload(payload, schema)
     if isinstance(value, dict) and ("jsonrpc" in value or "error" in value):
         if "error" in value and not isinstance(value.get("result"), dict):
             return {"error": value["error"]}
         value = value["result"] if "result" in value else value.get("params", {}) if "method" in value else value
-    value = camel(value) if schema != JSON or _SNAKE.search(payload) or b"\\u" in payload else value
-    if schema.endswith(f"@{MEDIA_LINE}") and isinstance(value, dict):
-        value = next((inner for name in _WRAPS if isinstance(inner := value.get(name), dict)), value)
-    form = Canonical(wraps_data)
-    if asks is not None:
-        return request(form, value, asks) if isinstance(value, dict) else {}
-    return answer(form, value, expected, streaming)
+    value = rename_to_camel(value) if schema != JSON or _SNAKE_CASE_MARK.search(payload) or b"\\u" in payload else value
+    if schema.endswith(f"@{MEDIA_SCHEMA_SET}") and isinstance(value, dict):
+        value = next((inner for name in _MEDIA_WRAPPERS if isinstance(inner := value.get(name), dict)), value)
+    form = CanonicalForm(wraps_data)
+    if request_operation is not None:
+        return canonical_request(form, value, request_operation) if isinstance(value, dict) else {}
+    return canonical_answer(form, value, expected, streaming)
 
 
-_SNAKE = re.compile(rb"_[a-z]")
+_SNAKE_CASE_MARK = re.compile(rb"_[a-z]")
 """What a payload has that names a member in snake_case, but for one that is written with `\\u`."""
-_WRAPS = ("event", "message")
+_MEDIA_WRAPPERS = ("event", "message")
 """In the proposal with media, what stands around an event of 1.0, and around a request
 (manual/protocol.md "Fields of the live proposals")."""
 
 
 def to_event(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Event:
     """The same, typed; members of a wrong type are left out. No member is set where the payload is no event."""
-    return typed(normalise(payload, schema, dialect, operation, kind))
+    return event_from_json(normalise(payload, schema, dialect, operation, kind))
 
 
-def plain(payload: bytes, schema: str) -> Any:
+def decode_payload(payload: bytes, schema: str) -> Any:
     """A payload as plain JSON values, in its own dialect; None where it cannot be read."""
     try:
         if schema == JSON:
             return msgspec.json.decode(payload)
         if is_protobuf(schema):
-            line, name = line_and_name(schema)
+            line, name = split_schema(schema)
             return to_dict(parse(line, name, payload))  # type: ignore[arg-type]
     except (ValueError, KeyError, RecursionError, RenderError):
         return None
     return None
 
 
-def answer(form: Canonical, value: Any, expected: ResponseKind, streaming: bool) -> Json:
+def canonical_answer(form: CanonicalForm, value: Any, expected: ResponseKind, streaming: bool) -> Json:
     """One answer or event; lists of 0.x become the objects of 1.0."""
     if expected is ResponseKind.TASKS:
-        return _listed(value, "tasks", form.task)
+        return _canonical_list(value, "tasks", form.task)
     if expected is ResponseKind.PUSH_CONFIGS:
-        return _listed(value, "configs", form.push_config)
+        return _canonical_list(value, "configs", form.push_config)
     if not isinstance(value, dict):
         return {}
     if expected is ResponseKind.PUSH_CONFIG:
         return form.push_config(value)
-    return value if expected in (ResponseKind.CARD, ResponseKind.EMPTY) else event(form, value, streaming)
+    return value if expected in (ResponseKind.CARD, ResponseKind.EMPTY) else canonical_event(form, value, streaming)
 
 
-def _listed(value: Any, name: str, shape: Callable[[Json], Json]) -> Json:
+def _canonical_list(value: Any, name: str, shape: Callable[[Json], Json]) -> Json:
     around = value if isinstance(value, dict) else {}
     entries = around.get(name) if isinstance(value, dict) else value
     made = [shape(entry) for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     return {**around, name: made}
 
 
-def event(form: Canonical, value: Json, streaming: bool) -> Json:
+def canonical_event(form: CanonicalForm, value: Json, streaming: bool) -> Json:
     """One result or event, wrapped. What is none of A2A's comes back as it is."""
-    if _BARE.isdisjoint(value):
-        found = next((name for name in _SHAPES if isinstance(value.get(name), dict)), None)
-        return {**value, found: _SHAPES[found](form, value[found])} if found else value
-    name = _NAMES.get(_kind(value, streaming))
-    return {name: _SHAPES[name](form, value)} if name else value
+    if _BARE_EVENT_MEMBERS.isdisjoint(value):
+        found = next((name for name in _CANONICAL_FORMS if isinstance(value.get(name), dict)), None)
+        return {**value, found: _CANONICAL_FORMS[found](form, value[found])} if found else value
+    name = _WRAPPER_NAMES.get(_kind_of_bare_event(value, streaming))
+    return {name: _CANONICAL_FORMS[name](form, value)} if name else value
 
 
-_BARE = frozenset(("kind", "status", "artifact", "parts", "content"))
+_BARE_EVENT_MEMBERS = frozenset(("kind", "status", "artifact", "parts", "content"))
 """Members of objects that stand there without a wrapper."""
-_SHAPES: dict[str, Callable[[Canonical, Json], Json]] = {
-    "task": Canonical.task,
-    "statusUpdate": Canonical.status_update,
-    "artifactUpdate": Canonical.artifact_update,
-    "message": Canonical.message,
+_CANONICAL_FORMS: dict[str, Callable[[CanonicalForm, Json], Json]] = {
+    "task": CanonicalForm.task,
+    "statusUpdate": CanonicalForm.status_update,
+    "artifactUpdate": CanonicalForm.artifact_update,
+    "message": CanonicalForm.message,
 }
-_NAMES = {
+_WRAPPER_NAMES = {
     EventKind.TASK: "task",
     EventKind.MESSAGE: "message",
     EventKind.STATUS: "statusUpdate",
@@ -130,7 +130,7 @@ _NAMES = {
 }
 
 
-def _kind(value: Json, streaming: bool) -> EventKind:
+def _kind_of_bare_event(value: Json, streaming: bool) -> EventKind:
     """Which object stands there without a wrapper."""
     if "kind" in value or "status" in value or "artifact" in value:
         return kind_of(fit_result(value), streaming)
@@ -140,32 +140,32 @@ def _kind(value: Json, streaming: bool) -> EventKind:
 _MAX_REPAIRS = 50
 
 
-def typed(value: Json) -> Event:
+def event_from_json(value: Json) -> Event:
     """A normalised event as a value; members of a wrong type are left out."""
-    value = _without_null(value)
+    value = _remove_nulls(value)
     for _ in range(_MAX_REPAIRS):
         try:
             return msgspec.convert(value, Event, strict=False)
         except msgspec.ValidationError as error:
-            if not _drop(value, str(error).rpartition("`$")[2].rstrip("`")):
+            if not _remove_member(value, str(error).rpartition("`$")[2].rstrip("`")):
                 break
     return Event()
 
 
-def _without_null(value: Any, depth: int = DEPTH) -> Any:
+def _remove_nulls(value: Any, depth: int = MAX_DEPTH) -> Any:
     """ProtoJSON null means unset (A2A 1.0 section 5.5), except in the peer's own data."""
     if not depth:
         return value
     if isinstance(value, dict):
         return {
-            name: item if name in ("data", "metadata") else _without_null(item, depth - 1)
+            name: item if name in ("data", "metadata") else _remove_nulls(item, depth - 1)
             for name, item in value.items()
             if item is not None or name == "data"
         }
-    return [_without_null(item, depth - 1) for item in value if item is not None] if isinstance(value, list) else value
+    return [_remove_nulls(item, depth - 1) for item in value if item is not None] if isinstance(value, list) else value
 
 
-def _drop(value: Any, path: str) -> bool:
+def _remove_member(value: Any, path: str) -> bool:
     """Remove the member that msgspec names as `.task.history[...].parts`; of a list with a wrong item all of it."""
     names = path.partition("[")[0].strip(".").split(".")
     for name in names[:-1]:

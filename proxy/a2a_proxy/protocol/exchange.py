@@ -79,12 +79,12 @@ class ExchangeState(msgspec.Struct):
 
     def snapshot(self) -> Exchange:
         """The exchange as it stands."""
-        return Exchange(*_values(self))
+        return Exchange(*_snapshot_values(self))
 
-    def asks(self, current: int | None, match: int | None) -> None:
+    def set_expected_generations(self, current: int | None, if_match: int | None) -> None:
         """The first request says for which generations it waits, or on which it depends."""
         self.current_generation = current if self.operation == "GetTask" else None
-        self.generation_match = match
+        self.generation_match = if_match
 
     def close(self, at: int, how: str) -> None:
         """End it, once: who came first stays."""
@@ -93,4 +93,4 @@ class ExchangeState(msgspec.Struct):
             self.how = "refused" if self.ours else how
 
 
-_values = attrgetter(*Exchange.__struct_fields__)
+_snapshot_values = attrgetter(*Exchange.__struct_fields__)

@@ -26,13 +26,13 @@ MAX_MISSED = 64
 MAX_CURSORS = 64
 """Streams of a task; the one that began first is forgotten first."""
 MAX_CLIENTS = 16
-MAX_TOLD = 16
+MAX_KNOWN_EVENTS = 16
 """Events of a stream that are known again."""
 
-Range = list[int]
+NumberRange = list[int]
 """First and last number."""
 
-_NO_NUMBER = re.compile(rb'"generation"\s*:\s*(?:"0"|0|null)\s*[,}]')
+_ZERO_GENERATION = re.compile(rb'"generation"\s*:\s*(?:"0"|0|null)\s*[,}]')
 
 
 class _Cursor(msgspec.Struct, gc=False):
@@ -58,24 +58,24 @@ class _Gap(msgspec.Struct):
     at: int
     exchange: int
     client: str
-    left: list[Range]
+    left: list[NumberRange]
     """Those that nothing has made good yet."""
     healed: int = 0
     by: int = 0
     generation: int = 0
 
     @classmethod
-    def of(cls, known: MissedGenerations) -> _Gap:
+    def from_recording(cls, known: MissedGenerations) -> _Gap:
         """As a recording has it. Whose stream it was is not known there: any client's reading makes it good."""
         left = [] if known.healed else [[known.first, known.last]]
         said = (known.healed, known.by, known.generation)
         return cls(known.first, known.last, known.at, known.exchange, "", left, *said)
 
-    def of_client(self, client: str) -> bool:
+    def is_of_client(self, client: str) -> bool:
         """The stream of this client left them out, as far as is known."""
         return self.client in (client, "")
 
-    def missed(self) -> MissedGenerations:
+    def snapshot(self) -> MissedGenerations:
         """As the model has it."""
         return MissedGenerations(self.first, self.last, self.at, self.exchange, self.healed, self.by, self.generation)
 
@@ -99,9 +99,9 @@ class TaskGenerations(msgspec.Struct):
     """The generations of one task."""
 
     highest: int = 0
-    seen: list[Range] = []
+    seen: list[NumberRange] = []
     """What any frame told, snapshots too."""
-    told: dict[str, list[Range]] = {}
+    told: dict[str, list[NumberRange]] = {}
     """Client -> what events told it."""
     gaps: list[_Gap] = []
     open: int = 0
@@ -110,84 +110,84 @@ class TaskGenerations(msgspec.Struct):
     support: Support = Support.YES
 
     @classmethod
-    def of(cls, task: Task) -> TaskGenerations | None:
+    def from_task(cls, task: Task) -> TaskGenerations | None:
         """What a recording knows of a task; its streams count from where they go on. None: it has no numbers."""
         if not task.generation:
             return None
-        gaps = [_Gap.of(each) for each in task.missed]
+        gaps = [_Gap.from_recording(each) for each in task.missed]
         seen = [[first, last] for first, last in task.seen]
         unhealed = sum(not each.healed for each in gaps)
         return cls(task.generation, seen, gaps=gaps, open=unhealed, support=task.support)
 
-    def tell(self, told: GenerationReport, healed: Callable[[MissedGenerations], None]) -> None:
+    def apply_report(self, report: GenerationReport, on_healed: Callable[[MissedGenerations], None]) -> None:
         """Learn a number from 1 on; `healed` is called for each gap that it closes."""
-        number = told.number
-        _add(self.seen, number)
+        number = report.number
+        _add_number(self.seen, number)
         self.highest = max(self.highest, number)
-        if told.streams and self._cursor(told.exchange).off:
+        if report.streams and self._cursor_of(report.exchange).off:
             return
-        if not told.digest:
-            self._snapshot(told, healed)
+        if not report.digest:
+            self._apply_snapshot(report, on_healed)
             return
-        if told.streams:
-            self._event(told, healed)
+        if report.streams:
+            self._apply_event(report, on_healed)
         if self.open:
-            self._fill(told, healed)
-        _add(self._told(told.client), number)
+            self._fill_gaps(report, on_healed)
+        _add_number(self._ranges_of_client(report.client), number)
 
-    def blank(self, exchange: int, payload: bytes, *, progress: bool) -> None:
+    def apply_unnumbered(self, exchange: int, payload: bytes, *, progress: bool) -> None:
         """An event of this stream has no number from 1 on."""
-        cursor = self._cursor(exchange)
-        unreadable = b'"generation"' in payload and not _NO_NUMBER.search(payload)
+        cursor = self._cursor_of(exchange)
+        unreadable = b'"generation"' in payload and not _ZERO_GENERATION.search(payload)
         if progress or unreadable:
             cursor.blank += 1
         else:
             cursor.off = True
 
-    def missed(self) -> tuple[MissedGenerations, ...]:
+    def missed_runs(self) -> tuple[MissedGenerations, ...]:
         """What streams left out, in the order in which it was noticed."""
-        return tuple(gap.missed() for gap in self.gaps)
+        return tuple(gap.snapshot() for gap in self.gaps)
 
-    def _snapshot(self, told: GenerationReport, healed: Callable[[MissedGenerations], None]) -> None:
-        number = told.number
+    def _apply_snapshot(self, report: GenerationReport, on_healed: Callable[[MissedGenerations], None]) -> None:
+        number = report.number
         if self.open:
             for gap in self.gaps:
-                if not gap.healed and gap.last <= number and gap.of_client(told.client):
-                    self._heal(gap, told, healed)
-        if not told.streams:
+                if not gap.healed and gap.last <= number and gap.is_of_client(report.client):
+                    self._heal_gap(gap, report, on_healed)
+        if not report.streams:
             return
-        cursor = self._cursor(told.exchange)
+        cursor = self._cursor_of(report.exchange)
         if number >= cursor.last:
-            first = self._advance(cursor, number)
+            first = self._advance_cursor(cursor, number)
             if number >= first:
-                self._heal(self._gap(first, number, told), told, healed)
+                self._heal_gap(self._add_gap(first, number, report), report, on_healed)
 
-    def _event(self, told: GenerationReport, healed: Callable[[MissedGenerations], None]) -> None:
-        cursor = self._cursor(told.exchange)
-        number, last = told.number, cursor.last
+    def _apply_event(self, report: GenerationReport, on_healed: Callable[[MissedGenerations], None]) -> None:
+        cursor = self._cursor_of(report.exchange)
+        number, last = report.number, cursor.last
         if number > last:
-            first = self._advance(cursor, number)
+            first = self._advance_cursor(cursor, number)
             if first < number:
-                self._elsewhere(self._gap(first, number - 1, told), told, healed)
+                self._remove_known(self._add_gap(first, number - 1, report), report, on_healed)
         elif cursor.again and number == cursor.again + 1:
             cursor.again = number if number < last else 0
         elif number == last:
             before = cursor.told.get(number)
-            if before is not None and before != told.digest and not told.progress:
+            if before is not None and before != report.digest and not report.progress:
                 cursor.off, self.support = True, Support.NO
-        elif cursor.told.get(number) != told.digest and not self._late(told, cursor):
+        elif cursor.told.get(number) != report.digest and not self._is_late(report, cursor):
             cursor.again = number
-        if not told.progress or number not in cursor.told:
-            _remember(cursor.told, number, told.digest)
+        if not report.progress or number not in cursor.told:
+            _remember_digest(cursor.told, number, report.digest)
 
-    def _late(self, told: GenerationReport, cursor: _Cursor) -> bool:
+    def _is_late(self, report: GenerationReport, cursor: _Cursor) -> bool:
         """The event fills a gap of its own stream."""
-        number = told.number
+        number = report.number
         return number not in cursor.told and any(
-            gap.exchange == told.exchange and gap.first <= number <= gap.last for gap in self.gaps
+            gap.exchange == report.exchange and gap.first <= number <= gap.last for gap in self.gaps
         )
 
-    def _cursor(self, exchange: int) -> _Cursor:
+    def _cursor_of(self, exchange: int) -> _Cursor:
         cursor = self.cursors.get(exchange)
         if cursor is None:
             cursor = self.cursors[exchange] = _Cursor()
@@ -196,7 +196,7 @@ class TaskGenerations(msgspec.Struct):
         return cursor
 
     @staticmethod
-    def _advance(cursor: _Cursor, number: int) -> int:
+    def _advance_cursor(cursor: _Cursor, number: int) -> int:
         """Go on to a number; the one that had to come next. The first number of a stream is never a jump."""
         last, cursor.last = cursor.last, number
         if not last:
@@ -204,8 +204,8 @@ class TaskGenerations(msgspec.Struct):
         first, cursor.blank = last + 1 + cursor.blank, 0
         return first
 
-    def _gap(self, first: int, last: int, told: GenerationReport) -> _Gap:
-        gap = _Gap(first, last, told.at, told.exchange, told.client, [[first, last]])
+    def _add_gap(self, first: int, last: int, report: GenerationReport) -> _Gap:
+        gap = _Gap(first, last, report.at, report.exchange, report.client, [[first, last]])
         if len(self.gaps) >= MAX_MISSED:
             closed = next((index for index, each in enumerate(self.gaps) if each.healed), 0)
             self.open -= not self.gaps.pop(closed).healed
@@ -213,32 +213,32 @@ class TaskGenerations(msgspec.Struct):
         self.open += 1
         return gap
 
-    def _elsewhere(self, gap: _Gap, told: GenerationReport, healed: Callable[[MissedGenerations], None]) -> None:
+    def _remove_known(self, gap: _Gap, report: GenerationReport, on_healed: Callable[[MissedGenerations], None]) -> None:
         """What another stream has told this client already is not lost to it."""
         for first, last in self.told.get(gap.client, ()):
-            _remove(gap.left, first, last)
+            _remove_range(gap.left, first, last)
         if not gap.left:
             gap.generation = gap.last
-            self._close(gap, told.at, healed)
+            self._close_gap(gap, report.at, on_healed)
 
-    def _fill(self, told: GenerationReport, healed: Callable[[MissedGenerations], None]) -> None:
-        number = told.number
+    def _fill_gaps(self, report: GenerationReport, on_healed: Callable[[MissedGenerations], None]) -> None:
+        number = report.number
         for gap in self.gaps:
-            if not gap.healed and gap.first <= number <= gap.last and gap.of_client(told.client):
-                _remove(gap.left, number, number)
+            if not gap.healed and gap.first <= number <= gap.last and gap.is_of_client(report.client):
+                _remove_range(gap.left, number, number)
                 if not gap.left:
-                    self._heal(gap, told, healed)
+                    self._heal_gap(gap, report, on_healed)
 
-    def _heal(self, gap: _Gap, told: GenerationReport, healed: Callable[[MissedGenerations], None]) -> None:
-        gap.by, gap.generation = told.exchange, told.number
-        self._close(gap, told.at, healed)
+    def _heal_gap(self, gap: _Gap, report: GenerationReport, on_healed: Callable[[MissedGenerations], None]) -> None:
+        gap.by, gap.generation = report.exchange, report.number
+        self._close_gap(gap, report.at, on_healed)
 
-    def _close(self, gap: _Gap, at: int, healed: Callable[[MissedGenerations], None]) -> None:
+    def _close_gap(self, gap: _Gap, at: int, on_healed: Callable[[MissedGenerations], None]) -> None:
         gap.healed, gap.left = at, []
         self.open -= 1
-        healed(gap.missed())
+        on_healed(gap.snapshot())
 
-    def _told(self, client: str) -> list[Range]:
+    def _ranges_of_client(self, client: str) -> list[NumberRange]:
         ranges = self.told.get(client)
         if ranges is None:
             ranges = self.told[client] = []
@@ -247,10 +247,10 @@ class TaskGenerations(msgspec.Struct):
         return ranges
 
 
-def _remember(told: dict[int, int], number: int, digest: int) -> None:
-    told[number] = digest
-    if len(told) > MAX_TOLD:
-        del told[next(iter(told))]
+def _remember_digest(digests: dict[int, int], number: int, digest: int) -> None:
+    digests[number] = digest
+    if len(digests) > MAX_KNOWN_EVENTS:
+        del digests[next(iter(digests))]
 
 
 def is_progress(state: int, before: int) -> bool:
@@ -258,7 +258,7 @@ def is_progress(state: int, before: int) -> bool:
     return state == before != TaskState.UNSPECIFIED
 
 
-def _add(ranges: list[Range], number: int) -> None:
+def _add_number(ranges: list[NumberRange], number: int) -> None:
     """Put a number into ascending ranges that do not touch."""
     if not ranges or number > ranges[-1][1] + 1:
         ranges.append([number, number])
@@ -282,9 +282,9 @@ def _add(ranges: list[Range], number: int) -> None:
         found[1] = ranges.pop(place + 1)[1]
 
 
-def _remove(ranges: list[Range], first: int, last: int) -> None:
+def _remove_range(ranges: list[NumberRange], first: int, last: int) -> None:
     """Take a range of numbers out."""
-    rest: list[Range] = []
+    rest: list[NumberRange] = []
     for low, high in ranges:
         if low < first:
             rest.append([low, min(high, first - 1)])
@@ -293,9 +293,9 @@ def _remove(ranges: list[Range], first: int, last: int) -> None:
     ranges[:] = rest
 
 
-def union(one: tuple[tuple[int, int], ...], two: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+def union_of_ranges(one: tuple[tuple[int, int], ...], two: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
     """Both, as ascending ranges that do not touch."""
-    made: list[Range] = []
+    made: list[NumberRange] = []
     for first, last in sorted((*one, *two)):
         if made and first <= made[-1][1] + 1:
             made[-1][1] = max(made[-1][1], last)

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import msgspec
 
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+UNREADABLE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What a decoder raises on a peer's octets: no JSON, another shape, no UTF-8, nested too deep."""
 
-_Number = int | str | None
+_NumberForm = int | str | None
 """int64 in ProtoJSON: a decimal string, or a number (Q-31)."""
 
 
-class _Shape(msgspec.Struct, rename="camel", gc=False):
+class _JsonShape(msgspec.Struct, rename="camel", gc=False):
     """Unknown members are skipped without being made."""
 
 
-class MessageShape(_Shape):
+class MessageShape(_JsonShape):
     """A message, or the message of a status."""
 
     message_id: str | None = None
@@ -26,14 +26,14 @@ class MessageShape(_Shape):
     task_id: str | None = None
 
 
-class StatusShape(_Shape):
+class StatusShape(_JsonShape):
     """A status."""
 
     state: str | None = None
     message: MessageShape | None = None
 
 
-class ArtifactShape(_Shape):
+class ArtifactShape(_JsonShape):
     """An artifact; 0.1 has its flags and its `index` in here."""
 
     artifact_id: str | None = None
@@ -42,16 +42,16 @@ class ArtifactShape(_Shape):
     last_chunk: bool | None = None
 
 
-class TaskShape(_Shape):
+class TaskShape(_JsonShape):
     """A wrapped task."""
 
     id: str | None = None
     context_id: str | None = None
     status: StatusShape | None = None
-    generation: _Number = None
+    generation: _NumberForm = None
 
 
-class UpdateShape(_Shape):
+class UpdateShape(_JsonShape):
     """A wrapped status or artifact update."""
 
     task_id: str | None = None
@@ -61,11 +61,11 @@ class UpdateShape(_Shape):
     append: bool | None = None
     last_chunk: bool | None = None
     final: bool | None = None
-    generation: _Number = None
+    generation: _NumberForm = None
     message: MessageShape | None = None
 
 
-class ResultShape(_Shape):
+class ResultShape(_JsonShape):
     """Anything an agent may say: a wrapper (1.0), an object with `kind` (0.2, 0.3), or one without (0.1, vendor)."""
 
     task: TaskShape | None = None
@@ -84,13 +84,13 @@ class ResultShape(_Shape):
     artifact: ArtifactShape | None = None
     append: bool | None = None
     last_chunk: bool | None = None
-    generation: _Number = None
+    generation: _NumberForm = None
     artifacts: msgspec.Raw = msgspec.Raw()
     history: msgspec.Raw = msgspec.Raw()
     parts: msgspec.Raw = msgspec.Raw()
 
 
-class ErrorShape(_Shape):
+class ErrorShape(_JsonShape):
     """A JSON-RPC error."""
 
     code: int = 0
@@ -98,7 +98,7 @@ class ErrorShape(_Shape):
     data: msgspec.Raw = msgspec.Raw()
 
 
-class Envelope(_Shape):
+class Envelope(_JsonShape):
     """A JSON-RPC response with one of the results above."""
 
     jsonrpc: str | None = None
@@ -107,21 +107,21 @@ class Envelope(_Shape):
     error: ErrorShape | None = None
 
 
-class PushShape(_Shape):
+class PushShape(_JsonShape):
     """A push configuration, nested in 0.x."""
 
     url: str | None = None
 
 
-class ConfigurationShape(_Shape):
+class ConfigurationShape(_JsonShape):
     """The configuration of a send."""
 
-    if_generation_match: _Number = None
+    if_generation_match: _NumberForm = None
     push_notification_config: PushShape | None = None
     task_push_notification_config: PushShape | None = None
 
 
-class ParamsShape(_Shape):
+class ParamsShape(_JsonShape):
     """The parameters of any call, in any dialect."""
 
     id: str | None = None
@@ -134,7 +134,7 @@ class ParamsShape(_Shape):
     message: MessageShape | None = None
     request: MessageShape | None = None
     configuration: ConfigurationShape | None = None
-    current_generation: _Number = None
+    current_generation: _NumberForm = None
     url: str | None = None
     push_notification_config: PushShape | None = None
     push_notification: PushShape | None = None

@@ -16,10 +16,10 @@ from a2a_proxy.protocol.json_shapes import ArtifactShape, ParamsShape, ResultSha
 from a2a_proxy.protocol.operations import ResponseKind
 from a2a_proxy.protocol.proto_summary import bare_id
 from a2a_proxy.protocol.summary import (
-    NOTHING,
-    STATES,
+    NO_SUMMARY,
+    STATE_NUMBERS,
     Summary,
-    about,
+    make_summary,
     generation_number,
     generation_or_none,
     state_number,
@@ -36,33 +36,33 @@ def summarise(result: ResultShape, streaming: bool) -> Summary:
     status update in a stream (0.1 and the vendor dialect, manual/protocol.md "Vendor hybrid").
     """
     if result.status_update is not None:
-        return _update(_STATUS, result.status_update)
+        return _summarise_update(_STATUS, result.status_update)
     if result.artifact_update is not None:
-        return _update(_ARTIFACT, result.artifact_update)
+        return _summarise_update(_ARTIFACT, result.artifact_update)
     if result.task is not None:
-        return _task(result.task)
+        return _summarise_task(result.task)
     if result.message_update is not None:
         update = result.message_update
         message_id = update.message.message_id if update.message else ""
         generation = generation_number(update.generation)
-        return about(_MESSAGE, update.task_id or "", update.context_id or "", message_id or "", generation)
+        return make_summary(_MESSAGE, update.task_id or "", update.context_id or "", message_id or "", generation)
     if result.kind is not None or result.status is not None or result.artifact is not None:
-        return _bare(result, streaming)
+        return _summarise_bare(result, streaming)
     if result.message is not None:
         message = result.message
-        return about(_MESSAGE, message.task_id or "", message.context_id or "", message.message_id or "")
-    return _message(result) if result.message_id or result.parts else NOTHING
+        return make_summary(_MESSAGE, message.task_id or "", message.context_id or "", message.message_id or "")
+    return _summarise_message(result) if result.message_id or result.parts else NO_SUMMARY
 
 
-def _update(event: EventKind, update: UpdateShape) -> Summary:
-    state, message_id = _status(update.status) if update.status is not None else (0, "")
+def _summarise_update(event: EventKind, update: UpdateShape) -> Summary:
+    state, message_id = _summarise_status(update.status) if update.status is not None else (0, "")
     artifact = update.artifact
     return (
         event,
         update.task_id or "",
         update.context_id or "",
         message_id,
-        _artifact_id(artifact) if artifact is not None else "",
+        _id_of_artifact(artifact) if artifact is not None else "",
         state,
         generation_number(update.generation) if update.generation is not None else 0,
         update.append or False,
@@ -71,29 +71,29 @@ def _update(event: EventKind, update: UpdateShape) -> Summary:
     )
 
 
-def _status(status: StatusShape) -> tuple[int, str]:
+def _summarise_status(status: StatusShape) -> tuple[int, str]:
     said = status.message
-    return STATES.get(status.state or "") or state_number(status.state), (said.message_id or "") if said else ""
+    return STATE_NUMBERS.get(status.state or "") or state_number(status.state), (said.message_id or "") if said else ""
 
 
-def _task(task: TaskShape) -> Summary:
-    state, message_id = _status(task.status) if task.status is not None else (0, "")
+def _summarise_task(task: TaskShape) -> Summary:
+    state, message_id = _summarise_status(task.status) if task.status is not None else (0, "")
     generation = generation_number(task.generation)
     return (_TASK, task.id or "", task.context_id or "", message_id, "", state, generation, False, False, False)
 
 
-def _artifact_id(artifact: ArtifactShape) -> str:
+def _id_of_artifact(artifact: ArtifactShape) -> str:
     """0.1 numbers artifacts by `index`, 0 where it is left out."""
     return artifact.artifact_id or str(artifact.index or 0)
 
 
-_KINDS = {"task": _TASK, "message": _MESSAGE, "status-update": _STATUS, "artifact-update": _ARTIFACT}
+_EVENT_OF_KIND = {"task": _TASK, "message": _MESSAGE, "status-update": _STATUS, "artifact-update": _ARTIFACT}
 
 
 def kind_of(result: ResultShape, streaming: bool) -> EventKind:
     """Which object an unwrapped result is: by `kind`, else by its members."""
     if result.kind is not None:
-        return _KINDS.get(result.kind, EventKind.UNKNOWN)
+        return _EVENT_OF_KIND.get(result.kind, EventKind.UNKNOWN)
     if result.artifact is not None:
         return _ARTIFACT
     if result.final is not None or (result.task_id and not result.id):
@@ -101,18 +101,18 @@ def kind_of(result: ResultShape, streaming: bool) -> EventKind:
     return _STATUS if streaming and not (result.artifacts or result.history or result.session_id) else _TASK
 
 
-def _bare(result: ResultShape, streaming: bool) -> Summary:
+def _summarise_bare(result: ResultShape, streaming: bool) -> Summary:
     event = kind_of(result, streaming)
     if event is _MESSAGE:
-        return _message(result)
-    state, message_id = _status(result.status) if result.status is not None else (0, "")
+        return _summarise_message(result)
+    state, message_id = _summarise_status(result.status) if result.status is not None else (0, "")
     artifact = result.artifact
     return (
         event,
         result.task_id or result.id or "",
         result.context_id or result.session_id or "",
         message_id,
-        _artifact_id(artifact) if artifact is not None else "",
+        _id_of_artifact(artifact) if artifact is not None else "",
         state,
         generation_number(result.generation),
         result.append or (artifact is not None and artifact.append) or False,
@@ -121,8 +121,8 @@ def _bare(result: ResultShape, streaming: bool) -> Summary:
     )
 
 
-def _message(result: ResultShape) -> Summary:
-    return about(_MESSAGE, result.task_id or "", result.context_id or "", result.message_id or "")
+def _summarise_message(result: ResultShape) -> Summary:
+    return make_summary(_MESSAGE, result.task_id or "", result.context_id or "", result.message_id or "")
 
 
 def summarise_params(params: ParamsShape) -> Summary:
@@ -133,21 +133,21 @@ def summarise_params(params: ParamsShape) -> Summary:
         generation = generation_number(configuration.if_generation_match) if configuration else 0
         task_id = message.task_id or params.task_id or params.id or ""
         context_id = message.context_id or params.session_id or ""
-        return about(_MESSAGE, task_id, context_id, message.message_id or "", generation)
+        return make_summary(_MESSAGE, task_id, context_id, message.message_id or "", generation)
     pushes = params.url or params.push_notification_config or params.config
     event = EventKind.PUSH_CONFIG if pushes else EventKind.NONE
     task_id = params.task_id or bare_id(params.name or params.parent or "") or params.id or ""
-    return about(event, task_id, params.context_id or "", "", generation_number(params.current_generation))
+    return make_summary(event, task_id, params.context_id or "", "", generation_number(params.current_generation))
 
 
-def generations_asked(params: ParamsShape) -> tuple[int | None, int | None]:
+def expected_generations(params: ParamsShape) -> tuple[int | None, int | None]:
     """`currentGeneration` and `ifGenerationMatch`; None where not set."""
     configuration = params.configuration
     match = configuration.if_generation_match if configuration is not None else None
     return generation_or_none(params.current_generation), generation_or_none(match)
 
 
-def webhook_of(params: ParamsShape) -> str:
+def push_url_of(params: ParamsShape) -> str:
     """The push URL that a call sets; empty where it sets none."""
     configuration = params.configuration
     nested = (
@@ -160,7 +160,7 @@ def webhook_of(params: ParamsShape) -> str:
     return params.url or next((push.url for push in nested if push and push.url), "")
 
 
-_ANSWERS = {
+_EVENT_OF_ANSWER = {
     ResponseKind.TASKS: EventKind.TASKS,
     ResponseKind.PUSH_CONFIG: EventKind.PUSH_CONFIG,
     ResponseKind.PUSH_CONFIGS: EventKind.PUSH_CONFIGS,
@@ -170,15 +170,15 @@ _ANSWERS = {
 
 def summarise_answer(answer: ResponseKind, body: object) -> Summary:
     """Say what a unary answer is; `body` is the decoded JSON."""
-    event = _ANSWERS.get(answer)
+    event = _EVENT_OF_ANSWER.get(answer)
     if event is None:
-        return NOTHING if answer is ResponseKind.EMPTY else lenient_result(body, streaming=False)
+        return NO_SUMMARY if answer is ResponseKind.EMPTY else summarise_leniently(body, streaming=False)
     if event is EventKind.PUSH_CONFIG and isinstance(body, dict):
-        return about(event, lenient_params(body)[1])
-    return about(event)
+        return make_summary(event, summarise_params_leniently(body)[1])
+    return make_summary(event)
 
 
-_KNOWN = (
+_CAMEL_MEMBERS = (
     "messageId contextId taskId sessionId artifactId statusUpdate artifactUpdate messageUpdate lastChunk "
     "referenceTaskIds mimeType mediaType fileWithUri fileWithBytes configId historyLength acceptedOutputModes "
     "returnImmediately ifGenerationMatch currentGeneration pushNotification pushNotificationConfig "
@@ -186,93 +186,93 @@ _KNOWN = (
     "includeArtifacts statusTimestampAfter"
 )
 
-_SNAKE = {
-    "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name): name for name in _KNOWN.split()
+_CAMEL_OF_SNAKE = {
+    "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name): name for name in _CAMEL_MEMBERS.split()
 }
 """The members of A2A objects as protobuf spells them -> lowerCamel."""
 
-_FREE = frozenset({"metadata", "data", "params", "progress"})
+_FREE_MEMBERS = frozenset({"metadata", "data", "params", "progress"})
 """Members whose content is the peer's own."""
 
 
-DEPTH = 32
+MAX_DEPTH = 32
 """Levels of a value that are looked into; A2A's own objects need ten."""
 
 
-def camel(value: object, depth: int = DEPTH) -> Any:
+def rename_to_camel(value: object, depth: int = MAX_DEPTH) -> Any:
     """Rename A2A's members from snake_case, which a ProtoJSON parser takes too; names of the peer's own stay."""
     if not depth:
         return value
     if isinstance(value, dict):
         return {
-            _SNAKE.get(name, name): item if name in _FREE else camel(item, depth - 1) for name, item in value.items()
+            _CAMEL_OF_SNAKE.get(name, name): item if name in _FREE_MEMBERS else rename_to_camel(item, depth - 1) for name, item in value.items()
         }
-    return [camel(item, depth - 1) for item in value] if isinstance(value, list) else value
+    return [rename_to_camel(item, depth - 1) for item in value] if isinstance(value, list) else value
 
 
-def lenient_result(value: object, streaming: bool) -> Summary:
+def summarise_leniently(value: object, streaming: bool) -> Summary:
     """`summarise` for what has surprising types: what fits is read, the rest ignored."""
     if not isinstance(value, dict):
-        return NOTHING
-    members: dict[str, Any] = camel(value)
-    summary = summarise(_fit(members, ResultShape), streaming)
-    return summary if summary[0] is not EventKind.NONE else _foreign(members)
+        return NO_SUMMARY
+    members: dict[str, Any] = rename_to_camel(value)
+    summary = summarise(_fit_shape(members, ResultShape), streaming)
+    return summary if summary[0] is not EventKind.NONE else _summarise_unknown(members)
 
 
-def _foreign(members: dict[str, Any]) -> Summary:
+def _summarise_unknown(members: dict[str, Any]) -> Summary:
     """A wrapper with a member that no dialect here knows: UNKNOWN, with what it tells of task and generation (Q-32)."""
     member = next(iter(members.values())) if len(members) == 1 and "error" not in members else None
     if not isinstance(member, dict):
-        return NOTHING
-    shape = _fit(member, UpdateShape)
+        return NO_SUMMARY
+    shape = _fit_shape(member, UpdateShape)
     generation = generation_number(shape.generation)
-    return about(EventKind.UNKNOWN, shape.task_id or "", shape.context_id or "", "", generation)
+    return make_summary(EventKind.UNKNOWN, shape.task_id or "", shape.context_id or "", "", generation)
 
 
-def lenient_params(value: object) -> Summary:
+def summarise_params_leniently(value: object) -> Summary:
     """`summarise_params` for what has surprising types."""
-    return summarise_params(_fit(camel(value), ParamsShape)) if isinstance(value, dict) else NOTHING
+    return summarise_params(_fit_shape(rename_to_camel(value), ParamsShape)) if isinstance(value, dict) else NO_SUMMARY
 
 
 def fit_params(value: object) -> ParamsShape:
     """Read parameters from decoded JSON, whatever the types."""
-    return _fit(camel(value), ParamsShape) if isinstance(value, dict) else ParamsShape()
+    return _fit_shape(rename_to_camel(value), ParamsShape) if isinstance(value, dict) else ParamsShape()
 
 
 def fit_result(value: dict[str, Any]) -> ResultShape:
     """Read a result from decoded JSON, whatever the types."""
-    return _fit(value, ResultShape)
+    return _fit_shape(value, ResultShape)
 
 
-_Shape = TypeVar("_Shape", bound=msgspec.Struct)
+_ShapeT = TypeVar("_Shape", bound=msgspec.Struct)
 
 
-_fields = cache(msgspec.structs.fields)
+_fields_of_shape = cache(msgspec.structs.fields)
 """Asked of a type they are worked out from its annotations, each time."""
 
 
-def _fit(value: dict[str, Any], shape: type[_Shape]) -> _Shape:
+def _fit_shape(value: dict[str, Any], shape: type[_ShapeT]) -> _ShapeT:
     """Make a shape of the members that have the right type."""
     made = shape()
-    for field in _fields(shape):
+    for field in _fields_of_shape(shape):
         item = value.get(field.encode_name)
         if item is None:
             continue
         try:
-            setattr(made, field.name, _convert(item, field.type))
+            setattr(made, field.name, _fit_member(item, field.type))
         except msgspec.ValidationError:
             continue
     return made
 
 
-def _convert(item: object, kind: Any) -> object:
+def _fit_member(item: object, kind: Any) -> object:
     if kind is msgspec.Raw:
         return msgspec.Raw(b"1") if item else msgspec.Raw()
     if isinstance(item, dict):
         nested = next(
             (option for option in getattr(kind, "__args__", ()) if hasattr(option, "__struct_fields__")), None
         )
-        return _fit(item, nested) if nested else msgspec.convert(item, kind)
+        return _fit_shape(item, nested) if nested else msgspec.convert(item, kind)
     if isinstance(item, int) and not isinstance(item, bool) and kind == (str | None):
         return str(item)
     return msgspec.convert(item, kind)

@@ -15,22 +15,22 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import LiveMode
 from a2a_proxy.protocol.schema import schema_of
 
-_MESSAGES = {
+_MESSAGES_OF_PAYLOAD = {
     "bidi": ("1.0", "SendMessageRequest", "StreamResponse"),
     "1975": ("live-1975", "LiveRequest", "LiveResponse"),
     "2153": ("live-2153", "StreamRequest", "StreamResponse"),
 }
-_TELLS = (b"\x0a", b"\x2a")
+_DISTINCTIVE_BYTES = (b"\x0a", b"\x2a")
 """First octets of agents' messages in which `2153` shows: a Task (its timeline), a message update."""
 
 
 def live_schema(payload: LivePayload, direction: Direction) -> str:
     """The schema of one side's messages."""
-    line, *names = _MESSAGES[payload or "bidi"]
+    line, *names = _MESSAGES_OF_PAYLOAD[payload or "bidi"]
     return schema_of(line, names[direction])
 
 
-def payload_of(direction: Direction, data: bytes) -> LivePayload:
+def detect_payload(direction: Direction, data: bytes) -> LivePayload:
     """What one message looks like; empty where it does not tell."""
     return detect_live(data, None) if direction is Direction.TO_AGENT else detect_live(None, data)
 
@@ -39,42 +39,42 @@ class LiveReading:
     """One stream: how its messages are read."""
 
     def __init__(self, mode: LiveMode = "auto") -> None:
-        self.forced: LivePayload = "" if mode == "auto" else mode
-        self._seen: list[LivePayload] = ["", ""]
+        self.fixed_payload: LivePayload = "" if mode == "auto" else mode
+        self._detected: list[LivePayload] = ["", ""]
         """By direction: what its messages look like so far."""
-        self._proved = [False, False]
+        self._is_proved = [False, False]
         """By direction: it can be nothing else."""
 
-    def payload(self, direction: Direction) -> LivePayload:
+    def payload_for(self, direction: Direction) -> LivePayload:
         """How messages of this side are read now; empty before the first."""
-        if self.forced:
-            return self.forced
-        mine, other = self._seen[direction], self._seen[1 - direction]
-        weaker = not mine or (other == "2153" and not self._proved[direction])
+        if self.fixed_payload:
+            return self.fixed_payload
+        mine, other = self._detected[direction], self._detected[1 - direction]
+        weaker = not mine or (other == "2153" and not self._is_proved[direction])
         return other if weaker else mine
 
-    def look(self, direction: Direction, data: bytes) -> bool:
+    def learn_from(self, direction: Direction, data: bytes) -> bool:
         """Learn from one message; whether messages may be read otherwise from here on."""
-        if self.forced or self._proved[direction]:
+        if self.fixed_payload or self._is_proved[direction]:
             return False
-        before = self._seen[direction]
-        if before and direction is Direction.TO_CLIENT and data[:1] not in _TELLS:
+        before = self._detected[direction]
+        if before and direction is Direction.TO_CLIENT and data[:1] not in _DISTINCTIVE_BYTES:
             return False
-        found = payload_of(direction, data)
+        found = detect_payload(direction, data)
         if not found or (before and found != "2153"):
             return False
-        self._seen[direction] = found
+        self._detected[direction] = found
         proof = found != "bidi" or (direction is Direction.TO_AGENT and proves_bidi(data))
-        self._proved[direction] = proof
+        self._is_proved[direction] = proof
         return found != before
 
     def save(self) -> dict[str, Any]:
         """Plain values for `restore`."""
-        return {"forced": self.forced, "seen": list(self._seen), "proved": list(self._proved)}
+        return {"forced": self.fixed_payload, "seen": list(self._detected), "proved": list(self._is_proved)}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> LiveReading:
         """The reading that gave `state`."""
         made = cls(state["forced"] or "auto")
-        made._seen, made._proved = list(state["seen"]), list(state["proved"])
+        made._detected, made._is_proved = list(state["seen"]), list(state["proved"])
         return made

@@ -43,13 +43,13 @@ class Operation(msgspec.Struct, frozen=True):
     response: str = ""
 
     @property
-    def streams(self) -> bool:
+    def is_streaming(self) -> bool:
         """The answer is a stream of events."""
         return self.answer is ResponseKind.STREAM
 
 
 _0_1, _0_2, _0_3, _RC, _ANY = Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.RC, Dialect.UNKNOWN
-_PUSH = "TaskPushNotificationConfig"
+_PUSH_CONFIG_NAME = "TaskPushNotificationConfig"
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
@@ -93,8 +93,8 @@ OPERATIONS: tuple[Operation, ...] = (
         ResponseKind.PUSH_CONFIG,
         (("tasks/pushNotification/set", _0_1), ("tasks/pushNotificationConfig/set", _ANY)),
         (("CreateTaskPushNotificationConfig", _ANY), ("CreateTaskPushNotification", _0_2)),
-        _PUSH,
-        _PUSH,
+        _PUSH_CONFIG_NAME,
+        _PUSH_CONFIG_NAME,
     ),
     Operation(
         "GetTaskPushNotificationConfig",
@@ -102,7 +102,7 @@ OPERATIONS: tuple[Operation, ...] = (
         (("tasks/pushNotification/get", _0_1), ("tasks/pushNotificationConfig/get", _ANY)),
         (("GetTaskPushNotificationConfig", _ANY), ("GetTaskPushNotification", _0_2)),
         "GetTaskPushNotificationConfigRequest",
-        _PUSH,
+        _PUSH_CONFIG_NAME,
     ),
     Operation(
         "ListTaskPushNotificationConfigs",
@@ -132,16 +132,16 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("ReconnectToTask", ResponseKind.STREAM, request="SendMessageRequest", response="StreamResponse"),
 )
 
-CARD = Operation("GetAgentCard", ResponseKind.CARD)
+CARD_OPERATION = Operation("GetAgentCard", ResponseKind.CARD)
 """The well-known card by plain GET; no row of its own in the RPC bindings."""
 
-STREAMS = frozenset(each.name for each in OPERATIONS if each.streams)
+STREAMING_OPERATIONS = frozenset(each.name for each in OPERATIONS if each.is_streaming)
 """Operations that answer with a stream of events."""
-SENDS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage"})
+SENDING_OPERATIONS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage"})
 """Operations by which a client speaks to an agent."""
-CARDS = tuple(each.name for each in (CARD, *OPERATIONS) if each.answer is ResponseKind.CARD)
+CARD_OPERATIONS = tuple(each.name for each in (CARD_OPERATION, *OPERATIONS) if each.answer is ResponseKind.CARD)
 """Operations that answer with an agent card."""
-BY_NAME: dict[str, Operation] = {operation.name: operation for operation in (*OPERATIONS, CARD)}
+OPERATION_BY_NAME: dict[str, Operation] = {operation.name: operation for operation in (*OPERATIONS, CARD_OPERATION)}
 
 _V1_METHODS = {operation.name: (operation, Dialect.V1_0) for operation in OPERATIONS}
 
@@ -161,8 +161,8 @@ GRPC_METHODS: dict[str, tuple[Operation, Dialect]] = {
 
 OLD_MESSAGES: dict[tuple[str, Dialect], tuple[str, str]] = {
     ("SubscribeToTask", _0_3): ("TaskSubscriptionRequest", "StreamResponse"),
-    ("CreateTaskPushNotificationConfig", _0_3): ("CreateTaskPushNotificationConfigRequest", _PUSH),
-    ("CreateTaskPushNotificationConfig", _RC): ("CreateTaskPushNotificationConfigRequest", _PUSH),
+    ("CreateTaskPushNotificationConfig", _0_3): ("CreateTaskPushNotificationConfigRequest", _PUSH_CONFIG_NAME),
+    ("CreateTaskPushNotificationConfig", _RC): ("CreateTaskPushNotificationConfigRequest", _PUSH_CONFIG_NAME),
     ("ListTaskPushNotificationConfigs", _0_3): (
         "ListTaskPushNotificationConfigRequest",
         "ListTaskPushNotificationConfigResponse",
@@ -176,7 +176,7 @@ OLD_MESSAGES: dict[tuple[str, Dialect], tuple[str, str]] = {
 """(operation, dialect) -> request and response message where the package `a2a.v1` names them otherwise."""
 
 
-def messages(operation: Operation, dialect: Dialect) -> tuple[str, str]:
+def message_names(operation: Operation, dialect: Dialect) -> tuple[str, str]:
     """Names of the protobuf request and response message, without package (`google.protobuf.Empty` has its own)."""
     line = _0_3 if dialect in (_0_1, _0_2) else dialect
     return OLD_MESSAGES.get((operation.name, line), (operation.request, operation.response))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from a2a_proxy.model.exchange import Exchange
 
 
-def outcome(exchange: Exchange) -> str:
+def outcome_of(exchange: Exchange) -> str:
     """One word: `live` while open, `refused` (the proxy answered), `ok`, `error` (the agent said no) or `cut` (somebody
     broke off)."""
     if not exchange.closed:
@@ -17,6 +17,6 @@ def outcome(exchange: Exchange) -> str:
     return "ok" if exchange.how in ("complete", "") else "cut"
 
 
-def zero(exchange: Exchange) -> int:
+def latency_origin(exchange: Exchange) -> int:
     """From when the times of its answer count, ns: the end of the request, but a live stream's goes on beside it."""
     return exchange.started if exchange.live_payload else exchange.request_ended or exchange.started

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from a2a_proxy.model.frame import EventKind
-from a2a_proxy.protocol.summary import NOTHING, UNKNOWN, Summary, about
+from a2a_proxy.protocol.summary import NO_SUMMARY, UNKNOWN_SUMMARY, Summary, make_summary
 
 Reader = Callable[[Any], Summary]
 
@@ -26,49 +26,49 @@ def reader_for(cls: Any) -> Reader:
     """Choose how to read messages of `cls`."""
     name: str = cls.DESCRIPTOR.name
     if name in ("StreamResponse", "SendMessageResponse"):
-        return _responses(cls.DESCRIPTOR)
+        return _response_reader(cls.DESCRIPTOR)
     if name == "LiveResponse":
-        return _live_response(cls.DESCRIPTOR)
+        return _live_response_reader(cls.DESCRIPTOR)
     if name == "LiveRequest":
-        return _live_request
+        return _summarise_live_request
     if name == "Task":
         return _task_reader(cls.DESCRIPTOR)
-    return _READERS.get(name, _nothing)
+    return _READERS.get(name, _summarise_nothing)
 
 
-def _status_message(status_type: Any) -> str:
+def _status_message_field(status_type: Any) -> str:
     """0.3 calls the status message `update` (manual/protocol.md "Fields of 0.3")."""
     return "message" if "message" in status_type.fields_by_name else "update"
 
 
 def _task_reader(task_type: Any) -> Reader:
     counts = "generation" in task_type.fields_by_name
-    said = _status_message(task_type.fields_by_name["status"].message_type)
+    message_field = _status_message_field(task_type.fields_by_name["status"].message_type)
 
     def read(task: Any) -> Summary:
         status = task.status
-        message_id = getattr(status, said).message_id if status.HasField(said) else ""
+        message_id = getattr(status, message_field).message_id if status.HasField(message_field) else ""
         generation = task.generation if counts else 0
         return (_TASK, task.id, task.context_id, message_id, "", status.state, generation, False, False, False)
 
     return read
 
 
-def _responses(response_type: Any) -> Reader:
+def _response_reader(response_type: Any) -> Reader:
     """StreamResponse and SendMessageResponse: the oneof says what it is."""
     fields = response_type.fields_by_name
     read_task = _task_reader(fields["task"].message_type)
     v0_3 = "msg" in fields
     update = fields["status_update"].message_type.fields_by_name if "status_update" in fields else {}
     counts, finals = "generation" in update, "final" in update
-    said = _status_message(update["status"].message_type) if update else ""
+    message_field = _status_message_field(update["status"].message_type) if update else ""
 
     def read(response: Any) -> Summary:
         which = response.WhichOneof("payload")
         if which == "status_update":
             event = response.status_update
             status = event.status
-            message_id = getattr(status, said).message_id if status.HasField(said) else ""
+            message_id = getattr(status, message_field).message_id if status.HasField(message_field) else ""
             return (
                 _STATUS,
                 event.task_id,
@@ -98,107 +98,107 @@ def _responses(response_type: Any) -> Reader:
         if which == "task":
             return read_task(response.task)
         if which is None:
-            return UNKNOWN
+            return UNKNOWN_SUMMARY
         if which == "message_update":
-            return _message_update(response.message_update)
-        return _message(response.msg if v0_3 else response.message)
+            return _summarise_message_update(response.message_update)
+        return _summarise_message(response.msg if v0_3 else response.message)
 
     return read
 
 
-def _message(message: Any) -> Summary:
+def _summarise_message(message: Any) -> Summary:
     return (_MESSAGE, message.task_id, message.context_id, message.message_id, "", 0, 0, False, False, False)
 
 
-def _message_update(event: Any) -> Summary:
-    return about(_MESSAGE, event.task_id, event.context_id, event.message.message_id, event.generation)
+def _summarise_message_update(event: Any) -> Summary:
+    return make_summary(_MESSAGE, event.task_id, event.context_id, event.message.message_id, event.generation)
 
 
-def _live_response(live_type: Any) -> Reader:
-    read_event = _responses(live_type.fields_by_name["event"].message_type)
+def _live_response_reader(live_type: Any) -> Reader:
+    read_event = _response_reader(live_type.fields_by_name["event"].message_type)
 
     def read(response: Any) -> Summary:
         which = response.WhichOneof("payload")
-        return read_event(response.event) if which == "event" else UNKNOWN if which is None else NOTHING
+        return read_event(response.event) if which == "event" else UNKNOWN_SUMMARY if which is None else NO_SUMMARY
 
     return read
 
 
-def _live_request(request: Any) -> Summary:
-    return _send(request.message) if request.HasField("message") else NOTHING
+def _summarise_live_request(request: Any) -> Summary:
+    return _summarise_send(request.message) if request.HasField("message") else NO_SUMMARY
 
 
-def _send(request: Any) -> Summary:
+def _summarise_send(request: Any) -> Summary:
     message = request.request if "request" in request.DESCRIPTOR.fields_by_name else request.message
     generation = getattr(request.configuration, "if_generation_match", 0)
-    return about(_MESSAGE, message.task_id, message.context_id, message.message_id, generation)
+    return make_summary(_MESSAGE, message.task_id, message.context_id, message.message_id, generation)
 
 
-def generations_asked(request: Any) -> tuple[int | None, int | None]:
+def expected_generations(request: Any) -> tuple[int | None, int | None]:
     """`current_generation` and `if_generation_match` of a request; None where not set, or not in this line."""
     configuration = request.configuration if "configuration" in request.DESCRIPTOR.fields_by_name else None
-    return _if_set(request, "current_generation"), _if_set(configuration, "if_generation_match")
+    return _number_if_set(request, "current_generation"), _number_if_set(configuration, "if_generation_match")
 
 
-def _if_set(message: Any, name: str) -> int | None:
+def _number_if_set(message: Any, name: str) -> int | None:
     if message is None or name not in message.DESCRIPTOR.fields_by_name or not message.HasField(name):
         return None
     number: int = getattr(message, name)
     return number
 
 
-def _live_2153(request: Any) -> Summary:
+def _summarise_live_2153(request: Any) -> Summary:
     if request.WhichOneof("payload") == "artifact_update":
         event = request.artifact_update
         flags = (event.append, event.last_chunk, False)
         return (_ARTIFACT, event.task_id, event.context_id, "", event.artifact.artifact_id, 0, event.generation, *flags)
-    return _message(request.message)
+    return _summarise_message(request.message)
 
 
-def _by_id(request: Any) -> Summary:
+def _summarise_by_id(request: Any) -> Summary:
     """Requests that name a task: `id` in 1.0, `name` in 0.3."""
     fields = request.DESCRIPTOR.fields_by_name
     task_id = request.id if "id" in fields else bare_id(request.name)
-    return about(task_id=task_id, generation=getattr(request, "current_generation", 0))
+    return make_summary(task_id=task_id, generation=getattr(request, "current_generation", 0))
 
 
-def _by_task_id(message: Any) -> Summary:
+def _summarise_by_task_id(message: Any) -> Summary:
     """Push requests and answers: `task_id` in 1.0, `name` or `parent` in 0.3."""
     for field in ("task_id", "parent", "name"):
         if field in message.DESCRIPTOR.fields_by_name:
-            return about(task_id=bare_id(getattr(message, field)))
-    return NOTHING
+            return make_summary(task_id=bare_id(getattr(message, field)))
+    return NO_SUMMARY
 
 
-def _push_config(message: Any) -> Summary:
-    return (EventKind.PUSH_CONFIG, _by_task_id(message)[1], *NOTHING[2:])
+def _summarise_push_config(message: Any) -> Summary:
+    return (EventKind.PUSH_CONFIG, _summarise_by_task_id(message)[1], *NO_SUMMARY[2:])
 
 
-def _tasks(response: Any) -> Summary:
+def _summarise_task_list(response: Any) -> Summary:
     contexts = {task.context_id for task in response.tasks[:100]}
-    return about(EventKind.TASKS, context_id=contexts.pop() if len(contexts) == 1 else "")
+    return make_summary(EventKind.TASKS, context_id=contexts.pop() if len(contexts) == 1 else "")
 
 
-def _nothing(_message: Any) -> Summary:
-    return NOTHING
+def _summarise_nothing(_message: Any) -> Summary:
+    return NO_SUMMARY
 
 
 _READERS: dict[str, Reader] = {
-    "SendMessageRequest": _send,
-    "StreamRequest": _live_2153,
-    "GetTaskRequest": _by_id,
-    "CancelTaskRequest": _by_id,
-    "SubscribeToTaskRequest": _by_id,
-    "TaskSubscriptionRequest": _by_id,
-    "ListTasksRequest": lambda request: about(context_id=request.context_id),
-    "ListTasksResponse": _tasks,
-    "TaskPushNotificationConfig": _push_config,
-    "CreateTaskPushNotificationConfigRequest": _push_config,
-    "GetTaskPushNotificationConfigRequest": _by_task_id,
-    "DeleteTaskPushNotificationConfigRequest": _by_task_id,
-    "ListTaskPushNotificationConfigRequest": _by_task_id,
-    "ListTaskPushNotificationConfigsRequest": _by_task_id,
-    "ListTaskPushNotificationConfigResponse": lambda _: about(EventKind.PUSH_CONFIGS),
-    "ListTaskPushNotificationConfigsResponse": lambda _: about(EventKind.PUSH_CONFIGS),
-    "AgentCard": lambda _: about(EventKind.CARD),
+    "SendMessageRequest": _summarise_send,
+    "StreamRequest": _summarise_live_2153,
+    "GetTaskRequest": _summarise_by_id,
+    "CancelTaskRequest": _summarise_by_id,
+    "SubscribeToTaskRequest": _summarise_by_id,
+    "TaskSubscriptionRequest": _summarise_by_id,
+    "ListTasksRequest": lambda request: make_summary(context_id=request.context_id),
+    "ListTasksResponse": _summarise_task_list,
+    "TaskPushNotificationConfig": _summarise_push_config,
+    "CreateTaskPushNotificationConfigRequest": _summarise_push_config,
+    "GetTaskPushNotificationConfigRequest": _summarise_by_task_id,
+    "DeleteTaskPushNotificationConfigRequest": _summarise_by_task_id,
+    "ListTaskPushNotificationConfigRequest": _summarise_by_task_id,
+    "ListTaskPushNotificationConfigsRequest": _summarise_by_task_id,
+    "ListTaskPushNotificationConfigResponse": lambda _: make_summary(EventKind.PUSH_CONFIGS),
+    "ListTaskPushNotificationConfigsResponse": lambda _: make_summary(EventKind.PUSH_CONFIGS),
+    "AgentCard": lambda _: make_summary(EventKind.CARD),
 }

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from a2a_proxy.protocol.canonical import Canonical, Json
+from a2a_proxy.protocol.canonical import CanonicalForm, Json
 from a2a_proxy.protocol.proto_summary import bare_id
 
 _PUSH_NAMES = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotification")
-_BY_CONFIG = frozenset({"GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig"})
+_CONFIG_OPERATIONS = frozenset({"GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig"})
 
 
-def request(form: Canonical, value: Json, operation: str) -> Json:
+def canonical_request(form: CanonicalForm, value: Json, operation: str) -> Json:
     """The parameters of a call; what is not known stays as it is."""
     message = value.get("message", value.get("request"))
     if isinstance(message, dict):
-        return _send(form, value, message)
+        return _canonical_send(form, value, message)
     if operation == "CreateTaskPushNotificationConfig":
         return form.push_config(value)
     if operation == "ListTaskPushNotificationConfigs":
-        return _push_reference(value, keeps_id=False)
-    return _push_reference(value, keeps_id=True) if operation in _BY_CONFIG else _by_id(value)
+        return _canonical_push_reference(value, keeps_id=False)
+    return _canonical_push_reference(value, keeps_id=True) if operation in _CONFIG_OPERATIONS else _canonical_task_reference(value)
 
 
-def _send(form: Canonical, value: Json, said: Json) -> Json:
+def _canonical_send(form: CanonicalForm, value: Json, message_value: Json) -> Json:
     moved = ("message", "request", "configuration", "historyLength", "pushNotification")
     made = {name: item for name, item in value.items() if name not in moved}
-    message = form.message(said)
+    message = form.message(message_value)
     # 0.1: the client picks the task's id and puts it beside the message.
     for outer, inner in (("id", "taskId"), ("sessionId", "contextId")):
         if isinstance(made.get(outer), str):
@@ -36,11 +36,11 @@ def _send(form: Canonical, value: Json, said: Json) -> Json:
     configuration |= {name: value[name] for name in ("historyLength", "pushNotification") if name in value}
     made["message"] = message
     if configuration:
-        made["configuration"] = _configuration(form, configuration)
+        made["configuration"] = _canonical_configuration(form, configuration)
     return made
 
 
-def _configuration(form: Canonical, value: Json) -> Json:
+def _canonical_configuration(form: CanonicalForm, value: Json) -> Json:
     made: Json = {name: item for name, item in value.items() if name not in (*_PUSH_NAMES, "blocking")}
     if isinstance(value.get("blocking"), bool):
         made["returnImmediately"] = not value["blocking"]
@@ -50,7 +50,7 @@ def _configuration(form: Canonical, value: Json) -> Json:
     return made
 
 
-def _by_id(value: Json) -> Json:
+def _canonical_task_reference(value: Json) -> Json:
     """0.3 names a task `tasks/{id}`."""
     name = value.get("name")
     if not isinstance(name, str) or "id" in value:
@@ -58,7 +58,7 @@ def _by_id(value: Json) -> Json:
     return {"id": bare_id(name), **{key: item for key, item in value.items() if key != "name"}}
 
 
-def _push_reference(value: Json, keeps_id: bool) -> Json:
+def _canonical_push_reference(value: Json, keeps_id: bool) -> Json:
     """Which task, and which of its configurations: 0.x calls the task `id`, or has a resource name."""
     made: dict[str, Any] = dict(value)
     name = made.pop("name", None) or made.pop("parent", None)

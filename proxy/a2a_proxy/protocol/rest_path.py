@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from a2a_proxy.protocol.operations import BY_NAME, Operation
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, Operation
 
 
 class RestMatch(msgspec.Struct, frozen=True):
@@ -25,7 +25,7 @@ class RestMatch(msgspec.Struct, frozen=True):
 
     def parameter(self, name: str) -> str:
         """The first query parameter of this name, names compared without case; empty where there is none."""
-        return _first(self.query, name)
+        return _first_parameter(self.query, name)
 
 
 PATHS: dict[tuple[str, str], str] = {
@@ -52,18 +52,18 @@ CONFIGS_METHODS = {"GET": "ListTaskPushNotificationConfigs", "POST": "CreateTask
 """HTTP method of `tasks/{id}/pushNotificationConfigs` -> operation."""
 
 
-def match(method: str, target: bytes) -> RestMatch | None:
+def match_request_line(method: str, target: bytes) -> RestMatch | None:
     """Find the operation of a request line; None where it is none of A2A's.
 
     `target` is the request target as sent (origin or absolute form).
     """
     path, _, query = target.partition(b"?")
     segments = path.decode("latin-1").split("/")
-    found = _configs(method, segments) or _task(method, segments) or _whole(method, segments)
+    found = _match_push_configs(method, segments) or _match_task(method, segments) or _match_last_segment(method, segments)
     if found is None:
         return None
     name, keep, task_id, config_id = found
-    return RestMatch(BY_NAME[name], "/".join(segments[:keep]), task_id, config_id, parse_query(query))
+    return RestMatch(OPERATION_BY_NAME[name], "/".join(segments[:keep]), task_id, config_id, parse_query(query))
 
 
 def parse_query(query: bytes) -> tuple[tuple[str, str], ...]:
@@ -74,24 +74,24 @@ def parse_query(query: bytes) -> tuple[tuple[str, str], ...]:
 
 def query_parameter(target: str, name: str) -> str:
     """The first query parameter of this name in a request target, in any case; empty where there is none."""
-    return _first(parse_query(target.partition("?")[2].encode("latin-1", "replace")), name)
+    return _first_parameter(parse_query(target.partition("?")[2].encode("latin-1", "replace")), name)
 
 
-def _first(query: tuple[tuple[str, str], ...], name: str) -> str:
-    wanted = name.lower()
-    return next((value for key, value in query if key.lower() == wanted), "")
+def _first_parameter(query: tuple[tuple[str, str], ...], name: str) -> str:
+    lower_name = name.lower()
+    return next((value for key, value in query if key.lower() == lower_name), "")
 
 
-def unescape(octets: bytes | str) -> str:
+def unescape(data: bytes | str) -> str:
     """Undo percent-escapes (a path segment, a query value)."""
-    return unquote_to_bytes(octets).decode("utf-8", "replace")
+    return unquote_to_bytes(data).decode("utf-8", "replace")
 
 
-_Found = tuple[str, int, str, str]
+_PathMatch = tuple[str, int, str, str]
 """Operation, count of prefix segments, task id, push config id."""
 
 
-def _configs(method: str, segments: list[str]) -> _Found | None:
+def _match_push_configs(method: str, segments: list[str]) -> _PathMatch | None:
     if len(segments) >= 4 and segments[-2] == "pushNotificationConfigs" and segments[-4] == "tasks":
         name = CONFIG_METHODS.get(method)
         # An id may be empty: `.../pushNotificationConfigs/` is the list with a stray slash.
@@ -104,7 +104,7 @@ def _configs(method: str, segments: list[str]) -> _Found | None:
     return None
 
 
-def _task(method: str, segments: list[str]) -> _Found | None:
+def _match_task(method: str, segments: list[str]) -> _PathMatch | None:
     if len(segments) < 2 or segments[-2] != "tasks" or not segments[-1]:
         return None
     last = segments[-1]
@@ -115,7 +115,7 @@ def _task(method: str, segments: list[str]) -> _Found | None:
     return ("GetTask", len(segments) - 2, unescape(last), "") if method == "GET" else None
 
 
-def _whole(method: str, segments: list[str]) -> _Found | None:
+def _match_last_segment(method: str, segments: list[str]) -> _PathMatch | None:
     last = segments[-1]
     keep = len(segments) - 1
     name = PATHS.get((method, unescape(last) if "%" in last else last))

@@ -15,23 +15,23 @@ from a2a_proxy.protocol.proto_summary import Reader, reader_for
 
 JSON, TEXT, BYTES, TRAILERS = "json", "text", "bytes", "trailers"
 
-MEDIA_LINE = "live-1975"
+MEDIA_SCHEMA_SET = "live-1975"
 """The line whose live messages wrap those of 1.0 beside frames of media."""
 
-_PACKAGES = {
+_PACKAGE_OF_SET = {
     "0.3": "a2a.v1.",
     "1.0": "lf.a2a.v1.",
     "rc": "a2a.v1.",
     "live-1975": "lf.a2a.v1.",
     "live-2153": "lf.a2a.v1.",
 }
-_SHARED = frozenset({"rc", "live-1975", "live-2153"})
+_SETS_WITH_SHARED_PACKAGE = frozenset({"rc", "live-1975", "live-2153"})
 
 
-def schema_of(line: str, name: str) -> str:
+def schema_of(schema_set: str, name: str) -> str:
     """The `schema` of message `name` (without package) of one line."""
-    full = name if "." in name else _PACKAGES[line] + name
-    return f"{full}@{line}" if line in _SHARED and "." not in name else full
+    full = name if "." in name else _PACKAGE_OF_SET[schema_set] + name
+    return f"{full}@{schema_set}" if schema_set in _SETS_WITH_SHARED_PACKAGE and "." not in name else full
 
 
 def is_protobuf(schema: str) -> bool:
@@ -39,13 +39,13 @@ def is_protobuf(schema: str) -> bool:
     return "." in schema
 
 
-def line_and_name(schema: str) -> tuple[str, str]:
+def split_schema(schema: str) -> tuple[str, str]:
     """Line and full message name of a protobuf `schema`, as `a2a_proto` takes them."""
-    full, _, line = schema.partition("@")
-    return line or ("0.3" if full.startswith("a2a.v1.") else "1.0"), full
+    full, _, schema_set = schema.partition("@")
+    return schema_set or ("0.3" if full.startswith("a2a.v1.") else "1.0"), full
 
 
-def line_of(dialect: Dialect) -> str:
+def schema_set_of(dialect: Dialect) -> str:
     """The descriptors that read a dialect."""
     if dialect is Dialect.RC:
         return "rc"
@@ -59,12 +59,12 @@ class MessageDecoder:
 
     def __init__(self, schema: str) -> None:
         self.schema = schema
-        cls: Any = message_class(*line_and_name(schema))
+        cls: Any = message_class(*split_schema(schema))
         self.parse: Any = cls.FromString
         self.summarise: Reader = reader_for(cls)
 
 
 @cache
-def decoder(schema: str) -> MessageDecoder:
+def decoder_for(schema: str) -> MessageDecoder:
     """The decoder of one schema; raises KeyError where the line has no such message."""
     return MessageDecoder(schema)

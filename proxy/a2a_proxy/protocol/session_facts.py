@@ -42,7 +42,7 @@ class CardFacts(msgspec.Struct, frozen=True):
     interfaces: tuple[Interface, ...] = ()
 
 
-class SessionFacts:
+class SessionContext:
     """One per session."""
 
     def __init__(self, live: LiveMode = "auto") -> None:
@@ -60,7 +60,7 @@ class SessionFacts:
         self._last_exchange += 1
         return self._last_exchange
 
-    def skip_to(self, number: int) -> None:
+    def skip_exchanges_to(self, number: int) -> None:
         """Exchanges up to `number` are known already."""
         self._last_exchange = max(self._last_exchange, number)
 
@@ -81,7 +81,7 @@ class SessionFacts:
 
     def card(self, agent: str) -> CardFacts:
         """What this agent's card said; empty facts where none was seen."""
-        return self._cards.get(agent, _NO_CARD)
+        return self._cards.get(agent, _EMPTY_CARD)
 
     def learn_dialect(self, agent: str, dialect: Dialect) -> None:
         """Remember what the JSON peers of this agent speak (manual/protocol.md "Classification")."""
@@ -128,7 +128,7 @@ class SessionFacts:
         }
 
     @classmethod
-    def restore(cls, state: dict[str, Any]) -> SessionFacts:
+    def restore(cls, state: dict[str, Any]) -> SessionContext:
         """The state that `save` gave."""
         shared = cls(state.get("live", "auto"))
         shared._last_exchange = state["last_exchange"]
@@ -139,8 +139,8 @@ class SessionFacts:
         return shared
 
 
-_NO_CARD = CardFacts()
-_HERE = frozenset({"127.0.0.1", "::1", "0.0.0.0", "::"})
+_EMPTY_CARD = CardFacts()
+_LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "0.0.0.0", "::"})
 
 
 @lru_cache(1024)
@@ -153,34 +153,34 @@ def address_of(url: str) -> str:
         return ""
     if not host:
         return ""
-    return f"{'localhost' if host in _HERE else host}:{port or (443 if parts.scheme == 'https' else 80)}"
+    return f"{'localhost' if host in _LOCAL_HOSTS else host}:{port or (443 if parts.scheme == 'https' else 80)}"
 
 
 def card_facts(card: dict[str, Any]) -> CardFacts:
     """Read a card of any line; members of a wrong type are ignored. `supportedInterfaces` goes first."""
     interfaces = [
         Interface(
-            entry["url"], _word(entry, "protocolBinding"), _word(entry, "protocolVersion"), _word(entry, "tenant")
+            entry["url"], _text_member(entry, "protocolBinding"), _text_member(entry, "protocolVersion"), _text_member(entry, "tenant")
         )
-        for entry in _entries(card, "supportedInterfaces")
+        for entry in _interface_entries(card, "supportedInterfaces")
     ]
-    version = _word(card, "protocolVersion")
+    version = _text_member(card, "protocolVersion")
     if not interfaces:
         version = version or ("0.1" if "authentication" in card else "0.2" if "url" in card else "")
-        main = _word(card, "url")
-        interfaces = [Interface(main, _word(card, "preferredTransport") or "JSONRPC", version)] if main else []
-        extra = _entries(card, "additionalInterfaces")
-        interfaces += [Interface(entry["url"], _word(entry, "transport"), version) for entry in extra]
-    return CardFacts(_word(card, "name"), version, tuple(interfaces))
+        main = _text_member(card, "url")
+        interfaces = [Interface(main, _text_member(card, "preferredTransport") or "JSONRPC", version)] if main else []
+        extra = _interface_entries(card, "additionalInterfaces")
+        interfaces += [Interface(entry["url"], _text_member(entry, "transport"), version) for entry in extra]
+    return CardFacts(_text_member(card, "name"), version, tuple(interfaces))
 
 
-def _entries(card: dict[str, Any], name: str) -> list[dict[str, Any]]:
+def _interface_entries(card: dict[str, Any], name: str) -> list[dict[str, Any]]:
     entries = card.get(name)
     if not isinstance(entries, list):
         return []
     return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("url"), str)]
 
 
-def _word(entry: dict[str, Any], name: str) -> str:
+def _text_member(entry: dict[str, Any], name: str) -> str:
     value = entry.get(name)
     return value if isinstance(value, str) else ""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-URI = re.compile(r"stdio://(?=/)", re.IGNORECASE)
+STDIO_URI = re.compile(r"stdio://(?=/)", re.IGNORECASE)
 """How the second form begins."""
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_URL_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def is_stdio(transport: str) -> bool:
@@ -20,4 +20,4 @@ def is_stdio(transport: str) -> bool:
 
 def is_command(text: str) -> bool:
     """It is one of the two forms, not a URL of another kind and not empty."""
-    return bool(text.strip()) and (URI.match(text) is not None or _URL.match(text.strip()) is None)
+    return bool(text.strip()) and (STDIO_URI.match(text) is not None or _URL_PATTERN.match(text.strip()) is None)

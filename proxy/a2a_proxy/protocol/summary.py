@@ -11,11 +11,11 @@ from a2a_proxy.model.frame import EventKind
 Summary = tuple[EventKind, str, str, str, str, int, int, bool, bool, bool]
 """event, task_id, context_id, message_id, artifact_id, state, generation, append, last_chunk, final."""
 
-NOTHING: Summary = (EventKind.NONE, "", "", "", "", 0, 0, False, False, False)
-UNKNOWN: Summary = (EventKind.UNKNOWN, "", "", "", "", 0, 0, False, False, False)
+NO_SUMMARY: Summary = (EventKind.NONE, "", "", "", "", 0, 0, False, False, False)
+UNKNOWN_SUMMARY: Summary = (EventKind.UNKNOWN, "", "", "", "", 0, 0, False, False, False)
 
 
-def about(
+def make_summary(
     event: EventKind = EventKind.NONE,
     task_id: str = "",
     context_id: str = "",
@@ -26,12 +26,12 @@ def about(
     return (event, task_id, context_id, message_id, "", 0, generation, False, False, False)
 
 
-STATES: dict[str, int] = {f"TASK_STATE_{state.name}": int(state) for state in TaskState}
-STATES |= {state.label: int(state) for state in TaskState}
-STATES |= {"TASK_STATE_CANCELLED": 5, "cancelled": 5, "unknown": 0}
+STATE_NUMBERS: dict[str, int] = {f"TASK_STATE_{state.name}": int(state) for state in TaskState}
+STATE_NUMBERS |= {state.label: int(state) for state in TaskState}
+STATE_NUMBERS |= {"TASK_STATE_CANCELLED": 5, "cancelled": 5, "unknown": 0}
 """Every spelling of a state (manual/protocol.md "Task states") -> its number."""
 
-LABELS: tuple[str, ...] = tuple(state.label for state in TaskState)
+STATE_LABELS: tuple[str, ...] = tuple(state.label for state in TaskState)
 """State number -> how people say it."""
 
 
@@ -40,8 +40,8 @@ def state_number(value: object) -> int:
     if isinstance(value, str) and value.isdecimal():
         value = int(value)
     if isinstance(value, str):
-        return STATES.get(value) or STATES.get(value.upper()) or STATES.get(value.lower().replace("_", "-"), 0)
-    return value if isinstance(value, int) and 0 < value < len(LABELS) else 0
+        return STATE_NUMBERS.get(value) or STATE_NUMBERS.get(value.upper()) or STATE_NUMBERS.get(value.lower().replace("_", "-"), 0)
+    return value if isinstance(value, int) and 0 < value < len(STATE_LABELS) else 0
 
 
 def generation_number(value: object) -> int:

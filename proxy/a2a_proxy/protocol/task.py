@@ -15,13 +15,13 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
-from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks
+from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
 from a2a_proxy.protocol.generation import GenerationReport, TaskGenerations, is_progress
-from a2a_proxy.protocol.operations import STREAMS
-from a2a_proxy.protocol.task_list import listed
+from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
+from a2a_proxy.protocol.task_list import split_task_list
 
 MAX_TASKS = 100_000
-MAX_DONE = 2000
+MAX_FINISHED_TASKS = 2000
 """Tasks in a final state that are still followed: the streams of one task end together. What comes of an older one
 makes it anew, without what was known of it."""
 MAX_OWNERS = 10_000
@@ -32,19 +32,19 @@ MAX_STATES = 64
 MAX_EXCHANGES = 256
 MANY = 64
 """Artifacts of one task from which on a snapshot repeats the objects of the last one."""
-MAX_SHOWN = 10_000
+MAX_KNOWN_CHUNKS = 10_000
 """Chunks of one artifact that are remembered to know them again on another stream."""
 
-_SENDS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage", "ReconnectToTask"})
+_SENDING_OPERATIONS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage", "ReconnectToTask"})
 _EVENT, _RESPONSE, _REQUEST = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.REQUEST
-_NONE, _TASK, _TASKS = EventKind.NONE, EventKind.TASK, EventKind.TASKS
+_NO_EVENT, _TASK, _TASKS = EventKind.NONE, EventKind.TASK, EventKind.TASKS
 _STATUS, _ARTIFACT, _WEBHOOK = EventKind.STATUS, EventKind.ARTIFACT, Binding.WEBHOOK
-_NUMBERED = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
+_NUMBERED_EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
 """Events that have a generation where the agent gives any."""
 _V1_1 = Dialect.V1_1
-_FINAL = frozenset(int(state) for state in TaskState if state.terminal)
+_TERMINAL_STATES = frozenset(int(state) for state in TaskState if state.terminal)
 
-Key = tuple[str, str]
+TaskKey = tuple[str, str]
 """Agent, task id."""
 
 
@@ -130,7 +130,7 @@ class _TaskRecord(msgspec.Struct, gc=False):
             self.last,
             numbers.highest if numbers is not None else 0,
             tuple((first, last) for first, last in numbers.seen) if numbers is not None else (),
-            numbers.missed() if numbers is not None else (),
+            numbers.missed_runs() if numbers is not None else (),
             numbers.support if numbers is not None else self.support,
             artifacts,
             self.messages,
@@ -141,232 +141,232 @@ class _TaskRecord(msgspec.Struct, gc=False):
 class TaskTracker:
     """All tasks of a session, up to `limit`, and `done` of those that are over; the one idle for longest makes room."""
 
-    def __init__(self, limit: int = MAX_TASKS, done: int = MAX_DONE) -> None:
-        self._limit = limit
-        self._most_done = done
-        self._tracks: dict[Key, _TaskRecord] = {}
+    def __init__(self, max_tasks: int = MAX_TASKS, max_finished: int = MAX_FINISHED_TASKS) -> None:
+        self._max_tasks = max_tasks
+        self._max_finished = max_finished
+        self._records: dict[TaskKey, _TaskRecord] = {}
         """The one idle for longest first."""
-        self._done: dict[Key, None] = {}
+        self._finished: dict[TaskKey, None] = {}
         """Those of them that are over, in the same order."""
         self._owners: dict[str, str] = {}
         """Task id -> the agent seen with it last, for webhooks."""
-        self._dirty: dict[Key, _TaskRecord] = {}
+        self._changed: dict[TaskKey, _TaskRecord] = {}
         self._healed: list[tuple[str, MissedGenerations]] = []
 
     def apply(self, frame: Frame, exchange: TaskExchangeView) -> None:
         """Learn from one frame. Called for every frame: most return at once."""
         kind = frame.kind
         if kind is _REQUEST:
-            self._asked(frame, exchange)
-        elif (kind is _EVENT or kind is _RESPONSE) and frame.task_id and frame.event is not _NONE:
-            self._told(frame, exchange)
+            self._apply_request(frame, exchange)
+        elif (kind is _EVENT or kind is _RESPONSE) and frame.task_id and frame.event is not _NO_EVENT:
+            self._apply_response(frame, exchange)
         elif frame.event is _TASKS:
-            for each in listed(frame):
-                self._told(each, exchange)
+            for each in split_task_list(frame):
+                self._apply_response(each, exchange)
 
-    def changed(self) -> list[Task]:
+    def pop_changed_tasks(self) -> list[Task]:
         """Snapshots of the tasks that changed since the last call. Then those that are over may be forgotten."""
-        tasks = [track.snapshot() for track in self._dirty.values()]
-        for key, track in self._dirty.items():
-            self._settle(key, track)
-        self._dirty.clear()
+        tasks = [track.snapshot() for track in self._changed.values()]
+        for key, record in self._changed.items():
+            self._file_if_finished(key, record)
+        self._changed.clear()
         return tasks
 
-    def healed(self) -> list[tuple[str, MissedGenerations]]:
+    def pop_healed_gaps(self) -> list[tuple[str, MissedGenerations]]:
         """Task id and gap, of the gaps in generations that were made good since the last call."""
         found, self._healed = self._healed, []
         return found
 
     def touch(self) -> None:
         """All tasks count as changed."""
-        self._dirty = dict(self._tracks)
+        self._changed = dict(self._records)
 
     def load(self, tasks: Iterable[Task]) -> None:
         """Take up tasks of an earlier run, the one idle for longest first; those followed from their start stay."""
-        known, self._tracks, self._done = self._tracks, {}, {}
+        known, self._records, self._finished = self._records, {}, {}
         for task in tasks:
             followed = known.get((task.agent, task.task_id))
             if followed is not None and followed.first <= task.first:
                 continue
             known.pop((task.agent, task.task_id), None)
-            track = _TaskRecord(task.agent, task.task_id, task.context_id, task.tenant, task.states)
-            track.first, track.last = task.first, task.last
-            track.numbers, track.support = TaskGenerations.of(task), task.support
-            track.messages, track.exchanges = task.messages, dict.fromkeys(task.exchanges, -1)
+            record = _TaskRecord(task.agent, task.task_id, task.context_id, task.tenant, task.states)
+            record.first, record.last = task.first, task.last
+            record.numbers, record.support = TaskGenerations.from_task(task), task.support
+            record.messages, record.exchanges = task.messages, dict.fromkeys(task.exchanges, -1)
             for each in task.artifacts:
                 numbers = (each.name, each.chunks, each.parts, each.size, each.complete, each.first, each.last)
-                track.artifacts[each.artifact_id] = _TrackedArtifact(*numbers)
+                record.artifacts[each.artifact_id] = _TrackedArtifact(*numbers)
             key = (task.agent, task.task_id)
-            self._keep(key, track)
-            self._settle(key, track)
-        for key, track in known.items():
-            self._keep(key, track)
-            self._settle(key, track)
+            self._store_record(key, record)
+            self._file_if_finished(key, record)
+        for key, record in known.items():
+            self._store_record(key, record)
+            self._file_if_finished(key, record)
 
     def save(self) -> list[dict[str, Any]]:
         """Plain values of the tasks touched last, the one idle for longest first.
 
         They hold hashes of Python's: only a process with the same hash seed can use them.
         """
-        return [msgspec.to_builtins(track) for track in list(self._tracks.values())[-MAX_SAVED:]]
+        return [msgspec.to_builtins(record) for record in list(self._records.values())[-MAX_SAVED:]]
 
     @classmethod
     def restore(cls, state: list[dict[str, Any]]) -> TaskTracker:
         """The tracker that gave `state`, without the older tasks."""
         tracker = cls()
         for saved in state:
-            track = msgspec.convert(saved, _TaskRecord)
-            tracker._keep((track.agent, track.task_id), track)
+            record = msgspec.convert(saved, _TaskRecord)
+            tracker._store_record((record.agent, record.task_id), record)
         return tracker
 
     # --- from frames --------------------------------------------------------------------------------------------
 
-    def _asked(self, frame: Frame, exchange: TaskExchangeView) -> None:
+    def _apply_request(self, frame: Frame, exchange: TaskExchangeView) -> None:
         """A client's call touches a task that is known; it makes none, for the id may be wrong."""
         task_id = frame.task_id or exchange.task_id
-        track = self._tracks.get((exchange.agent, task_id)) if task_id else None
-        if track is None:
+        record = self._records.get((exchange.agent, task_id)) if task_id else None
+        if record is None:
             return
-        self._touch(track, frame, exchange, told=False)
-        self._message(track, frame)
+        self._touch_record(record, frame, exchange, from_agent=False)
+        self._count_message(record, frame)
 
-    def _told(self, frame: Frame, exchange: TaskExchangeView) -> None:
+    def _apply_response(self, frame: Frame, exchange: TaskExchangeView) -> None:
         agent = exchange.agent
         if exchange.binding is _WEBHOOK:  # its receiver is not the agent: the task's id tells whose it is
             agent = self._owners.get(frame.task_id, agent)
-        track = self._tracks.get((agent, frame.task_id))
-        if track is None:
-            track = _TaskRecord(agent, frame.task_id, first=frame.at)
-        self._touch(track, frame, exchange, told=True)
-        if not track.context_id:
+        record = self._records.get((agent, frame.task_id))
+        if record is None:
+            record = _TaskRecord(agent, frame.task_id, first=frame.at)
+        self._touch_record(record, frame, exchange, from_agent=True)
+        if not record.context_id:
             # 0.1 names the session in the call only.
-            track.context_id = frame.context_id or exchange.context_id
-        if track.numbers is not None or frame.generation > 0 or (not track.support and exchange.dialect is _V1_1):
-            self._number(track, frame, exchange)
+            record.context_id = frame.context_id or exchange.context_id
+        if record.numbers is not None or frame.generation > 0 or (not record.support and exchange.dialect is _V1_1):
+            self._apply_generation(record, frame, exchange)
         if frame.state:
-            _state(track, frame, exchange)
-        self._message(track, frame)
+            _apply_state(record, frame, exchange)
+        self._count_message(record, frame)
         if frame.event is _ARTIFACT:
-            _artifact(track, frame)
+            _apply_artifact(record, frame)
         elif frame.event is _TASK:
-            _snapshot(track, frame)
+            _apply_snapshot(record, frame)
 
-    def _number(self, track: _TaskRecord, frame: Frame, exchange: TaskExchangeView) -> None:
+    def _apply_generation(self, record: _TaskRecord, frame: Frame, exchange: TaskExchangeView) -> None:
         """Before the state is learned: a status update that changes none may have no number of its own."""
-        numbers, event = track.numbers, frame.event
+        numbers, event = record.numbers, frame.event
         if frame.generation <= 0:
-            if event not in _NUMBERED:
+            if event not in _NUMBERED_EVENTS:
                 return
             if numbers is None:
-                track.support = Support.NO
+                record.support = Support.NO
             else:
-                progress = event is _STATUS and is_progress(frame.state, _shown(track, exchange.id))
-                numbers.blank(exchange.id, frame.payload, progress=progress)
+                progress = event is _STATUS and is_progress(frame.state, _last_shown_state(record, exchange.id))
+                numbers.apply_unnumbered(exchange.id, frame.payload, progress=progress)
             return
         if numbers is None:
-            numbers = track.numbers = TaskGenerations()
-        progress = event is _STATUS and is_progress(frame.state, _shown(track, exchange.id))
-        streams, digest = exchange.operation in STREAMS, 0 if event is _TASK else hash(frame.payload) or 1
-        told = GenerationReport(frame.generation, frame.at, exchange.id, exchange.client, streams, digest, progress)
-        numbers.tell(told, lambda missed: self._healed.append((track.task_id, missed)))
+            numbers = record.numbers = TaskGenerations()
+        progress = event is _STATUS and is_progress(frame.state, _last_shown_state(record, exchange.id))
+        streams, digest = exchange.operation in STREAMING_OPERATIONS, 0 if event is _TASK else hash(frame.payload) or 1
+        report = GenerationReport(frame.generation, frame.at, exchange.id, exchange.client, streams, digest, progress)
+        numbers.apply_report(report, lambda missed: self._healed.append((record.task_id, missed)))
 
-    def _touch(self, track: _TaskRecord, frame: Frame, exchange: TaskExchangeView, told: bool) -> None:
-        key = (track.agent, track.task_id)
-        if frame.at > track.last:
-            track.last = frame.at
-        if exchange.tenant and not track.tenant:
-            track.tenant = exchange.tenant
-        if exchange.id not in track.exchanges:
-            self._exchange(track, exchange, told)
-        if self._dirty.get(key) is not track:
-            self._dirty[key] = track
-            self._keep(key, track)
+    def _touch_record(self, record: _TaskRecord, frame: Frame, exchange: TaskExchangeView, from_agent: bool) -> None:
+        key = (record.agent, record.task_id)
+        if frame.at > record.last:
+            record.last = frame.at
+        if exchange.tenant and not record.tenant:
+            record.tenant = exchange.tenant
+        if exchange.id not in record.exchanges:
+            self._add_exchange(record, exchange, from_agent)
+        if self._changed.get(key) is not record:
+            self._changed[key] = record
+            self._store_record(key, record)
 
     @staticmethod
-    def _exchange(track: _TaskRecord, exchange: TaskExchangeView, told: bool) -> None:
-        track.exchanges[exchange.id] = -1
-        if told and exchange.operation in _SENDS:
+    def _add_exchange(record: _TaskRecord, exchange: TaskExchangeView, from_agent: bool) -> None:
+        record.exchanges[exchange.id] = -1
+        if from_agent and exchange.operation in _SENDING_OPERATIONS:
             # The message that made the task named none: it is counted now.
-            track.messages += exchange.requests
-        if len(track.exchanges) > MAX_EXCHANGES:
-            del track.exchanges[next(iter(track.exchanges))]
+            record.messages += exchange.requests
+        if len(record.exchanges) > MAX_EXCHANGES:
+            del record.exchanges[next(iter(record.exchanges))]
 
-    def _keep(self, key: Key, track: _TaskRecord) -> None:
+    def _store_record(self, key: TaskKey, record: _TaskRecord) -> None:
         """Put it last in the order of idleness; make room."""
-        self._tracks.pop(key, None)
-        self._tracks[key] = track
-        self._owners[track.task_id] = track.agent
-        if len(self._tracks) > self._limit:
-            self._forget(next(iter(self._tracks)))
+        self._records.pop(key, None)
+        self._records[key] = record
+        self._owners[record.task_id] = record.agent
+        if len(self._records) > self._max_tasks:
+            self._forget_task(next(iter(self._records)))
 
-    def _settle(self, key: Key, track: _TaskRecord) -> None:
+    def _file_if_finished(self, key: TaskKey, record: _TaskRecord) -> None:
         """Nothing is to be told of it now: where it is over, it is followed as the last of those only."""
-        self._done.pop(key, None)
-        if track.states and track.states[-1][1] in _FINAL and key in self._tracks:
-            self._done[key] = None
-            if len(self._done) > self._most_done:
-                self._forget(next(iter(self._done)))
+        self._finished.pop(key, None)
+        if record.states and record.states[-1][1] in _TERMINAL_STATES and key in self._records:
+            self._finished[key] = None
+            if len(self._finished) > self._max_finished:
+                self._forget_task(next(iter(self._finished)))
 
-    def _forget(self, key: Key) -> None:
+    def _forget_task(self, key: TaskKey) -> None:
         """Follow it no longer. Who owns it is known for a while: a push may be late."""
-        del self._tracks[key]
-        self._done.pop(key, None)
+        del self._records[key]
+        self._finished.pop(key, None)
         agent, task_id = key
         if self._owners.get(task_id) == agent:
             self._owners[task_id] = self._owners.pop(task_id)
-            if len(self._owners) > len(self._tracks) + MAX_OWNERS:
-                self._forget_owner()
+            if len(self._owners) > len(self._records) + MAX_OWNERS:
+                self._forget_oldest_owner()
 
-    def _forget_owner(self) -> None:
+    def _forget_oldest_owner(self) -> None:
         """That of the task forgotten first; those of tasks that are followed go to the end meanwhile."""
         while True:
             task_id, agent = next(iter(self._owners.items()))
             del self._owners[task_id]
-            if (agent, task_id) not in self._tracks:
+            if (agent, task_id) not in self._records:
                 return
             self._owners[task_id] = agent
 
     @staticmethod
-    def _message(track: _TaskRecord, frame: Frame) -> None:
+    def _count_message(record: _TaskRecord, frame: Frame) -> None:
         """Count a message once, on however many streams and snapshots it comes; in 0.1 messages have no id."""
         if not frame.message_id:
-            track.messages += frame.event is EventKind.MESSAGE
+            record.messages += frame.event is EventKind.MESSAGE
             return
         ident = hash(frame.message_id)
-        if not track.message_id:
-            track.message_id = ident
-            track.messages += 1
+        if not record.message_id:
+            record.message_id = ident
+            record.messages += 1
             return
-        others = track.message_ids
-        if ident == track.message_id or (others is not None and ident in others):
+        others = record.message_ids
+        if ident == record.message_id or (others is not None and ident in others):
             return
-        track.messages += 1
+        record.messages += 1
         if others is None:
-            track.message_ids = {ident}
-        elif len(others) < MAX_SHOWN:
+            record.message_ids = {ident}
+        elif len(others) < MAX_KNOWN_CHUNKS:
             others.add(ident)
 
 
-def _state(track: _TaskRecord, frame: Frame, exchange: TaskExchangeView) -> None:
+def _apply_state(record: _TaskRecord, frame: Frame, exchange: TaskExchangeView) -> None:
     """Record a change of state, unless this stream only repeats what another one has shown since it stood there."""
-    states, shown = track.states, track.exchanges
+    states, shown = record.states, record.exchanges
     if not states:
-        track.states, shown[exchange.id] = ((frame.at, frame.state),), 0
+        record.states, shown[exchange.id] = ((frame.at, frame.state),), 0
         return
-    here = _place(track, exchange.id)
+    here = _place(record, exchange.id)
     if here == len(states) - 1 and states[here][1] == frame.state:
         return
     if not 0 <= here < len(states):
         here = max((index for index, (at, _) in enumerate(states) if at <= exchange.started), default=0)
     for index in range(here, len(states)):
         if states[index][1] == frame.state:
-            shown[exchange.id] = index + track.dropped
+            shown[exchange.id] = index + record.dropped
             return
     states += ((frame.at, frame.state),)
     if len(states) > MAX_STATES:
         states = states[1:]
-        track.dropped += 1
-    track.states, shown[exchange.id] = states, len(states) - 1 + track.dropped
+        record.dropped += 1
+    record.states, shown[exchange.id] = states, len(states) - 1 + record.dropped
 
 
 def _place(track: _TaskRecord, exchange: int) -> int:
@@ -375,20 +375,20 @@ def _place(track: _TaskRecord, exchange: int) -> int:
     return max(0, count - track.dropped) if count >= 0 else -1
 
 
-def _shown(track: _TaskRecord, exchange: int) -> int:
+def _last_shown_state(record: _TaskRecord, exchange: int) -> int:
     """The state in which this exchange has shown the task last; 0 for none."""
-    place = _place(track, exchange)
-    return track.states[place][1] if 0 <= place < len(track.states) else 0
+    place = _place(record, exchange)
+    return record.states[place][1] if 0 <= place < len(record.states) else 0
 
 
-def _artifact(track: _TaskRecord, frame: Frame) -> None:
-    found = chunks(frame)
+def _apply_artifact(record: _TaskRecord, frame: Frame) -> None:
+    found = chunks_of_frame(frame)
     chunk = found[0] if found else ArtifactChunk(frame.artifact_id, "", 0, 0, hash(frame.payload))
-    state = track.artifacts.setdefault(frame.artifact_id, _TrackedArtifact(first=frame.at))
+    state = record.artifacts.setdefault(frame.artifact_id, _TrackedArtifact(first=frame.at))
     state.last, state.told = frame.at, None
     state.name = state.name or chunk.name
     state.complete = state.complete or frame.last_chunk
-    if _shown_before(state, chunk.content, frame.exchange):
+    if _is_repeated_content(state, chunk.content, frame.exchange):
         return
     state.chunks += 1
     if frame.append:
@@ -398,21 +398,21 @@ def _artifact(track: _TaskRecord, frame: Frame) -> None:
         state.parts, state.size = chunk.parts, chunk.size
 
 
-def _shown_before(state: _TrackedArtifact, content: int, exchange: int) -> bool:
+def _is_repeated_content(state: _TrackedArtifact, content: int, exchange: int) -> bool:
     """Another stream has shown this content at least as often as this one now has."""
     shown = state.shown
-    most, place = shown.get(content, 0), hash((content, exchange))
-    if len(shown) < 2 * MAX_SHOWN or place in shown:
-        here = shown[place] = shown.get(place, 0) + 1
+    most, key = shown.get(content, 0), hash((content, exchange))
+    if len(shown) < 2 * MAX_KNOWN_CHUNKS or key in shown:
+        here = shown[key] = shown.get(key, 0) + 1
         shown[content] = max(most, here)
         return here <= most
     return most > 0
 
 
-def _snapshot(track: _TaskRecord, frame: Frame) -> None:
+def _apply_snapshot(record: _TaskRecord, frame: Frame) -> None:
     """Artifacts in a Task are whole; their numbers go before what was added up, unless the snapshot is older."""
-    for chunk in chunks(frame):
-        state = track.artifacts.setdefault(chunk.artifact_id, _TrackedArtifact(first=frame.at))
+    for chunk in chunks_of_frame(frame):
+        state = record.artifacts.setdefault(chunk.artifact_id, _TrackedArtifact(first=frame.at))
         state.last, state.told = frame.at, None
         state.name = state.name or chunk.name
         if not state.chunks:

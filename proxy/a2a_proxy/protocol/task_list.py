@@ -8,10 +8,10 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.protocol.json_shapes import UNREADABLE, ResultShape
+from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS, ResultShape
 from a2a_proxy.protocol.json_summary import summarise
 from a2a_proxy.protocol.proto_summary import reader_for
-from a2a_proxy.protocol.schema import JSON, decoder, is_protobuf
+from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
 from a2a_proxy.protocol.summary import Summary
 
 
@@ -22,29 +22,29 @@ class _Listing(msgspec.Struct, gc=False):
     result: _Listing | None = None
 
 
-_decode = msgspec.json.Decoder(_Listing).decode
+_decode_listing = msgspec.json.Decoder(_Listing).decode
 
 
-def listed(frame: Frame) -> list[Frame]:
+def split_task_list(frame: Frame) -> list[Frame]:
     """One frame per task of a listing, without payload; empty where it cannot be read."""
     try:
-        summaries = _summaries(frame)
-    except (*UNREADABLE, DecodeError, KeyError):
+        summaries = _summaries_of(frame)
+    except (*UNREADABLE_ERRORS, DecodeError, KeyError):
         return []
-    return [_frame(frame, summary) for summary in summaries if summary[1]]
+    return [_frame_of_task(frame, summary) for summary in summaries if summary[1]]
 
 
-def _summaries(frame: Frame) -> list[Summary]:
+def _summaries_of(frame: Frame) -> list[Summary]:
     if frame.schema == JSON:
-        listing = _decode(frame.payload)
+        listing = _decode_listing(frame.payload)
         return [summarise(task, streaming=False) for task in (listing.result or listing).tasks or ()]
     if not is_protobuf(frame.schema):
         return []
-    tasks: Any = decoder(frame.schema).parse(frame.payload).tasks
+    tasks: Any = decoder_for(frame.schema).parse(frame.payload).tasks
     return [reader_for(type(task))(task) for task in tasks]
 
 
-def _frame(frame: Frame, summary: Summary) -> Frame:
+def _frame_of_task(frame: Frame, summary: Summary) -> Frame:
     _, task_id, context_id, message_id, _, state, generation, *_ = summary
     return msgspec.structs.replace(
         frame,

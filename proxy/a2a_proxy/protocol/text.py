@@ -7,9 +7,9 @@ import re
 import shlex
 from typing import Any
 
-_PICTURES = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "␡"}
+_CONTROL_PICTURES = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "␡"}
 
-_HIDDEN = re.compile(
+_HIDDEN_CHARACTERS = re.compile(
     "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 """What acts on a terminal, or cannot be seen in it, and may stand in JSON as it is."""
@@ -24,12 +24,12 @@ def strict_json(value: Any, indent: int | None = None) -> str:
 
 def escape_hidden(text: str) -> str:
     """Return JSON text with characters that act on a terminal or cannot be seen as `\\uXXXX`: the same value."""
-    return _HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return _HIDDEN_CHARACTERS.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
-def visible(text: str) -> str:
+def make_visible(text: str) -> str:
     """Give `text` without a character that could act on a terminal: controls and formatting marks become symbols."""
-    return text if text.isprintable() else "".join(map(_shown, text))
+    return text if text.isprintable() else "".join(map(_visible_character, text))
 
 
 def shell_line(*words: str) -> str:
@@ -56,13 +56,13 @@ def _escaped(character: str) -> str:
     return "".join(f"\\{octet:03o}" for octet in character.encode("utf-8", errors))
 
 
-def one_line(text: str, limit: int = 160) -> str:
+def to_one_line(text: str, limit: int = 160) -> str:
     """The same, cut to `limit` characters of the original with an ellipsis."""
-    return visible(text[: limit - 1] + "…" if len(text) > limit else text)
+    return make_visible(text[: limit - 1] + "…" if len(text) > limit else text)
 
 
-def _shown(character: str) -> str:
+def _visible_character(character: str) -> str:
     if character.isprintable():
         return character
     code = ord(character)
-    return _PICTURES.get(code) or f"<U+{code:04X}>"
+    return _CONTROL_PICTURES.get(code) or f"<U+{code:04X}>"

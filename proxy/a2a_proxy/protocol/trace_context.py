@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-Bits = Callable[[int], int]
+RandomBits = Callable[[int], int]
 """Gives a number of so many random bits, as `random.Random.getrandbits` does."""
 
-NAME = "traceparent"
-STATE = "tracestate"
-_FORM = re.compile(r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+TRACEPARENT = "traceparent"
+TRACESTATE = "tracestate"
+_TRACEPARENT_PATTERN = re.compile(r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _KNOWN_FLAGS = 0x03
 """Sampled, and random trace id: flags of which nothing is known are not passed on (3.2.2.5)."""
 _SAMPLED = 0x01
-_MOST_TOLD = 256
+_MAX_KEPT = 256
 """Characters that are kept of what a client sent; it can be any text."""
 
 
@@ -30,15 +30,15 @@ class TraceParent(msgspec.Struct, frozen=True, gc=False):
     flags: int
 
 
-def read(text: str) -> TraceParent | None:
+def parse_traceparent(text: str) -> TraceParent | None:
     """None where it is none, which the standard has one ignore. Of a later version what version 00 knows."""
-    found = _FORM.fullmatch(text.strip())
+    found = _TRACEPARENT_PATTERN.fullmatch(text.strip())
     if found is None or (found[1] == "00" and found[5]):
         return None
     return TraceParent(found[2], found[3], int(found[4], 16))
 
 
-class Origin(msgspec.Struct, frozen=True):
+class TraceOrigin(msgspec.Struct, frozen=True):
     """What a request says about its trace: from it the next `traceparent` is made."""
 
     before: str | None
@@ -47,19 +47,19 @@ class Origin(msgspec.Struct, frozen=True):
     """Empty: a new trace begins."""
     flags: int
 
-    def next(self, bits: Bits) -> str:
+    def next_traceparent(self, bits: RandomBits) -> str:
         """The `traceparent` of a span of our own."""
         trace = self.trace or f"{bits(128) or 1:032x}"
         return f"00-{trace}-{bits(64) or 1:016x}-{self.flags:02x}"
 
 
-def origin(values: Sequence[bytes]) -> Origin:
+def origin_of(values: Sequence[bytes]) -> TraceOrigin:
     """Of the values of a request's `traceparent` fields: several say nothing certain, and count as none that is valid.
 
     Where a new trace begins, a `tracestate` belongs to none, and is not passed on (3.3.1.1, 4.3).
     """
-    known = read(values[0].decode("latin-1")) if len(values) == 1 else None
-    before = b", ".join(values).decode("latin-1")[:_MOST_TOLD] if values else None
+    known = parse_traceparent(values[0].decode("latin-1")) if len(values) == 1 else None
+    before = b", ".join(values).decode("latin-1")[:_MAX_KEPT] if values else None
     if known is None:
-        return Origin(before, "", _SAMPLED)
-    return Origin(before, known.trace, known.flags & _KNOWN_FLAGS)
+        return TraceOrigin(before, "", _SAMPLED)
+    return TraceOrigin(before, known.trace, known.flags & _KNOWN_FLAGS)

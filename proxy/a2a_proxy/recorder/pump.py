@@ -69,9 +69,9 @@ class JournalPump:
                 observer.abandon(chunk.connection, chunk.at, _FATAL, out)
         else:
             stop = min((at for at in (bad, until) if at is not None), default=None)
-            observer.hold()
+            observer.hold_rules()
             chunks = self._read(octets, stop, out)
-            observer.judge(out)
+            observer.judge_held(out)
         if chunks:
             self.last_at, self._read_at = chunks[-1].at, time.monotonic_ns()
         return bool(chunks)

@@ -16,8 +16,8 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.observation import Changes, Observation
 from a2a_proxy.observer import Observer
-from a2a_proxy.protocol.event import plain
-from a2a_proxy.protocol.operations import CARDS
+from a2a_proxy.protocol.event import decode_payload
+from a2a_proxy.protocol.operations import CARD_OPERATIONS
 from a2a_proxy.recorder.crashes import Crashes
 from a2a_proxy.recorder.pump import JournalPump
 from a2a_proxy.recording.read.reader import Recording
@@ -135,10 +135,10 @@ def _read(stored: Recording, session: int, observer: Observer) -> _StoredFacts:
         known.last = max(known.last, exchange.id)
         if not exchange.closed:
             known.exchanges.append(exchange)
-        if exchange.operation in CARDS:
+        if exchange.operation in CARD_OPERATIONS:
             for frame in (found.frame for found in stored.frames(each.key)):
                 if frame.event is EventKind.CARD:
-                    observer.learn_card(upstreams.get(exchange.connection, ""), plain(frame.payload, frame.schema))
+                    observer.learn_card(upstreams.get(exchange.connection, ""), decode_payload(frame.payload, frame.schema))
     _read_cuts(stored, session, known)
     return known
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import a2a_proto
-from a2a_proto import LINES, Line
+from a2a_proto import SCHEMA_SETS, SchemaSet
 from a2a_proxy.redaction.json_walk import number_text
 from a2a_proxy.redaction.replaced_places import NAME_CHARS, ReplacedPlaces
 from a2a_proxy.redaction.scope import INNER, Scope, has_siblings, inner_scope, item_name, judged_name, sibling_names
@@ -84,7 +84,7 @@ def shapes(schema: str) -> list[Descriptor]:
 
 @lru_cache(maxsize=256)
 def _shapes(schema: str) -> tuple[Descriptor, ...]:
-    lines: list[Line] = [line for line, source in LINES.items() if schema.startswith(source.package + ".")]
+    lines: list[SchemaSet] = [line for line, source in SCHEMA_SETS.items() if schema.startswith(source.package + ".")]
     if schema.startswith("google.protobuf."):
         lines = ["1.0"]
     found: list[Descriptor] = []

@@ -10,7 +10,7 @@ from typing import Any
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.protocol.canonical_form import canonical
+from a2a_proxy.protocol.canonical_form import canonical_payload
 from a2a_proxy.protocol.errors import GrpcOutcome
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
@@ -185,7 +185,7 @@ class _ScriptLoader:
             operation="GetAgentCard" if card else exchange.operation or exchange.method,
             binding=exchange.binding,
             dialect=exchange.dialect,
-            request=canonical(first, exchange) if exchange.operation else {},
+            request=canonical_payload(first, exchange) if exchange.operation else {},
             lines=tuple(self._load_lines(row, [frame for frame in frames if frame is not first])),
             agent=upstream,
             began=exchange.started,
@@ -260,7 +260,7 @@ class _ScriptLoader:
                 yield RecordedPush(
                     place=self._place_of(row),
                     at=frame.at,
-                    value=canonical(frame, exchange),
+                    value=canonical_payload(frame, exchange),
                     raw=frame.payload,
                     url=f"{exchange.authority}{exchange.target}",
                     headers=without_labels(exchange.request_headers),
@@ -276,7 +276,7 @@ class _ScriptLoader:
 
 def _canonical_value(frame: Frame, exchange: Exchange) -> Any:
     """In canonical form; of an answer to an unknown method without the envelope of that call."""
-    value = canonical(frame, exchange)
+    value = canonical_payload(frame, exchange)
     if not exchange.operation and isinstance(value, dict) and "jsonrpc" in value:
         return {name: item for name, item in value.items() if name in ("result", "error")}
     return value

@@ -13,12 +13,12 @@ from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.bindings.stdio import NOTIFICATIONS
-from a2a_proxy.protocol.canonical import Canonical
-from a2a_proxy.protocol.event import normalise, plain
-from a2a_proxy.protocol.json_summary import camel
-from a2a_proxy.protocol.request import request as canonical_request
-from a2a_proxy.protocol.rest_path import RestMatch, match
-from a2a_proxy.protocol.schema import MEDIA_LINE
+from a2a_proxy.protocol.canonical import CanonicalForm
+from a2a_proxy.protocol.event import normalise, decode_payload
+from a2a_proxy.protocol.json_summary import rename_to_camel
+from a2a_proxy.protocol.request import canonical_request as canonical_request
+from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
+from a2a_proxy.protocol.schema import MEDIA_SCHEMA_SET
 from a2a_proxy.redaction.labels import withheld
 from a2a_proxy.rules.define.rule import ENVELOPE, FrameFlag
 from a2a_proxy.rules.facts import failure
@@ -115,7 +115,7 @@ class RuleContext:
     def value(self) -> Any:
         """The payload as plain JSON, in its own dialect; None where it cannot be read. Protobuf as ProtoJSON."""
         if self._value is _UNSET:
-            self._value = plain(self.frame.payload, self.frame.schema) if self.frame.payload else None
+            self._value = decode_payload(self.frame.payload, self.frame.schema) if self.frame.payload else None
         return self._value
 
     @property
@@ -130,7 +130,7 @@ class RuleContext:
     @property
     def root(self) -> str:
         """Path of `body` in the payload, with a dot where it is not empty."""
-        if self.frame.schema.endswith(f"@{MEDIA_LINE}"):
+        if self.frame.schema.endswith(f"@{MEDIA_SCHEMA_SET}"):
             return "message." if self.frame.direction is Direction.TO_AGENT else "event."
         return f"{self._member}." if self.enveloped else ""
 
@@ -227,14 +227,14 @@ class RuleContext:
         frame, exchange = self.request, self.exchange
         if frame is None:
             return {}
-        value = plain(frame.payload, frame.schema) if frame.payload else {}
+        value = decode_payload(frame.payload, frame.schema) if frame.payload else {}
         if exchange.binding in ENVELOPE:
             value = value.get("params") if isinstance(value, dict) else None
         made: dict[str, Any] = value if isinstance(value, dict) else {}
         if exchange.binding is Binding.REST:
             made = self._from_path() | made
         wraps = exchange.dialect not in (Dialect.V1_0, Dialect.V1_1, Dialect.RC)
-        return canonical_request(Canonical(wraps_data=wraps), camel(made), exchange.operation)
+        return canonical_request(CanonicalForm(wraps_data=wraps), rename_to_camel(made), exchange.operation)
 
     def _from_path(self) -> dict[str, Any]:
         path = self.path
@@ -251,7 +251,7 @@ class RuleContext:
     @property
     def path(self) -> RestMatch | None:
         """What the request line says, where it is REST."""
-        return match(self.exchange.method, self.exchange.target.encode("latin-1"))
+        return match_request_line(self.exchange.method, self.exchange.target.encode("latin-1"))
 
     @property
     def succeeded(self) -> bool:

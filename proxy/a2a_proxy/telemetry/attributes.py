@@ -11,9 +11,9 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.protocol.errors import GRPC_STATUS, REASONS
-from a2a_proxy.protocol.outcome import zero
-from a2a_proxy.protocol.rest_path import match
+from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS
+from a2a_proxy.protocol.outcome import latency_origin
+from a2a_proxy.protocol.rest_path import match_request_line
 from a2a_proxy.recording.read.rows import SessionRow
 from a2a_proxy.telemetry.call_facts import CallFacts
 from a2a_proxy.telemetry.events import CallEvents
@@ -65,12 +65,12 @@ def error_type(exchange: Exchange) -> str:
 
 def _said_error(exchange: Exchange) -> str:
     word = exchange.error.partition(":")[0].split(" ")[0]
-    if word in REASONS.values():
+    if word in RPC_REASONS.values():
         return word
     if exchange.grpc_status > 0:
-        return GRPC_STATUS[exchange.grpc_status] if exchange.grpc_status < len(GRPC_STATUS) else "UNKNOWN"
-    if exchange.error_code in REASONS:
-        return REASONS[exchange.error_code]
+        return GRPC_STATUS_NAMES[exchange.grpc_status] if exchange.grpc_status < len(GRPC_STATUS_NAMES) else "UNKNOWN"
+    if exchange.error_code in RPC_REASONS:
+        return RPC_REASONS[exchange.error_code]
     return str(exchange.error_code or exchange.status or "error")
 
 
@@ -112,7 +112,7 @@ def _identity(facts: CallFacts) -> dict[str, Value | None]:
 def _rpc(exchange: Exchange) -> dict[str, Value | None]:
     if exchange.binding is Binding.GRPC:
         status = exchange.grpc_status
-        word = GRPC_STATUS[status] if 0 <= status < len(GRPC_STATUS) else str(status) if status > 0 else ""
+        word = GRPC_STATUS_NAMES[status] if 0 <= status < len(GRPC_STATUS_NAMES) else str(status) if status > 0 else ""
         return {
             "rpc.system.name": "grpc",
             "rpc.method": exchange.target.lstrip("/"),
@@ -164,7 +164,7 @@ def _network(facts: CallFacts) -> dict[str, Value | None]:
 def path_template(exchange: Exchange) -> str:
     """The path without what differs from call to call: `/v1/tasks/{id}`."""
     path = exchange.target.partition("?")[0]
-    found = match(exchange.method, path.encode("latin-1", "replace")) if exchange.binding is Binding.REST else None
+    found = match_request_line(exchange.method, path.encode("latin-1", "replace")) if exchange.binding is Binding.REST else None
     if found is None:
         return path
     words = path[len(found.prefix) :].split("/")
@@ -187,7 +187,7 @@ def address(text: str) -> tuple[str, int | None]:
 
 
 def _stream(exchange: Exchange, passage: CallEvents) -> dict[str, Value | None]:
-    begun = zero(exchange)
+    begun = latency_origin(exchange)
     over = bool(exchange.closed)
     return {
         "a2a_proxy.stream": exchange.streaming,

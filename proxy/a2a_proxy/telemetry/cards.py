@@ -8,8 +8,8 @@ import msgspec
 
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.protocol.decoded import decoded
-from a2a_proxy.protocol.operations import CARDS
+from a2a_proxy.protocol.decoded import readable_payload
+from a2a_proxy.protocol.operations import CARD_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, key
 from a2a_proxy.telemetry.call_facts import CardFetch, CardIdentity
@@ -42,7 +42,7 @@ class CardHistory:
         names = "(SELECT id FROM text WHERE value IN (?, ?))"
         query = f"SELECT id FROM exchange WHERE id >= ? AND id < ? AND operation IN {names} ORDER BY id"
         span = key(session.id, 0), key(session.id + 1, 0)
-        numbers = [row[0] for row in self._recording.db.execute(query, (*span, *CARDS))]
+        numbers = [row[0] for row in self._recording.db.execute(query, (*span, *CARD_OPERATIONS))]
         return [row for row in map(self._recording.exchange, numbers) if row is not None]
 
     def learn(self, row: ExchangeRow, connection: Connection | None) -> None:
@@ -65,7 +65,7 @@ class CardHistory:
 
     def fetch(self, row: ExchangeRow, connection: Connection | None) -> CardFetch | None:
         """What a call brought, beside what one like it brought before; None where it brought none."""
-        card = self._brought(row) if connection is not None and row.exchange.operation in CARDS else None
+        card = self._brought(row) if connection is not None and row.exchange.operation in CARD_OPERATIONS else None
         if card is None or connection is None:
             return None
         before = self._before(self._cards.get(connection.listen, []), row.exchange)
@@ -88,7 +88,7 @@ class CardHistory:
 
 
 def _card_of(frame: Frame, exchange: Exchange) -> CardIdentity | None:
-    value = decoded(frame, exchange) if frame.kind is FrameKind.RESPONSE else None
+    value = readable_payload(frame, exchange) if frame.kind is FrameKind.RESPONSE else None
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return None
     version = value.get("version")

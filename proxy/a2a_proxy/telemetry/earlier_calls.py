@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.task import Task
-from a2a_proxy.protocol.decoded import decoded
-from a2a_proxy.protocol.errors import header
+from a2a_proxy.protocol.decoded import readable_payload
+from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, key
 from a2a_proxy.telemetry.call_facts import PushDelivery
@@ -37,7 +37,7 @@ class EarlierCalls:
     def resumed_from(self, exchange: Exchange, task: Task | None) -> int:
         """The number of the task's last stream that was broken off before this one asked for the rest; 0 where there is
         none. One that says which event it had last goes on with any."""
-        asks = bool(header(exchange.request_headers, b"last-event-id"))
+        asks = bool(header_value(exchange.request_headers, b"last-event-id"))
         if not exchange.streaming or not (asks or exchange.operation == "SubscribeToTask"):
             return 0
         for row in self._before(exchange, task):
@@ -67,7 +67,7 @@ class EarlierCalls:
 
     def _token(self, exchange: Exchange, rows: list[ExchangeRow]) -> bool | None:
         """Whether it is the one that the client gave. A recording has labels there: the same for the same token."""
-        sent = header(exchange.request_headers, _TOKEN).decode("latin-1")
+        sent = header_value(exchange.request_headers, _TOKEN).decode("latin-1")
         for row in rows:
             if row.exchange.operation in (_CREATE, *_SENDS):
                 config = self._config(row)
@@ -80,7 +80,7 @@ class EarlierCalls:
     def _config(self, row: ExchangeRow) -> dict[str, Any]:
         """The push configuration in a request, in 1.0 form; empty where there is none."""
         found = next(iter(self._recording.frames(row.key, limit=1)), None)
-        value = decoded(found.frame, row.exchange) if found is not None else None
+        value = readable_payload(found.frame, row.exchange) if found is not None else None
         for name in () if row.exchange.operation == _CREATE else ("configuration", "taskPushNotificationConfig"):
             value = value.get(name) if isinstance(value, dict) else None
         return value if isinstance(value, dict) else {}

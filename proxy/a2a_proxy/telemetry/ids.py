@@ -15,7 +15,7 @@ _MEMBERS = 32
 
 def read_traceparent(text: str) -> SpanContextIds | None:
     """The caller's span as a W3C `traceparent` names it; None where it is none, which the standard has one ignore."""
-    found = trace_context.read(text)
+    found = trace_context.parse_traceparent(text)
     return SpanContextIds(found.trace, found.span) if found is not None else None
 
 

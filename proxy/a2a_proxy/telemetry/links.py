@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.segment import Handoff
-from a2a_proxy.protocol.operations import SENDS
+from a2a_proxy.protocol.operations import SENDING_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import key
 from a2a_proxy.telemetry.values import SpanContextIds, SpanLink, cut
@@ -40,7 +40,7 @@ def _was_due(exchange: Exchange, handoff: Handoff) -> bool:
     """A message was sent, and not all of its answer had come when the agent handed over."""
     open_then = exchange.started <= handoff.at and (not exchange.closed or exchange.closed >= handoff.at)
     contexts = {exchange.context_id, handoff.context_id} - {""}
-    return open_then and exchange.operation in SENDS and len(contexts) <= 1
+    return open_then and exchange.operation in SENDING_OPERATIONS and len(contexts) <= 1
 
 
 def _is_of(recording: Recording, session: int, exchange: Exchange, agent: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.event import Event, Message, Part
-from a2a_proxy.protocol.artifact import assemble
+from a2a_proxy.protocol.artifact import assemble_artifacts
 from a2a_proxy.telemetry.values import Attributes
 
 MAX_TEXT = 16 << 10
@@ -86,7 +86,7 @@ def _answered(events: list[Event], finish: str) -> Iterator[_Message]:
             continue
         seen.add(message.message_id)
         yield {"role": _role(message, "assistant"), "finish_reason": finish}, message.parts
-    for found in assemble(enumerate(events)).values():
+    for found in assemble_artifacts(enumerate(events)).values():
         about = {"role": "assistant", "finish_reason": finish}
         name = (found.artifact.name or found.artifact.artifact_id)[:_NAME]
         yield (about | {"artifact": name} if name else about), found.artifact.parts

@@ -17,7 +17,7 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.task import Task
-from a2a_proxy.protocol.outcome import outcome
+from a2a_proxy.protocol.outcome import outcome_of
 from a2a_proxy.telemetry.attributes import address, binding_of, name_of
 from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.sdk import metric_exporter, sdk_resource
@@ -79,7 +79,7 @@ class SessionMetrics:
         labels = {
             "a2a.method.name": name_of(exchange),
             "a2a_proxy.binding": binding_of(exchange),
-            "a2a_proxy.outcome": outcome(exchange),
+            "a2a_proxy.outcome": outcome_of(exchange),
             **_server(upstream),
         }
         self._duration.record(seconds(exchange.closed - exchange.started), labels)

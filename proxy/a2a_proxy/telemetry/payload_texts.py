@@ -9,7 +9,7 @@ import msgspec
 from a2a_proxy.model.event import Event, Message
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.protocol.event import normalise, to_event, typed
+from a2a_proxy.protocol.event import normalise, to_event, event_from_json
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow
 from a2a_proxy.telemetry.attributes import error_type
@@ -59,5 +59,5 @@ def spoken(recording: Recording, row: ExchangeRow, *, content: bool) -> PayloadT
 def _message(frame: Frame, exchange: Exchange) -> list[Message]:
     """The message of a request, in a list; empty where it has none."""
     value: Any = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind).get("message")
-    message = typed({"message": value}).message if isinstance(value, dict) else None
+    message = event_from_json({"message": value}).message if isinstance(value, dict) else None
     return [message] if message is not None else []

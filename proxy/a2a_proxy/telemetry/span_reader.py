@@ -12,8 +12,8 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.segment import Handoff
 from a2a_proxy.model.task import Task
-from a2a_proxy.protocol.decoded import decoded
-from a2a_proxy.protocol.operations import CARDS
+from a2a_proxy.protocol.decoded import readable_payload
+from a2a_proxy.protocol.operations import CARD_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, key
 from a2a_proxy.telemetry.call_facts import CallFacts, RequestFacts, asked, of_headers, state_label
@@ -96,7 +96,7 @@ class SpanReader:
         if not exchange.closed:
             return None
         row = ExchangeRow(key(self._session.id, exchange.id), self._session.id, exchange)
-        if exchange.operation in CARDS:
+        if exchange.operation in CARD_OPERATIONS:
             self._cards.learn(row, self._connection(exchange.connection))
         return self._made(row, sent)
 
@@ -273,7 +273,7 @@ class SpanReader:
         row = next(iter(self._recording.frames(key(self._session.id, exchange.id), limit=1)), None)
         if row is None or row.frame.kind is not FrameKind.REQUEST:
             return RequestFacts()
-        return asked(decoded(row.frame, exchange), row.frame.message_id)
+        return asked(readable_payload(row.frame, exchange), row.frame.message_id)
 
 
 def late(finding: Finding, exchange: Exchange) -> bool:

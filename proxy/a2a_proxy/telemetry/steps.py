@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.event import Artifact, Event, Message
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.telemetry.ids import step_id
 from a2a_proxy.telemetry.values import SpanContextIds, SpanKind, SpanValue, Value
 
@@ -212,7 +212,7 @@ def _number(said: dict[str, Any], name: str) -> int | float | None:
 def _word(said: dict[str, Any], name: str) -> str:
     value = _member(said, name)
     text = value if isinstance(value, str) else str(_whole(value) or "")
-    return visible(text[:_NAME])
+    return make_visible(text[:_NAME])
 
 
 def _object(said: dict[str, Any], name: str) -> dict[str, Any]:

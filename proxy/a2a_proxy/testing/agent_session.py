@@ -6,7 +6,7 @@ import shlex
 import shutil
 from pathlib import Path
 
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.testing.agent import Agent
 from a2a_proxy.testing.cassette_paths import display_path
 from a2a_proxy.testing.child_messages import AgentOpened, OpenAgent, QueryReplay, ReplayStatus, StopAgent, StoreTraffic
@@ -84,7 +84,7 @@ class AgentSession:
         if self._status.forwarded:
             lines.append(f"calls that the live agent answered: {self._status.forwarded}")
         lines += [f"answered though it differs: {each}" for each in self._status.loose]
-        lines += [visible(note) for note in self._status.notes]
+        lines += [make_visible(note) for note in self._status.notes]
         lines.append(f"recording of what passed: {self.recording}\nlook at it with: a2a-inspect {self.recording}")
         return "\n".join(lines)
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 FOLDER, SUFFIX = "cassettes", ".a2a.jsonl"
 _UNSAFE_CHARS = re.compile(r"[^A-Za-z0-9_.\[\],=+-]")
@@ -35,7 +35,7 @@ def named_cassette(test_file: Path, name: str) -> Path:
 
 def display_path(path: Path) -> str:
     """A path as a person types it: from the current folder where it lies in that. No character acts on a terminal."""
-    return visible(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else os.fspath(path))
+    return make_visible(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else os.fspath(path))
 
 
 def file_name(name: str) -> str:

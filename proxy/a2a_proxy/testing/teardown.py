@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.cassette.exporter import Selection
 from a2a_proxy.recording.cassette.file import open_any, write_cassette
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference, compare_runs, run_of
@@ -28,7 +28,7 @@ def list_violations(path: Path, fail_on: str, ignore: Iterable[str]) -> list[str
         operations = {row.exchange.id: row.exchange.operation for row in recording.exchanges()}
         found = [row.finding for row in recording.findings()]
     grave = [each for each in found if each.severity >= least and not _is_ignored(each, left_out)]
-    return [visible(_violation_text(each, operations.get(each.exchange, ""))) for each in grave]
+    return [make_visible(_violation_text(each, operations.get(each.exchange, ""))) for each in grave]
 
 
 def _is_ignored(finding: Finding, ignored_rules: tuple[str, ...]) -> bool:
@@ -45,7 +45,7 @@ def list_differences(cassette: Path, recording: Path) -> list[str]:
     """What differs between what was recorded and what passed now, each in a line; empty where nothing does."""
     with open_any(cassette) as left, Recording(recording) as right:
         found = compare_runs(run_of(left, left.exchanges()), run_of(right, right.exchanges()))
-    return [visible(line) for line in _difference_texts(found)]
+    return [make_visible(line) for line in _difference_texts(found)]
 
 
 def _difference_texts(found: RunDifference) -> Iterator[str]:

@@ -6,10 +6,10 @@ import hashlib
 
 import msgspec
 
-LIMIT = 64 << 20
+MAX_BODY_SIZE = 64 << 20
 """The largest body (or event) that is kept whole, octets."""
 
-KEEP = 64 << 10
+TRUNCATED_SIZE = 64 << 10
 """What is kept of a larger one, octets."""
 
 
@@ -33,7 +33,7 @@ class BodyCollector:
 
     __slots__ = ("_hash", "_parts", "at", "began", "end", "keep", "limit", "size", "start", "truncated")
 
-    def __init__(self, limit: int = LIMIT, keep: int = KEEP) -> None:
+    def __init__(self, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE) -> None:
         self.limit = limit
         self.keep = keep
         self.size = 0

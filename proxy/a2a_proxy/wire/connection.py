@@ -12,15 +12,15 @@ import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Control, WireEvent
-from a2a_proxy.wire.detect import ProtocolKind, detect
+from a2a_proxy.wire.detect import ProtocolKind, detect_protocol
 from a2a_proxy.wire.http1 import Http1Decoder
 from a2a_proxy.wire.http2 import Http2Decoder
 from a2a_proxy.wire.stdio import StdioDecoder
 
-HOLD_LIMIT = 64 << 10
+MAX_HELD = 64 << 10
 """Octets that are held while it is not known what the connection speaks."""
 
-_OPAQUE = ("opaque_to_agent", "opaque_to_client")
+_OPAQUE_COUNTERS = ("opaque_to_agent", "opaque_to_client")
 
 
 class ConnectionDecoderProtocol(Protocol):
@@ -54,7 +54,7 @@ class _OpaqueDecoder:
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         del at, out  # counting needs neither
-        name = _OPAQUE[direction]
+        name = _OPAQUE_COUNTERS[direction]
         self.counters[name] = self.counters.get(name, 0) + len(data)
 
     def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
@@ -100,9 +100,9 @@ class ConnectionDecoder:
         """`h2c`, `http/1.1`, `stdio`, `tls` or `opaque`; empty while it is not known."""
         self._held: list[tuple[str, int, bytes, int]] = []
         """(what, direction, octets, time) of everything so far, in order, while the kind is not known."""
-        self._first = bytearray()
+        self._client_prefix = bytearray()
         """What the client sent so far, while the kind is not known."""
-        self._size = 0
+        self._held_size = 0
         self._decoder: ConnectionDecoderProtocol | None = None
         if transport == ProtocolKind.STDIO:
             self.kind, self._decoder = transport, StdioDecoder()
@@ -123,14 +123,14 @@ class ConnectionDecoder:
             self._decoder.feed(direction, data, at, out)
             return
         self._held.append(("feed", int(direction), data, at))
-        self._size += len(data)
+        self._held_size += len(data)
         if direction is Direction.TO_AGENT:
-            self._first += data
-            if (kind := detect(self._first)) is not None:
-                self._settle(kind, direction, at, out)
+            self._client_prefix += data
+            if (kind := detect_protocol(self._client_prefix)) is not None:
+                self._choose_decoder(kind, direction, at, out)
                 return
-        if self._size > HOLD_LIMIT:
-            self._settle(ProtocolKind.OPAQUE, direction, at, out)
+        if self._held_size > MAX_HELD:
+            self._choose_decoder(ProtocolKind.OPAQUE, direction, at, out)
 
     def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """The sender of this direction sent FIN."""
@@ -149,7 +149,7 @@ class ConnectionDecoder:
     def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Octets of this direction are missing here."""
         if self._decoder is None:
-            self._settle(ProtocolKind.OPAQUE, direction, at, out, looks="lost")
+            self._choose_decoder(ProtocolKind.OPAQUE, direction, at, out, looks_like="lost")
         else:
             self._decoder.lost(direction, at, out)
 
@@ -158,8 +158,8 @@ class ConnectionDecoder:
         return {
             "kind": str(self.kind),
             "held": [list(item) for item in self._held],
-            "first": bytes(self._first),
-            "size": self._size,
+            "first": bytes(self._client_prefix),
+            "size": self._held_size,
             "decoder": self._decoder.save() if self._decoder is not None else None,
         }
 
@@ -170,8 +170,8 @@ class ConnectionDecoder:
         decoder = cls()
         decoder.kind = saved.kind
         decoder._held = saved.held
-        decoder._first += saved.first
-        decoder._size = saved.size
+        decoder._client_prefix += saved.first
+        decoder._held_size = saved.size
         if saved.decoder is not None:
             decoder._decoder = _DECODERS[saved.kind].restore(saved.decoder)
         return decoder
@@ -179,15 +179,15 @@ class ConnectionDecoder:
     def _hold_end(self, what: str, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """An end before the kind is known: of the client it settles the matter, if it said anything at all."""
         self._held.append((what, int(direction), b"", at))
-        if direction is Direction.TO_AGENT and self._size:
-            self._settle(ProtocolKind.OPAQUE, direction, at, out)
+        if direction is Direction.TO_AGENT and self._held_size:
+            self._choose_decoder(ProtocolKind.OPAQUE, direction, at, out)
 
-    def _settle(self, kind: ProtocolKind, direction: Direction, at: int, out: list[WireEvent], looks: str = "") -> None:
+    def _choose_decoder(self, kind: ProtocolKind, direction: Direction, at: int, out: list[WireEvent], looks_like: str = "") -> None:
         """The kind is known: what was held goes to its decoder, in order."""
         self.kind = kind.value
         decoder = self._decoder = _DECODERS[kind]()
         if kind is ProtocolKind.TLS or kind is ProtocolKind.OPAQUE:
-            out.append(Control(direction, at, 0, 0, "opaque", {"looks_like": looks or self._looks(kind)}))
+            out.append(Control(direction, at, 0, 0, "opaque", {"looks_like": looks_like or self._describe_prefix(kind)}))
         for what, way, data, when in self._held:
             if what == "feed":
                 decoder.feed(Direction(way), data, when, out)
@@ -196,9 +196,9 @@ class ConnectionDecoder:
             else:
                 decoder.reset(Direction(way), when, out)
         self._held = []
-        self._first = bytearray()
+        self._client_prefix = bytearray()
 
-    def _looks(self, kind: ProtocolKind) -> str:
+    def _describe_prefix(self, kind: ProtocolKind) -> str:
         if kind is ProtocolKind.TLS:
             return "tls"
-        return "unknown" if self._first else "server first"
+        return "unknown" if self._client_prefix else "server first"

@@ -10,111 +10,111 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from a2a_proxy.wire.body import KEEP, LIMIT, BodyCollector
+from a2a_proxy.wire.body import TRUNCATED_SIZE, MAX_BODY_SIZE, BodyCollector
 
-RATIO = 200
+MAX_RATIO = 200
 """How many octets each octet of a body may become, after the slack."""
-SLACK = 16 << 20
+RATIO_SLACK = 16 << 20
 """Octets that any body may become, whatever the ratio."""
-FEED_LIMIT = 64 << 20
+MAX_FEED_OUTPUT = 64 << 20
 """Octets that one piece may become."""
-REPLAY_LIMIT = 4 << 20
+MAX_REPLAYED = 4 << 20
 """Encoded octets kept to bring a saved decoder back to where it was."""
 
-_SLICE = 64 << 10
-_GZIP = 31
-_RAW_DEFLATE = -15
-_ZSTD_WINDOW = 27
+_SLICE_SIZE = 64 << 10
+_GZIP_WBITS = 31
+_RAW_DEFLATE_WBITS = -15
+_MAX_ZSTD_WINDOW_LOG = 27
 
 
 class ContentError(ValueError):
     """Octets that are not what the content coding says, or become too many."""
 
 
-class _Stage(Protocol):
+class _CodingDecoder(Protocol):
     """One coding. `feed` gives at most `room + 1` octets; one more than the room means there were too many."""
 
-    within: bool
+    is_within: bool
     """In the middle of the encoded stream."""
 
     def feed(self, data: bytes, room: int) -> bytes: ...
 
 
-class _Gzip:
+class _GzipDecoder:
     """RFC 1952: one member after the other; what follows them and is no member is ignored."""
 
     def __init__(self) -> None:
-        self.within = False
+        self.is_within = False
         self._started = False
-        self._member = zlib.decompressobj(_GZIP)
+        self._member = zlib.decompressobj(_GZIP_WBITS)
 
     def feed(self, data: bytes, room: int) -> bytes:
         out = b""
         while data and len(out) <= room:
-            if not self.within:
+            if not self.is_within:
                 if self._started and data[:1] != b"\x1f":
                     break
-                self._member = zlib.decompressobj(_GZIP)
-                self._started = self.within = True
-            out += _inflate(self._member, data, room + 1 - len(out))
-            self.within = not self._member.eof
+                self._member = zlib.decompressobj(_GZIP_WBITS)
+                self._started = self.is_within = True
+            out += _decompress_at_most(self._member, data, room + 1 - len(out))
+            self.is_within = not self._member.eof
             data = self._member.unused_data
         return out
 
 
-class _Deflate:
+class _DeflateDecoder:
     """RFC 9110 8.4.1.2 asks for the zlib format; some senders leave its header out, so the first two octets decide."""
 
     def __init__(self) -> None:
-        self.within = False
+        self.is_within = False
         self._head = b""
         self._stream: Any = None
 
     def feed(self, data: bytes, room: int) -> bytes:
         if self._stream is None:
             data = self._head + data
-            self.within = bool(data)
+            self.is_within = bool(data)
             if len(data) < 2:
                 self._head = data
                 return b""
             wrapped = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
-            self._stream = zlib.decompressobj() if wrapped else zlib.decompressobj(_RAW_DEFLATE)
+            self._stream = zlib.decompressobj() if wrapped else zlib.decompressobj(_RAW_DEFLATE_WBITS)
         if self._stream.eof:
             return b""
-        out = _inflate(self._stream, data, room + 1)
-        self.within = not self._stream.eof
+        out = _decompress_at_most(self._stream, data, room + 1)
+        self.is_within = not self._stream.eof
         return out
 
 
-class _Zstd:
+class _ZstdDecoder:
     """RFC 8878: one frame after the other."""
 
     def __init__(self) -> None:
-        self.within = False
-        self._zstd = _zstd()
+        self.is_within = False
+        self._zstd = _import_zstd()
         self._frame: Any = None
 
     def feed(self, data: bytes, room: int) -> bytes:
         out = b""
         while data and len(out) <= room:
-            if not self.within:
-                options = {self._zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW}
+            if not self.is_within:
+                options = {self._zstd.DecompressionParameter.window_log_max: _MAX_ZSTD_WINDOW_LOG}
                 self._frame = self._zstd.ZstdDecompressor(options=options)
-                self.within = True
+                self.is_within = True
             try:
                 out += self._frame.decompress(data, room + 1 - len(out))
             except self._zstd.ZstdError as error:
                 raise ContentError(str(error)) from None
-            self.within = not self._frame.eof
+            self.is_within = not self._frame.eof
             data = self._frame.unused_data if self._frame.eof else b""
         return out
 
 
-class _Brotli:
+class _BrotliDecoder:
     """RFC 7932, where a module for it is installed that can bound its output."""
 
     def __init__(self) -> None:
-        self.within = False
+        self.is_within = False
         self._brotli = importlib.import_module("brotli")
         self._stream = self._brotli.Decompressor()
         if not hasattr(self._stream, "can_accept_more_data"):
@@ -127,16 +127,16 @@ class _Brotli:
                 out += self._stream.process(b"", output_buffer_limit=room + 1 - len(out))
         except self._brotli.error as error:
             raise ContentError(str(error)) from None
-        self.within = not self._stream.is_finished()
+        self.is_within = not self._stream.is_finished()
         return out
 
 
-_STAGES: dict[bytes, Callable[[], _Stage]] = {
-    b"gzip": _Gzip,
-    b"x-gzip": _Gzip,
-    b"deflate": _Deflate,
-    b"zstd": _Zstd,
-    b"br": _Brotli,
+_DECODER_OF_CODING: dict[bytes, Callable[[], _CodingDecoder]] = {
+    b"gzip": _GzipDecoder,
+    b"x-gzip": _GzipDecoder,
+    b"deflate": _DeflateDecoder,
+    b"zstd": _ZstdDecoder,
+    b"br": _BrotliDecoder,
 }
 
 
@@ -155,30 +155,30 @@ class ContentDecoder:
         self.broken = False
         """The octets are not what the field says: the sender's fault, not a want of ours."""
         names = [name.strip().lower() for name in encodings.split(b",")]
-        self._stages: list[_Stage] = []
+        self._decoders: list[_CodingDecoder] = []
         self._counts: list[list[int]] = []
-        self._seen = bytearray()
+        self._fed = bytearray()
         self._replayable = True
-        self._encoded = False
+        self._is_passed_through = False
         try:
-            self._stages = [_STAGES[name]() for name in reversed(names) if name not in (b"", b"identity")]
+            self._decoders = [_DECODER_OF_CODING[name]() for name in reversed(names) if name not in (b"", b"identity")]
         except (KeyError, ImportError):
             self.problem = f"no decoder for content coding {encodings.decode('latin-1')}"
-            self._encoded = True
-        self._counts = [[0, 0] for _ in self._stages]
+            self._is_passed_through = True
+        self._counts = [[0, 0] for _ in self._decoders]
 
     def feed(self, data: bytes) -> bytes:
         """The next octets of the body, decoded as far as they go."""
-        if self._encoded or (not self._stages and not self.problem):
+        if self._is_passed_through or (not self._decoders and not self.problem):
             return data
         if self.problem:
             return b""
-        self._remember(data)
-        return self._decode(data)
+        self._keep_for_replay(data)
+        return self._decode_bounded(data)
 
     def finish(self) -> None:
         """The body is over; `problem` is set where its coding is not."""
-        if not self.problem and any(stage.within for stage in self._stages):
+        if not self.problem and any(stage.is_within for stage in self._decoders):
             self.problem, self.broken = "encoded content ends early", True
 
     def save(self) -> dict[str, object]:
@@ -187,14 +187,14 @@ class ContentDecoder:
             "encodings": self.encodings,
             "problem": self.problem,
             "broken": self.broken,
-            "seen": bytes(self._seen) if self._replayable else None,
+            "seen": bytes(self._fed) if self._replayable else None,
         }
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> ContentDecoder:
         """The decoder that `save` described; with a `problem` where too many octets had passed for that."""
         decoder = cls(state["encodings"])
-        if decoder._encoded:
+        if decoder._is_passed_through:
             return decoder
         if state["seen"] is None:
             decoder._replayable = False
@@ -205,29 +205,29 @@ class ContentDecoder:
             decoder.problem = decoder.problem or state["problem"]
         return decoder
 
-    def _remember(self, data: bytes) -> None:
+    def _keep_for_replay(self, data: bytes) -> None:
         if self._replayable:
-            self._seen += data
-            if len(self._seen) > REPLAY_LIMIT:
+            self._fed += data
+            if len(self._fed) > MAX_REPLAYED:
                 self._replayable = False
-                self._seen = bytearray()
+                self._fed = bytearray()
 
-    def _decode(self, data: bytes) -> bytes:
+    def _decode_bounded(self, data: bytes) -> bytes:
         out = bytearray()
         try:
-            for start in range(0, len(data), _SLICE):
-                out += self._through(data[start : start + _SLICE])
+            for start in range(0, len(data), _SLICE_SIZE):
+                out += self._decode_slice(data[start : start + _SLICE_SIZE])
                 if self.problem:
                     break
         except ContentError as error:
             self.problem, self.broken = str(error), True
         return bytes(out)
 
-    def _through(self, data: bytes) -> bytes:
+    def _decode_slice(self, data: bytes) -> bytes:
         """One slice through all stages; of what is too much, only what there is room for."""
-        for stage, count in zip(self._stages, self._counts, strict=True):
+        for stage, count in zip(self._decoders, self._counts, strict=True):
             count[0] += len(data)
-            room = min(SLACK + RATIO * count[0] - count[1], FEED_LIMIT)
+            room = min(RATIO_SLACK + MAX_RATIO * count[0] - count[1], MAX_FEED_OUTPUT)
             data = stage.feed(data, room)
             if len(data) > room:
                 self.problem = f"{count[0]} encoded octets become more than {count[1] + room}"
@@ -236,27 +236,27 @@ class ContentDecoder:
         return data
 
 
-def decompress_message(encoding: bytes, data: bytes, limit: int = LIMIT, keep: int = KEEP) -> tuple[BodyCollector, str]:
+def decompress_message(encoding: bytes, data: bytes, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE) -> tuple[BodyCollector, str]:
     """Decode one compressed message: what came out, and the problem in words (empty where there is none).
 
     Over `limit` octets the first `keep` stay, with the true size and the hash.
     """
     decoder = ContentDecoder(encoding)
     plain = BodyCollector(limit, keep)
-    for start in range(0, len(data), _SLICE):
-        plain.add(decoder.feed(data[start : start + _SLICE]), 0, 0, 0)
+    for start in range(0, len(data), _SLICE_SIZE):
+        plain.add(decoder.feed(data[start : start + _SLICE_SIZE]), 0, 0, 0)
     decoder.finish()
     return plain, decoder.problem
 
 
-def _inflate(stream: Any, data: bytes, limit: int) -> bytes:
+def _decompress_at_most(stream: Any, data: bytes, limit: int) -> bytes:
     try:
         return bytes(stream.decompress(data, limit))
     except zlib.error as error:
         raise ContentError(str(error)) from None
 
 
-def _zstd() -> Any:
+def _import_zstd() -> Any:
     """The standard library's module, or its backport before Python 3.14."""
     try:
         return importlib.import_module("compression.zstd")

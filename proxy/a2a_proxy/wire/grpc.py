@@ -12,11 +12,11 @@ import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Body, Undecodable
-from a2a_proxy.wire.body import KEEP, LIMIT, BodyCollector
+from a2a_proxy.wire.body import TRUNCATED_SIZE, MAX_BODY_SIZE, BodyCollector
 from a2a_proxy.wire.content import decompress_message
 
-_PREFIX = 5
-_prefix = Struct(">BI").unpack_from
+_PREFIX_SIZE = 5
+_unpack_prefix = Struct(">BI").unpack_from
 
 
 class GrpcMessage(msgspec.Struct, frozen=True, gc=False):
@@ -61,7 +61,7 @@ class GrpcReassembler:
         "opaque",
     )
 
-    def __init__(self, encoding: bytes = b"identity", limit: int = LIMIT, keep: int = KEEP) -> None:
+    def __init__(self, encoding: bytes = b"identity", limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE) -> None:
         self.encoding = encoding
         """The value of `grpc-encoding`."""
         self.opaque = False
@@ -85,15 +85,15 @@ class GrpcReassembler:
         shift = piece.end - len(data)
         pos, end = 0, len(data)
         while pos < end:
-            if self._body is None and not self._head and end - pos >= _PREFIX:
-                flag, size = _prefix(data, pos)
-                stop = pos + _PREFIX + size
+            if self._body is None and not self._head and end - pos >= _PREFIX_SIZE:
+                flag, size = _unpack_prefix(data, pos)
+                stop = pos + _PREFIX_SIZE + size
                 if not flag and stop <= end and size <= limit:
                     start = shift + pos if pos else piece.start
-                    out.append(GrpcMessage(at, at, start, shift + stop, data[pos + _PREFIX : stop], False, "", size))
+                    out.append(GrpcMessage(at, at, start, shift + stop, data[pos + _PREFIX_SIZE : stop], False, "", size))
                     pos = stop
                     continue
-            pos = self._step(piece, shift, pos, out)
+            pos = self._take_part(piece, shift, pos, out)
 
     def finish(self, at: int, out: list[GrpcMessage | Undecodable]) -> None:
         """The stream's direction is over; an incomplete message is told."""
@@ -101,9 +101,9 @@ class GrpcReassembler:
             return
         if self._body is not None:
             expected = f"message of {self._body.size + self._left} octets"
-            self._give_up(at, expected, f"end after {self._body.size} octets", out)
+            self._stop_decoding(at, expected, f"end after {self._body.size} octets", out)
         elif self._head:
-            self._give_up(at, f"message prefix of {_PREFIX} octets", f"end after {len(self._head)} octets", out)
+            self._stop_decoding(at, f"message prefix of {_PREFIX_SIZE} octets", f"end after {len(self._head)} octets", out)
 
     def save(self) -> dict[str, object]:
         """Plain values for `restore`."""
@@ -132,34 +132,34 @@ class GrpcReassembler:
         parts._stream, parts._direction = state["where"][0], Direction(state["where"][1])
         return parts
 
-    def _step(self, piece: Body, shift: int, pos: int, out: list[GrpcMessage | Undecodable]) -> int:
+    def _take_part(self, piece: Body, shift: int, pos: int, out: list[GrpcMessage | Undecodable]) -> int:
         """Take what the piece holds of one prefix, or of one message. Gives the position to go on at."""
         if self._body is None:
             if not self._head:
                 self._began, self._start = piece.at, shift + pos if pos else piece.start
                 self._stream, self._direction = piece.stream, piece.direction
-            stop = min(pos + _PREFIX - len(self._head), len(piece.data))
+            stop = min(pos + _PREFIX_SIZE - len(self._head), len(piece.data))
             self._head += piece.data[pos:stop]
-            if len(self._head) == _PREFIX:
-                self._open(piece.at, out)
+            if len(self._head) == _PREFIX_SIZE:
+                self._begin_message(piece.at, out)
         else:
             stop = min(pos + self._left, len(piece.data))
             self._body.add(piece.data[pos:stop], piece.at, shift + pos, shift + stop)
             self._left -= stop - pos
         if self._body is not None and not self._left:
-            self._complete(self._body, piece.at, shift + stop, out)
+            self._emit_message(self._body, piece.at, shift + stop, out)
         return len(piece.data) if self.opaque else stop
 
-    def _open(self, at: int, out: list[GrpcMessage | Undecodable]) -> None:
-        flag, self._left = _prefix(self._head)
+    def _begin_message(self, at: int, out: list[GrpcMessage | Undecodable]) -> None:
+        flag, self._left = _unpack_prefix(self._head)
         if flag > 1:
-            self._give_up(at, "compressed flag 0 or 1", str(flag), out)
+            self._stop_decoding(at, "compressed flag 0 or 1", str(flag), out)
             return
         self._compressed = bool(flag)
         self._head = b""
         self._body = BodyCollector(self._limit, self._keep)
 
-    def _complete(self, body: BodyCollector, at: int, end: int, out: list[GrpcMessage | Undecodable]) -> None:
+    def _emit_message(self, body: BodyCollector, at: int, end: int, out: list[GrpcMessage | Undecodable]) -> None:
         self._body = None
         plain, problem = self._decompress(body) if self._compressed else (body, "")
         counted = body if body.truncated else plain
@@ -169,7 +169,7 @@ class GrpcReassembler:
         span = (self._began, at, self._start, end)
         out.append(GrpcMessage(*span, data, self._compressed, encoding, counted.size, truncated, counted.sha256))
         if problem:
-            self._give_up(at, f"message in {encoding}", problem, out)
+            self._stop_decoding(at, f"message in {encoding}", problem, out)
 
     def _decompress(self, body: BodyCollector) -> tuple[BodyCollector, str]:
         """The message, and why it cannot be read. Of one too large to be kept, only the beginning is looked at."""
@@ -178,7 +178,7 @@ class GrpcReassembler:
         plain, problem = decompress_message(self.encoding, body.data, self._limit, self._keep)
         return plain, "" if body.truncated else problem
 
-    def _give_up(self, at: int, expected: str, got: str, out: list[GrpcMessage | Undecodable]) -> None:
+    def _stop_decoding(self, at: int, expected: str, got: str, out: list[GrpcMessage | Undecodable]) -> None:
         self.opaque = True
         self._head = b""
         self._body = None

@@ -17,16 +17,16 @@ Field = tuple[bytes, bytes]
 
 DEFAULT_TABLE_SIZE = 4096
 """Octets; what both sides start with (RFC 9113 6.5.2)."""
-TABLE_SIZE_LIMIT = 16 << 20
+MAX_TABLE_SIZE = 16 << 20
 """Octets of dynamic table that we are ready to hold, whatever the peers agree on."""
-LIST_SIZE_LIMIT = 16 << 20
+MAX_LIST_SIZE = 16 << 20
 """Octets of one decoded header list, 32 added for each field (RFC 7541 4.1)."""
 
-_STATIC: tuple[Field, ...] = ((b"", b""), *HeaderTable.STATIC_TABLE)
-_FIRST_DYNAMIC = len(_STATIC)
-_OVERHEAD = 32
+_STATIC_TABLE: tuple[Field, ...] = ((b"", b""), *HeaderTable.STATIC_TABLE)
+_FIRST_DYNAMIC = len(_STATIC_TABLE)
+_ENTRY_OVERHEAD = 32
 _LITERAL_EXPANSION = 64
-_INTEGER_OCTETS = 5
+_MAX_INTEGER_BYTES = 5
 
 
 class HpackError(ValueError):
@@ -46,12 +46,12 @@ class HpackDecoder:
         self.changes = 0
         """Grows with every change of the dynamic table: while it stands still, equal blocks mean equal fields."""
 
-    def allow(self, size: int) -> None:
+    def allow_table_size(self, size: int) -> None:
         """The receiver of this direction announced SETTINGS_HEADER_TABLE_SIZE.
 
         Raises the limit and never lowers it: blocks sent before the sender knew of the change must still be readable.
         """
-        self._limit = max(self._limit, min(size, TABLE_SIZE_LIMIT))
+        self._limit = max(self._limit, min(size, MAX_TABLE_SIZE))
 
     def decode(self, block: bytes) -> list[Field]:
         """Decode one complete header block.
@@ -59,15 +59,15 @@ class HpackDecoder:
         Raises `HpackError`; the context is then out of step and must not be used again.
         """
         try:
-            fields = self._fields(block)
+            fields = self._decode_fields(block)
         except IndexError:
             raise HpackError("index or octets beyond the end") from None
         # A list can only be too large where the block is long enough to repeat large entries often.
-        if len(block) * (self._limit + _LITERAL_EXPANSION) > LIST_SIZE_LIMIT:
+        if len(block) * (self._limit + _LITERAL_EXPANSION) > MAX_LIST_SIZE:
             _check_list_size(fields)
         return fields
 
-    def _fields(self, block: bytes) -> list[Field]:
+    def _decode_fields(self, block: bytes) -> list[Field]:
         dynamic = self._dynamic
         fields: list[Field] = []
         append = fields.append
@@ -78,41 +78,41 @@ class HpackDecoder:
             if first & 0x80:  # 6.1 indexed field
                 index = first & 0x7F
                 if index == 0x7F:
-                    index, pos = _integer(block, pos, 0x7F)
+                    index, pos = _decode_integer(block, pos, 0x7F)
                 if index < _FIRST_DYNAMIC:
                     if not index:
                         raise HpackError("index 0")
-                    append(_STATIC[index])
+                    append(_STATIC_TABLE[index])
                 else:
                     append(dynamic[index - _FIRST_DYNAMIC])
                 continue
             if first & 0x60 == 0x20:  # 6.3 size update
                 if fields:
                     raise HpackError("table size update after a field")
-                pos = self._resize(block, pos, first & 0x1F)
+                pos = self._resize_table(block, pos, first & 0x1F)
                 continue
             prefix = 0x3F if first & 0x40 else 0x0F  # 6.2 literal
             index = first & prefix
             if index:
                 if index == prefix:
-                    index, pos = _integer(block, pos, prefix)
-                name = _STATIC[index][0] if index < _FIRST_DYNAMIC else dynamic[index - _FIRST_DYNAMIC][0]
+                    index, pos = _decode_integer(block, pos, prefix)
+                name = _STATIC_TABLE[index][0] if index < _FIRST_DYNAMIC else dynamic[index - _FIRST_DYNAMIC][0]
             else:
-                name, pos = _string(block, pos)
+                name, pos = _decode_string(block, pos)
             length = block[pos]
             if length < 0x7F and pos + length < end:  # short and not Huffman: most of them
                 value = block[pos + 1 : pos + 1 + length]
                 pos += 1 + length
             else:
-                value, pos = _string(block, pos)
+                value, pos = _decode_string(block, pos)
             field = (name, value)
             append(field)
             if first & 0x40:
-                self._insert(field)
+                self._insert_entry(field)
         return fields
 
-    def _insert(self, field: Field) -> None:
-        size = _OVERHEAD + len(field[0]) + len(field[1])
+    def _insert_entry(self, field: Field) -> None:
+        size = _ENTRY_OVERHEAD + len(field[0]) + len(field[1])
         self.changes += 1
         if size > self._maximum:  # 4.4: an entry larger than the table empties it
             self._dynamic.clear()
@@ -121,22 +121,22 @@ class HpackDecoder:
         self._dynamic.appendleft(field)
         self._size += size
         if self._size > self._maximum:
-            self._evict()
+            self._evict_entries()
 
-    def _evict(self) -> None:
+    def _evict_entries(self) -> None:
         dynamic = self._dynamic
         while self._size > self._maximum:
             name, value = dynamic.pop()
-            self._size -= _OVERHEAD + len(name) + len(value)
+            self._size -= _ENTRY_OVERHEAD + len(name) + len(value)
 
-    def _resize(self, block: bytes, pos: int, size: int) -> int:
+    def _resize_table(self, block: bytes, pos: int, size: int) -> int:
         if size == 0x1F:
-            size, pos = _integer(block, pos, 0x1F)
+            size, pos = _decode_integer(block, pos, 0x1F)
         if size > self._limit:
             raise HpackError(f"table size update to {size}, allowed {self._limit}")
         self._maximum = size
         self.changes += 1
-        self._evict()
+        self._evict_entries()
         return pos
 
     def save(self) -> dict[str, object]:
@@ -152,70 +152,70 @@ class HpackDecoder:
         """The context that `save` described."""
         decoder = cls()
         decoder._dynamic.extend((name, value) for name, value in state["entries"])
-        decoder._size = sum(_OVERHEAD + len(name) + len(value) for name, value in decoder._dynamic)
+        decoder._size = sum(_ENTRY_OVERHEAD + len(name) + len(value) for name, value in decoder._dynamic)
         decoder._maximum = state["maximum"]
         decoder._limit = state["limit"]
         return decoder
 
 
 def _check_list_size(fields: list[Field]) -> None:
-    size = sum(_OVERHEAD + len(name) + len(value) for name, value in fields)
-    if size > LIST_SIZE_LIMIT:
-        raise HpackError(f"header list of {size} octets, limit {LIST_SIZE_LIMIT}")
+    size = sum(_ENTRY_OVERHEAD + len(name) + len(value) for name, value in fields)
+    if size > MAX_LIST_SIZE:
+        raise HpackError(f"header list of {size} octets, limit {MAX_LIST_SIZE}")
 
 
-def _integer(block: bytes, pos: int, number: int) -> tuple[int, int]:
+def _decode_integer(block: bytes, pos: int, number: int) -> tuple[int, int]:
     """RFC 7541 5.1, after a prefix that is all ones; `number` is that prefix."""
     shift = 0
-    for where in range(pos, pos + _INTEGER_OCTETS):
-        octet = block[where]
-        number += (octet & 0x7F) << shift
-        if octet < 0x80:
-            return number, where + 1
+    for index in range(pos, pos + _MAX_INTEGER_BYTES):
+        byte = block[index]
+        number += (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, index + 1
         shift += 7
     raise HpackError("integer of too many octets")
 
 
-def _string(block: bytes, pos: int) -> tuple[bytes, int]:
+def _decode_string(block: bytes, pos: int) -> tuple[bytes, int]:
     """RFC 7541 5.2."""
     first = block[pos]
     pos += 1
     length = first & 0x7F
     if length == 0x7F:
-        length, pos = _integer(block, pos, 0x7F)
+        length, pos = _decode_integer(block, pos, 0x7F)
     end = pos + length
     if end > len(block):
         raise HpackError(f"string of {length} octets, {len(block) - pos} left")
-    return (_huffman(block[pos:end]) if first & 0x80 else block[pos:end]), end
+    return (_decode_huffman(block[pos:end]) if first & 0x80 else block[pos:end]), end
 
 
-_steps: dict[int, tuple[int, int, bytes]] = {}
+_huffman_steps: dict[int, tuple[int, int, bytes]] = {}
 """The Huffman automaton by whole octets, `state << 8 | octet` to `(state << 8, flags, output)`. A step is made from the
 library's steps by half octets when it is first met: at most 65,536 (about 10 MB) where somebody tries all."""
 
 
-def _huffman(data: bytes) -> bytes:
+def _decode_huffman(data: bytes) -> bytes:
     """RFC 7541 5.2, Appendix B."""
     state, flags = 0, HUFFMAN_COMPLETE
     out = []
-    steps = _steps
-    for octet in data:
-        state, flags, symbols = steps.get(state | octet) or _step(state, octet)
+    steps = _huffman_steps
+    for byte in data:
+        state, flags, symbols = steps.get(state | byte) or _make_huffman_step(state, byte)
         out.append(symbols)
     if not flags & HUFFMAN_COMPLETE:
         raise HpackError("Huffman string with wrong padding")
     return b"".join(out)
 
 
-def _step(state: int, octet: int) -> tuple[int, int, bytes]:
+def _make_huffman_step(state: int, byte: int) -> tuple[int, int, bytes]:
     """Two steps of the library's automaton, remembered. Raises `HpackError` where there is none."""
     symbols = b""
     node, flags = state >> 8, 0
-    for half in (octet >> 4, octet & 0x0F):
+    for half in (byte >> 4, byte & 0x0F):
         node, flags, symbol = HUFFMAN_TABLE[node << 4 | half]
         if flags & HUFFMAN_FAIL:
             raise HpackError("no Huffman string")
         if flags & HUFFMAN_EMIT_SYMBOL:
             symbols += bytes((symbol,))
-    _steps[state | octet] = node << 8, flags, symbols
+    _huffman_steps[state | byte] = node << 8, flags, symbols
     return node << 8, flags, symbols

@@ -16,30 +16,30 @@ import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
-from a2a_proxy.wire.http1_body import BodyError, BodyReader, Phase, request_framing, response_framing, sample
+from a2a_proxy.wire.http1_body import BodyError, BodyReader, Phase, request_framing, response_framing, quote_sample
 from a2a_proxy.wire.http1_head import (
-    HEAD_LIMIT,
-    SNIFF,
+    MAX_HEAD_SIZE,
+    MIN_SNIFFED,
     HeadError,
     Leniencies,
     ParsedHead,
     find_head_end,
     parse_request,
     parse_response,
-    plausible,
+    is_plausible,
 )
 
-PIPELINE_LIMIT = 1 << 16
+MAX_PIPELINED = 1 << 16
 """How many unanswered requests are remembered; no client pipelines more than a handful."""
 
 _TO_AGENT = Direction.TO_AGENT
 _TO_CLIENT = Direction.TO_CLIENT
-_EXPECTED = ("an HTTP/1.1 request head", "an HTTP/1.1 response head")
-_ENDLESS = f"no end within {HEAD_LIMIT} octets"
-_OPAQUE = ("opaque_to_agent", "opaque_to_client")
+_EXPECTED_HEADS = ("an HTTP/1.1 request head", "an HTTP/1.1 response head")
+_HEAD_TOO_LONG = f"no end within {MAX_HEAD_SIZE} octets"
+_OPAQUE_COUNTERS = ("opaque_to_agent", "opaque_to_client")
 
 
-class _Side:
+class _Http1Direction:
     """What is known of one direction."""
 
     __slots__ = ("began", "body", "direction", "ended", "head", "offset", "opaque", "opaque_from", "start")
@@ -57,7 +57,7 @@ class _Side:
         self.opaque_from = 0
         self.ended = False
 
-    def silence(self, offset: int) -> None:
+    def make_opaque(self, offset: int) -> None:
         """Nothing of this direction is read from `offset` on."""
         if not self.opaque:
             self.opaque = True
@@ -66,7 +66,7 @@ class _Side:
         self.head = bytearray()
 
 
-class _SideState(msgspec.Struct, array_like=True):
+class _SavedDirection(msgspec.Struct, array_like=True):
     offset: int
     head: bytes
     start: int
@@ -78,7 +78,7 @@ class _SideState(msgspec.Struct, array_like=True):
 
 
 class _Http1State(msgspec.Struct):
-    sides: list[_SideState]
+    sides: list[_SavedDirection]
     pending: list[tuple[int, bytes]]
     next: int
     cut: int
@@ -91,22 +91,22 @@ class Http1Decoder:
     """Both directions of one HTTP/1.1 connection. Never raises on what peers send."""
 
     def __init__(self) -> None:
-        self._sides = (_Side(_TO_AGENT), _Side(_TO_CLIENT))
+        self._sides = (_Http1Direction(_TO_AGENT), _Http1Direction(_TO_CLIENT))
         self._pending: deque[tuple[int, bytes]] = deque()
         """(stream, method) of requests whose final response head has not come, oldest first."""
-        self._next = 1
-        self._cut = 0
+        self._next_stream = 1
+        self._cut_up_to = 0
         """Streams up to this one that were open at a break got their `Cut`."""
-        self._left = 0
+        self._left_up_to = 0
         """The same where only the client has closed its side: the agent's break is told too."""
-        self._tunnel = False
-        self._lenient = Leniencies()
+        self._is_tunnel = False
+        self._leniencies = Leniencies()
 
     @property
     def counters(self) -> dict[str, int]:
         """`opaque_to_agent`, `opaque_to_client`: octets that were not read; absent where there are none."""
-        unread = {_OPAQUE[s.direction]: s.offset - s.opaque_from for s in self._sides if s.opaque}
-        return {name: octets for name, octets in unread.items() if octets}
+        unread = {_OPAQUE_COUNTERS[s.direction]: s.offset - s.opaque_from for s in self._sides if s.opaque}
+        return {name: count for name, count in unread.items() if count}
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Read octets that arrived at `at` (ns) in one direction; events are appended to `out`."""
@@ -118,15 +118,15 @@ class Http1Decoder:
         while pos < size and not side.opaque:
             body = side.body
             if body is None:
-                pos = self._head(side, data, pos, base, at, out)
+                pos = self._collect_head(side, data, pos, base, at, out)
                 continue
             try:
                 pos = body.feed(data, pos, base, at, out)
             except BodyError as error:
-                self._give_up(side, at, error.offset, error.expected, error.got, body.stream, out)
+                self._stop_decoding(side, at, error.offset, error.expected, error.got, body.stream, out)
                 return
             if not body.phase:
-                self._message_complete(side, base + pos)
+                self._end_message(side, base + pos)
 
     def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """The sender of this direction sent FIN."""
@@ -138,7 +138,7 @@ class Http1Decoder:
         if body is not None and body.phase is Phase.UNTIL_EOF:
             side.body = None
             out.append(End(body.stream, direction, at, side.offset, by_eof=True))
-        self._break_off(side, at, "eof", out)
+        self._cut_streams(side, at, "eof", out)
 
     def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """The sender of this direction sent RST, which ends both directions."""
@@ -146,13 +146,13 @@ class Http1Decoder:
         if side.opaque:
             return
         side.ended = True
-        self._break_off(side, at, "reset", out)
+        self._cut_streams(side, at, "reset", out)
 
     def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Octets are missing here. Without them requests and responses cannot be paired: both directions go opaque."""
-        self._break_off(self._sides[direction], at, "lost", out)
+        self._cut_streams(self._sides[direction], at, "lost", out)
         for side in self._sides:
-            side.silence(side.offset)
+            side.make_opaque(side.offset)
         self._pending.clear()
 
     def save(self) -> dict[str, object]:
@@ -166,11 +166,11 @@ class Http1Decoder:
                 for s in self._sides
             ],
             "pending": [list(item) for item in self._pending],
-            "next": self._next,
-            "cut": self._cut,
-            "left": self._left,
-            "tunnel": self._tunnel,
-            "lenient": self._lenient.save(),
+            "next": self._next_stream,
+            "cut": self._cut_up_to,
+            "left": self._left_up_to,
+            "tunnel": self._is_tunnel,
+            "lenient": self._leniencies.save(),
         }
 
     @classmethod
@@ -179,20 +179,20 @@ class Http1Decoder:
         saved = msgspec.convert(state, _Http1State)
         decoder = cls()
         decoder._pending = deque(saved.pending)
-        decoder._next = saved.next
-        decoder._cut, decoder._left = saved.cut, saved.left
-        decoder._tunnel = saved.tunnel
-        decoder._lenient = Leniencies(saved.lenient)
+        decoder._next_stream = saved.next
+        decoder._cut_up_to, decoder._left_up_to = saved.cut, saved.left
+        decoder._is_tunnel = saved.tunnel
+        decoder._leniencies = Leniencies(saved.lenient)
         for side, values in zip(decoder._sides, saved.sides, strict=True):
             side.offset, side.start, side.began = values.offset, values.start, values.began
             side.head += values.head
-            side.body = BodyReader.restore(values.body, decoder._lenient) if values.body else None
+            side.body = BodyReader.restore(values.body, decoder._leniencies) if values.body else None
             side.opaque, side.opaque_from, side.ended = values.opaque, values.opaque_from, values.ended
         return decoder
 
     # Heads
 
-    def _head(self, side: _Side, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
+    def _collect_head(self, side: _Http1Direction, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
         """Collect a head from `data[pos:]`; the position after what was taken."""
         head = side.head
         held = len(head)
@@ -203,30 +203,30 @@ class Http1Decoder:
             side.start, side.began = base + pos, at
             end = find_head_end(data, pos)
             if end >= 0:
-                self._head_complete(side, data[pos:end], at, out)
+                self._check_head(side, data[pos:end], at, out)
                 return end
-        head += data[pos : pos + HEAD_LIMIT]
+        head += data[pos : pos + MAX_HEAD_SIZE]
         end = find_head_end(head, max(0, held - 2))
         if end >= 0:
             whole = bytes(head[:end])
             head.clear()
-            self._head_complete(side, whole, at, out)
+            self._check_head(side, whole, at, out)
             return pos + end - held
-        if len(head) >= HEAD_LIMIT:
-            self._bad_head(side, at, _ENDLESS, out)
-        elif _implausible(side, head):
-            self._bad_head(side, at, sample(head), out)
+        if len(head) >= MAX_HEAD_SIZE:
+            self._reject_head(side, at, _HEAD_TOO_LONG, out)
+        elif _is_implausible(side, head):
+            self._reject_head(side, at, quote_sample(head), out)
         return len(data)
 
-    def _head_complete(self, side: _Side, head: bytes, at: int, out: list[WireEvent]) -> None:
-        if len(head) > HEAD_LIMIT:
-            self._bad_head(side, at, _ENDLESS, out)
-        elif _implausible(side, head):
-            self._bad_head(side, at, sample(head), out)
+    def _check_head(self, side: _Http1Direction, head: bytes, at: int, out: list[WireEvent]) -> None:
+        if len(head) > MAX_HEAD_SIZE:
+            self._reject_head(side, at, _HEAD_TOO_LONG, out)
+        elif _is_implausible(side, head):
+            self._reject_head(side, at, quote_sample(head), out)
         else:
             self._read_head(side, head, at, out)
 
-    def _read_head(self, side: _Side, head: bytes, at: int, out: list[WireEvent]) -> None:
+    def _read_head(self, side: _Http1Direction, head: bytes, at: int, out: list[WireEvent]) -> None:
         end = side.start + len(head)
         try:
             if side.direction is _TO_AGENT:
@@ -234,52 +234,52 @@ class Http1Decoder:
             else:
                 parsed = parse_response(head)
         except HeadError as error:
-            self._bad_head(side, at, str(error), out)
+            self._reject_head(side, at, str(error), out)
             return
         if side.direction is _TO_AGENT:
-            self._request(side, parsed, end, at, out)
+            self._on_request_head(side, parsed, end, at, out)
         else:
-            self._response(side, parsed, end, at, out)
+            self._on_response_head(side, parsed, end, at, out)
         if parsed.leniency and not isinstance(out[-1], Undecodable):
-            self._lenient.report(parsed.leniency, parsed.complaint, side.direction, at, side.start, end, out)
+            self._leniencies.report(parsed.leniency, parsed.complaint, side.direction, at, side.start, end, out)
 
-    def _request(self, side: _Side, parsed: ParsedHead, end: int, at: int, out: list[WireEvent]) -> None:
-        if len(self._pending) >= PIPELINE_LIMIT:
-            self._give_up(side, at, side.start, f"at most {PIPELINE_LIMIT} unanswered requests", "more", 0, out)
+    def _on_request_head(self, side: _Http1Direction, parsed: ParsedHead, end: int, at: int, out: list[WireEvent]) -> None:
+        if len(self._pending) >= MAX_PIPELINED:
+            self._stop_decoding(side, at, side.start, f"at most {MAX_PIPELINED} unanswered requests", "more", 0, out)
             return
         stream = self._open_stream(parsed.method)
-        out.append(_head_event(side, parsed, HeadRole.REQUEST, stream, end, at))
+        out.append(_make_head_event(side, parsed, HeadRole.REQUEST, stream, end, at))
         try:
             phase, length = request_framing(parsed)
         except HeadError as error:
-            self._give_up(side, at, side.start, "one way to delimit the body", str(error), stream, out)
+            self._stop_decoding(side, at, side.start, "one way to delimit the body", str(error), stream, out)
             return
         self._begin_body(side, stream, phase, length, end, at, out)
 
-    def _response(self, side: _Side, parsed: ParsedHead, end: int, at: int, out: list[WireEvent]) -> None:
+    def _on_response_head(self, side: _Http1Direction, parsed: ParsedHead, end: int, at: int, out: list[WireEvent]) -> None:
         pending = self._pending
         if not pending:
             self._open_stream(b"")  # a response that nobody asked for, such as a 408 on an idle connection
         stream, method = pending[0]
         if parsed.status < 200 and parsed.status != 101:
-            out.append(_head_event(side, parsed, HeadRole.INFORMATIONAL, stream, end, at))
+            out.append(_make_head_event(side, parsed, HeadRole.INFORMATIONAL, stream, end, at))
             return
         pending.popleft()
-        out.append(_head_event(side, parsed, HeadRole.RESPONSE, stream, end, at))
+        out.append(_make_head_event(side, parsed, HeadRole.RESPONSE, stream, end, at))
         try:
             phase, length = response_framing(parsed, method)
         except HeadError as error:
-            self._give_up(side, at, side.start, "one way to delimit the body", str(error), stream, out)
+            self._stop_decoding(side, at, side.start, "one way to delimit the body", str(error), stream, out)
             return
         self._begin_body(side, stream, phase, length, end, at, out)
         if parsed.status == 101:
-            self._upgrade(side, stream, parsed.upgrade.decode("latin-1"), end, at, out)
+            self._begin_tunnel(side, stream, parsed.upgrade.decode("latin-1"), end, at, out)
         elif method == b"CONNECT" and parsed.status < 300:
-            self._upgrade(side, stream, "connect", end, at, out)
+            self._begin_tunnel(side, stream, "connect", end, at, out)
 
     def _open_stream(self, method: bytes) -> int:
-        stream = self._next
-        self._next = stream + 1
+        stream = self._next_stream
+        self._next_stream = stream + 1
         if not self._sides[_TO_CLIENT].opaque:
             self._pending.append((stream, method))
         return stream
@@ -287,62 +287,62 @@ class Http1Decoder:
     # Messages
 
     def _begin_body(
-        self, side: _Side, stream: int, phase: Phase, length: int, end: int, at: int, out: list[WireEvent]
+        self, side: _Http1Direction, stream: int, phase: Phase, length: int, end: int, at: int, out: list[WireEvent]
     ) -> None:
         if phase is Phase.DONE:
             out.append(End(stream, side.direction, at, end))
-            self._message_complete(side, end)
+            self._end_message(side, end)
         else:
-            side.body = BodyReader(stream, side.direction, phase, length, end, self._lenient)
+            side.body = BodyReader(stream, side.direction, phase, length, end, self._leniencies)
 
-    def _message_complete(self, side: _Side, end: int) -> None:
+    def _end_message(self, side: _Http1Direction, end: int) -> None:
         side.body = None
-        if self._tunnel:
-            side.silence(end)
+        if self._is_tunnel:
+            side.make_opaque(end)
 
-    def _upgrade(self, side: _Side, stream: int, protocol: str, end: int, at: int, out: list[WireEvent]) -> None:
+    def _begin_tunnel(self, side: _Http1Direction, stream: int, protocol: str, end: int, at: int, out: list[WireEvent]) -> None:
         """The connection stops being HTTP: at once for the agent, after the request's body for the client."""
         detail: dict[str, object] = {"protocol": protocol, "stream": stream}
         out.append(Control(side.direction, at, side.start, end, "upgrade", detail))
-        self._tunnel = True
+        self._is_tunnel = True
         for each in self._sides:
             if each.body is None:
-                each.silence(end if each is side else each.start if each.head else each.offset)
+                each.make_opaque(end if each is side else each.start if each.head else each.offset)
 
     # Ends
 
-    def _break_off(self, side: _Side, at: int, how: str, out: list[WireEvent]) -> None:
+    def _cut_streams(self, side: _Http1Direction, at: int, how: str, out: list[WireEvent]) -> None:
         """One `Cut` for each stream that is open now and has none; of the agent also where its client has left."""
         leaves = how == "eof" and side.direction is _TO_AGENT
-        for stream in sorted(self._open_streams(side, how)):
-            if stream <= self._cut or (stream <= self._left and side.direction is _TO_AGENT):
+        for stream in sorted(self._streams_to_cut(side, how)):
+            if stream <= self._cut_up_to or (stream <= self._left_up_to and side.direction is _TO_AGENT):
                 continue
             if leaves:
-                self._left = stream
+                self._left_up_to = stream
             else:
-                self._cut = stream
+                self._cut_up_to = stream
             out.append(Cut(stream, side.direction, at, side.offset, how))
 
-    def _open_streams(self, side: _Side, how: str) -> set[int]:
+    def _streams_to_cut(self, side: _Http1Direction, how: str) -> set[int]:
         streams = {stream for stream, _ in self._pending}
         for each in self._sides:
             # An agent that answered early and ends its side does not end the client's upload.
             if each.body is not None and (each is side or how != "eof" or side.direction is _TO_AGENT):
                 streams.add(each.body.stream)
         if side.head and (side.direction is _TO_AGENT or not streams):
-            streams.add(self._next)
-            self._next += 1
+            streams.add(self._next_stream)
+            self._next_stream += 1
         return streams
 
-    def _bad_head(self, side: _Side, at: int, got: str, out: list[WireEvent]) -> None:
+    def _reject_head(self, side: _Http1Direction, at: int, got: str, out: list[WireEvent]) -> None:
         stream = self._pending[0][0] if side.direction is _TO_CLIENT and self._pending else 0
-        self._give_up(side, at, side.start, _EXPECTED[side.direction], got, stream, out)
+        self._stop_decoding(side, at, side.start, _EXPECTED_HEADS[side.direction], got, stream, out)
 
-    def _give_up(
-        self, side: _Side, at: int, offset: int, expected: str, got: str, stream: int, out: list[WireEvent]
+    def _stop_decoding(
+        self, side: _Http1Direction, at: int, offset: int, expected: str, got: str, stream: int, out: list[WireEvent]
     ) -> None:
         out.append(Undecodable(side.direction, at, offset, expected, got, stream))
-        side.silence(offset)
+        side.make_opaque(offset)
         if side.direction is _TO_CLIENT:
             self._pending.clear()
 
@@ -354,11 +354,11 @@ def _skip_empty_lines(data: bytes, pos: int) -> int:
     return pos
 
 
-def _implausible(side: _Side, head: bytes | bytearray) -> bool:
-    return len(head) >= SNIFF and not plausible(side.direction, head)
+def _is_implausible(side: _Http1Direction, head: bytes | bytearray) -> bool:
+    return len(head) >= MIN_SNIFFED and not is_plausible(side.direction, head)
 
 
-def _head_event(side: _Side, parsed: ParsedHead, role: HeadRole, stream: int, end: int, at: int) -> Head:
+def _make_head_event(side: _Http1Direction, parsed: ParsedHead, role: HeadRole, stream: int, end: int, at: int) -> Head:
     target = parsed.target
     return Head(
         stream=stream,

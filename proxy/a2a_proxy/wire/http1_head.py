@@ -14,18 +14,18 @@ import msgspec
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Control, Headers, WireEvent
 
-HEAD_LIMIT = 1 << 20
+MAX_HEAD_SIZE = 1 << 20
 """The longest head (or trailer section) that is read, octets. nginx stops at 32 KiB, Node at 16 KiB, Go at 1 MiB."""
 
-SNIFF = 8
+MIN_SNIFFED = 8
 """Octets that are enough to see that a head is none."""
 
-METHOD_LIMIT = 24
+MAX_METHOD_LENGTH = 24
 """The longest method that is believed, octets."""
 
-_METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
-_REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) +([^\x00-\x20\x7f]+) +HTTP/(1\.[01])[ \t]*\r?(?=\n)")
-_FRAMING = frozenset({b"content-length", b"transfer-encoding", b"host", b"upgrade"})
+_METHOD_PATTERN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_REQUEST_LINE_PATTERN = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) +([^\x00-\x20\x7f]+) +HTTP/(1\.[01])[ \t]*\r?(?=\n)")
+_FRAMING_FIELDS = frozenset({b"content-length", b"transfer-encoding", b"host", b"upgrade"})
 
 
 class HeadError(Exception):
@@ -56,8 +56,8 @@ class ParsedHead(msgspec.Struct):
 class Leniencies:
     """Reports each kind of leniency once per direction."""
 
-    def __init__(self, seen: tuple[str, ...] | list[str] = ()) -> None:
-        self._seen = set(seen)
+    def __init__(self, reported: tuple[str, ...] | list[str] = ()) -> None:
+        self._reported = set(reported)
 
     def report(
         self,
@@ -71,13 +71,13 @@ class Leniencies:
     ) -> None:
         """Say that octets `start` to `end` were read although a strict parser refuses them."""
         key = f"{int(direction)}{what}"
-        if key not in self._seen:
-            self._seen.add(key)
+        if key not in self._reported:
+            self._reported.add(key)
             out.append(Control(direction, at, start, end, "leniency", {"what": what, "reason": reason}))
 
     def save(self) -> list[str]:
         """What was reported so far."""
-        return sorted(self._seen)
+        return sorted(self._reported)
 
 
 def find_head_end(buffer: bytes | bytearray, start: int = 0) -> int:
@@ -92,15 +92,15 @@ def find_head_end(buffer: bytes | bytearray, start: int = 0) -> int:
     return crlf + 3 if crlf >= 0 else -1
 
 
-def plausible(direction: Direction, prefix: bytes | bytearray) -> bool:
+def is_plausible(direction: Direction, prefix: bytes | bytearray) -> bool:
     """Whether `prefix`, at least `SNIFF` octets or a whole head, may begin a request (or a response)."""
     if direction is Direction.TO_CLIENT:
         return prefix[:5] == b"HTTP/"
-    method = bytes(prefix[: METHOD_LIMIT + 1]).partition(b" ")[0]
-    return len(method) <= METHOD_LIMIT and _METHOD.match(method) is not None
+    method = bytes(prefix[: MAX_METHOD_LENGTH + 1]).partition(b" ")[0]
+    return len(method) <= MAX_METHOD_LENGTH and _METHOD_PATTERN.match(method) is not None
 
 
-class _Collector:
+class _HeadCollector:
     """What httptools calls back."""
 
     __slots__ = ("complete", "fields", "on_header", "reason", "target")
@@ -133,7 +133,7 @@ class _Collector:
 _Parser = httptools.HttpRequestParser | httptools.HttpResponseParser
 
 
-def _run(parser: _Parser, seen: _Collector, head: bytes, lenient: bool) -> str:
+def _feed_head(parser: _Parser, collector: _HeadCollector, head: bytes, lenient: bool) -> str:
     """Feed one head; the parser's complaint, or an empty text where there is none."""
     if lenient:
         parser.set_dangerous_leniencies(
@@ -150,10 +150,10 @@ def _run(parser: _Parser, seen: _Collector, head: bytes, lenient: bool) -> str:
         pass  # said of every CONNECT and Upgrade request; the answer decides, not the request
     except httptools.HttpParserError as error:
         return str(error) or type(error).__name__
-    return "" if seen.complete else "the head is not complete where its empty line is"
+    return "" if collector.complete else "the head is not complete where its empty line is"
 
 
-def _leniency(head: bytes) -> str:
+def _name_leniency(head: bytes) -> str:
     """Name what a strict parser dislikes in a head."""
     if head.count(b"\n") != head.count(b"\r\n"):
         return "bare_lf"
@@ -162,12 +162,12 @@ def _leniency(head: bytes) -> str:
     return "field"
 
 
-def _sorted(seen: _Collector, parsed: ParsedHead) -> ParsedHead:
+def _pick_framing_fields(collector: _HeadCollector, parsed: ParsedHead) -> ParsedHead:
     """Pick out the fields that decide about the body."""
-    parsed.headers = tuple(seen.fields)
-    for name, value in seen.fields:
+    parsed.headers = tuple(collector.fields)
+    for name, value in collector.fields:
         key = name.lower()
-        if key not in _FRAMING:
+        if key not in _FRAMING_FIELDS:
             key = key.rstrip()  # `Content-Length : 3` passes with leniency only
         if key == b"content-length":
             parsed.lengths.append(value)
@@ -182,57 +182,57 @@ def _sorted(seen: _Collector, parsed: ParsedHead) -> ParsedHead:
 
 def parse_request(head: bytes) -> ParsedHead:
     """Read a request head, its empty line included. Raises `HeadError`."""
-    seen = _Collector()
-    parser = httptools.HttpRequestParser(seen)
-    complaint = _run(parser, seen, head, lenient=False)
+    collector = _HeadCollector()
+    parser = httptools.HttpRequestParser(collector)
+    complaint = _feed_head(parser, collector, head, lenient=False)
     if complaint:
-        return _lenient_request(head, complaint)
+        return _parse_request_leniently(head, complaint)
     version = parser.get_http_version()
     if version not in ("1.1", "1.0"):
         raise HeadError(f"version {version}")
-    return _sorted(seen, ParsedHead((), version, [], [], method=parser.get_method(), target=seen.target))
+    return _pick_framing_fields(collector, ParsedHead((), version, [], [], method=parser.get_method(), target=collector.target))
 
 
-def _lenient_request(head: bytes, complaint: str) -> ParsedHead:
+def _parse_request_leniently(head: bytes, complaint: str) -> ParsedHead:
     """Read a request head that the strict parser refused.
 
     The request line is read here: httptools knows a closed list of methods and only ASCII targets, peers know more.
     """
-    line = _REQUEST_LINE.match(head)
+    line = _REQUEST_LINE_PATTERN.match(head)
     if line is None:
         raise HeadError(complaint)
-    seen = _Collector()
-    parser = httptools.HttpRequestParser(seen)
+    collector = _HeadCollector()
+    parser = httptools.HttpRequestParser(collector)
     tail = head[line.end() :]
     ending = b"\r" if head[line.end() - 1 : line.end()] == b"\r" else b""
     neutral = b"GET / HTTP/1.1" + ending + tail
-    strict = _run(httptools.HttpRequestParser(probe := _Collector()), probe, neutral, lenient=False)
-    if problem := _run(parser, seen, neutral, lenient=True):
+    strict = _feed_head(httptools.HttpRequestParser(probe := _HeadCollector()), probe, neutral, lenient=False)
+    if problem := _feed_head(parser, collector, neutral, lenient=True):
         raise HeadError(problem)
-    what = _leniency(head) if strict else "request_line"
+    what = _name_leniency(head) if strict else "request_line"
     method, target, version = line.groups()
     parsed = ParsedHead((), version.decode(), [], [], method=method, target=target, leniency=what, complaint=complaint)
-    return _sorted(seen, parsed)
+    return _pick_framing_fields(collector, parsed)
 
 
 def parse_response(head: bytes) -> ParsedHead:
     """Read a response head, its empty line included. Raises `HeadError`."""
-    seen = _Collector()
-    parser = httptools.HttpResponseParser(seen)
-    complaint = _run(parser, seen, head, lenient=False)
+    collector = _HeadCollector()
+    parser = httptools.HttpResponseParser(collector)
+    complaint = _feed_head(parser, collector, head, lenient=False)
     what = ""
     if complaint:
-        seen = _Collector()
-        parser = httptools.HttpResponseParser(seen)
-        if problem := _run(parser, seen, head, lenient=True):
+        collector = _HeadCollector()
+        parser = httptools.HttpResponseParser(collector)
+        if problem := _feed_head(parser, collector, head, lenient=True):
             raise HeadError(problem)
-        what = _leniency(head)
+        what = _name_leniency(head)
     version = parser.get_http_version()
     if version not in ("1.1", "1.0"):
         raise HeadError(f"version {version}")
     status = parser.get_status_code()
-    parsed = ParsedHead((), version, [], [], status=status, reason=seen.reason, leniency=what, complaint=complaint)
-    return _sorted(seen, parsed)
+    parsed = ParsedHead((), version, [], [], status=status, reason=collector.reason, leniency=what, complaint=complaint)
+    return _pick_framing_fields(collector, parsed)
 
 
 def parse_trailers(block: bytes) -> ParsedHead:

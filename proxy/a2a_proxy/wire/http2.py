@@ -17,18 +17,18 @@ from typing import Any
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Body, Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
 from a2a_proxy.wire.detect import PREFACE
-from a2a_proxy.wire.http2_frame import RawFrame, Violation, describe
+from a2a_proxy.wire.http2_frame import RawFrame, Violation, describe_frame_head
 from a2a_proxy.wire.http2_side import DirectionState, Flow, HeaderBlock, HeaderFields
 
-FRAME_LIMIT = 1 << 20
+MAX_FRAME_SIZE = 1 << 20
 """Octets of a frame other than DATA, and of a compressed header block."""
-DEBUG_LIMIT = 4096
+MAX_DEBUG_DATA = 4096
 """Characters of a GOAWAY's debug data that are kept."""
 
-STREAM_LIMIT = 1 << 18
+MAX_STREAMS = 1 << 18
 """Streams open at the same time on one connection."""
 
-_HEAD = 9
+_FRAME_HEAD_SIZE = 9
 _DATA, _HEADERS, _PRIORITY, _RST_STREAM, _SETTINGS, _PUSH_PROMISE, _PING, _GOAWAY, _WINDOW_UPDATE, _CONTINUATION = (
     range(10)
 )
@@ -39,15 +39,15 @@ _PRIORITISED = 0x20
 _HEADER_TABLE_SIZE = 1
 _STREAM_MASK = 0x7FFFFFFF
 
-_PASSED = (_DATA, _PRIORITY)
+_PASSED_THROUGH = (_DATA, _PRIORITY)
 
 # What a stream is, in bits: a header block seen (1 toward the agent, 2 toward the client), ended (4, 8), cut (16).
-_CLOSED = 4 | 8
-_CUT = 16
+_CLOSED_BITS = 4 | 8
+_CUT_BIT = 16
 
-_frame_head = Struct(">IBI").unpack_from
-_uint32 = Struct(">I").unpack_from
-_setting = Struct(">HI").iter_unpack
+_unpack_frame_head = Struct(">IBI").unpack_from
+_unpack_uint32 = Struct(">I").unpack_from
+_iter_settings = Struct(">HI").iter_unpack
 
 
 class Http2Decoder:
@@ -68,19 +68,19 @@ class Http2Decoder:
             side.offset += len(data)
             return
         began = at
-        if side.rest:
-            side.rest += data
-            if len(side.rest) < side.need:
+        if side.incomplete:
+            side.incomplete += data
+            if len(side.incomplete) < side.need:
                 return
-            data, began = bytes(side.rest), side.began
-            side.rest.clear()
+            data, began = bytes(side.incomplete), side.began
+            side.incomplete.clear()
         end = side.offset + len(data)
         try:
-            self._read(side, data, at, began, out)
+            self._read_frames(side, data, at, began, out)
         except Violation as wrong:
             side.offset = end
             out.append(Undecodable(direction, at, wrong.offset, wrong.expected, wrong.got))
-            self._silence(side)
+            self._silence_direction(side)
 
     def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """The sender of this direction sends no more (FIN). Every stream that is open in either direction is cut once.
@@ -88,20 +88,20 @@ class Http2Decoder:
         The other direction is decoded on: a client may half-close its connection and still read.
         """
         side = self._sides[direction]
-        if not side.opaque and (wrong := _incomplete(side)):
+        if not side.opaque and (wrong := _find_incomplete(side)):
             out.append(Undecodable(direction, at, wrong.offset, wrong.expected, wrong.got))
-        self._cut_all(side, at, "eof", out)
-        self._silence(side)
+        self._cut_all_streams(side, at, "eof", out)
+        self._silence_direction(side)
 
     def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """The sender of this direction broke the connection (RST): every open stream is cut and forgotten."""
-        self._cut_all(self._sides[direction], at, "reset", out)
-        self._close()
+        self._cut_all_streams(self._sides[direction], at, "reset", out)
+        self._close_connection()
 
     def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Octets of this direction are missing: open streams are cut, and the whole connection is opaque from here."""
-        self._cut_all(self._sides[direction], at, "lost", out)
-        self._close()
+        self._cut_all_streams(self._sides[direction], at, "lost", out)
+        self._close_connection()
 
     def save(self) -> dict[str, object]:
         """Everything as plain values. Holds header fields, so credentials: not for the recording."""
@@ -128,59 +128,59 @@ class Http2Decoder:
 
     # Frames
 
-    def _read(self, side: DirectionState, buf: bytes, at: int, began: int, out: list[WireEvent]) -> None:
+    def _read_frames(self, side: DirectionState, buf: bytes, at: int, began: int, out: list[WireEvent]) -> None:
         """Read the frames of `buf`, whose first octet arrived at `began`; keep what is incomplete."""
         direction, ended, base, total = side.direction, side.ended_bit, side.offset, len(buf)
         streams, append = self._streams, out.append
-        pos, need, whole = 0, _HEAD, 0
+        pos, need, whole = 0, _FRAME_HEAD_SIZE, 0
         if side.preface:
             if total < len(PREFACE):
-                _keep(side, buf, 0, len(PREFACE), began)
+                _keep_incomplete(side, buf, 0, len(PREFACE), began)
                 return
-            pos = self._preface(side, buf, at, out)
+            pos = self._read_preface(side, buf, at, out)
         try:
             if side.flow is not None:
-                pos = self._pass(side, side.flow, buf, pos, at, out)
-            while total - pos >= _HEAD:
-                word, flags, stream = _frame_head(buf, pos)
+                pos = self._pass_flow(side, side.flow, buf, pos, at, out)
+            while total - pos >= _FRAME_HEAD_SIZE:
+                word, flags, stream = _unpack_frame_head(buf, pos)
                 kind, length = word & 0xFF, word >> 8
                 stream &= _STREAM_MASK
-                stop = pos + _HEAD + length
+                stop = pos + _FRAME_HEAD_SIZE + length
                 if not kind and stop <= total and not flags & _PADDED and side.block is None:
                     whole += 1
-                    if streams.get(stream, _CLOSED) & ended:
-                        self._late(stream, length, base + pos)
+                    if streams.get(stream, _CLOSED_BITS) & ended:
+                        self._count_late_data(stream, length, base + pos)
                     else:
                         if length:
-                            append(Body(stream, direction, at, base + pos, base + stop, buf[pos + _HEAD : stop]))
+                            append(Body(stream, direction, at, base + pos, base + stop, buf[pos + _FRAME_HEAD_SIZE : stop]))
                         if flags & _END_STREAM:
-                            self._end(side, stream, at, base + stop, out)
+                            self._end_direction(side, stream, at, base + stop, out)
                     pos = stop
                     continue
-                _check(side, kind, stream, length, base + pos)
-                if kind in _PASSED or kind > _CONTINUATION:
-                    if not kind and flags & _PADDED and length and total - pos == _HEAD:
-                        need = _HEAD + 1
+                _check_frame_head(side, kind, stream, length, base + pos)
+                if kind in _PASSED_THROUGH or kind > _CONTINUATION:
+                    if not kind and flags & _PADDED and length and total - pos == _FRAME_HEAD_SIZE:
+                        need = _FRAME_HEAD_SIZE + 1
                         break
                     pos = self._start_flow(side, buf, pos, at, out)
                 elif stop > total:
                     need = stop - pos
                     break
                 elif kind == _WINDOW_UPDATE:
-                    self._count("window_update")
+                    self._add_to_counter("window_update")
                     pos = stop
                 else:
                     began = at if pos else began
-                    payload = buf[pos + _HEAD : stop]
+                    payload = buf[pos + _FRAME_HEAD_SIZE : stop]
                     frame = RawFrame(kind, flags, stream, payload, base + pos, base + stop, at, began)
-                    _HANDLERS[kind](self, side, frame, out)
+                    _FRAME_HANDLERS[kind](self, side, frame, out)
                     pos = stop
         finally:
             if whole:
-                self._count("data_frames", whole)
-        _keep(side, buf, pos, need, at if pos else began)
+                self._add_to_counter("data_frames", whole)
+        _keep_incomplete(side, buf, pos, need, at if pos else began)
 
-    def _preface(self, side: DirectionState, buf: bytes, at: int, out: list[WireEvent]) -> int:
+    def _read_preface(self, side: DirectionState, buf: bytes, at: int, out: list[WireEvent]) -> int:
         got = buf[: len(PREFACE)]
         if got != PREFACE:
             raise Violation(side.offset, "HTTP/2 connection preface", repr(got))
@@ -192,14 +192,14 @@ class Http2Decoder:
 
     def _start_flow(self, side: DirectionState, buf: bytes, pos: int, at: int, out: list[WireEvent]) -> int:
         """A DATA frame that is padded or not all there, or a frame of unknown type."""
-        word, flags, stream = _frame_head(buf, pos)
+        word, flags, stream = _unpack_frame_head(buf, pos)
         stream &= _STREAM_MASK
         start, length, padding = side.offset + pos, word >> 8, 0
-        pos += _HEAD
+        pos += _FRAME_HEAD_SIZE
         if kind := word & 0xFF:
-            self._count("priority" if kind == _PRIORITY else "unknown_frames")
-            return self._pass(side, Flow(stream, length, 0, False, False, start), buf, pos, at, out)
-        self._count("data_frames")
+            self._add_to_counter("priority" if kind == _PRIORITY else "unknown_frames")
+            return self._pass_flow(side, Flow(stream, length, 0, False, False, start), buf, pos, at, out)
+        self._add_to_counter("data_frames")
         if flags & _PADDED:
             padding = buf[pos] if length else 0
             length -= padding + 1
@@ -208,14 +208,14 @@ class Http2Decoder:
                 raise Violation(
                     start, "DATA that holds its padding", f"{length + padding + 1} octets, padding {padding}"
                 )
-        if late := bool(self._streams.get(stream, _CLOSED) & side.ended_bit):
-            self._late(stream, word >> 8, start)
+        if late := bool(self._streams.get(stream, _CLOSED_BITS) & side.ended_bit):
+            self._count_late_data(stream, word >> 8, start)
         ends = bool(flags & _END_STREAM) and not late
-        return self._pass(side, Flow(stream, length, padding, ends, length > 0, start), buf, pos, at, out)
+        return self._pass_flow(side, Flow(stream, length, padding, ends, length > 0, start), buf, pos, at, out)
 
-    def _pass(self, side: DirectionState, flow: Flow, buf: bytes, pos: int, at: int, out: list[WireEvent]) -> int:
+    def _pass_flow(self, side: DirectionState, flow: Flow, buf: bytes, pos: int, at: int, out: list[WireEvent]) -> int:
         """Pass on what `buf` holds of a flow; the octets first, then the padding. Gives the position after it."""
-        emits = flow.emits and not self._streams.get(flow.stream, _CLOSED) & side.ended_bit
+        emits = flow.emits and not self._streams.get(flow.stream, _CLOSED_BITS) & side.ended_bit
         taken = min(flow.data, len(buf) - pos)
         stop = pos + taken
         flow.data -= taken
@@ -229,60 +229,60 @@ class Http2Decoder:
             out.append(Body(flow.stream, side.direction, at, flow.start, side.offset + stop, b""))
             flow.start = side.offset + stop
         side.flow = flow if flow.data or flow.padding else None
-        if side.flow is None and flow.ends and not self._streams.get(flow.stream, _CLOSED) & side.ended_bit:
-            self._end(side, flow.stream, at, side.offset + stop, out)
+        if side.flow is None and flow.ends and not self._streams.get(flow.stream, _CLOSED_BITS) & side.ended_bit:
+            self._end_direction(side, flow.stream, at, side.offset + stop, out)
         return stop
 
     # Header blocks
 
     def _on_headers(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
-        frame.need_stream()
-        _, fragment = frame.content(bool(frame.flags & _PADDED), 5 if frame.flags & _PRIORITISED else 0)
+        frame.check_stream()
+        _, fragment = frame.split_content(bool(frame.flags & _PADDED), 5 if frame.flags & _PRIORITISED else 0)
         ends = bool(frame.flags & _END_STREAM)
-        self._grow(side, HeaderBlock(frame.stream, 0, ends, frame.start, frame.began, fragment), frame, out)
+        self._add_to_block(side, HeaderBlock(frame.stream, 0, ends, frame.start, frame.began, fragment), frame, out)
 
     def _on_push_promise(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
-        frame.need_stream()
-        first, fragment = frame.content(bool(frame.flags & _PADDED), 4)
-        promised = _uint32(frame.payload, first)[0] & _STREAM_MASK
-        self._grow(side, HeaderBlock(frame.stream, promised, False, frame.start, frame.began, fragment), frame, out)
+        frame.check_stream()
+        first, fragment = frame.split_content(bool(frame.flags & _PADDED), 4)
+        promised = _unpack_uint32(frame.payload, first)[0] & _STREAM_MASK
+        self._add_to_block(side, HeaderBlock(frame.stream, promised, False, frame.start, frame.began, fragment), frame, out)
 
     def _on_continuation(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         block = side.block
         if block is None:
-            raise frame.wrong("HEADERS before CONTINUATION")
+            raise frame.violation("HEADERS before CONTINUATION")
         if isinstance(block.fragment, bytes):
             block.fragment = bytearray(block.fragment)
         block.fragment += frame.payload
-        if len(block.fragment) > FRAME_LIMIT:
+        if len(block.fragment) > MAX_FRAME_SIZE:
             raise Violation(
-                block.start, f"header block of at most {FRAME_LIMIT} octets", f"{len(block.fragment)} octets"
+                block.start, f"header block of at most {MAX_FRAME_SIZE} octets", f"{len(block.fragment)} octets"
             )
-        self._grow(side, block, frame, out)
+        self._add_to_block(side, block, frame, out)
 
-    def _grow(self, side: DirectionState, block: HeaderBlock, frame: RawFrame, out: list[WireEvent]) -> None:
+    def _add_to_block(self, side: DirectionState, block: HeaderBlock, frame: RawFrame, out: list[WireEvent]) -> None:
         """A frame added to a header block: done at END_HEADERS."""
         if not frame.flags & _END_HEADERS:
             side.block = block
             return
         side.block = None
-        fields = side.fields(block)
-        if len(self._streams) >= STREAM_LIMIT:
-            raise Violation(block.start, f"at most {STREAM_LIMIT} open streams", "one more")
+        fields = side.decode_fields(block)
+        if len(self._streams) >= MAX_STREAMS:
+            raise Violation(block.start, f"at most {MAX_STREAMS} open streams", "one more")
         if block.promised:
-            self._promise(side, block, fields, frame, out)
+            self._emit_promise(side, block, fields, frame, out)
         else:
-            self._head(side, block, fields, frame, out)
+            self._emit_head(side, block, fields, frame, out)
 
-    def _head(
+    def _emit_head(
         self, side: DirectionState, block: HeaderBlock, fields: HeaderFields, frame: RawFrame, out: list[WireEvent]
     ) -> None:
         stream = block.stream
-        bits = self._open(stream)
+        bits = self._open_stream(stream)
         if bits & side.ended_bit:
-            self._count("late_frames")
+            self._add_to_counter("late_frames")
             return
-        role = _role(side, bits, fields.status)
+        role = _head_role(side, bits, fields.status)
         if role is not HeadRole.INFORMATIONAL:
             self._streams[stream] = bits | side.head_bit
         out.append(
@@ -305,9 +305,9 @@ class Http2Decoder:
             )
         )
         if block.ends:
-            self._end(side, stream, frame.at, frame.end, out)
+            self._end_direction(side, stream, frame.at, frame.end, out)
 
-    def _promise(
+    def _emit_promise(
         self, side: DirectionState, block: HeaderBlock, fields: HeaderFields, frame: RawFrame, out: list[WireEvent]
     ) -> None:
         self._streams.setdefault(block.promised, self._sides[Direction.TO_AGENT].ended_bit)
@@ -322,77 +322,77 @@ class Http2Decoder:
 
     # Streams
 
-    def _open(self, stream: int) -> int:
+    def _open_stream(self, stream: int) -> int:
         """The bits of a stream, opened where its number is new; one that was closed is known by its number only."""
         bits = self._streams.get(stream)
         if bits is not None:
             return bits
         if stream <= self._highest or not stream & 1:
-            return _CLOSED
+            return _CLOSED_BITS
         self._highest = stream
         bits = sum(side.ended_bit for side in self._sides if side.opaque)
         self._streams[stream] = bits
         return bits
 
-    def _end(self, side: DirectionState, stream: int, at: int, start: int, out: list[WireEvent]) -> None:
+    def _end_direction(self, side: DirectionState, stream: int, at: int, start: int, out: list[WireEvent]) -> None:
         out.append(End(stream, side.direction, at, start))
-        self._half_close(stream, side.ended_bit)
+        self._close_direction(stream, side.ended_bit)
 
-    def _half_close(self, stream: int, ended_bit: int) -> None:
+    def _close_direction(self, stream: int, ended_bit: int) -> None:
         bits = self._streams[stream] | ended_bit
-        if bits & _CLOSED == _CLOSED:
+        if bits & _CLOSED_BITS == _CLOSED_BITS:
             del self._streams[stream]
         else:
             self._streams[stream] = bits
 
     def _on_rst_stream(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
-        frame.need_stream()
-        frame.need_size(4)
-        code = _uint32(frame.payload)[0]
-        bits = self._streams.pop(frame.stream, _CLOSED)
-        if bits & _CLOSED == _CLOSED:
-            self._count("late_frames")
+        frame.check_stream()
+        frame.check_size(4)
+        code = _unpack_uint32(frame.payload)[0]
+        bits = self._streams.pop(frame.stream, _CLOSED_BITS)
+        if bits & _CLOSED_BITS == _CLOSED_BITS:
+            self._add_to_counter("late_frames")
         elif not code and bits & self._sides[Direction.TO_CLIENT].ended_bit:
             # RFC 9113 8.1: after a complete answer a server may ask the client to stop sending. Nothing was cut.
-            self._count("rst_no_error")
-        elif not bits & _CUT:
+            self._add_to_counter("rst_no_error")
+        elif not bits & _CUT_BIT:
             out.append(Cut(frame.stream, side.direction, frame.at, frame.start, "rst_stream", code))
 
-    def _cut_all(self, side: DirectionState, at: int, how: str, out: list[WireEvent]) -> None:
-        start = side.offset + len(side.rest)
+    def _cut_all_streams(self, side: DirectionState, at: int, how: str, out: list[WireEvent]) -> None:
+        start = side.offset + len(side.incomplete)
         for stream, bits in self._streams.items():
-            if not bits & _CUT:
+            if not bits & _CUT_BIT:
                 out.append(Cut(stream, side.direction, at, start, how))
-                self._streams[stream] = bits | _CUT
+                self._streams[stream] = bits | _CUT_BIT
 
-    def _silence(self, side: DirectionState) -> None:
-        side.silence()
+    def _silence_direction(self, side: DirectionState) -> None:
+        side.make_opaque()
         for stream in list(self._streams):
-            self._half_close(stream, side.ended_bit)
+            self._close_direction(stream, side.ended_bit)
 
-    def _close(self) -> None:
+    def _close_connection(self) -> None:
         self._streams.clear()
         for side in self._sides:
-            side.silence()
+            side.make_opaque()
 
     # The connection
 
     def _on_settings(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         if frame.stream or len(frame.payload) % 6:
-            raise frame.wrong("SETTINGS on stream 0 of 6 octets each")
+            raise frame.violation("SETTINGS on stream 0 of 6 octets each")
         if frame.flags & _ACK:
-            self._count("settings_ack")
+            self._add_to_counter("settings_ack")
             return
         detail: dict[str, object] = {}
-        for name, value in _setting(frame.payload):
+        for name, value in _iter_settings(frame.payload):
             detail[str(name)] = value
             if name == _HEADER_TABLE_SIZE:
-                self._sides[1 - side.direction].hpack.allow(value)
+                self._sides[1 - side.direction].hpack.allow_table_size(value)
         out.append(Control(side.direction, frame.at, frame.start, frame.end, "settings", detail))
 
     def _on_ping(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
-        frame.need_size(8)
-        self._count("ping")
+        frame.check_size(8)
+        self._add_to_counter("ping")
         if not side.pinged:
             side.pinged = True
             detail: dict[str, object] = {"ack": bool(frame.flags & _ACK), "data": frame.payload.hex()}
@@ -400,10 +400,10 @@ class Http2Decoder:
 
     def _on_goaway(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         if len(frame.payload) < 8:
-            raise frame.wrong("GOAWAY of 8 octets or more")
-        last = _uint32(frame.payload)[0] & _STREAM_MASK
-        code = _uint32(frame.payload, 4)[0]
-        debug = frame.payload[8 : 8 + DEBUG_LIMIT].decode("utf-8", "backslashreplace")
+            raise frame.violation("GOAWAY of 8 octets or more")
+        last = _unpack_uint32(frame.payload)[0] & _STREAM_MASK
+        code = _unpack_uint32(frame.payload, 4)[0]
+        debug = frame.payload[8 : 8 + MAX_DEBUG_DATA].decode("utf-8", "backslashreplace")
         detail: dict[str, object] = {"last_stream": last, "code": code, "debug": debug}
         out.append(Control(side.direction, frame.at, frame.start, frame.end, "goaway", detail))
         if side.direction is Direction.TO_CLIENT:
@@ -415,21 +415,21 @@ class Http2Decoder:
         out.extend(
             Cut(stream, Direction.TO_CLIENT, frame.at, frame.start, "goaway", code)
             for stream in refused
-            if not self._streams.pop(stream) & _CUT
+            if not self._streams.pop(stream) & _CUT_BIT
         )
 
-    def _late(self, stream: int, length: int, offset: int) -> None:
+    def _count_late_data(self, stream: int, length: int, offset: int) -> None:
         """DATA of a stream that is closed: in flight while the other side ended it. On stream 0 it is nonsense."""
         if not stream:
-            raise Violation(offset, "DATA on a stream", describe(_DATA, stream, length))
-        self._count("late_frames")
+            raise Violation(offset, "DATA on a stream", describe_frame_head(_DATA, stream, length))
+        self._add_to_counter("late_frames")
 
-    def _count(self, name: str, number: int = 1) -> None:
+    def _add_to_counter(self, name: str, number: int = 1) -> None:
         self.counters[name] = self.counters.get(name, 0) + number
 
 
-_Handler = Callable[[Http2Decoder, DirectionState, RawFrame, "list[WireEvent]"], None]
-_HANDLERS: dict[int, _Handler] = {
+_FrameHandler = Callable[[Http2Decoder, DirectionState, RawFrame, "list[WireEvent]"], None]
+_FRAME_HANDLERS: dict[int, _FrameHandler] = {
     _HEADERS: Http2Decoder._on_headers,
     _RST_STREAM: Http2Decoder._on_rst_stream,
     _SETTINGS: Http2Decoder._on_settings,
@@ -440,28 +440,28 @@ _HANDLERS: dict[int, _Handler] = {
 }
 
 
-def _check(side: DirectionState, kind: int, stream: int, length: int, offset: int) -> None:
+def _check_frame_head(side: DirectionState, kind: int, stream: int, length: int, offset: int) -> None:
     """What can be said of a frame by its head. Raises `Violation`."""
     expected = ""
     if side.block is not None and (kind != _CONTINUATION or stream != side.block.stream):
         expected = f"CONTINUATION of stream {side.block.stream}"
     elif kind == _WINDOW_UPDATE and length != 4:
         expected = "WINDOW_UPDATE of 4 octets"
-    elif length > FRAME_LIMIT and kind not in _PASSED and kind <= _CONTINUATION:
-        expected = f"frame of at most {FRAME_LIMIT} octets"
+    elif length > MAX_FRAME_SIZE and kind not in _PASSED_THROUGH and kind <= _CONTINUATION:
+        expected = f"frame of at most {MAX_FRAME_SIZE} octets"
     if expected:
-        raise Violation(offset, expected, describe(kind, stream, length))
+        raise Violation(offset, expected, describe_frame_head(kind, stream, length))
 
 
-def _keep(side: DirectionState, buf: bytes, pos: int, need: int, began: int) -> None:
+def _keep_incomplete(side: DirectionState, buf: bytes, pos: int, need: int, began: int) -> None:
     side.offset += pos
     if pos < len(buf):
-        side.rest += memoryview(buf)[pos:]
+        side.incomplete += memoryview(buf)[pos:]
         side.need = need
         side.began = began
 
 
-def _role(side: DirectionState, bits: int, status: int) -> HeadRole:
+def _head_role(side: DirectionState, bits: int, status: int) -> HeadRole:
     if bits & side.head_bit:
         return HeadRole.TRAILERS
     if side.direction is Direction.TO_AGENT:
@@ -469,10 +469,10 @@ def _role(side: DirectionState, bits: int, status: int) -> HeadRole:
     return HeadRole.INFORMATIONAL if 100 <= status < 200 else HeadRole.RESPONSE
 
 
-def _incomplete(side: DirectionState) -> Violation | None:
+def _find_incomplete(side: DirectionState) -> Violation | None:
     """What the end of the octets has cut in two, where no stream's Cut says it."""
-    got = f"end after {len(side.rest)} octets"
-    if side.rest:
+    got = f"end after {len(side.incomplete)} octets"
+    if side.incomplete:
         what = "HTTP/2 connection preface" if side.preface else "frame"
         return Violation(side.offset, f"{what} of {side.need} octets or more", got)
     if side.block is not None:

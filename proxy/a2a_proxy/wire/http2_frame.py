@@ -15,7 +15,7 @@ class Violation(Exception):
         self.got = got
 
 
-def describe(kind: int, stream: int, length: int) -> str:
+def describe_frame_head(kind: int, stream: int, length: int) -> str:
     """A frame's head in words."""
     return f"frame of type {kind} on stream {stream} with {length} octets"
 
@@ -34,21 +34,21 @@ class RawFrame(msgspec.Struct, frozen=True, gc=False):
     began: int
     """When its first octet arrived, ns."""
 
-    def wrong(self, expected: str) -> Violation:
+    def violation(self, expected: str) -> Violation:
         """The complaint about this frame."""
-        return Violation(self.start, expected, describe(self.kind, self.stream, len(self.payload)))
+        return Violation(self.start, expected, describe_frame_head(self.kind, self.stream, len(self.payload)))
 
-    def need_stream(self) -> None:
+    def check_stream(self) -> None:
         """Raises `Violation` where the frame is on stream 0."""
         if not self.stream:
-            raise self.wrong("a frame on a stream")
+            raise self.violation("a frame on a stream")
 
-    def need_size(self, size: int) -> None:
+    def check_size(self, size: int) -> None:
         """Raises `Violation` where the payload has another size than `size` octets."""
         if len(self.payload) != size:
-            raise self.wrong(f"{size} octets")
+            raise self.violation(f"{size} octets")
 
-    def content(self, padded: bool, fixed: int) -> tuple[int, bytes]:
+    def split_content(self, padded: bool, fixed: int) -> tuple[int, bytes]:
         """Where the content begins in the payload, and what follows its `fixed` first octets, padding removed.
 
         Raises `Violation` where they do not fit.
@@ -57,5 +57,5 @@ class RawFrame(msgspec.Struct, frozen=True, gc=False):
         if padded and last:
             first, last = 1, last - self.payload[0]
         if first + fixed > last or (padded and not first):
-            raise self.wrong("a frame that holds its fields and padding")
+            raise self.violation("a frame that holds its fields and padding")
         return first, self.payload[first + fixed : last]

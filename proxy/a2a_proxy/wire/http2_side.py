@@ -14,7 +14,7 @@ from a2a_proxy.model.wire import Headers
 from a2a_proxy.wire.hpack_decoder import Field, HpackDecoder, HpackError
 from a2a_proxy.wire.http2_frame import Violation
 
-_MEMO_SIZE = 64
+_MAX_MEMO = 64
 
 
 class Flow(msgspec.Struct):
@@ -55,10 +55,10 @@ class HeaderFields(msgspec.Struct, frozen=True, gc=False):
     status: int = 0
 
 
-_PSEUDO = {b":method": "method", b":path": "target", b":authority": "authority", b":scheme": "scheme"}
+_PSEUDO_FIELDS = {b":method": "method", b":path": "target", b":authority": "authority", b":scheme": "scheme"}
 
 
-def lift(fields: list[Field]) -> HeaderFields:
+def lift_pseudo_fields(fields: list[Field]) -> HeaderFields:
     """Split pseudo-fields from the rest. What is unknown, repeated or unreadable stays, for a rule to see."""
     rest: list[Field] = []
     lifted: dict[str, Any] = {}
@@ -66,8 +66,8 @@ def lift(fields: list[Field]) -> HeaderFields:
         name, value = field
         if name[:1] != b":":
             rest.append(field)
-        elif name in _PSEUDO and _PSEUDO[name] not in lifted:
-            lifted[_PSEUDO[name]] = value
+        elif name in _PSEUDO_FIELDS and _PSEUDO_FIELDS[name] not in lifted:
+            lifted[_PSEUDO_FIELDS[name]] = value
         elif name == b":status" and "status" not in lifted and len(value) == 3 and value.isdigit():
             lifted["status"] = int(value)
         else:
@@ -93,7 +93,7 @@ class DirectionState:
         "opaque",
         "pinged",
         "preface",
-        "rest",
+        "incomplete",
     )
 
     def __init__(self, direction: Direction) -> None:
@@ -106,7 +106,7 @@ class DirectionState:
         self.pinged = False
         self.offset = 0
         """Offset of the first octet of `rest`, or of the next octet to come."""
-        self.rest = bytearray()
+        self.incomplete = bytearray()
         """An incomplete frame (or its head, or the preface), never DATA."""
         self.need = 0
         """Octets that `rest` must have before looking at it again makes sense."""
@@ -118,31 +118,31 @@ class DirectionState:
         self._memo: dict[bytes, HeaderFields] = {}
         self._memo_changes = 0
 
-    def fields(self, block: HeaderBlock) -> HeaderFields:
+    def decode_fields(self, block: HeaderBlock) -> HeaderFields:
         """Decode a complete header block. Raises `Violation`.
 
         Calls of one client repeat their blocks, octet for octet: remembered while the dynamic table stands still.
         """
-        octets = bytes(block.fragment)
+        data = bytes(block.fragment)
         memo, hpack = self._memo, self.hpack
-        if self._memo_changes == hpack.changes and (known := memo.get(octets)) is not None:
-            return known
+        if self._memo_changes == hpack.changes and (remembered := memo.get(data)) is not None:
+            return remembered
         before = hpack.changes
         try:
-            fields = lift(hpack.decode(octets))
+            fields = lift_pseudo_fields(hpack.decode(data))
         except HpackError as error:
             raise Violation(block.start, "header block in HPACK", str(error)) from None
-        if self._memo_changes != hpack.changes or len(memo) >= _MEMO_SIZE:
+        if self._memo_changes != hpack.changes or len(memo) >= _MAX_MEMO:
             memo.clear()
             self._memo_changes = hpack.changes
         if before == hpack.changes:
-            memo[octets] = fields
+            memo[data] = fields
         return fields
 
-    def silence(self) -> None:
+    def make_opaque(self) -> None:
         """Nothing of this direction is decoded from here."""
         self.opaque = True
-        self.rest.clear()
+        self.incomplete.clear()
         self.need = 0
         self.flow = None
         self.block = None
@@ -155,7 +155,7 @@ class DirectionState:
             "preface": self.preface,
             "pinged": self.pinged,
             "offset": self.offset,
-            "rest": bytes(self.rest),
+            "rest": bytes(self.incomplete),
             "need": self.need,
             "began": self.began,
             "flow": None if self.flow is None else list(msgspec.structs.astuple(self.flow)),
@@ -169,7 +169,7 @@ class DirectionState:
         side = cls(direction)
         for name in ("opaque", "preface", "pinged", "offset", "need", "began"):
             setattr(side, name, state[name])
-        side.rest.extend(state["rest"])
+        side.incomplete.extend(state["rest"])
         side.flow = None if state["flow"] is None else Flow(*state["flow"])
         if state["block"] is not None:
             stream, promised, ends, start, began, fragment = state["block"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_IN_STRING = re.compile(rb'[^"\\\x00-\x1f]*')
-_OUTSIDE = re.compile(rb"[\s0-9truefalsnE+\-.,:]*")
+_STRING_RUN = re.compile(rb'[^"\\\x00-\x1f]*')
+_RUN_OUTSIDE_STRINGS = re.compile(rb"[\s0-9truefalsnE+\-.,:]*")
 """Blanks, numbers, `true`, `false`, `null`: no other letter stands outside strings, so `Content-Length` does not."""
 _OPENING, _CLOSING = b"{[", b"}]"
 
@@ -31,7 +31,7 @@ class JsonExtent:
         """Read on from `pos` to `end`. Gives the place after the value where it is `done`, of the fault where it is
         `broken`, else `end`."""
         while pos < end and not self.done and not self.broken:
-            pos = self._string(data, pos, end) if self._in_string else self._outside(data, pos, end)
+            pos = self._scan_string(data, pos, end) if self._in_string else self._scan_outside(data, pos, end)
         return pos
 
     def save(self) -> dict[str, object]:
@@ -47,25 +47,25 @@ class JsonExtent:
             setattr(extent, name, value)
         return extent
 
-    def _string(self, data: bytes | bytearray, pos: int, end: int) -> int:
+    def _scan_string(self, data: bytes | bytearray, pos: int, end: int) -> int:
         if self._escaped:
             self._escaped = False
             return pos + 1
-        found = _IN_STRING.match(data, pos, end)
+        found = _STRING_RUN.match(data, pos, end)
         assert found is not None
         pos = found.end()
         if pos == end:
             return pos
-        octet = data[pos]
-        if octet < 0x20:  # an end of line in a string: it was cut short
+        byte = data[pos]
+        if byte < 0x20:  # an end of line in a string: it was cut short
             self.broken = True
             return pos
-        self._in_string = octet != 0x22
-        self._escaped = octet == 0x5C
+        self._in_string = byte != 0x22
+        self._escaped = byte == 0x5C
         return pos + 1
 
-    def _outside(self, data: bytes | bytearray, pos: int, end: int) -> int:
-        found = _OUTSIDE.match(data, pos, end)
+    def _scan_outside(self, data: bytes | bytearray, pos: int, end: int) -> int:
+        found = _RUN_OUTSIDE_STRINGS.match(data, pos, end)
         assert found is not None
         if not self._depth and found.group().strip():
             self.broken = True
@@ -73,13 +73,13 @@ class JsonExtent:
         pos = found.end()
         if pos == end:
             return pos
-        octet = data[pos]
-        if octet in _OPENING:
+        byte = data[pos]
+        if byte in _OPENING:
             self._depth += 1
-        elif octet in _CLOSING and self._depth:
+        elif byte in _CLOSING and self._depth:
             self._depth -= 1
             self.done = not self._depth
-        elif octet == 0x22 and self._depth:
+        elif byte == 0x22 and self._depth:
             self._in_string = True
         else:
             self.broken = True
@@ -87,7 +87,7 @@ class JsonExtent:
         return pos + 1
 
 
-def extent_of(data: bytes | bytearray) -> tuple[JsonExtent, int]:
+def scan_value(data: bytes | bytearray) -> tuple[JsonExtent, int]:
     """What a JSON value at the beginning of `data` comes to."""
     extent = JsonExtent()
     return extent, extent.feed(data, 0, len(data))

@@ -9,7 +9,7 @@ from typing import Any
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Line, WireEvent
-from a2a_proxy.wire.body import KEEP, BodyCollector
+from a2a_proxy.wire.body import TRUNCATED_SIZE, BodyCollector
 
 
 class LineCollector:
@@ -17,7 +17,7 @@ class LineCollector:
 
     __slots__ = ("_cr", "body", "done", "end", "ending")
 
-    def __init__(self, limit: int = KEEP) -> None:
+    def __init__(self, limit: int = TRUNCATED_SIZE) -> None:
         self.body = BodyCollector(limit)
         """Without the line end; its span is that of the line."""
         self.ending = ""
@@ -28,7 +28,7 @@ class LineCollector:
         self._cr = False
         """A CR came last: it may belong to the line end."""
 
-    def take(self, data: bytes | bytearray, pos: int, at: int, offset: int) -> int:
+    def take_up_to_lf(self, data: bytes | bytearray, pos: int, at: int, offset: int) -> int:
         """Take from `pos`, which is at `offset` of the stream, up to and with LF. Gives the position after it."""
         lf = data.find(b"\n", pos)
         stop = len(data) if lf < 0 else lf
@@ -50,7 +50,7 @@ class LineCollector:
         if self._cr and not self.done:
             self.body.add(b"\r", at, self.end, self.end)
 
-    def line(self, direction: Direction, at: int, *, stray: bool) -> Line:
+    def make_line(self, direction: Direction, at: int, *, stray: bool) -> Line:
         """What was collected."""
         body = self.body
         facts = (f"\0{self.ending}", body.size, body.truncated, body.sha256)
@@ -83,19 +83,19 @@ class LogLines:
         pos = 0
         while pos < len(data):
             line = self._line or LineCollector()
-            after = line.take(data, pos, at, self._offset)
+            after = line.take_up_to_lf(data, pos, at, self._offset)
             self._offset += after - pos
             pos = after
             self._line = None if line.done else line
             if line.done:
-                out.append(line.line(Direction.TO_CLIENT, at, stray=False))
+                out.append(line.make_line(Direction.TO_CLIENT, at, stray=False))
 
     def finish(self, at: int, out: list[WireEvent]) -> None:
         """The agent is gone: what it wrote last may have no line end."""
         line, self._line = self._line, None
         if line is not None:
             line.finish(at)
-            out.append(line.line(Direction.TO_CLIENT, at, stray=False))
+            out.append(line.make_line(Direction.TO_CLIENT, at, stray=False))
 
     def save(self) -> dict[str, object]:
         """Plain values for `restore`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_MARKS = 1024
+_MAX_MARKS = 1024
 
 
 class PipeBuffer:
@@ -31,11 +31,11 @@ class PipeBuffer:
         marks = self._marks
         if not marks or marks[-1][1] != at:
             marks.append((self.offset, at))
-            if len(marks) > _MARKS:  # of a message in so many pieces some times are told a little early
+            if len(marks) > _MAX_MARKS:  # of a message in so many pieces some times are told a little early
                 del marks[1::2]
         self.data += data
 
-    def began(self) -> int:
+    def first_byte_time(self) -> int:
         """When the first octet came, ns."""
         marks = self._marks
         return next((at for offset, at in reversed(marks) if offset <= self.base), marks[0][1])
@@ -48,7 +48,7 @@ class PipeBuffer:
         while len(marks) > 1 and marks[1][0] <= self.base:
             del marks[0]
 
-    def line_end(self) -> int:
+    def find_line_end(self) -> int:
         """Where the first LF is, -1 where there is none; no octet is looked at twice."""
         if self._lf < self.base:
             found = self.data.find(b"\n", max(0, self._searched - self.base))

@@ -13,16 +13,16 @@ from enum import IntEnum
 
 import msgspec
 
-from a2a_proxy.wire.body import KEEP, LIMIT
+from a2a_proxy.wire.body import TRUNCATED_SIZE, MAX_BODY_SIZE
 
 BOM = b"\xef\xbb\xbf"
 """Dropped where the stream begins with it."""
 
-_CRLF = "data: \0\r\n\r\n"
-_LF = "data: \0\n\n"
-_NUL = "\N{SYMBOL FOR NULL}"
-_FIELD_LIMIT = 16
-_RETRY_DIGITS = 15
+_CRLF_FRAMING = "data: \0\r\n\r\n"
+_LF_FRAMING = "data: \0\n\n"
+_NUL_SYMBOL = "\N{SYMBOL FOR NULL}"
+_MAX_FIELD_NAME = 16
+_MAX_RETRY_DIGITS = 15
 
 
 class SseEvent(msgspec.Struct, gc=False):
@@ -37,7 +37,7 @@ class SseEvent(msgspec.Struct, gc=False):
     """Span of its octets in its direction of the connection (framing of the carrier included)."""
     data: bytes
     """Values of its data lines, joined by LF; the first part of them where `truncated`."""
-    framing: str = _LF
+    framing: str = _LF_FRAMING
     """The block as Latin-1 text, each data line's value as U+0000, a real U+0000 as U+2400. Empty where `truncated`."""
     lines: int = 1
     """How many data lines there are."""
@@ -60,23 +60,23 @@ class SseEvent(msgspec.Struct, gc=False):
     """Of the whole data, where `truncated`; empty where that is not known (restored in mid-event)."""
 
 
-def rebuild(framing: str, data: bytes) -> bytes:
+def rebuild_event(framing: str, data: bytes) -> bytes:
     """The exact octets of an event that is not truncated."""
     pieces = framing.split("\0")
     values = iter(data.split(b"\n"))
-    octets = [_octets(pieces[0])]
+    raw = [_encode_framing(pieces[0])]
     for piece in pieces[1:]:
-        octets.append(next(values, b""))
-        octets.append(_octets(piece))
-    return b"".join(octets)
+        raw.append(next(values, b""))
+        raw.append(_encode_framing(piece))
+    return b"".join(raw)
 
 
-def _octets(text: str) -> bytes:
-    return text.replace(_NUL, "\0").encode("latin-1")
+def _encode_framing(text: str) -> bytes:
+    return text.replace(_NUL_SYMBOL, "\0").encode("latin-1")
 
 
-def _text(octets: bytes) -> str:
-    return octets.decode("latin-1").replace("\0", _NUL)
+def _decode_framing(raw: bytes) -> str:
+    return raw.decode("latin-1").replace("\0", _NUL_SYMBOL)
 
 
 class _SseState(msgspec.Struct):
@@ -102,33 +102,33 @@ class SseSplitter:
     A lone CR may be half of a CRLF, so an event that ends in CR is reported with the next octet, or by `finish`.
     """
 
-    def __init__(self, limit: int = LIMIT, keep: int = KEEP) -> None:
+    def __init__(self, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE) -> None:
         self._limit = limit
         self._keep = keep
         self._parts: list[bytes] = []
         """Octets of the event that is not complete yet."""
         self._held = 0
-        self._fresh = True
+        self._at_start = True
         """Nothing but a possible beginning of a BOM was seen."""
-        self._lead = b""
-        self._bom = False
+        self._possible_bom = b""
+        self._after_bom = False
         """The event that is not complete yet begins with the BOM of the stream."""
-        self._line = False
+        self._in_line = False
         """The current line has octets."""
-        self._cr = False
+        self._after_cr = False
         """The last octet was a CR; an LF now belongs to it."""
-        self._ended = 0
+        self._completed_at = 0
         """When the event that waits for that LF was complete, ns; 0 where none waits."""
         self._began = 0
         self._start = 0
         self._end = 0
-        self._long: _LongEvent | None = None
+        self._long_event: _LongEvent | None = None
 
     def feed(self, data: bytes, at: int, start: int, end: int, out: list[SseEvent]) -> None:
         """Take octets of the body that arrived at `at` (ns) in the octets `start` to `end` of their direction."""
         size = len(data)
-        if self._fresh:
-            data, start = self._lead_in(data, at, start, end)
+        if self._at_start:
+            data, start = self._skip_bom(data, at, start, end)
             size = len(data)
         # Where the piece is as long as its span or shorter, its octets stand at the end of it, after the framing.
         exact = end - start >= size
@@ -139,9 +139,9 @@ class SseSplitter:
                 newline = data.find(b"\n", pos)
                 cr = data.find(b"\r", pos, newline) if newline >= 0 else -1
                 if cr >= 0 and cr == newline - 1 and data.startswith(b"\r\n", newline + 1):
-                    after, framing = newline + 3, _CRLF
+                    after, framing = newline + 3, _CRLF_FRAMING
                 elif newline >= 0 and cr < 0 and data.startswith(b"\n", newline + 1):
-                    cr, after, framing = newline, newline + 2, _LF
+                    cr, after, framing = newline, newline + 2, _LF_FRAMING
                 else:
                     break
                 if after - pos > self._limit:
@@ -151,15 +151,15 @@ class SseSplitter:
                 out.append(SseEvent(at, at, first, base + after if exact else end, value, framing, size=len(value)))
                 pos = after
         if pos < size:
-            self._slow(data[pos:], at, base + pos if exact and pos else start, end, exact, out)
+            self._read_lines(data[pos:], at, base + pos if exact and pos else start, end, exact, out)
 
     def finish(self, at: int, out: list[SseEvent]) -> None:
         """The stream ended at `at` (ns): report what is left of it."""
-        if self._lead:
-            self._parts, self._held, self._lead = [self._lead], len(self._lead), b""
+        if self._possible_bom:
+            self._parts, self._held, self._possible_bom = [self._possible_bom], len(self._possible_bom), b""
         if self._held:
-            complete = self._ended > 0
-            self._emit(self._ended or at, complete, out)
+            complete = self._completed_at > 0
+            self._emit_event(self._completed_at or at, complete, out)
 
     def save(self) -> dict[str, object]:
         """Plain values for `restore`."""
@@ -168,16 +168,16 @@ class SseSplitter:
             "keep": self._keep,
             "parts": list(self._parts),
             "held": self._held,
-            "fresh": self._fresh,
-            "lead": self._lead,
-            "bom": self._bom,
-            "line": self._line,
-            "cr": self._cr,
-            "ended": self._ended,
+            "fresh": self._at_start,
+            "lead": self._possible_bom,
+            "bom": self._after_bom,
+            "line": self._in_line,
+            "cr": self._after_cr,
+            "ended": self._completed_at,
             "began": self._began,
             "start": self._start,
             "end": self._end,
-            "long": self._long.save() if self._long else None,
+            "long": self._long_event.save() if self._long_event else None,
         }
 
     @classmethod
@@ -186,93 +186,93 @@ class SseSplitter:
         saved = msgspec.convert(state, _SseState)
         splitter = cls(saved.limit, saved.keep)
         splitter._parts, splitter._held = saved.parts, saved.held
-        splitter._fresh, splitter._lead = saved.fresh, saved.lead
-        splitter._bom, splitter._line, splitter._cr, splitter._ended = saved.bom, saved.line, saved.cr, saved.ended
+        splitter._at_start, splitter._possible_bom = saved.fresh, saved.lead
+        splitter._after_bom, splitter._in_line, splitter._after_cr, splitter._completed_at = saved.bom, saved.line, saved.cr, saved.ended
         splitter._began, splitter._start, splitter._end = saved.began, saved.start, saved.end
-        splitter._long = _LongEvent.restore(saved.long, saved.keep) if saved.long else None
+        splitter._long_event = _LongEvent.restore(saved.long, saved.keep) if saved.long else None
         return splitter
 
-    def _lead_in(self, data: bytes, at: int, start: int, end: int) -> tuple[bytes, int]:
+    def _skip_bom(self, data: bytes, at: int, start: int, end: int) -> tuple[bytes, int]:
         """Hold the first octets until it is clear whether they are a BOM; what may be read now, and where it starts."""
-        if not self._lead:
+        if not self._possible_bom:
             self._began, self._start = at, start
         self._end = end
-        lead = self._lead + data
+        lead = self._possible_bom + data
         if len(lead) < len(BOM) and BOM.startswith(lead):
-            self._lead = lead
+            self._possible_bom = lead
             return b"", start
-        self._fresh = False
-        held, self._lead = self._lead, b""
+        self._at_start = False
+        held, self._possible_bom = self._possible_bom, b""
         if lead.startswith(BOM):
-            self._parts, self._held, self._bom = [BOM], len(BOM), True
+            self._parts, self._held, self._after_bom = [BOM], len(BOM), True
             return lead[len(BOM) :], start
         if held:
             # Octets that only looked like a BOM: they begin the first line.
-            self._parts, self._held, self._line = [held], len(held), True
+            self._parts, self._held, self._in_line = [held], len(held), True
         return data, start
 
-    def _slow(self, data: bytes, at: int, start: int, end: int, exact: bool, out: list[SseEvent]) -> None:
+    def _read_lines(self, data: bytes, at: int, start: int, end: int, exact: bool, out: list[SseEvent]) -> None:
         """Go line by line; bytes.splitlines knows CR, LF and CRLF and nothing else (rule 2)."""
         offset = end - len(data)
-        if self._cr:
-            self._cr = False
+        if self._after_cr:
+            self._after_cr = False
             lf = data.startswith(b"\n")
             if lf:
-                self._keep_octets(b"\n")
+                self._keep_line(b"\n")
                 self._end = offset + 1 if exact else end
                 data, offset, start = data[1:], offset + 1, offset + 1 if exact else start
-            if self._ended:
-                self._emit(self._ended, True, out)
+            if self._completed_at:
+                self._emit_event(self._completed_at, True, out)
         for line in data.splitlines(keepends=True):
             if not self._held:
                 self._began, self._start = at, start
-            empty = not self._line and line in (b"\r\n", b"\n", b"\r")
-            self._keep_octets(line)
+            empty = not self._in_line and line in (b"\r\n", b"\n", b"\r")
+            self._keep_line(line)
             offset += len(line)
             start = offset if exact else start
             self._end = offset if exact else end
             last = line[-1]
-            self._line = last not in b"\r\n"
+            self._in_line = last not in b"\r\n"
             if last == 13 and offset == end:
-                self._cr = True
+                self._after_cr = True
                 if empty:
-                    self._ended = at
+                    self._completed_at = at
             elif empty:
-                self._emit(at, True, out)
+                self._emit_event(at, True, out)
 
-    def _keep_octets(self, line: bytes) -> None:
+    def _keep_line(self, line: bytes) -> None:
         self._held += len(line)
-        if self._long is not None:
-            self._long.add(line)
+        if self._long_event is not None:
+            self._long_event.add(line)
             return
         self._parts.append(line)
         if self._held > self._limit:
-            self._long = _LongEvent(self._keep)
-            for part in b"".join(self._parts)[len(BOM) if self._bom else 0 :].splitlines(keepends=True):
-                self._long.add(part)
+            self._long_event = _LongEvent(self._keep)
+            for part in b"".join(self._parts)[len(BOM) if self._after_bom else 0 :].splitlines(keepends=True):
+                self._long_event.add(part)
             self._parts = []
 
-    def _emit(self, at: int, complete: bool, out: list[SseEvent]) -> None:
-        if self._long is not None:
-            event = self._long.event()
+    def _emit_event(self, at: int, complete: bool, out: list[SseEvent]) -> None:
+        if self._long_event is not None:
+            event = self._long_event.make_event()
         else:
             parts = self._parts
-            event = _parse(parts[0] if len(parts) == 1 else b"".join(parts), self._bom)
+            event = _parse_event(parts[0] if len(parts) == 1 else b"".join(parts), self._after_bom)
         event.began, event.at, event.start, event.end = self._began, at, self._start, self._end
         event.complete = complete
         out.append(event)
-        self._parts, self._held, self._long = [], 0, None
-        self._bom, self._line, self._ended = False, False, 0
+        self._parts, self._held, self._long_event = [], 0, None
+        self._after_bom, self._in_line, self._completed_at = False, False, 0
 
 
-def _parse(raw: bytes, bom: bool) -> SseEvent:
+def _parse_event(raw: bytes, bom: bool) -> SseEvent:
     """Read one whole block; the caller fills in times and span."""
-    found = SseEvent(0, 0, 0, 0, b"")
+    event = SseEvent(0, 0, 0, 0, b"")
     framing: list[str] = []
     values: list[bytes] = []
     comments: list[bytes] = []
     if bom:
-        framing.append(_text(BOM))
+        framing.append(_decode_framing(BOM))
         raw = raw[len(BOM) :]
     for line in raw.splitlines(keepends=True):
         content = line.rstrip(b"\r\n")
@@ -282,33 +282,33 @@ def _parse(raw: bytes, bom: bool) -> SseEvent:
         if name == b"data":
             values.append(value)
             prefix = line[: len(content) - len(value)]
-            framing.append(f"{_text(prefix)}\0{_text(line[len(content) :])}")
+            framing.append(f"{_decode_framing(prefix)}\0{_decode_framing(line[len(content) :])}")
             continue
-        framing.append(_text(line))
+        framing.append(_decode_framing(line))
         if colon and not name:
             comments.append(value)
         elif name:
-            _field(found, name, value)
-    found.data = b"\n".join(values)
-    found.size = len(found.data)
-    found.lines = len(values)
-    found.dispatched = bool(values)
-    found.framing = "".join(framing)
-    found.comment = b"\n".join(comments).decode("utf-8", "replace")
-    return found
+            _set_field(event, name, value)
+    event.data = b"\n".join(values)
+    event.size = len(event.data)
+    event.lines = len(values)
+    event.dispatched = bool(values)
+    event.framing = "".join(framing)
+    event.comment = b"\n".join(comments).decode("utf-8", "replace")
+    return event
 
 
-def _field(found: SseEvent, name: bytes, value: bytes) -> None:
+def _set_field(event: SseEvent, name: bytes, value: bytes) -> None:
     """Fields other than data; unknown ones are ignored (rule 4), the last one wins."""
     if name == b"event":
-        found.event = value.decode("utf-8", "replace")
+        event.event = value.decode("utf-8", "replace")
     elif name == b"id" and b"\0" not in value:
-        found.id = value.decode("utf-8", "replace")
-    elif name == b"retry" and value.isdigit() and len(value) <= _RETRY_DIGITS:
-        found.retry = int(value)
+        event.id = value.decode("utf-8", "replace")
+    elif name == b"retry" and value.isdigit() and len(value) <= _MAX_RETRY_DIGITS:
+        event.retry = int(value)
 
 
-class _Where(IntEnum):
+class _LinePart(IntEnum):
     """Where in a line of a long event the next octet falls."""
 
     FIELD = 0
@@ -322,32 +322,32 @@ class _LongEvent:
 
     def __init__(self, keep: int) -> None:
         self._keep = keep
-        self._kept = bytearray()
+        self._beginning = bytearray()
         self._size = 0
         self._lines = 0
         self._field = b""
-        self._where = _Where.FIELD
+        self._line_part = _LinePart.FIELD
         self._hash: hashlib._Hash | None = hashlib.sha256()
 
     def add(self, piece: bytes) -> None:
         """Take a line or a part of one. The LF of a CRLF may come alone: an empty line, which has no data."""
         content = piece.rstrip(b"\r\n")
-        if self._where is _Where.FIELD:
-            content = self._name(content)
-        if self._where is _Where.SPACE and content:
+        if self._line_part is _LinePart.FIELD:
+            content = self._read_field_name(content)
+        if self._line_part is _LinePart.SPACE and content:
             content = content.removeprefix(b" ")
-            self._where = _Where.VALUE
-        if self._where is _Where.VALUE:
-            self._value(content)
+            self._line_part = _LinePart.VALUE
+        if self._line_part is _LinePart.VALUE:
+            self._add_value(content)
         if piece[-1] in b"\r\n":
-            if self._where is _Where.FIELD and self._field == b"data":
-                self._open()
-            self._field, self._where = b"", _Where.FIELD
+            if self._line_part is _LinePart.FIELD and self._field == b"data":
+                self._begin_data_line()
+            self._field, self._line_part = b"", _LinePart.FIELD
 
-    def event(self) -> SseEvent:
+    def make_event(self) -> SseEvent:
         """What is known of the event; the caller fills in times and span."""
         return SseEvent(
-            *(0, 0, 0, 0, bytes(self._kept)),
+            *(0, 0, 0, 0, bytes(self._beginning)),
             framing="",
             lines=self._lines,
             dispatched=self._lines > 0,
@@ -358,40 +358,40 @@ class _LongEvent:
 
     def save(self) -> list[object]:
         """Plain values for `restore`; a hash is none."""
-        return [bytes(self._kept), self._size, self._lines, self._field, int(self._where)]
+        return [bytes(self._beginning), self._size, self._lines, self._field, int(self._line_part)]
 
     @classmethod
     def restore(cls, state: tuple[bytes, int, int, bytes, int], keep: int) -> _LongEvent:
         """The event that `save` was called on, without its hash."""
         event = cls(keep)
-        event._kept += state[0]
+        event._beginning += state[0]
         event._size, event._lines, event._field = state[1:4]
-        event._where = _Where(state[4])
+        event._line_part = _LinePart(state[4])
         event._hash = None
         return event
 
-    def _name(self, content: bytes) -> bytes:
+    def _read_field_name(self, content: bytes) -> bytes:
         """Read on in a field name; what follows it."""
         name, colon, value = content.partition(b":")
-        self._field = (self._field + name)[:_FIELD_LIMIT]
+        self._field = (self._field + name)[:_MAX_FIELD_NAME]
         if not colon:
             return b""
         if self._field == b"data":
-            self._open()
-            self._where = _Where.SPACE
+            self._begin_data_line()
+            self._line_part = _LinePart.SPACE
             return value
-        self._where = _Where.SKIP
+        self._line_part = _LinePart.SKIP
         return b""
 
-    def _open(self) -> None:
+    def _begin_data_line(self) -> None:
         """A data line begins."""
         if self._lines:
-            self._value(b"\n")
+            self._add_value(b"\n")
         self._lines += 1
 
-    def _value(self, octets: bytes) -> None:
-        self._size += len(octets)
+    def _add_value(self, data: bytes) -> None:
+        self._size += len(data)
         if self._hash is not None:
-            self._hash.update(octets)
-        if len(self._kept) < self._keep:
-            self._kept += octets[: self._keep - len(self._kept)]
+            self._hash.update(data)
+        if len(self._beginning) < self._keep:
+            self._beginning += data[: self._keep - len(self._beginning)]

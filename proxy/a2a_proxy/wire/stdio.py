@@ -14,7 +14,7 @@ from a2a_proxy.model.wire import Control, Cut, End, WireEvent
 from a2a_proxy.wire.lines import LogLines
 from a2a_proxy.wire.stdio_reader import PipeReader
 
-LOST = "lost"
+HOW_LOST = "lost"
 
 
 class StdioDecoder:
@@ -25,30 +25,30 @@ class StdioDecoder:
         """`stderr_bytes`."""
         self._sides = [PipeReader(direction) for direction in Direction]
         self._log = LogLines()
-        self._lost = False
+        self._is_lost = False
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Octets of one direction. Never raises."""
-        if not self._lost:
+        if not self._is_lost:
             self._sides[direction].feed(data, at, out)
 
-    def log(self, data: bytes, at: int, out: list[WireEvent]) -> None:
+    def feed_log(self, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Octets of stderr."""
         self.counters["stderr_bytes"] = self.counters.get("stderr_bytes", 0) + len(data)
         self._log.feed(data, at, out)
 
-    def signal(self, name: str, at: int, out: list[WireEvent]) -> None:
+    def on_signal(self, name: str, at: int, out: list[WireEvent]) -> None:
         """A signal was passed on to the agent."""
         out.append(Control(Direction.TO_AGENT, at, 0, 0, "signal", {"signal": name}))
 
-    def exited(self, detail: dict[str, object], at: int, out: list[WireEvent]) -> None:
+    def on_exit(self, detail: dict[str, object], at: int, out: list[WireEvent]) -> None:
         """The agent's process ended."""
         self._log.finish(at, out)
         out.append(Control(Direction.TO_CLIENT, at, 0, 0, "exit", detail))
 
     def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """The sender of this direction closed the pipe."""
-        if self._lost:
+        if self._is_lost:
             return
         side = self._sides[direction]
         side.finish(at, out)
@@ -57,18 +57,18 @@ class StdioDecoder:
 
     def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """The pipe of this direction broke."""
-        self._break(direction, at, "reset", out)
+        self._break_pipe(direction, at, "reset", out)
 
     def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Octets of this direction are missing here: nothing is read from here on, of either."""
         self._log.finish(at, out)
-        if not self._lost:
+        if not self._is_lost:
             self._sides[1 - direction].finish(at, out)
-        self._break(direction, at, LOST, out)
-        self._lost = True
+        self._break_pipe(direction, at, HOW_LOST, out)
+        self._is_lost = True
 
-    def _break(self, direction: Direction, at: int, how: str, out: list[WireEvent]) -> None:
-        if not self._lost:
+    def _break_pipe(self, direction: Direction, at: int, how: str, out: list[WireEvent]) -> None:
+        if not self._is_lost:
             side = self._sides[direction]
             side.finish(at, out)
             out.append(Cut(0, direction, at, side.offset, how))
@@ -76,7 +76,7 @@ class StdioDecoder:
     def save(self) -> dict[str, object]:
         """Plain values for `restore`."""
         sides = [side.save() for side in self._sides]
-        return {"counters": dict(self.counters), "sides": sides, "log": self._log.save(), "lost": self._lost}
+        return {"counters": dict(self.counters), "sides": sides, "log": self._log.save(), "lost": self._is_lost}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> StdioDecoder:
@@ -85,5 +85,5 @@ class StdioDecoder:
         decoder.counters = dict(state["counters"])
         decoder._sides = [PipeReader.restore(Direction(number), saved) for number, saved in enumerate(state["sides"])]
         decoder._log = LogLines.restore(state["log"])
-        decoder._lost = state["lost"]
+        decoder._is_lost = state["lost"]
         return decoder

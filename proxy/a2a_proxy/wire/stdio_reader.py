@@ -13,251 +13,251 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.wire import BROKE_OFF, CUT_SHORT, Framed, Headers, WireEvent
+from a2a_proxy.model.wire import REASON_BROKE_OFF, REASON_CUT_SHORT, Framed, Headers, WireEvent
 from a2a_proxy.wire import stdio_head
-from a2a_proxy.wire.body import KEEP, LIMIT, BodyCollector
-from a2a_proxy.wire.json_extent import JsonExtent, extent_of
+from a2a_proxy.wire.body import TRUNCATED_SIZE, MAX_BODY_SIZE, BodyCollector
+from a2a_proxy.wire.json_extent import JsonExtent, scan_value
 from a2a_proxy.wire.lines import LineCollector
 from a2a_proxy.wire.pipe_buffer import PipeBuffer
-from a2a_proxy.wire.stdio_head import NEXT, StdioHead
+from a2a_proxy.wire.stdio_head import NEXT_MESSAGE, StdioHead
 from a2a_proxy.wire.stray import StrayLines
 
-LINE_LIMIT = 8 << 10
+MAX_HEADER_LINE = 8 << 10
 """The longest line of a header block, octets; longer ones are stray output (or newline-delimited JSON)."""
-BLOCK_LIMIT = 16 << 10
+MAX_HEADER_BLOCK = 16 << 10
 """The largest header block."""
-_BEYOND = 64 << 10
+_MAX_BEYOND_LENGTH = 64 << 10
 """How far past its length a message is looked for its end, beside three times its length (4 octets a character)."""
-_REACH = 512
+_MAX_NEXT_MATCH = 512
 """Octets: longer than anything that `NEXT` matches."""
-_TAIL = 64
+_MAX_TRAILING_BLANKS = 64
 """Blanks after a message on a line of its own that are kept with it."""
 _BLANKS, _LINE_END = re.compile(rb"[ \t]*"), re.compile(rb"[ \t\r\n]*")
 
-_is_json = msgspec.json.Decoder(msgspec.Raw).decode
+_decode_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class PipeReader:
     """Never raises. What is held is bounded: by `LIMIT` for a message, by `BLOCK_LIMIT` for a header block."""
 
-    def __init__(self, direction: Direction, limit: int = LIMIT, keep: int = KEEP) -> None:
+    def __init__(self, direction: Direction, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE) -> None:
         self._direction = direction
         self._limit, self._keep = limit, keep
-        self._octets = PipeBuffer()
+        self._buffer = PipeBuffer()
         self._framed = False
         """The message before had a header block."""
-        self._stray_block = 0
+        self._stray_up_to = 0
         """Offset up to which lines are stray, whatever they look like."""
-        self._several = 0
+        self._not_single_up_to = 0
         """Offset up to which a line is no single JSON value."""
         self._head: StdioHead | None = None
         """Of the message that is being read; its block begins the buffer."""
-        self._scanned = 0
+        self._scanned_up_to = 0
         """Offset up to which the content was searched for the next message."""
         self._extent: JsonExtent | None = None
         """Reads on beyond the length, or where there is none."""
-        self._read = 0
+        self._extent_read_up_to = 0
         """Offset up to which it has read."""
-        self._bulk: BodyCollector | None = None
+        self._bulk_body: BodyCollector | None = None
         """A message too large to be kept; how much of it is to come: `_left`."""
-        self._left = 0
-        self._block = b""
+        self._bulk_left = 0
+        self._header_block = b""
         """Its header block, or that of the message given last."""
-        self._line: LineCollector | None = None
+        self._long_line: LineCollector | None = None
         """A line too long to be looked at."""
-        self._line_is_json = False
+        self._long_line_is_json = False
         self._strays = StrayLines(direction)
 
     @property
     def offset(self) -> int:
         """Octets so far."""
-        return self._octets.offset
+        return self._buffer.offset
 
     def feed(self, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Octets that came at `at` (ns); what is complete is appended to `out`."""
-        self._octets.add(data, at)
-        while self._octets.data and self._step(at, False, out):
+        self._buffer.add(data, at)
+        while self._buffer.data and self._read_step(at, False, out):
             pass
 
     def finish(self, at: int, out: list[WireEvent]) -> None:
         """Nothing more comes."""
-        while (self._octets.data or self._bulk or self._line) and self._step(at, True, out):
+        while (self._buffer.data or self._bulk_body or self._long_line) and self._read_step(at, True, out):
             pass
-        self._strays.message(at, out)
+        self._strays.end_row(at, out)
 
     # --- steps: each gives True where it took something away ------------------------------------------------------
 
-    def _step(self, at: int, last: bool, out: list[WireEvent]) -> bool:
-        if self._bulk is not None:
-            return self._take_bulk(self._bulk, at, last, out)
-        if self._line is not None:
-            return self._take_line(self._line, at, last, out)
+    def _read_step(self, at: int, last: bool, out: list[WireEvent]) -> bool:
+        if self._bulk_body is not None:
+            return self._take_bulk(self._bulk_body, at, last, out)
+        if self._long_line is not None:
+            return self._take_long_line(self._long_line, at, last, out)
         if self._extent is not None:
-            return self._beyond(self._extent, at, last, out)
+            return self._read_beyond_length(self._extent, at, last, out)
         if self._head is not None:
-            return self._content(self._head, at, last, out)
-        return self._begin(at, last, out)
+            return self._read_content(self._head, at, last, out)
+        return self._read_beginning(at, last, out)
 
-    def _begin(self, at: int, last: bool, out: list[WireEvent]) -> bool:
+    def _read_beginning(self, at: int, last: bool, out: list[WireEvent]) -> bool:
         """Between messages: what comes?"""
-        buf, lf = self._octets.data, self._octets.line_end()
+        buf, lf = self._buffer.data, self._buffer.find_line_end()
         stop = lf + 1 or len(buf)
-        first = bytes(buf[: min(stop, LINE_LIMIT)]).lstrip(b" \t")[:1]
+        first = bytes(buf[: min(stop, MAX_HEADER_LINE)]).lstrip(b" \t")[:1]
         json = first in (b"{", b"[") and first != b""
-        if lf < 0 and not last and stop <= (self._limit if json else LINE_LIMIT):
+        if lf < 0 and not last and stop <= (self._limit if json else MAX_HEADER_LINE):
             return False
-        if self._octets.base < self._stray_block:
-            self._stray(stop, at, out)
-        elif stop > (self._limit if json else LINE_LIMIT):
-            self._line = LineCollector(self._limit if json else self._keep)
-            self._line_is_json = json
+        if self._buffer.base < self._stray_up_to:
+            self._take_stray_line(stop, at, out)
+        elif stop > (self._limit if json else MAX_HEADER_LINE):
+            self._long_line = LineCollector(self._limit if json else self._keep)
+            self._long_line_is_json = json
         elif json:
-            self._json_line(stop, at, out)
-        elif lf < 0 or not stdio_head.begins(bytes(buf[:stop])):
-            self._stray(stop, at, out)
+            self._read_json_line(stop, at, out)
+        elif lf < 0 or not stdio_head.may_begin_block(bytes(buf[:stop])):
+            self._take_stray_line(stop, at, out)
         else:
-            return self._header(stop, at, last, out)
+            return self._read_header(stop, at, last, out)
         return True
 
-    def _header(self, first: int, at: int, last: bool, out: list[WireEvent]) -> bool:
+    def _read_header(self, first: int, at: int, last: bool, out: list[WireEvent]) -> bool:
         """A header block, its first line ends at `first`. Where it is none, that line is stray."""
-        buf, pos = self._octets.data, first
+        buf, pos = self._buffer.data, first
         while True:
-            lf = buf.find(b"\n", pos, pos + LINE_LIMIT)
-            if lf < 0 and len(buf) - pos < LINE_LIMIT and len(buf) < BLOCK_LIMIT and not last:
+            lf = buf.find(b"\n", pos, pos + MAX_HEADER_LINE)
+            if lf < 0 and len(buf) - pos < MAX_HEADER_LINE and len(buf) < MAX_HEADER_BLOCK and not last:
                 return False
             line = bytes(buf[pos : lf + 1])
             if line in (b"\r\n", b"\n"):
                 break
-            if lf < 0 or lf >= BLOCK_LIMIT or not stdio_head.is_field(line):
-                self._stray(first, at, out)
+            if lf < 0 or lf >= MAX_HEADER_BLOCK or not stdio_head.is_header_field(line):
+                self._take_stray_line(first, at, out)
                 return True
             pos = lf + 1
-        self._block = bytes(buf[: lf + 1])
-        head = self._head = stdio_head.read(self._block)
-        self._scanned = self._octets.base + head.size
+        self._header_block = bytes(buf[: lf + 1])
+        head = self._head = stdio_head.parse_block(self._header_block)
+        self._scanned_up_to = self._buffer.base + head.size
         if head.length < 0:
-            self._read_on(head.size)
+            self._follow_extent(head.size)
         return True
 
-    def _content(self, head: StdioHead, at: int, last: bool, out: list[WireEvent]) -> bool:
+    def _read_content(self, head: StdioHead, at: int, last: bool, out: list[WireEvent]) -> bool:
         """The content, up to its length."""
-        buf, start = self._octets.data, head.size
+        buf, start = self._buffer.data, head.size
         stop = start + head.length
-        cut = self._next(start, min(stop, start + self._limit, len(buf)))
+        cut = self._find_next_message(start, min(stop, start + self._limit, len(buf)))
         if cut < 0 and head.length > self._limit and len(buf) - start > self._limit:
-            self._bulk, self._left = BodyCollector(self._limit, self._keep), head.length
-            self._bulk.add(b"", self._octets.began(), self._octets.base, self._octets.base)
-            self._octets.drop(start)
+            self._bulk_body, self._bulk_left = BodyCollector(self._limit, self._keep), head.length
+            self._bulk_body.add(b"", self._buffer.first_byte_time(), self._buffer.base, self._buffer.base)
+            self._buffer.drop(start)
             return True
         if cut < 0 and len(buf) < stop and not last:
             return False
         end = cut if cut >= 0 else min(stop, len(buf))
         content = bytes(buf[start:end])
         whole = cut < 0 and end == stop
-        if whole and _valid(content):
-            self._give(content, end, at, out)
+        if whole and _is_one_json_value(content):
+            self._emit_headed_message(content, end, at, out)
             return True
-        extent, size = extent_of(content)
+        extent, size = scan_value(content)
         if extent.done and (content[size:].strip() or not whole):
-            self._give(content[:size], start + size, at, out)
+            self._emit_headed_message(content[:size], start + size, at, out)
         elif extent.broken or extent.done:
-            broken = "" if whole else CUT_SHORT if cut >= 0 else BROKE_OFF
-            self._give(content, end, at, out, broken)
+            broken = "" if whole else REASON_CUT_SHORT if cut >= 0 else REASON_BROKE_OFF
+            self._emit_headed_message(content, end, at, out, broken)
         elif whole and not last:
-            self._extent, self._read = extent, self._octets.base + end
+            self._extent, self._extent_read_up_to = extent, self._buffer.base + end
             return len(buf) > end
         elif whole:
-            self._read_on(end, extent)
+            self._follow_extent(end, extent)
         else:
-            self._give(content, end, at, out, CUT_SHORT if cut >= 0 else BROKE_OFF)
+            self._emit_headed_message(content, end, at, out, REASON_CUT_SHORT if cut >= 0 else REASON_BROKE_OFF)
         return True
 
-    def _beyond(self, extent: JsonExtent, at: int, last: bool, out: list[WireEvent]) -> bool:
+    def _read_beyond_length(self, extent: JsonExtent, at: int, last: bool, out: list[WireEvent]) -> bool:
         """Past the length, or without one: where does the value end?"""
         assert self._head is not None
-        buf, head = self._octets.data, self._head
+        buf, head = self._buffer.data, self._head
         start = head.size
         stop = start + max(head.length, 0)
-        most = stop + min(3 * head.length + _BEYOND if head.length >= 0 else self._limit, self._limit)
-        before = self._read - self._octets.base
+        most = stop + min(3 * head.length + _MAX_BEYOND_LENGTH if head.length >= 0 else self._limit, self._limit)
+        before = self._extent_read_up_to - self._buffer.base
         end = min(len(buf), most)
         pos = extent.feed(buf, before, end)
-        self._read = self._octets.base + pos
+        self._extent_read_up_to = self._buffer.base + pos
         if extent.done:
-            self._give(bytes(buf[start:pos]), pos, at, out)
+            self._emit_headed_message(bytes(buf[start:pos]), pos, at, out)
         elif extent.broken or end == most or last:
             if head.length >= 0:
-                self._give(
-                    bytes(buf[start:stop]), stop, at, out, BROKE_OFF if last and not extent.broken else CUT_SHORT
+                self._emit_headed_message(
+                    bytes(buf[start:stop]), stop, at, out, REASON_BROKE_OFF if last and not extent.broken else REASON_CUT_SHORT
                 )
             else:  # no message at all: its block is stray too
-                self._stray_block = self._octets.base + head.size
-                self._reset()
+                self._stray_up_to = self._buffer.base + head.size
+                self._forget_message()
         else:
             return False
         return True
 
-    def _read_on(self, pos: int, extent: JsonExtent | None = None) -> None:
-        self._extent, self._read = extent or JsonExtent(), self._octets.base + pos
+    def _follow_extent(self, pos: int, extent: JsonExtent | None = None) -> None:
+        self._extent, self._extent_read_up_to = extent or JsonExtent(), self._buffer.base + pos
 
-    def _next(self, start: int, end: int) -> int:
+    def _find_next_message(self, start: int, end: int) -> int:
         """Where the next message begins within the content, -1 where it does not."""
-        seen = self._scanned - self._octets.base
-        if self._octets.data.find(b"\n", seen, end) < 0:
-            self._scanned = max(self._scanned, self._octets.base + end)
+        scanned = self._scanned_up_to - self._buffer.base
+        if self._buffer.data.find(b"\n", scanned, end) < 0:
+            self._scanned_up_to = max(self._scanned_up_to, self._buffer.base + end)
             return -1
-        line = self._octets.data.rfind(b"\n", start, seen) + 1 or start
-        found = NEXT.search(self._octets.data, max(line, seen - _REACH), end)
-        self._scanned = self._octets.base + end
+        line = self._buffer.data.rfind(b"\n", start, scanned) + 1 or start
+        found = NEXT_MESSAGE.search(self._buffer.data, max(line, scanned - _MAX_NEXT_MATCH), end)
+        self._scanned_up_to = self._buffer.base + end
         return found.start() if found is not None else -1
 
     # --- lines --------------------------------------------------------------------------------------------------
 
-    def _json_line(self, stop: int, at: int, out: list[WireEvent]) -> None:
+    def _read_json_line(self, stop: int, at: int, out: list[WireEvent]) -> None:
         """A line that begins as JSON does: one message, or several, or none."""
-        buf = self._octets.data
-        start = _place(_BLANKS, buf, 0, stop)
-        text = b"" if self._octets.base < self._several else bytes(buf[start:stop]).rstrip(b" \t\r\n")
-        if not _valid(text):
-            self._several = self._octets.base + stop
+        buf = self._buffer.data
+        start = _end_of_match(_BLANKS, buf, 0, stop)
+        text = b"" if self._buffer.base < self._not_single_up_to else bytes(buf[start:stop]).rstrip(b" \t\r\n")
+        if not _is_one_json_value(text):
+            self._not_single_up_to = self._buffer.base + stop
             extent = JsonExtent()
             text = bytes(buf[start : extent.feed(buf, start, stop)])
-            if not extent.done or not _valid(text):
-                self._stray(stop, at, out)
+            if not extent.done or not _is_one_json_value(text):
+                self._take_stray_line(stop, at, out)
                 return
         end = start + len(text)
-        if _place(_LINE_END, buf, end, stop) < stop or stop - end > _TAIL:
+        if _end_of_match(_LINE_END, buf, end, stop) < stop or stop - end > _MAX_TRAILING_BLANKS:
             stop = end
         self._framed = False
         framing = f"{buf[:start].decode()}\0{buf[end:stop].decode()}"
-        self._message(text, (), framing, "", stop, at, out)
-        self._octets.drop(stop)
+        self._emit_message(text, (), framing, "", stop, at, out)
+        self._buffer.drop(stop)
 
-    def _stray(self, stop: int, at: int, out: list[WireEvent]) -> None:
+    def _take_stray_line(self, stop: int, at: int, out: list[WireEvent]) -> None:
         """A line outside every message; a header field may stand at its end, where its writer forgot the line's."""
-        found = NEXT.search(self._octets.data, 1, stop) if self._octets.base >= self._stray_block else None
+        found = NEXT_MESSAGE.search(self._buffer.data, 1, stop) if self._buffer.base >= self._stray_up_to else None
         if found is not None:
             stop = found.start()
         line = LineCollector(self._keep)
-        line.take(self._octets.data[:stop], 0, self._octets.began(), self._octets.base)
+        line.take_up_to_lf(self._buffer.data[:stop], 0, self._buffer.first_byte_time(), self._buffer.base)
         line.finish(at)
         self._strays.add(line, self._framed, at, out)
-        self._octets.drop(stop)
+        self._buffer.drop(stop)
 
-    def _take_line(self, line: LineCollector, at: int, last: bool, out: list[WireEvent]) -> bool:
+    def _take_long_line(self, line: LineCollector, at: int, last: bool, out: list[WireEvent]) -> bool:
         """A line too long to be looked at."""
         if not line.end:
-            line.body.add(b"", self._octets.began(), self._octets.base, self._octets.base)
-        self._octets.drop(line.take(self._octets.data, 0, at, self._octets.base))
+            line.body.add(b"", self._buffer.first_byte_time(), self._buffer.base, self._buffer.base)
+        self._buffer.drop(line.take_up_to_lf(self._buffer.data, 0, at, self._buffer.base))
         if not (line.done or last):
             return False
-        self._line = None
+        self._long_line = None
         line.finish(at)
-        if not self._line_is_json:
+        if not self._long_line_is_json:
             self._strays.add(line, self._framed, at, out)
             return True
-        self._strays.message(at, out)
+        self._strays.end_row(at, out)
         body, facts = line.body, (line.body.size, True, line.body.sha256)
         place = (self._direction, body.began, at, body.start, line.end)
         out.append(Framed(*place, body.data[: self._keep], (), f"\0{line.ending}", "", *facts))
@@ -267,42 +267,42 @@ class PipeReader:
 
     def _take_bulk(self, body: BodyCollector, at: int, last: bool, out: list[WireEvent]) -> bool:
         """A message too large to be kept: its length is believed."""
-        size = min(self._left, len(self._octets.data))
-        body.add(bytes(self._octets.data[:size]), at, self._octets.base, self._octets.base + size)
-        self._left -= size
-        self._octets.drop(size)
-        if self._left and not last:
+        size = min(self._bulk_left, len(self._buffer.data))
+        body.add(bytes(self._buffer.data[:size]), at, self._buffer.base, self._buffer.base + size)
+        self._bulk_left -= size
+        self._buffer.drop(size)
+        if self._bulk_left and not last:
             return False
         assert self._head is not None
-        self._strays.message(at, out)
+        self._strays.end_row(at, out)
         truncated = body.truncated
         data, facts = body.data[: self._keep], (body.size, True, body.sha256 if truncated else b"")
         place = (self._direction, body.began, at, body.start, body.end)
-        framing = stdio_head.framing(self._block, body.size)
-        out.append(Framed(*place, data, self._head.headers, framing, BROKE_OFF if self._left else "", *facts))
+        framing = stdio_head.framing_of_block(self._header_block, body.size)
+        out.append(Framed(*place, data, self._head.headers, framing, REASON_BROKE_OFF if self._bulk_left else "", *facts))
         self._framed = True
-        self._reset()
+        self._forget_message()
         return True
 
-    def _give(self, content: bytes, end: int, at: int, out: list[WireEvent], broken: str = "") -> None:
+    def _emit_headed_message(self, content: bytes, end: int, at: int, out: list[WireEvent], broken: str = "") -> None:
         """A message with a header block, which ends at `end`."""
         assert self._head is not None
         self._framed = True
         # A length of which nobody knows whether it is right stays as it is.
-        framing = stdio_head.framing(self._block, -1 if broken else len(content))
-        self._message(content, self._head.headers, framing, broken, end, at, out)
-        self._octets.drop(end)
-        self._reset()
+        framing = stdio_head.framing_of_block(self._header_block, -1 if broken else len(content))
+        self._emit_message(content, self._head.headers, framing, broken, end, at, out)
+        self._buffer.drop(end)
+        self._forget_message()
 
-    def _message(
+    def _emit_message(
         self, data: bytes, headers: Headers, framing: str, broken: str, end: int, at: int, out: list[WireEvent]
     ) -> None:
-        self._strays.message(at, out)
-        place = (self._direction, self._octets.began(), at, self._octets.base, self._octets.base + end)
+        self._strays.end_row(at, out)
+        place = (self._direction, self._buffer.first_byte_time(), at, self._buffer.base, self._buffer.base + end)
         out.append(Framed(*place, data, headers, framing, broken, len(data)))
 
-    def _reset(self) -> None:
-        self._head = self._extent = self._bulk = None
+    def _forget_message(self) -> None:
+        self._head = self._extent = self._bulk_body = None
 
     # --- across a restart -----------------------------------------------------------------------------------------
 
@@ -310,18 +310,18 @@ class PipeReader:
         """Plain values for `restore`."""
         return {
             "limits": [self._limit, self._keep],
-            "octets": self._octets.save(),
+            "octets": self._buffer.save(),
             "framed": self._framed,
-            "stray_block": self._stray_block,
-            "block": self._block if self._head is not None else b"",
-            "several": self._several,
-            "scanned": self._scanned,
+            "stray_block": self._stray_up_to,
+            "block": self._header_block if self._head is not None else b"",
+            "several": self._not_single_up_to,
+            "scanned": self._scanned_up_to,
             "extent": self._extent and self._extent.save(),
-            "read": self._read,
-            "bulk": self._bulk and self._bulk.save(),
-            "left": self._left,
-            "line": self._line and self._line.save(),
-            "line_is_json": self._line_is_json,
+            "read": self._extent_read_up_to,
+            "bulk": self._bulk_body and self._bulk_body.save(),
+            "left": self._bulk_left,
+            "line": self._long_line and self._long_line.save(),
+            "line_is_json": self._long_line_is_json,
             "strays": self._strays.save(),
         }
 
@@ -329,31 +329,31 @@ class PipeReader:
     def restore(cls, direction: Direction, state: dict[str, Any]) -> PipeReader:
         """The reader that gave `state`."""
         reader = cls(direction, *state["limits"])
-        reader._octets = PipeBuffer.restore(state["octets"])
-        reader._framed, reader._stray_block = state["framed"], state["stray_block"]
-        reader._several = state["several"]
-        reader._block = state["block"]
-        reader._head = stdio_head.read(state["block"]) if state["block"] else None
-        reader._scanned, reader._read = state["scanned"], state["read"]
+        reader._buffer = PipeBuffer.restore(state["octets"])
+        reader._framed, reader._stray_up_to = state["framed"], state["stray_block"]
+        reader._not_single_up_to = state["several"]
+        reader._header_block = state["block"]
+        reader._head = stdio_head.parse_block(state["block"]) if state["block"] else None
+        reader._scanned_up_to, reader._extent_read_up_to = state["scanned"], state["read"]
         reader._extent = state["extent"] and JsonExtent.restore(state["extent"])
-        reader._bulk = state["bulk"] and BodyCollector.restore(state["bulk"])
-        reader._left = state["left"]
-        reader._line = state["line"] and LineCollector.restore(state["line"])
-        reader._line_is_json = state["line_is_json"]
+        reader._bulk_body = state["bulk"] and BodyCollector.restore(state["bulk"])
+        reader._bulk_left = state["left"]
+        reader._long_line = state["line"] and LineCollector.restore(state["line"])
+        reader._long_line_is_json = state["line_is_json"]
         reader._strays = StrayLines.restore(direction, state["strays"])
         return reader
 
 
-def _place(pattern: re.Pattern[bytes], data: bytearray, start: int, end: int) -> int:
+def _end_of_match(pattern: re.Pattern[bytes], data: bytearray, start: int, end: int) -> int:
     """Where what matches from `start` on ends."""
     found = pattern.match(data, start, end)
     return found.end() if found is not None else start
 
 
-def _valid(content: bytes) -> bool:
+def _is_one_json_value(content: bytes) -> bool:
     """It is exactly one JSON value."""
     try:
-        _is_json(content)
+        _decode_json(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True

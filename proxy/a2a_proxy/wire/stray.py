@@ -13,20 +13,20 @@ from a2a_proxy.model.wire import Line, WireEvent
 from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.lines import LineCollector
 
-FEW = 100
+MAX_SINGLE_LINES = 100
 """Lines in a row that are told one by one."""
-BLOCK = 16 << 10
+MAX_BLOCK_SIZE = 16 << 10
 """Octets of lines, after those, that are told together."""
 
 
 class StrayLines:
     """Of one direction. A block ends where it is full, with the next message, and with the pipe."""
 
-    __slots__ = ("_block", "_direction", "_ending", "_row")
+    __slots__ = ("_block", "_direction", "_ending", "_lines_in_row")
 
     def __init__(self, direction: Direction) -> None:
         self._direction = direction
-        self._row = 0
+        self._lines_in_row = 0
         """Lines since the last message, up to `FEW`."""
         self._block: BodyCollector | None = None
         self._ending = ""
@@ -38,23 +38,23 @@ class StrayLines:
         body = line.body
         if self._block is None and not (framed or body.data.strip()):
             return
-        if self._row < FEW or body.truncated:
-            self._flush(at, out)
-            self._row += self._row < FEW
-            out.append(line.line(self._direction, at, stray=True))
+        if self._lines_in_row < MAX_SINGLE_LINES or body.truncated:
+            self._flush_block(at, out)
+            self._lines_in_row += self._lines_in_row < MAX_SINGLE_LINES
+            out.append(line.make_line(self._direction, at, stray=True))
             return
         block = self._block = self._block or BodyCollector()
         block.add(self._ending.encode() + body.data, body.began, body.start, line.end)
         self._ending = line.ending
-        if block.size >= BLOCK:
-            self._flush(at, out)
+        if block.size >= MAX_BLOCK_SIZE:
+            self._flush_block(at, out)
 
-    def message(self, at: int, out: list[WireEvent]) -> None:
+    def end_row(self, at: int, out: list[WireEvent]) -> None:
         """Something else follows, at `at` (ns)."""
-        self._flush(at, out)
-        self._row = 0
+        self._flush_block(at, out)
+        self._lines_in_row = 0
 
-    def _flush(self, at: int, out: list[WireEvent]) -> None:
+    def _flush_block(self, at: int, out: list[WireEvent]) -> None:
         block, ending = self._block, self._ending
         self._block, self._ending = None, ""
         if block is not None:
@@ -63,12 +63,12 @@ class StrayLines:
 
     def save(self) -> dict[str, object]:
         """Plain values for `restore`."""
-        return {"row": self._row, "block": self._block and self._block.save(), "ending": self._ending}
+        return {"row": self._lines_in_row, "block": self._block and self._block.save(), "ending": self._ending}
 
     @classmethod
     def restore(cls, direction: Direction, state: dict[str, Any]) -> StrayLines:
         """The lines that gave `state`."""
         lines = cls(direction)
-        lines._row, lines._ending = state["row"], state["ending"]
+        lines._lines_in_row, lines._ending = state["row"], state["ending"]
         lines._block = state["block"] and BodyCollector.restore(state["block"])
         return lines

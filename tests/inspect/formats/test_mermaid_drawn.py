@@ -18,7 +18,7 @@ from a2a_inspect.formats.mermaid import write
 from a2a_inspect.lanes.mermaid import diagram
 from a2a_inspect.lanes.model import LaneRow, PartyLane, PartyRole, RowKind
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.cassette.file import open_any
 from support_browser import Page, browsing
 from support_debian import headless_browser
@@ -86,7 +86,7 @@ async def test_what_peers_say_is_only_text(tmp_path: Path) -> None:
             rows = [_message(word), LaneRow(RowKind.FINDING, 0, 0, 0, 1, 1, word, 1, 1, 1)]
             texts = await drawn(page, "\n".join(diagram(lanes, rows, len(rows))))
             said = [each.split() for each in texts]
-            assert said.count(flat(visible(word)).split()) == 4, word  # the party stands above and below
+            assert said.count(flat(make_visible(word)).split()) == 4, word  # the party stands above and below
         assert await page.run("document.title") == ""
         assert not page.log
 

@@ -64,4 +64,4 @@ def test_a_part_of_the_time() -> None:
         assert over.frames == sum(over.span.start <= frame.at < over.span.end for frame in frames) < len(frames)
         outcomes = sums(whole(recording)).calls["GetTask", "rest", "1.0"].outcomes
         (row,) = recording.find_exchanges("op:GetTask binding:rest")
-        assert outcomes == {text.outcome(row.exchange): 1}
+        assert outcomes == {text.outcome_of(row.exchange): 1}

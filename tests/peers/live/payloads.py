@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from a2a_proto import Line, from_dict, parse, to_dict
+from a2a_proto import SchemaSet, from_dict, parse, to_dict
 
 Json = dict[str, Any]
 
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 class Family(NamedTuple):
     """One payload: the line it belongs to, and what each side sends."""
 
-    line: Line
+    line: SchemaSet
     request: str
     response: str
 

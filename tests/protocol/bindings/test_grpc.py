@@ -9,7 +9,7 @@ import pytest
 from a2a_proto import message_class
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.protocol.session_facts import SessionFacts
+from a2a_proxy.protocol.session_facts import SessionContext
 from support_conversation import TO_AGENT, TO_CLIENT, Grpc, frame, play, prefixed
 from support_messages import artifact, ask, message, status, task, v1
 
@@ -210,14 +210,14 @@ def test_a_live_payload_that_shows_late() -> None:
 def test_a_forced_live_payload() -> None:
     """The user's word goes before the octets; where these are something else, that is said."""
     script = Grpc().open(LIVE).send(v1("SendMessageRequest", ask()), end=False).respond()
-    played = play(script.give(v1("StreamResponse", status("WORKING"))), SessionFacts("1975"))
+    played = play(script.give(v1("StreamResponse", status("WORKING"))), SessionContext("1975"))
 
     assert played.exchange.live_payload == "1975"
     assert [each.kind for each in played.frames] == [FrameKind.UNDECODABLE, FrameKind.EVENT]
     told = "looks like `bidi`, read as `--live 1975`"
     assert [each.summary.partition(": ")[2] for each in played.findings] == [told]
     assert (played.frames[1].event, played.frames[1].note) == (EventKind.UNKNOWN, told)
-    assert play(script, SessionFacts("2153")).frames[0].schema == "lf.a2a.v1.StreamRequest@live-2153"
+    assert play(script, SessionContext("2153")).frames[0].schema == "lf.a2a.v1.StreamRequest@live-2153"
     assert play(script).exchange.live_payload == "bidi"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.protocol.session_facts import SessionFacts
+from a2a_proxy.protocol.session_facts import SessionContext
 from support_conversation import TO_CLIENT, Http, play
 from support_messages import artifact, ask, status, task
 
@@ -87,7 +87,7 @@ def test_dialect_by_path() -> None:
     """`/v1` is the 0.3 form, unless the card has a 1.0 interface there, or the version header says so."""
     old = play(Http().request("GET /v1/tasks/t1").answer({"id": "t1", "status": {"state": "TASK_STATE_WORKING"}}))
     new = play(Http().request("GET /v1/tasks/t1", a2a_version="1.0").answer(task()))
-    shared = SessionFacts()
+    shared = SessionContext()
     shared.learn_card("agent:8000", _CARD)
     card = play(Http().request("GET /rest/v1/tasks/t1").answer(task()), shared)
 
@@ -96,7 +96,7 @@ def test_dialect_by_path() -> None:
 
 def test_a_card_of_0_3_outweighs_the_version() -> None:
     """A client that says 1.0 at a path of 0.3, to an agent that has nothing but 0.3, is wrong about itself."""
-    shared = SessionFacts()
+    shared = SessionContext()
     old = {"name": "a", "url": "http://agent:8000", "protocolVersion": "0.3.0", "preferredTransport": "HTTP+JSON"}
     shared.learn_card("agent:8000", old)
     played = play(Http().request("GET /v1/tasks/t1", a2a_version="1.0").answer({"id": "t1"}), shared)
@@ -105,14 +105,14 @@ def test_a_card_of_0_3_outweighs_the_version() -> None:
 
 def test_tenant_in_the_path() -> None:
     """The segment between a card's interface path and the suffix is the tenant (Q-33)."""
-    shared = SessionFacts()
+    shared = SessionContext()
     shared.learn_card("agent:8000", _CARD)
     tenants = [
         shared.tenant_of("agent:8000", prefix) for prefix in ("/rest/v1/acme", "/rest/v1", "/elsewhere", "/rest/v1/a/b")
     ]
 
     assert tenants == ["acme", "", "", ""]
-    assert SessionFacts().tenant_of("agent:8000", "/acme") == ""
+    assert SessionContext().tenant_of("agent:8000", "/acme") == ""
 
 
 def test_old_bodies() -> None:

@@ -9,7 +9,7 @@ import pytest
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.protocol.bindings import stdio
-from a2a_proxy.protocol.describe import describe
+from a2a_proxy.protocol.describe import describe_frame
 from support_observer import Seen, bytewise, observe
 from support_pipe import COMMAND, DOWN, UP, Stdio, framed
 
@@ -93,7 +93,7 @@ def test_interleaved_calls_and_a_stream() -> None:
     assert kinds(seen, 2) == [FrameKind.REQUEST, FrameKind.RESPONSE]
     assert seen.exchanges[1].states == ("submitted", "working", "completed")
     assert hows(seen) == ["complete", "complete"]
-    assert loose(seen) == [(FrameKind.OTHER, stdio.SECOND)]
+    assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_SECOND_RESPONSE)]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_what_ends_a_stream(last: dict[str, Any]) -> None:
     seen = look(session)
     assert hows(seen) == ["complete"]
     assert seen.exchanges[1].closed == frames(seen, 1)[-1].at
-    assert loose(seen) == [(FrameKind.OTHER, stdio.AFTER_END)]
+    assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_AFTER_END)]
 
 
 def test_a_message_among_the_events_of_a_task_ends_nothing() -> None:
@@ -125,7 +125,7 @@ def test_a_message_among_the_events_of_a_task_ends_nothing() -> None:
     session.result(state("COMPLETED")).result({"task": task("COMPLETED")}).result({"task": task("WORKING")})
     seen = look(session.closed())
     assert seen.exchanges[1].states == ("working", "completed")
-    assert loose(seen) == [(FrameKind.OTHER, stdio.ECHO), (FrameKind.OTHER, stdio.AFTER_END)]
+    assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_REPEATED_SNAPSHOT), (FrameKind.OTHER, stdio.NOTE_AFTER_END)]
 
 
 def test_an_id_may_be_used_again_when_its_call_is_over() -> None:
@@ -133,10 +133,10 @@ def test_an_id_may_be_used_again_when_its_call_is_over() -> None:
     session = Stdio().call("GetTask", {"id": "t-1"}).result(task("WORKING")).call("GetTask", {"id": "t-1"})
     session.call("GetTask", {"id": "t-2"}).result(task("WORKING", "t-2")).result(task("WORKING")).closed()
     seen = look(session)
-    assert hows(seen) == ["complete", stdio.REUSED, "complete"]
-    assert [frames(seen, number)[0].note for number in (1, 2, 3)] == ["", "", stdio.IN_FLIGHT]
+    assert hows(seen) == ["complete", stdio.HOW_ID_REUSED, "complete"]
+    assert [frames(seen, number)[0].note for number in (1, 2, 3)] == ["", "", stdio.NOTE_ID_IN_FLIGHT]
     assert seen.exchanges[3].task_id == "t-2"
-    assert loose(seen) == [(FrameKind.OTHER, stdio.UNCLEAR)]
+    assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_UNCLEAR_ID)]
 
 
 def test_an_interrupted_stream_rests() -> None:
@@ -221,7 +221,7 @@ def test_ids_are_compared_by_value(asked: str, answered: str) -> None:
         session.read(framed(f'{{"jsonrpc":"2.0","id":{answered},"result":{{"id":"t"}}}}'.encode()))
     seen = look(session.closed())
     assert (hows(seen), kinds(seen, 1)) == (["complete"], [FrameKind.REQUEST, FrameKind.RESPONSE])
-    assert loose(seen)[0] == (FrameKind.OTHER, stdio.SECOND)
+    assert loose(seen)[0] == (FrameKind.OTHER, stdio.NOTE_SECOND_RESPONSE)
     assert [each.rpc_id for each in frames(seen, 1)] == [asked, answered]
 
 
@@ -232,7 +232,7 @@ def test_other_ids_are_others(asked: str, answered: str) -> None:
     """Also ids that JSON-RPC does not allow, and numbers that nobody can hold."""
     session = Stdio().write(framed(f'{{"jsonrpc":"2.0","id":{asked},"method":"GetTask"}}'.encode()))
     session.read(framed(f'{{"jsonrpc":"2.0","id":{answered},"result":{{"id":"t"}}}}'.encode()))
-    assert loose(look(session.closed()))[0] == (FrameKind.OTHER, stdio.UNKNOWN_ID)
+    assert loose(look(session.closed()))[0] == (FrameKind.OTHER, stdio.NOTE_UNKNOWN_ID)
 
 
 def test_what_belongs_to_no_call() -> None:
@@ -243,15 +243,15 @@ def test_what_belongs_to_no_call() -> None:
     session.read(b"Starting\n").read(framed(b"hello")).read(framed(b'{"a":"', 9)).log(b"one\ntwo").signal().exit(2)
     seen = look(session.closed())
     assert loose(seen) == [
-        (FrameKind.OTHER, stdio.UNKNOWN_ID),
-        (FrameKind.OTHER, stdio.FROM_AGENT),
+        (FrameKind.OTHER, stdio.NOTE_UNKNOWN_ID),
+        (FrameKind.OTHER, stdio.NOTE_FROM_AGENT),
         (FrameKind.OTHER, "handshake"),
         (FrameKind.OTHER, "handshakeAck"),
         (FrameKind.OTHER, "answer to the agent"),
-        (FrameKind.OTHER, stdio.NO_RPC),
-        (FrameKind.OTHER, stdio.NO_RPC),
+        (FrameKind.OTHER, stdio.NOTE_NOT_JSONRPC),
+        (FrameKind.OTHER, stdio.NOTE_NOT_JSONRPC),
         (FrameKind.OTHER, "outside any message"),
-        (FrameKind.UNDECODABLE, stdio.NO_JSON),
+        (FrameKind.UNDECODABLE, stdio.NOTE_NOT_JSON),
         (FrameKind.LOG, ""),
         (FrameKind.CONTROL, "signal"),
         (FrameKind.UNDECODABLE, "broke off"),
@@ -259,14 +259,14 @@ def test_what_belongs_to_no_call() -> None:
         (FrameKind.LOG, ""),
         (FrameKind.CONTROL, "exit"),
     ]
-    assert [describe(each) for each in frames(seen, 0) if each.kind in (FrameKind.LOG, FrameKind.CONTROL)] == [
+    assert [describe_frame(each) for each in frames(seen, 0) if each.kind in (FrameKind.LOG, FrameKind.CONTROL)] == [
         "log one",
         "signal SIGTERM passed on to the agent",
         "agent closes its side",
         "log two",
         "agent exited with code 2",
     ]
-    assert describe(frames(seen, 0)[7]) == 'outside any message: "Starting"'
+    assert describe_frame(frames(seen, 0)[7]) == 'outside any message: "Starting"'
     assert not seen.exchanges
 
 
@@ -291,7 +291,7 @@ def test_notifications_of_a_stream() -> None:
     assert seen.exchanges[1].states == ("working", "completed")
     assert seen.exchanges[2].error == "-32603: broken"
     assert hows(seen) == ["complete", "complete"]
-    assert loose(seen) == [(FrameKind.OTHER, stdio.FROM_AGENT)]
+    assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_FROM_AGENT)]
 
 
 def test_an_error_without_an_id_answers_the_only_call() -> None:
@@ -319,7 +319,7 @@ def test_generations() -> None:
     assert (known.generation, [(each.first, each.last, each.by) for each in known.missed]) == (5, [(3, 3, 2)])
     assert {exchange.dialect for exchange in seen.exchanges.values()} == {Dialect.V1_1}
     assert seen.exchanges[3].error == "TASK_GENERATION_MISMATCH -32010: it is 5"
-    assert describe(frames(seen, 2)[0]) == "GetTask for task t-1 waits for a generation above 4"
+    assert describe_frame(frames(seen, 2)[0]) == "GetTask for task t-1 waits for a generation above 4"
 
 
 def test_newline_delimited() -> None:
@@ -349,8 +349,8 @@ def test_the_oldest_of_too_many_calls_is_given_up(monkeypatch: pytest.MonkeyPatc
         session.call("GetTask", {"id": "t-1"}, number)
     session.result(task("WORKING"), 0).result(task("WORKING"), 1).result(task("WORKING"), 2)
     seen = observe(session.closed().session())
-    assert hows(seen) == [stdio.FORGOTTEN, stdio.FORGOTTEN, "complete", "proxy stopped"]
-    assert loose(seen) == [(FrameKind.OTHER, stdio.UNKNOWN_ID), (FrameKind.OTHER, stdio.UNCLEAR)]
+    assert hows(seen) == [stdio.HOW_FORGOTTEN, stdio.HOW_FORGOTTEN, "complete", "proxy stopped"]
+    assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_UNKNOWN_ID), (FrameKind.OTHER, stdio.NOTE_UNCLEAR_ID)]
 
 
 def test_exchanges_are_snapshots() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.protocol.session_facts import SessionFacts
+from a2a_proxy.protocol.session_facts import SessionContext
 from support_conversation import TO_AGENT, Http, play
 from support_messages import ask, status, task
 
@@ -44,7 +44,7 @@ def test_pushes(body: dict, fields: dict, event: EventKind, dialect: str) -> Non
 )
 def test_known_urls(params: tuple[str, dict]) -> None:
     """A bare task without any mark is a push where a configuration named that URL, and other HTTP where none did."""
-    shared = SessionFacts()
+    shared = SessionContext()
     play(Http().call(*params).result(None), shared)
 
     assert play(Http().request("POST /hook", _BARE).answer(), shared).exchange.binding == "webhook"

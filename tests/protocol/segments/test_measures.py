@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.protocol.segments.measures import Turn, percentile, turns
+from a2a_proxy.protocol.segments.measures import Turn, percentile, turns_of
 from support_segments import MS, Timeline, run
 
 
 def of(line: Timeline) -> list[Turn]:
-    return turns(run(line, 60_000).segments)
+    return turns_of(run(line, 60_000).segments)
 
 
 def conversation() -> Timeline:

@@ -113,7 +113,7 @@ def test_where_another_tracker_was_lost_its_open_segments_are_over_and_numbers_g
     tracker.adopt(changes, (4, 1, 1), ZERO + 50 * MS)
     for step in Timeline().ask(60, exchange=9).steps:
         step(tracker)
-    segments, interruptions, handoffs = tracker.changed()
+    segments, interruptions, handoffs = tracker.pop_changes()
     assert [(each.id, each.reason) for each in segments] == [
         *((each.id, "broken") for each in changes.segments),
         (5, ""),
@@ -123,18 +123,18 @@ def test_where_another_tracker_was_lost_its_open_segments_are_over_and_numbers_g
 
 def test_the_tasks_that_are_followed_are_so_many_and_small() -> None:
     line, tracker = Timeline(), SegmentTracker()
-    for number in range(1, index.MAX_TALKS + 501):
+    for number in range(1, index.MAX_CONVERSATIONS + 501):
         line.ask(number, "SendMessage", exchange=number).task(number, "COMPLETED", exchange=number, task=f"d{number}")
     for step in line.steps:
         step(tracker)
-    tracker.changed()
-    assert len(tracker.save()["book"]["tasks"]) == index.MAX_TALKS
+    tracker.pop_changes()
+    assert len(tracker.save()["book"]["tasks"]) == index.MAX_CONVERSATIONS
     line, tracker = Timeline(), SegmentTracker()
     for number in range(1, 1001):
         line.ask(number, "SendMessage", exchange=number).task(number, "WORKING", exchange=number, task=f"w{number}")
     for step in line.steps:
         step(tracker)
-    tracker.changed()
+    tracker.pop_changes()
     tracker.tick(1 << 61)
     assert len(msgspec.msgpack.encode(tracker.save()["book"])) < 1000 * 200
 
@@ -142,7 +142,7 @@ def test_the_tasks_that_are_followed_are_so_many_and_small() -> None:
 def test_of_too_many_tasks_the_one_idle_for_longest_goes_unless_a_call_is_open() -> None:
     kept = index.ConversationIndex(limit=2)
     for name in "abcd":
-        talk = kept.make("agent", name, "")
+        talk = kept.make_conversation("agent", name, "")
         talk.tellers = {1: None} if name == "a" else {}
-        kept.keep(talk)
-    assert [kept.of_task("agent", name) is not None for name in "abcd"] == [True, False, False, True]
+        kept.add_to_task(talk)
+    assert [kept.conversation_of_task("agent", name) is not None for name in "abcd"] == [True, False, False, True]

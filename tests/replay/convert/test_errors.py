@@ -8,7 +8,7 @@ import pytest
 
 from a2a_proto import read_status
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.protocol.errors import GRPC_STATUS
+from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.replay.convert.errors import ReplayError, parse_rest_error, parse_rpc_error, parse_grpc_error
 
 NEW, OLD = Dialect.V1_0, Dialect.V0_3
@@ -37,7 +37,7 @@ def test_every_binding_tells_the_same(told: ReplayError) -> None:
     for each in (told, over_grpc):
         assert each.rpc_error(NEW) == RPC
         assert each.rest_response(NEW) == (404, REST)
-        assert GRPC_STATUS[each.grpc_status(NEW)] == "NOT_FOUND"
+        assert GRPC_STATUS_NAMES[each.grpc_status(NEW)] == "NOT_FOUND"
         assert read_status(each.status_details(NEW))["details"] == [INFO]
 
 
@@ -45,7 +45,7 @@ def test_before_1_0_without_details() -> None:
     """0.3 has its own statuses, a bare message over REST, and the error's name before the text over gRPC."""
     told = parse_rpc_error({"code": -32002, "message": "too late"}, OLD)
     assert told.rest_response(OLD) == (409, {"message": "too late"})
-    assert (GRPC_STATUS[told.grpc_status(OLD)], told.status_details(OLD)) == ("UNIMPLEMENTED", b"")
+    assert (GRPC_STATUS_NAMES[told.grpc_status(OLD)], told.status_details(OLD)) == ("UNIMPLEMENTED", b"")
     assert parse_rest_error({"message": "too late"}, 409).rpc_error(OLD) == {"code": -32002, "message": "too late"}
     named = parse_grpc_error(((b"grpc-status", b"5"), (b"grpc-message", b"TaskNotFoundError: no such task")))
     assert named.rpc_error(OLD) == {"code": -32001, "message": "no such task"}

@@ -15,9 +15,9 @@ from a2a_proxy import Recording
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.protocol.operations import BY_NAME, messages
-from a2a_proxy.protocol.schema import JSON, is_protobuf, line_of, schema_of
-from a2a_proxy.recording.difference.view import canonical
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, message_names
+from a2a_proxy.protocol.schema import JSON, is_protobuf, schema_set_of, schema_of
+from a2a_proxy.recording.difference.view import canonical_payload
 from a2a_proxy.replay.convert.protobuf_bytes import encode_answer, encode_request
 from a2a_proxy.replay.convert.requests import grpc_path, convert_request, rest_call, rpc_method
 from a2a_proxy.replay.convert.responses import convert_answer
@@ -42,7 +42,7 @@ def cases(sample: Path) -> Iterator[tuple[Frame, Exchange, bool, Any]]:
                 frame = replace(one.facts, payload=one.payload)
                 asked = frame.direction is Direction.TO_AGENT and frame.kind is FrameKind.REQUEST
                 if asked or frame.kind in (FrameKind.RESPONSE, FrameKind.EVENT):
-                    yield frame, facts, asked, canonical(frame, facts)
+                    yield frame, facts, asked, canonical_payload(frame, facts)
 
 
 def by_rpc(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
@@ -53,18 +53,18 @@ def by_rpc(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
     else:
         told = {"result": convert_answer(value, facts.operation, facts.dialect, Binding.JSONRPC)}
     octets = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, **told})
-    return canonical(replace(frame, payload=octets, schema=JSON), replace(facts, binding=Binding.JSONRPC))
+    return canonical_payload(replace(frame, payload=octets, schema=JSON), replace(facts, binding=Binding.JSONRPC))
 
 
 def by_rest(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
     """Into REST and back."""
     if not asked:
         octets = msgspec.json.encode(convert_answer(value, facts.operation, facts.dialect, Binding.REST))
-        return canonical(replace(frame, payload=octets, schema=JSON), replace(facts, binding=Binding.REST))
+        return canonical_payload(replace(frame, payload=octets, schema=JSON), replace(facts, binding=Binding.REST))
     call = rest_call(value, facts.operation, facts.dialect)
     octets = b"" if call.body is None else msgspec.json.encode(call.body)
     told = replace(facts, binding=Binding.REST, method=call.method, target=call.target)
-    return canonical(replace(frame, payload=octets, schema=JSON if octets else ""), told)
+    return canonical_payload(replace(frame, payload=octets, schema=JSON if octets else ""), told)
 
 
 def by_grpc(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
@@ -72,9 +72,9 @@ def by_grpc(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
     assert grpc_path(facts.operation, facts.dialect)
     schema = frame.schema if is_protobuf(frame.schema) else ""
     octets = (encode_request if asked else encode_answer)(value, facts.operation, facts.dialect, schema)
-    names = messages(BY_NAME[facts.operation], facts.dialect)
-    schema = schema or schema_of(line_of(facts.dialect), names[not asked])
-    return canonical(replace(frame, payload=octets, schema=schema), replace(facts, binding=Binding.GRPC))
+    names = message_names(OPERATION_BY_NAME[facts.operation], facts.dialect)
+    schema = schema or schema_of(schema_set_of(facts.dialect), names[not asked])
+    return canonical_payload(replace(frame, payload=octets, schema=schema), replace(facts, binding=Binding.GRPC))
 
 
 def reduced(value: Any) -> Any:

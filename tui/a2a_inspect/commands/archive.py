@@ -19,7 +19,7 @@ from a2a_proxy.archive.errors import extra
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.kinds import InvalidValue, length
 
 if TYPE_CHECKING:
@@ -63,19 +63,19 @@ def put(path: Path, url: str, options: ArchiveOptions) -> None:
             keeper = SessionUpload(place, proxy, recording, session)
             frames += keeper.put(rest=True, told=put_ones.append)
             if keeper.lacking:
-                uuid = visible(session.facts.uuid)
-                told = f"{visible(url)} has session {uuid} of a recording that had {keeper.lacking:,} frames less"
+                uuid = make_visible(session.facts.uuid)
+                told = f"{make_visible(url)} has session {uuid} of a recording that had {keeper.lacking:,} frames less"
                 raise UserError(told, "put it there beside that one, with an --archive-id of its own")
         if options.as_json:
             for each in put_ones:
                 print(json.dumps(_object(each)))
             return
         if not put_ones:
-            print(f"{visible(url)} has all of {visible(str(path))} already")
+            print(f"{make_visible(url)} has all of {make_visible(str(path))} already")
             return
         sent = text.size(place.traffic.put)
         told = f"{text.plural(frames, 'frame')} in {text.plural(len(put_ones), 'segment')}, {sent}"
-        print(f"put {told} as proxy {proxy} into {visible(url)}")
+        print(f"put {told} as proxy {proxy} into {make_visible(url)}")
 
 
 def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> int:
@@ -94,7 +94,7 @@ def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> i
         missing = lost.get(each.cut.name, [])
         print(json.dumps({**_object(each), "gone": missing}) if options.as_json else _line(each, missing))
     for fault in faults:
-        print(f"a2a-inspect: error: {visible(fault)}", file=sys.stderr)
+        print(f"a2a-inspect: error: {make_visible(fault)}", file=sys.stderr)
     if not options.as_json:
         frames = sum(each.frames.rows for each in found)
         octets = sum(each.frames.octets + each.facts.octets for each in found)
@@ -126,7 +126,7 @@ def fetch(url: str, words: dict[str, str], into: Path, options: ArchiveOptions) 
         print(json.dumps({**msgspec.to_builtins(brought), **traffic}))
         return
     calls = f"{text.plural(brought.exchanges, 'exchange')} with {text.plural(brought.frames, 'frame')}"
-    print(f"brought {calls} of {text.plural(brought.segments, 'segment')} into {visible(str(into))}")
+    print(f"brought {calls} of {text.plural(brought.segments, 'segment')} into {make_visible(str(into))}")
     if brought.gone:
         print(f"gone from the archive, perhaps by a rule of the bucket: {_few(brought.gone)}; there may be more of it")
     print(_requests(place))
@@ -139,7 +139,7 @@ def _requests(place: ArchiveStore) -> str:
 
 
 def _few(keys: tuple[str, ...]) -> str:
-    return visible(", ".join(keys[:_TOLD])) + (" ..." if len(keys) > _TOLD else "")
+    return make_visible(", ".join(keys[:_TOLD])) + (" ..." if len(keys) > _TOLD else "")
 
 
 @contextlib.contextmanager
@@ -151,7 +151,7 @@ def _place(url: str, options: ArchiveOptions) -> Iterator[ArchiveStore]:
 
 
 def _tell(line: str) -> None:
-    sys.stderr.write(f"{visible(line)}\n")
+    sys.stderr.write(f"{make_visible(line)}\n")
 
 
 def _wanted(words: dict[str, str]) -> SegmentQuery:
@@ -196,7 +196,7 @@ def _faults(place: ArchiveStore, manifest: Manifest) -> Iterator[str]:
 
 def _line(each: Manifest, missing: list[str]) -> str:
     cut = each.cut
-    agents = visible(", ".join(each.agents))
+    agents = make_visible(", ".join(each.agents))
     size = text.size(each.frames.octets + each.facts.octets)
     many = f"{text.plural(each.frames.rows, 'frame')}  {text.plural(each.tasks, 'task')}  {size}"
     times = f"{text.utc(cut.since)} to {text.utc(cut.until)}"

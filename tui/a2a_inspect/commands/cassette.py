@@ -10,7 +10,7 @@ from pathlib import Path
 
 from a2a_inspect.commands.file_loop import each_file
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.protocol.text import shell_line, visible
+from a2a_proxy.protocol.text import shell_line, make_visible
 from a2a_proxy.recording.cassette.exporter import FORMAT_VERSION
 from a2a_proxy.recording.cassette.file import read_cassette
 from a2a_proxy.recording.cassette.rewrite import Rewritten, rewrite
@@ -42,7 +42,7 @@ def fmt(paths: tuple[Path, ...], *, blobs: bool | None, check: bool) -> int:
 
     def format_one(path: Path) -> bool:
         made = _rewritten(path, blobs=blobs, edited=True, check=check)
-        print(f"{visible(str(path))}: {_formatted(made, check=check)}")
+        print(f"{make_visible(str(path))}: {_formatted(made, check=check)}")
         return check and made.changed
 
     return each_file(paths, format_one)
@@ -53,7 +53,7 @@ def migrate(paths: tuple[Path, ...], *, check: bool) -> int:
 
     def migrate_one(path: Path) -> bool:
         made = _rewritten(path, check=check)
-        print(f"{visible(str(path))}: {_migrated(made, check=check)}")
+        print(f"{make_visible(str(path))}: {_migrated(made, check=check)}")
         return check and made.changed
 
     return each_file(paths, migrate_one)

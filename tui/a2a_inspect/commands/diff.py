@@ -12,7 +12,7 @@ from a2a_inspect.diff.places import DiffSide, difference, sides
 from a2a_proxy.present.difference.blocks import blocks
 from a2a_proxy.present.difference.layout import lines
 from a2a_proxy.present.difference.objects import Named, objects
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 
 class DiffOptions(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ def diff(options: DiffOptions) -> int:
             print(json.dumps(told))
     else:
         for side, name in ((left, "left "), (right, "right")):
-            print(f"{name}  {visible(str(side.path))}{f' {side.place}' if side.place else ''}")
+            print(f"{name}  {make_visible(str(side.path))}{f' {side.place}' if side.place else ''}")
         for line in lines(blocks(found, everything=options.everything), terminal_width()):
             print(line.text)
     return int(bool(found.count or (options.everything and found.ignored)))

@@ -17,7 +17,7 @@ from a2a_inspect.formats.export import export
 from a2a_inspect.signals import in_order
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.sql import Rows
 
 
@@ -43,7 +43,7 @@ def export_recording(what: ExportOptions, target: Path | None, form: str, **opti
             export(taken, sys.stdout.buffer, form, **options)
             return
         count = export(taken, target, form, **options)
-    print(f"{text.plural(count, 'exchange')} written to {visible(str(target))}", file=sys.stderr)
+    print(f"{text.plural(count, 'exchange')} written to {make_visible(str(target))}", file=sys.stderr)
 
 
 @contextlib.contextmanager
@@ -59,7 +59,7 @@ def chosen(what: ExportOptions) -> Iterator[ExportSelection]:
     with opened(what.path) as recording:
         keys = set(recording.asked().ids(what.where, Rows.EXCHANGES)) if what.where else None
         if keys is not None and not keys:
-            raise UserError(f"nothing matches {visible(what.where)}", "see what there is with: a2a-inspect ls")
+            raise UserError(f"nothing matches {make_visible(what.where)}", "see what there is with: a2a-inspect ls")
         with cleaned(recording, keys, what.wish) as (clean, kept):
             words = what.wish.told(f"what matches {what.where}") if what.where else ""
             yield ExportSelection(clean, None if kept is None else frozenset(kept), words)

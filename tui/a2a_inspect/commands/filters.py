@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.read.reader import Recording
@@ -43,4 +43,4 @@ def tasks_kept(recording: Recording, rows: Iterable[TaskRow], where: str) -> lis
 
 def tell_nothing(where: str) -> None:
     """Nothing matches: that is an answer, and no error."""
-    print(f"nothing matches {visible(where)}", file=sys.stderr)
+    print(f"nothing matches {make_visible(where)}", file=sys.stderr)

@@ -15,7 +15,7 @@ from a2a_proxy.cli.errors import UserError, state_directory, tell
 from a2a_proxy.cli.hooks import check_hooks
 from a2a_proxy.follower.keeper import HookKeeper, HookReport
 from a2a_proxy.hooks.find import installed
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 _PROGRAM = "a2a-inspect"
 _PATIENCE = 10.0
@@ -31,7 +31,7 @@ def list_hooks() -> None:
     if not found:
         print("no hook is installed; how to write one is in the manual (hooks.md)")
         return
-    rows = [(visible(each.name), visible(each.reference), visible(each.package)) for each in found]
+    rows = [(make_visible(each.name), make_visible(each.reference), make_visible(each.package)) for each in found]
     for line in columns(("HOOK", "CLASS", "PACKAGE"), rows):
         print(line)
 
@@ -98,4 +98,4 @@ def _summed_up(report: HookReport, *, stopped: bool) -> int:
 
 
 def _tell(message: str, hint: str) -> None:
-    tell(_PROGRAM, visible(message), hint)
+    tell(_PROGRAM, make_visible(message), hint)

@@ -13,7 +13,7 @@ from a2a_inspect.data.notes import noted
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.present import generations, text
-from a2a_proxy.protocol.text import shell_line, visible
+from a2a_proxy.protocol.text import shell_line, make_visible
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow
 
@@ -87,13 +87,13 @@ def exchange_cells(row: ExchangeRow, *, several: bool, brief: bool) -> tuple[str
         f"{row.session}:{exchange.id}" if several else str(exchange.id),
         text.clock(exchange.started),
         text.standing(exchange),
-        visible(text.title(exchange)),
+        make_visible(text.title(exchange)),
         text.manner(exchange),
-        visible(text.short(exchange.task_id)),
-        visible(", ".join(filter(None, (" > ".join(exchange.states), generations.asked(exchange))))),
+        make_visible(text.short(exchange.task_id)),
+        make_visible(", ".join(filter(None, (" > ".join(exchange.states), generations.asked(exchange))))),
         str(exchange.events) if exchange.streaming else "",
         text.latency(exchange).rpartition(", ")[2] if brief else text.latency(exchange),
-        visible(exchange.error) or (visible(exchange.how) if text.outcome(exchange) == "cut" else ""),
+        make_visible(exchange.error) or (make_visible(exchange.how) if text.outcome_of(exchange) == "cut" else ""),
     )
 
 
@@ -118,12 +118,12 @@ def _task_rows(rows: Iterable[TaskRow], *, several: bool) -> Iterator[tuple[str,
     for row in rows:
         task, mark = row.task, f"#{row.session}:" if several else "#"
         yield (
-            visible(task.task_id),
+            make_visible(task.task_id),
             state_name(task.state),
-            visible(text.short(task.context_id)),
-            visible(task.agent),
+            make_visible(text.short(task.context_id)),
+            make_visible(task.agent),
             " > ".join(state_name(state) for _, state in task.states),
-            ", ".join(visible(artifact.name or artifact.artifact_id) for artifact in task.artifacts),
+            ", ".join(make_visible(artifact.name or artifact.artifact_id) for artifact in task.artifacts),
             " ".join(f"{mark}{number}" for number in task.exchanges),
         )
 

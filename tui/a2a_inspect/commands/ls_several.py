@@ -21,7 +21,7 @@ from a2a_inspect.commands.session import member_lines
 from a2a_inspect.commands.table import Room, columns, terminal_width
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile, TaskSighting
 from a2a_proxy.recording.read.rows import ExchangeRow, key
@@ -53,7 +53,7 @@ def _exchange_lines(several: MultiReader, rows: Iterable[tuple[MultiReaderFile, 
     room = Room(width, {"OPERATION": 28, **_FILE}, (("FILE", 10), *EXCHANGE_GIVES), ("STATES",)) if width else None
     crowded = _crowded(several)
     cells = (
-        (visible(member.name), *exchange_cells(row, several=member.number in crowded, brief=0 < width < WIDE))
+        (make_visible(member.name), *exchange_cells(row, several=member.number in crowded, brief=0 < width < WIDE))
         for member, row in rows
     )
     yield from columns(("FILE", *EXCHANGE_COLUMNS), cells, room)
@@ -108,12 +108,12 @@ def _cells(group: list[TaskSighting], crowded: set[int]) -> tuple[str, ...]:
         for number in seen.row.task.exchanges
     )
     return (
-        visible(last.task_id),
-        visible(", ".join(dict.fromkeys(seen.member.name for seen in group))),
+        make_visible(last.task_id),
+        make_visible(", ".join(dict.fromkeys(seen.member.name for seen in group))),
         state_name(last.state),
-        visible(text.short(next((seen.row.task.context_id for seen in group if seen.row.task.context_id), ""))),
-        visible(", ".join(dict.fromkeys(seen.row.task.agent for seen in group))),
+        make_visible(text.short(next((seen.row.task.context_id for seen in group if seen.row.task.context_id), ""))),
+        make_visible(", ".join(dict.fromkeys(seen.row.task.agent for seen in group))),
         " > ".join(state_name(state) for state in passed),
-        ", ".join(map(visible, names)),
-        visible(" ".join(marks)),
+        ", ".join(map(make_visible, names)),
+        make_visible(" ".join(marks)),
     )

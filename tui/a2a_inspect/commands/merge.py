@@ -12,7 +12,7 @@ import msgspec
 from a2a_inspect.data.recording_choice import reading
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.cassette.file import check_replaceable, write_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader
@@ -113,14 +113,14 @@ def _tell(target: Path, taken: list[MergedSession], left: list[SkippedSession], 
         facts = each.row.facts
         where = ", ".join(facts.upstreams)
         ended = "" if each.row.how else "  (not ended)"
-        path = visible(each.member.recording.path)
+        path = make_visible(each.member.recording.path)
         print(
             f"{done} session {each.row.id} of {path} as {number}  {text.day(facts.started)}  "
-            f"{visible(where)}  {text.plural(each.frames, 'frame')}{ended}"
+            f"{make_visible(where)}  {text.plural(each.frames, 'frame')}{ended}"
         )
     for other in left:
         print(
-            f"left out session {other.row.id} of {visible(other.member.recording.path)}: "
-            f"it is in {visible(other.better.recording.path)}"
+            f"left out session {other.row.id} of {make_visible(other.member.recording.path)}: "
+            f"it is in {make_visible(other.better.recording.path)}"
         )
-    print(f"{done} {text.plural(len(taken), 'session')} into {visible(str(target))}")
+    print(f"{done} {text.plural(len(taken), 'session')} into {make_visible(str(target))}")

@@ -19,7 +19,7 @@ from a2a_inspect.signals import in_order
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.span_options import shape_of
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.errors import TelemetryError
@@ -79,7 +79,7 @@ def export_otlp(options: OtlpExportOptions) -> None:
                 export.run(part.keys, part.sessions)
         except TelemetryError as wrong:
             sent = f" ({text.plural(done.spans, 'span')} went out before)" if done.spans else ""
-            raise UserError(visible(wrong.message) + sent, wrong.hint) from wrong
+            raise UserError(make_visible(wrong.message) + sent, wrong.hint) from wrong
     print(_summed_up(done, where), file=sys.stderr)
 
 
@@ -117,7 +117,7 @@ def _wanted(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]]:
             keys = set(recording.asked().ids(options.where, Rows.EXCHANGES)) if options.where else None
             found.append(all_of_them.enter_context(cleaned(recording, keys, wish)))
         if options.where and not any(keys for _, keys in found):
-            raise UserError(f"nothing matches {visible(options.where)}", "see what there is with: a2a-inspect ls")
+            raise UserError(f"nothing matches {make_visible(options.where)}", "see what there is with: a2a-inspect ls")
         recordings = [recording for recording, _ in found]
         linked = all_of_them.enter_context(across(recordings))
         yield [
@@ -141,9 +141,9 @@ def _send_unsent(options: OtlpExportOptions) -> None:
             for count in filter(None, (send_unsent(str(path.absolute()), each, settings) for each in sessions)):
                 sent, refused = sent + count.calls, refused + count.errors
     except TelemetryError as wrong:
-        raise UserError(visible(wrong.message), wrong.hint) from wrong
+        raise UserError(make_visible(wrong.message), wrong.hint) from wrong
     told = f", {refused:,} refused" if refused else ""
-    print(f"{text.plural(sent, 'call')} sent to {visible(where.shown)}{told}", file=sys.stderr)
+    print(f"{text.plural(sent, 'call')} sent to {make_visible(where.shown)}{told}", file=sys.stderr)
 
 
 def _summed_up(done: ExportTotals, where: str) -> str:
@@ -157,7 +157,7 @@ def _sink(options: OtlpExportOptions) -> Iterator[tuple[SpanSink, str]]:
     """Where it goes, and the same in words. Raises UserError, RecordingError."""
     if options.output is None:
         with _backend(options) as backend:
-            yield BackendSink(backend), f"sent to {visible(backend.target.shown)}"
+            yield BackendSink(backend), f"sent to {make_visible(backend.target.shown)}"
     elif options.endpoint:
         raise UserError("--endpoint and --to: one of them", "leave out --to to send, --endpoint to write a file")
     elif options.output == STDOUT:
@@ -165,7 +165,7 @@ def _sink(options: OtlpExportOptions) -> Iterator[tuple[SpanSink, str]]:
         yield JsonLinesSink(sys.stdout.buffer), "written to standard output"
     else:
         with new_file(options.output) as stream:
-            yield JsonLinesSink(stream), f"written to {visible(str(options.output))}"
+            yield JsonLinesSink(stream), f"written to {make_visible(str(options.output))}"
 
 
 @contextmanager
@@ -174,7 +174,7 @@ def _backend(options: OtlpExportOptions) -> Iterator[SdkBackend]:
     try:
         backend = SdkBackend(where)
     except TelemetryError as wrong:
-        raise UserError(visible(wrong.message), wrong.hint) from wrong
+        raise UserError(make_visible(wrong.message), wrong.hint) from wrong
     try:
         yield backend
     finally:
@@ -190,4 +190,4 @@ def _target(options: OtlpExportOptions) -> OtlpTarget:
     try:
         return target(options.endpoint, options.protocol or "", os.environ)
     except TelemetryError as wrong:
-        raise UserError(visible(wrong.message), wrong.hint) from wrong
+        raise UserError(make_visible(wrong.message), wrong.hint) from wrong

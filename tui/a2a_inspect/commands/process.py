@@ -8,8 +8,8 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.present import text
-from a2a_proxy.protocol.describe import describe
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.describe import describe_frame
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, key
 
@@ -28,9 +28,9 @@ def process_lines(recording: Recording, session: SessionRow) -> Iterator[str]:
     """`process 4711  npx run my-agent  client eof, then agent exited with code 0`, and what was said beside calls."""
     for process in _processes(recording, session):
         who = process.peer.removeprefix("pid ")
-        yield f"process {visible(who)}  {visible(process.upstream)}  {visible(process.how) or 'runs'}"
+        yield f"process {make_visible(who)}  {make_visible(process.upstream)}  {make_visible(process.how) or 'runs'}"
         for frame in _frames(recording, session, process):
-            yield f"    {text.clock(frame.at):>14} {_ARROWS[frame.direction]} {describe(frame)}"
+            yield f"    {text.clock(frame.at):>14} {_ARROWS[frame.direction]} {describe_frame(frame)}"
 
 
 def process_objects(recording: Recording, session: SessionRow) -> Iterator[dict[str, object]]:

@@ -12,7 +12,7 @@ import msgspec
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import SUFFIX
 from a2a_proxy.recording.read.reader import Recording
@@ -48,7 +48,7 @@ class _StoredSession(msgspec.Struct, frozen=True):
 
     def words(self) -> str:
         """Which session it is."""
-        return f"session {self.id} of {visible(str(self.path))}  {text.day(self.started)}  {visible(self.where)}"
+        return f"session {self.id} of {make_visible(str(self.path))}  {text.day(self.started)}  {make_visible(self.where)}"
 
 
 def prune(paths: tuple[Path, ...], limits: PruneLimits, now: int, *, dry_run: bool, as_json: bool = False) -> None:

@@ -15,7 +15,7 @@ from a2a_inspect.data.recording_choice import chosen, opened
 from a2a_inspect.data.redacted_view import RedactionOptions
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.scan import ScanResult, Secret, scan
@@ -80,12 +80,12 @@ def preview(path: Path | None, options: ScanOptions) -> None:
         return
     for session, words in applied.items():
         if words:
-            print(f"session {session} was redacted before: {visible(' '.join(words))}")
+            print(f"session {session} was redacted before: {make_visible(' '.join(words))}")
     for row in rows:
-        print(f"{row['times']:>6}  {visible(row['where'])}  {visible(row['excerpt'])}  first in {row['place']}")
+        print(f"{row['times']:>6}  {make_visible(row['where'])}  {make_visible(row['excerpt'])}  first in {row['place']}")
     if policy.metadata_only:
         print(f"all payloads would go: {text.plural(counts.frames, 'frame')}; texts of errors and other headers too")
-    print(f"policy: {visible(' '.join(policy.words)) or 'default'}; {_would(seen, policy)}")
+    print(f"policy: {make_visible(' '.join(policy.words)) or 'default'}; {_would(seen, policy)}")
 
 
 def _would(seen: ScanResult, policy: RedactionPolicy) -> str:
@@ -115,9 +115,9 @@ def _grouped(secrets: Iterable[Secret]) -> list[dict[str, Any]]:
 
 
 def _tell(path: Path, seen: ScanResult) -> None:
-    name = visible(str(path))
+    name = make_visible(str(path))
     for each in seen.secrets[:_MOST]:
-        line = f"{each.place:10}  {visible(each.where)}  {_SAID[each.clue]}  {visible(each.excerpt)}"
+        line = f"{each.place:10}  {make_visible(each.where)}  {_SAID[each.clue]}  {make_visible(each.excerpt)}"
         print(f"{name}: {line}")
     if len(seen.secrets) > _MOST:
         print(f"{name}: and {len(seen.secrets) - _MOST} more")

@@ -11,7 +11,7 @@ from a2a_proxy.cli.console import finding_object
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FindingRow, SessionRow, key
@@ -25,7 +25,7 @@ def session_line(session: SessionRow) -> str:
     """`session 1  2026-01-31 09:41:07  127.0.0.1:9000 -> agent:8000  capture complete`."""
     facts = session.facts
     ways = ", ".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False))
-    return f"session {session.id}  {text.day(facts.started)}  {visible(ways)}  {_completeness(session)}"
+    return f"session {session.id}  {text.day(facts.started)}  {make_visible(ways)}  {_completeness(session)}"
 
 
 def member_lines(several: MultiReader) -> Iterator[str]:
@@ -34,13 +34,13 @@ def member_lines(several: MultiReader) -> Iterator[str]:
     width = max(len(member.name) for member in several.members)
     for member, session in several.sessions():
         line = "  ".join(filter(None, (session_line(session), noted(member.recording, session.id))))
-        yield f"{visible(member.name):{width}}  {line}" if many else line
+        yield f"{make_visible(member.name):{width}}  {line}" if many else line
 
 
 def _completeness(session: SessionRow) -> str:
     if not session.how:
         return _unended(session.facts.uuid)
-    return "capture complete" if session.complete == "complete" else f"INCOMPLETE: {visible(session.complete)}"
+    return "capture complete" if session.complete == "complete" else f"INCOMPLETE: {make_visible(session.complete)}"
 
 
 def _unended(uuid: str) -> str:
@@ -79,7 +79,7 @@ def connection_lines(recording: Recording, session: SessionRow) -> Iterator[str]
 
 def finding_words(finding: Finding, width: int = 0, gap: int = 2) -> str:
     """`warning  UNDECODABLE not HTTP/2`, the severity in so many cells, at their right."""
-    return f"{finding.severity.name.lower():>{width}}{' ' * gap}{visible(finding.rule)} {visible(finding.summary)}"
+    return f"{finding.severity.name.lower():>{width}}{' ' * gap}{make_visible(finding.rule)} {make_visible(finding.summary)}"
 
 
 def finding_facts(finding: Finding) -> dict[str, object]:
@@ -111,7 +111,7 @@ class Meanings:
 
     def lines(self, finding: Finding) -> list[str]:
         """Its evidence, then the meaning, wrapped."""
-        evidence = visible("; ".join(evidence_words(finding)))
+        evidence = make_visible("; ".join(evidence_words(finding)))
         return [*([evidence] if evidence else []), *textwrap.wrap(self.of(finding), 100)]
 
 

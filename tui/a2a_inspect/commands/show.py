@@ -28,9 +28,9 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
 from a2a_proxy.present import generations, text
-from a2a_proxy.protocol.decoded import decoded
-from a2a_proxy.protocol.describe import describe
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.decoded import readable_payload
+from a2a_proxy.protocol.describe import describe_frame
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.artifacts import artifacts_of
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow
@@ -78,7 +78,7 @@ def _session_lines(
     marks, notes = SegmentMarks(recording, session.id), Notes(recording, session.id)
     yield from (f"  {words}" for words in notes.at(0))
     for context, members in _by_context(rows, tasks):
-        yield f"  context {visible(context)}" if context else "  outside any context"
+        yield f"  context {make_visible(context)}" if context else "  outside any context"
         for task_id, exchanges in members.items():
             depth = 4
             if task_id:
@@ -122,13 +122,13 @@ def _by_context(rows: list[ExchangeRow], tasks: dict[str, Task]) -> list[tuple[s
 
 def _task_line(task_id: str, task: Task | None) -> str:
     if task is None:
-        return f"task {visible(task_id)}"
+        return f"task {make_visible(task_id)}"
     passed = " > ".join(state_name(state) for _, state in task.states)
     artifacts = "".join(
-        f"  artifact {visible(a.name or a.artifact_id)} ({text.plural(max(a.chunks, 1), 'chunk')}, {text.size(a.size)})"
+        f"  artifact {make_visible(a.name or a.artifact_id)} ({text.plural(max(a.chunks, 1), 'chunk')}, {text.size(a.size)})"
         for a in task.artifacts
     )
-    return f"task {visible(task_id)}  {passed}{artifacts}"
+    return f"task {make_visible(task_id)}  {passed}{artifacts}"
 
 
 def _generation_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:
@@ -140,10 +140,10 @@ def _generation_lines(recording: Recording, session: int, task: Task) -> Iterato
 def _artifact_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:
     for name, found in artifacts_of(recording, session, task).items():
         end = "complete" if found.complete else "not complete"
-        title = visible(found.artifact.name or name)
+        title = make_visible(found.artifact.name or name)
         yield f"      artifact {title}  {text.plural(len(found.artifact.parts), 'part')}, {end}"
         for part in found.artifact.parts:
-            yield from (" " * 10 + visible(line) for line in part_text(part).split("\n") if line)
+            yield from (" " * 10 + make_visible(line) for line in part_text(part).split("\n") if line)
 
 
 def _exchange_lines(
@@ -156,10 +156,10 @@ def _exchange_lines(
     notes: Notes,
 ) -> Iterator[str]:
     exchange = row.exchange
-    parts = [f"#{exchange.id} {visible(text.title(exchange))}", text.manner(exchange), text.live(exchange)]
-    parts += [text.standing(exchange), text.latency(exchange), generations.asked(exchange), visible(exchange.error)]
-    if text.outcome(exchange) == "cut":
-        parts.append(visible(exchange.how))
+    parts = [f"#{exchange.id} {make_visible(text.title(exchange))}", text.manner(exchange), text.live(exchange)]
+    parts += [text.standing(exchange), text.latency(exchange), generations.asked(exchange), make_visible(exchange.error)]
+    if text.outcome_of(exchange) == "cut":
+        parts.append(make_visible(exchange.how))
     yield "  ".join(part for part in parts if part)
     yield from (f"    {words}" for words in notes.at(exchange.id))
     if wanted.raw or wanted.payloads:
@@ -176,7 +176,7 @@ def _exchange_lines(
             and not (wanted.raw or wanted.payloads or told or noted)
         ):
             continue
-        what = describe(frame, frame.payload, exchange.operation, exchange.dialect)
+        what = describe_frame(frame, frame.payload, exchange.operation, exchange.dialect)
         yield f"  {_moment(exchange, frame):>14} {ARROWS[frame.direction]} {what}"
         if wanted.raw:
             yield from (" " * 20 + line for line in raw_lines(frame))
@@ -214,21 +214,21 @@ def _moment(exchange: Exchange, frame: Frame) -> str:
     if frame.seq == 0:
         return text.clock(frame.at)
     answer = frame.direction is Direction.TO_CLIENT
-    zero = text.zero(exchange) if answer else exchange.started
+    zero = text.latency_origin(exchange) if answer else exchange.started
     return "+" + text.duration(max(frame.at - zero, 0))
 
 
 def _head_lines(exchange: Exchange) -> Iterator[str]:
-    yield visible(f"{exchange.method} {exchange.target}".rstrip())
+    yield make_visible(f"{exchange.method} {exchange.target}".rstrip())
     for side, headers in (
         ("-->", exchange.request_headers),
         ("<--", exchange.response_headers),
         ("<--", exchange.trailers),
     ):
         for name, value in headers:
-            yield f"{side} {visible(name.decode('latin-1'))}: {visible(value.decode('latin-1'))}"
+            yield f"{side} {make_visible(name.decode('latin-1'))}: {make_visible(value.decode('latin-1'))}"
         if side == "-->" and exchange.sent_traceparent:
-            yield f"{side} traceparent: {visible(exchange.sent_traceparent)} (put there by the proxy)"
+            yield f"{side} traceparent: {make_visible(exchange.sent_traceparent)} (put there by the proxy)"
 
 
 def _objects(
@@ -294,6 +294,6 @@ def frame_object(frame: Frame, exchange: Exchange) -> dict[str, object]:
         "truncated": frame.truncated or None,
         "ours": frame.ours or None,
         "redacted": list(frame.redacted) or None,
-        "payload": decoded(frame, exchange),
+        "payload": readable_payload(frame, exchange),
     }
     return {name: value for name, value in facts.items() if value not in (None, "")}

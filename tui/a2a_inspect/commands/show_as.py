@@ -8,7 +8,7 @@ from a2a_inspect.data.references import named, point
 from a2a_inspect.formats.copying.call import NotOffered, load
 from a2a_inspect.formats.copying.forms import FORMS
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import key
 
@@ -45,4 +45,4 @@ def _put(octets: bytes) -> None:
         sys.stdout.buffer.write(octets if octets.endswith(b"\n") else octets + b"\n")
         return
     for line in octets.decode("utf-8", "replace").splitlines():
-        print(visible(line))
+        print(make_visible(line))

@@ -15,7 +15,7 @@ from a2a_inspect.plots.measures import histogram
 from a2a_inspect.plots.sums import Sums, Tasks, parts_of, sums, task_states
 from a2a_inspect.plots.written import MOST, PLAIN, bins_object, histogram_lines, histogram_object
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.multi_reader import MultiReader
 
 _OUTCOMES = ("ok", "error", "cut", "refused", "live")
@@ -69,10 +69,10 @@ def _lines(several: MultiReader, known: Sums, tasks: Tasks) -> Iterator[str]:
         yield from _table(known)
     if known.errors:
         yield ""
-        yield from _counted("ERROR", [(visible(error), number) for error, number in known.errors], _SHOWN)
+        yield from _counted("ERROR", [(make_visible(error), number) for error, number in known.errors], _SHOWN)
     if known.findings:
         yield ""
-        found = [(f"{severity.name.lower()}  {visible(rule)}", number) for rule, severity, number in known.findings]
+        found = [(f"{severity.name.lower()}  {make_visible(rule)}", number) for rule, severity, number in known.findings]
         yield from _counted("FINDING", found, len(found))
 
 
@@ -82,7 +82,7 @@ def _table(known: Sums) -> Iterator[str]:
     titles = [f"{name.upper()} {rank}" for name in measures for rank in ("p50", "p95", "max")]
     rows = []
     for (operation, binding, dialect), each in known.calls.items():
-        cells = [visible(operation) or "not A2A", visible(f"{binding} {dialect}".strip()), str(each.count)]
+        cells = [make_visible(operation) or "not A2A", make_visible(f"{binding} {dialect}".strip()), str(each.count)]
         cells += [str(each.outcomes.get(name, "")) for name in outcomes]
         cells.append(str(each.events))
         for name in measures:

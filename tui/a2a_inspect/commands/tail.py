@@ -21,8 +21,8 @@ from a2a_proxy.cli.streams import reader_gone
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.present import text
-from a2a_proxy.protocol.describe import describe
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.describe import describe_frame
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.parser import parse
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.cursor import RowCursor
@@ -72,7 +72,7 @@ def _tail(paths: Sequence[Path], wanted: TailOptions, sleep: Callable[[float], N
         names = [member.name if len(several.members) > 1 else "" for member in several.members]
         width = max(map(len, names))
         followers = [
-            _Follower(member.recording, wanted, visible(name).ljust(width), own)
+            _Follower(member.recording, wanted, make_visible(name).ljust(width), own)
             for member, name, own in zip(several.members, names, several.own(), strict=True)
         ]
         _print(_last(_by_time(each.past() for each in followers), wanted.count))
@@ -245,7 +245,7 @@ class _Follower:
     def _frame_line(self, row: FrameRow) -> str:
         frame, exchange = row.frame, self._exchange(row)
         place = f"#{frame.exchange}.{frame.seq}" if frame.exchange else f"connection {frame.connection}"
-        title = visible(text.title(exchange)) if exchange is not None else ""
+        title = make_visible(text.title(exchange)) if exchange is not None else ""
         return "  ".join(
             part
             for part in (
@@ -284,7 +284,7 @@ _NO_EXCHANGE = Exchange(id=0, connection=0, stream=0, binding=Binding.OTHER, sta
 
 def _said(frame: Frame, exchange: Exchange | None) -> str:
     about = exchange or _NO_EXCHANGE
-    return describe(frame, frame.payload, about.operation, about.dialect)
+    return describe_frame(frame, frame.payload, about.operation, about.dialect)
 
 
 def _finding_line(row: FindingRow) -> str:

@@ -13,7 +13,7 @@ from a2a_inspect.commands.show_selection import ShowSelection
 from a2a_inspect.data.redacted_view import RedactionOptions, cleaned
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.cassette.exporter import Selection
 from a2a_proxy.recording.cassette.file import check_replaceable, open_any, write_cassette
 from a2a_proxy.recording.query.sql import Rows
@@ -67,7 +67,7 @@ def trim(recording: Recording, options: TrimOptions) -> None:
         print(f"kept besides  {place}  {reason}")
     for name, count in _gone(before, after).items():
         print(f"left out  {text.plural(count, name.removesuffix('s'))} of {getattr(before, name)}")
-    print(f"{text.plural(after.exchanges, 'exchange')} written to {visible(str(options.target))}")
+    print(f"{text.plural(after.exchanges, 'exchange')} written to {make_visible(str(options.target))}")
 
 
 def _chosen(recording: Recording, options: TrimOptions) -> set[int]:
@@ -78,7 +78,7 @@ def _chosen(recording: Recording, options: TrimOptions) -> set[int]:
         keys &= set(recording.asked().ids(options.where, Rows.EXCHANGES))
     if not keys:
         raise UserError(
-            f"nothing matches {visible(' '.join((*options.words, options.where)).strip())}",
+            f"nothing matches {make_visible(' '.join((*options.words, options.where)).strip())}",
             "see what there is with: a2a-inspect ls",
         )
     return keys

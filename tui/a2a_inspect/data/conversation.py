@@ -10,7 +10,7 @@ from a2a_proxy.model.event import Artifact
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import key
 from a2a_proxy.recording.write.note_writer import NotePlace
@@ -39,8 +39,8 @@ def artifact_lines(recording: Recording, exchange_key: int, frame: int | None, u
             continue
         for name, found in artifacts_of(recording, row.session, known.task, until).items():
             end = "complete" if found.complete else "not complete"
-            lines += ["ARTIFACT", f"name              {visible(found.artifact.name or name)}"]
-            lines.append(f"id                {visible(name)}, {end}")
+            lines += ["ARTIFACT", f"name              {make_visible(found.artifact.name or name)}"]
+            lines.append(f"id                {make_visible(name)}, {end}")
             chunks = found.chunks[:_MAX_CHUNKS]
             here = (row.exchange.id, frame)
             lines += [line for each in chunks for line in _chunk(recording, row.session, name, each, here)]
@@ -56,7 +56,7 @@ def _chunk(recording: Recording, session: int, name: str, frame: Frame, here: tu
     """`▸ chunk 1:2.5       +120 ms  1 part  34 B  append`, the frame under the cursor marked."""
     row = recording.exchange(key(session, frame.exchange))
     assert row is not None
-    at = "+" + text.duration(max(frame.at - text.zero(row.exchange), 0))
+    at = "+" + text.duration(max(frame.at - text.latency_origin(row.exchange), 0))
     count = _parts(recording, session, frame, row.exchange, name)
     marks = [word for word in ("append", "last_chunk") if getattr(frame, word)]
     place = named(NotePlace(session, frame.exchange, frame.seq))
@@ -81,7 +81,7 @@ def _content(artifact: Artifact) -> Iterator[str]:
     from a2a_inspect.data.payload_lines import part_text
 
     for part in artifact.parts:
-        yield from (f"  {visible(line)}" for line in part_text(part).split("\n") if line)
+        yield from (f"  {make_visible(line)}" for line in part_text(part).split("\n") if line)
 
 
 def timing_lines(recording: Recording, exchange_key: int, frame: int | None, until: int = 0) -> list[str]:
@@ -112,17 +112,17 @@ def timing_lines(recording: Recording, exchange_key: int, frame: int | None, unt
 
 def process_lines(recording: Recording, exchange_key: int) -> list[str]:
     """Of a call over stdio: what the agent's process said beside its calls, and how it ended. Empty for others."""
-    from a2a_proxy.protocol.describe import describe
+    from a2a_proxy.protocol.describe import describe_frame
 
     row = recording.exchange(exchange_key)
     known = recording.connection(key(row.session, row.exchange.connection)) if row is not None else None
     if row is None or known is None or known.connection.facts.transport != "stdio":
         return []
     process = known.connection
-    lines = ["PROCESS", f"{'command':18}{visible(process.upstream)}", f"{'id':18}{visible(process.peer)}"]
-    lines.append(f"{'end':18}{visible(process.how) or 'still runs'}")
+    lines = ["PROCESS", f"{'command':18}{make_visible(process.upstream)}", f"{'id':18}{make_visible(process.peer)}"]
+    lines.append(f"{'end':18}{make_visible(process.how) or 'still runs'}")
     said = [each.frame for each in recording.connection_frames(known.key)]
     if len(said) > _MAX_LOG:
         lines.append(f"(the last {_MAX_LOG} of {len(said)} lines: a2a-inspect show has all)")
     last = said[-_MAX_LOG:]
-    return [*lines, *(f"{text.clock(each.at):18}{_ARROWS[each.direction]} {describe(each)}" for each in last), ""]
+    return [*lines, *(f"{text.clock(each.at):18}{_ARROWS[each.direction]} {describe_frame(each)}" for each in last), ""]

@@ -6,7 +6,7 @@ import re
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.present import text
-from a2a_proxy.protocol.describe import describe
+from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FrameRow
@@ -25,8 +25,8 @@ def described(recording: Recording, row: FrameRow, exchange: Exchange | None) ->
     except RecordingError as damage:
         return damage.message
     if exchange is None:
-        return describe(row.frame, payload) + large
-    return describe(row.frame, payload, exchange.operation, exchange.dialect) + large
+        return describe_frame(row.frame, payload) + large
+    return describe_frame(row.frame, payload, exchange.operation, exchange.dialect) + large
 
 
 def flat(words: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from a2a_proxy.model.task import MissedGenerations
 from a2a_proxy.present import generations, text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, key
 
@@ -15,7 +15,7 @@ Gaps = dict[tuple[str, int], str]
 def operation(recording: Recording, session: int, number: int) -> str:
     """What an exchange of a session did; empty where the recording does not have it."""
     row = recording.exchange(key(session, number))
-    return visible(text.title(row.exchange)) if row is not None else ""
+    return make_visible(text.title(row.exchange)) if row is not None else ""
 
 
 def missed(recording: Recording, session: int, gap: MissedGenerations) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
-_TEXT = "".join(visible(chr(octet)) if octet < 128 else "·" for octet in range(256))
+_TEXT = "".join(make_visible(chr(octet)) if octet < 128 else "·" for octet in range(256))
 
 
 def hex_row(octets: bytes, width: int) -> tuple[str, str]:

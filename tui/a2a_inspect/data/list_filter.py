@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.query.tree import And, Anything, Match, Node, Not, Op, to_text
 
@@ -75,7 +75,7 @@ def judged(text: str) -> Judgement:
         parse(text)
     except QueryError as wrong:
         word = INCOMPLETE if wrong.incomplete else INVALID
-        return Judgement(word, visible(wrong.message), wrong.at)
+        return Judgement(word, make_visible(wrong.message), wrong.at)
     return Judgement(VALID)
 
 

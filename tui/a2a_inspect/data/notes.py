@@ -5,7 +5,7 @@ from __future__ import annotations
 from a2a_inspect.data.references import named
 from a2a_proxy.model.note import Note
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.write.note_writer import NotePlace
 
@@ -18,7 +18,7 @@ def note_mark(note: Note) -> str:
 def note_words(note: Note) -> str:
     """`note: look here`, `bookmark: look here` or `bookmark`, in one harmless line."""
     word = "bookmark" if note.bookmark else "note"
-    return f"{word}: {visible(note.text)}" if note.text else word
+    return f"{word}: {make_visible(note.text)}" if note.text else word
 
 
 def noted(recording: Recording, session: int) -> str:

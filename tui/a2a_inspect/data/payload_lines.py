@@ -12,8 +12,8 @@ from a2a_proxy.model.event import Part
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.present import text
-from a2a_proxy.protocol.decoded import decoded
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.decoded import readable_payload
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.redaction.labels import withheld
 
 _TEXTS = ("json", "text", "trailers", "control")
@@ -23,13 +23,13 @@ _WITHHELD = "payload not recorded: metadata only"
 
 def decoded_lines(frame: Frame, exchange: Exchange | None) -> Iterator[str]:
     """The same as indented lines without control characters."""
-    value = decoded(frame, exchange)
+    value = readable_payload(frame, exchange)
     if value is None:
         if withheld(frame):
             yield _WITHHELD
         return
     for line in json_text(value).split("\n"):
-        yield visible(line)
+        yield make_visible(line)
 
 
 def raw_lines(frame: Frame) -> Iterator[str]:
@@ -40,7 +40,7 @@ def raw_lines(frame: Frame) -> Iterator[str]:
         yield from hex_lines(frame.payload)
         return
     for line in frame.payload.splitlines():
-        yield visible(line.decode("utf-8", "replace"))
+        yield make_visible(line.decode("utf-8", "replace"))
 
 
 def json_text(value: Any) -> str:
@@ -75,17 +75,17 @@ def indented(octets: bytes) -> Iterator[str]:
         token = found[0]
         if token in "}]":
             if line.strip():
-                yield visible(line)
+                yield make_visible(line)
             depth = max(depth - 1, 0)
             line = _indent(depth) + token
         elif token in "{[,":
-            yield visible(line + token)
+            yield make_visible(line + token)
             depth += token != ","
             line = _indent(depth)
         else:
             line += ": " if token == ":" else token
     if line.strip():
-        yield visible(line)
+        yield make_visible(line)
 
 
 def _indent(depth: int) -> str:

@@ -15,7 +15,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, key
 from a2a_proxy.recording.store.codec import unpack_ident
@@ -134,7 +134,7 @@ def _exchanges(recording: Recording, of: TreeBranch, after: int | None) -> Itera
 def _exchange_label(recording: Recording, row: ExchangeRow) -> str:
     query = "SELECT count(*) FROM frame WHERE session = ? AND exchange = ?"
     frames = recording.db.execute(query, (row.session, row.exchange.id)).fetchone()[0]
-    return visible(f"#{row.exchange.id} {text.title(row.exchange)} {text.standing(row.exchange)}  {frames}")
+    return make_visible(f"#{row.exchange.id} {text.title(row.exchange)} {text.standing(row.exchange)}  {frames}")
 
 
 def _frames(recording: Recording, of: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
@@ -147,7 +147,7 @@ def _frame_label(frame: Frame) -> str:
     arrow = "→" if frame.direction is Direction.TO_AGENT else "←"
     event = frame.event.name.lower() if frame.event is not EventKind.NONE else frame.kind.name.lower()
     state = TaskState(frame.state).label if frame.state in _STATES else ""
-    return visible(f"{frame.seq} {arrow} {event} {state}".rstrip())
+    return make_visible(f"{frame.seq} {arrow} {event} {state}".rstrip())
 
 
 def _under(of: TreeBranch, level: TreeLevel, label: str, **more: Any) -> TreeBranch:
@@ -162,4 +162,4 @@ def _ident(recording: Recording, number: int) -> str:
 
 
 def _short(name: str) -> str:
-    return visible(text.short(name))
+    return make_visible(text.short(name))

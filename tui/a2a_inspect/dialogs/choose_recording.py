@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 
 from a2a_inspect.widgets.columns import fit
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 _LISTED = 200
 _SUFFIXES = (".db", ".a2a.jsonl")
@@ -65,7 +65,7 @@ class ChooseRecording(ModalScreen[Path | None]):
     def _show(self, found: list[tuple[Path, str]]) -> None:
         self._files = [path for path, _ in found]
         self._list.clear_options()
-        width = max((cell_len(visible(path.name)) for path, _ in found), default=0)
+        width = max((cell_len(make_visible(path.name)) for path, _ in found), default=0)
         self._list.add_options([Option(Content(f"{fit(path.name, width)}  {said}")) for path, said in found])
         if found:
             self._list.highlighted = 0

@@ -20,7 +20,7 @@ from a2a_proxy.model.wire import Headers
 from a2a_proxy.present import text
 from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.redaction.labels import withheld
-from a2a_proxy.wire.sse import rebuild
+from a2a_proxy.wire.sse import rebuild_event
 
 _BODIES = frozenset(
     (
@@ -182,7 +182,7 @@ def _on_wire(exchange: Exchange, frame: Frame) -> bytes:
         return b"\0" + len(frame.payload).to_bytes(4, "big") + frame.payload
     if exchange.binding is not Binding.STDIO and frame.framing:
         with contextlib.suppress(UnicodeEncodeError):  # a framing that never was on a wire
-            return rebuild(frame.framing, frame.payload)
+            return rebuild_event(frame.framing, frame.payload)
     return frame.payload
 
 

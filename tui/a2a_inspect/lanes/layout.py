@@ -15,7 +15,7 @@ from a2a_inspect.lanes.model import LaneRow, PartyLane, RowKind
 from a2a_inspect.widgets.columns import fit
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 Painted = list[tuple[str, str]]
 """Text and the name of its style."""
@@ -92,7 +92,7 @@ def geometry(width: int, lanes: Sequence[PartyLane]) -> Geometry:
 
 def head(of: Geometry) -> str:
     """The names of the lanes, each at its own."""
-    names = [visible(lane.name) for lane in of.lanes[: len(of.places)]]
+    names = [make_visible(lane.name) for lane in of.lanes[: len(of.places)]]
     if of.folded:
         names[-1] = f"+{of.folded} others"
     line = f"{'SECONDS':>{_START}} {'AFTER':>{_BEFORE}}  FRAME"[: of.margin - 1]
@@ -122,7 +122,7 @@ def paint(row: LaneRow, of: Geometry) -> Painted:
     lane = lane[:about] + sign + lane[about + 1 :]
     room = max(len(lane) - 4, 0)
     words = _words(row)
-    said = fit(words, min(cell_len(visible(words)), room))
+    said = fit(words, min(cell_len(make_visible(words)), room))
     if row.what in (RowKind.PAUSE, RowKind.TURN):
         left = (room - cell_len(said)) // 2
         return [(" " * of.margin, ""), *_laid(lane, said, 2 + left, style)]
@@ -187,7 +187,7 @@ def _arrow(label: str, room: int, row: LaneRow, *, rightwards: bool) -> list[tup
     shaft = "╌" if row.kind in _FAINT else "─"
     head = "✕" if row.kind is FrameKind.CUT else "▶" if rightwards else "◀"
     space = max(room - 5, 0)  # two of shaft, two spaces, the head
-    said = fit(label, min(cell_len(visible(label)), space))
+    said = fit(label, min(cell_len(make_visible(label)), space))
     if not said:
         return [(shaft * (room - 1) + head if rightwards else head + shaft * (room - 1), True)]
     rest = shaft * (room - cell_len(said) - 4)
@@ -214,7 +214,7 @@ def _at_one(row: LaneRow, of: Geometry, style: str) -> Painted:
     room = max(at, len(lane) - at - 1) - 2
     if room < 1:
         return [("●", style)]
-    said = fit(words, min(cell_len(visible(words)), room))
+    said = fit(words, min(cell_len(make_visible(words)), room))
     if at < len(lane) - at - 1:
         after = lane[at + cell_len(said) + 2 :]
         return [(lane[:at], "list--dim"), ("● ", ""), (said, style), (after, "list--dim")]

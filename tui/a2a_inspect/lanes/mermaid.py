@@ -10,7 +10,7 @@ from a2a_inspect.data.frame_summary import flat
 from a2a_inspect.lanes.model import LaneRow, PartyLane, PartyRole, RowKind
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 _ESCAPED = str.maketrans({"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "%": "#37;", "$": "#36;"})
 """What the language would read as its own: entities, ends of statements, tags, comments, formulas."""
@@ -61,5 +61,5 @@ def _statement(row: LaneRow, lanes: int) -> str:
 
 
 def _plain(words: str) -> str:
-    lines = textwrap.wrap(flat(visible(words)), _WIDE, max_lines=_LINES, placeholder="…")
+    lines = textwrap.wrap(flat(make_visible(words)), _WIDE, max_lines=_LINES, placeholder="…")
     return _WRAP.sub("#58;", "<br/>".join(line.translate(_ESCAPED) for line in lines), count=1)

@@ -23,7 +23,7 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.segment import CLIENT, Handoff, Segment
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, TaskRow, key, split
@@ -97,10 +97,10 @@ class LaneConversation:
     @property
     def title(self) -> str:
         """What is shown, in words."""
-        names = [f"task {text.short(visible(row.task.task_id))}" for row in self.tasks]
+        names = [f"task {text.short(make_visible(row.task.task_id))}" for row in self.tasks]
         if not names:
             row = self._recording.exchange(self.root)
-            names = [f"#{split(self.root)[1]} {visible(text.title(row.exchange)) if row else ''}"]
+            names = [f"#{split(self.root)[1]} {make_visible(text.title(row.exchange)) if row else ''}"]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         return ", ".join(names[:3]) + more
 
@@ -161,7 +161,7 @@ class LaneConversation:
             return said
         title = text.title(exchange)
         names = row.frame.kind is FrameKind.REQUEST and not row.frame.seq and not said.startswith(title)
-        return f"{said}  {visible(title)}" if names else said
+        return f"{said}  {make_visible(title)}" if names else said
 
     def exchange(self, number: int) -> Exchange | None:
         """An exchange of the session by its number, as it was when it was first asked for."""

@@ -18,7 +18,7 @@ from a2a_inspect.dialogs.export_menu import ALL, FILTERED, SELECTED, ExportMenu,
 from a2a_inspect.dialogs.note_box import NoteBox
 from a2a_inspect.screens.commands import Commanded
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import ExchangeRow, key, split
 from a2a_proxy.recording.write.note_writer import NotePlace, annotate
@@ -107,7 +107,7 @@ class Acting(Commanded):
             self.notify(f"{name} of {named(place)}, {text.size(len(form))}: handed to the browser", markup=False)
             return
         done = await asyncio.to_thread(put, form, _SUFFIXES.get(name, f"{name}.txt"), self.app.copy_to_clipboard)
-        self.notify(f"{name} of {named(place)}, {text.size(len(form))}: {visible(done)}", markup=False)
+        self.notify(f"{name} of {named(place)}, {text.size(len(form))}: {make_visible(done)}", markup=False)
 
     # Exporting.
 
@@ -116,7 +116,7 @@ class Acting(Commanded):
         marked = len({each.exchange for each in self._marks.listed()})
         sets = {SELECTED: text.plural(marked, "marked exchange") if marked else "the exchange under the cursor"}
         if self.narrowing.expression():
-            sets[FILTERED] = f"what matches {visible(self.narrowing.expression())}"
+            sets[FILTERED] = f"what matches {make_visible(self.narrowing.expression())}"
         return {**sets, ALL: "the whole recording"}
 
     @work(group="export", exclusive=True)
@@ -126,7 +126,7 @@ class Acting(Commanded):
         if place is None or self._refused("an export"):
             return
         sets, folder = self._sets(), Path.cwd()
-        chosen = await self.app.push_screen_wait(ExportMenu(sets, visible(str(folder))))
+        chosen = await self.app.push_screen_wait(ExportMenu(sets, make_visible(str(folder))))
         if chosen is None:
             return
         name = chosen[0]
@@ -163,4 +163,4 @@ class Acting(Commanded):
                 wanted = ExportSelection(recording, matching, f"what matches {where}")
             target = free_name(folder, self._source.path, name, FORMATS[form].ending)
             count = export(wanted, target, form)
-        return f"{text.plural(count, 'exchange')} written to {visible(str(target))}"
+        return f"{text.plural(count, 'exchange')} written to {make_visible(str(target))}"

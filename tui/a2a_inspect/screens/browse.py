@@ -35,7 +35,7 @@ from a2a_inspect.widgets.marks import RowMarks
 from a2a_inspect.widgets.pane import ListHead, Pane
 from a2a_inspect.widgets.recording_tree import RecordingTree
 from a2a_inspect.widgets.summary import SummaryLine
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import ExchangeRow, split
 from a2a_proxy.recording.write.note_writer import NotePlace as Spot
@@ -303,7 +303,7 @@ class Browse(Screen[None]):
 
     def say(self, words: str, *, wrong: bool = False) -> None:
         """A note that goes by itself."""
-        self.notify(visible(words), severity="error" if wrong else "information", markup=False)
+        self.notify(make_visible(words), severity="error" if wrong else "information", markup=False)
 
     # Panes.
 

@@ -14,7 +14,7 @@ from a2a_inspect.dialogs.text_page import TextPage
 from a2a_inspect.screens.navigation import Hopping
 from a2a_inspect.screens.views_screen import ViewsScreen
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.errors import meant
 from a2a_proxy.recording.read.rows import key
 
@@ -73,7 +73,7 @@ class Commanded(Hopping):
         node = self._narrowing.node()
         none: list[str] = []
         lines = await self._asked("explain", self._source.ask(lambda r: explain_lines(r, node), none), none)
-        self.app.push_screen(TextPage("What SQLite is asked", [visible(line) for line in lines]))
+        self.app.push_screen(TextPage("What SQLite is asked", [make_visible(line) for line in lines]))
 
     def _do_filter(self, argument: str) -> None:
         self.use(argument)

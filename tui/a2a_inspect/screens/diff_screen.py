@@ -18,7 +18,7 @@ from a2a_inspect.widgets.key_line import KeyLine
 from a2a_inspect.widgets.pane import PaneTitle
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present.difference.blocks import BlockKind, DifferenceBlock, blocks
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.difference.runs import ComparisonStopped, RunDifference
 
 _TELL = 0.1
@@ -77,7 +77,7 @@ class DiffScreen(Screen[None]):
         except ComparisonStopped:
             return
         except UserError as wrong:
-            said = [DifferenceBlock(BlockKind.NOTE, visible(line)) for line in (*wrong.message.split("\n"), wrong.hint)]
+            said = [DifferenceBlock(BlockKind.NOTE, make_visible(line)) for line in (*wrong.message.split("\n"), wrong.hint)]
             if not worker.is_cancelled:
                 self.app.call_from_thread(self._show, None, said)
             return
@@ -112,7 +112,7 @@ class DiffScreen(Screen[None]):
         same = left.path == right.path
         names = [f"{'' if same else side.path.name} {side.place}".strip() for side in self._sides]
         where = f"{left.path.name}  " if same else ""
-        return visible(f"{where}{names[0] or 'all'}  |  {names[1] or 'all'}")
+        return make_visible(f"{where}{names[0] or 'all'}  |  {names[1] or 'all'}")
 
     def action_close(self) -> None:
         """Back; what is being worked out ends."""

@@ -22,7 +22,7 @@ from a2a_inspect.widgets.lane_list import LaneList
 from a2a_inspect.widgets.lazy_list import LazyList
 from a2a_inspect.widgets.pane import ListHead, Pane
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import key
@@ -143,7 +143,7 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
             title.text = f"Swimlane › {conversation.title}"
             title.remark = "following" if self._list.follow else text.plural(conversation.order.frames, "frame")
         if self._trouble:
-            title.remark = visible(self._trouble)
+            title.remark = make_visible(self._trouble)
         if isinstance(row, LaneRow) and conversation is not None:
             self._said.update(_in_full(row, [lane.name for lane in conversation.lanes]))
 
@@ -173,5 +173,5 @@ def _in_full(row: LaneRow, lanes: Sequence[str]) -> str:
         return f"nothing passed for {text.duration(row.since_before)}"
     place = f"#{row.exchange}" + (f".{row.seq}" if row.seq >= 0 else "") if row.exchange else ""
     way = f"{lanes[row.source]} → {lanes[row.target]}" if row.what is RowKind.FRAME else lanes[row.source]
-    about = "  ".join(each for each in (place, visible(way), text.clock(row.at), moment(row.since_start)) if each)
-    return f"{about}\n{visible(row.text)}"
+    about = "  ".join(each for each in (place, make_visible(way), text.clock(row.at), moment(row.since_start)) if each)
+    return f"{about}\n{make_visible(row.text)}"

@@ -30,7 +30,7 @@ from a2a_inspect.plots.written import PLAIN
 from a2a_inspect.widgets.key_line import KeyLine
 from a2a_inspect.widgets.pane import Pane
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 
@@ -209,7 +209,7 @@ class PlotScreen(Screen[str]):
         shown, title = self._shown, self._pane.title
         title.text = "Plots" + (f" of {self._where}" if self._where else "")
         if trouble:
-            title.remark = visible(trouble)
+            title.remark = make_visible(trouble)
         if shown is None:
             return
         if shown.over is None:
@@ -219,7 +219,7 @@ class PlotScreen(Screen[str]):
             shift = "zoomed  " if self._cursor.zooms else ""
             title.remark = shift + text.plural(shown.over.frames, "frame")
         self._plot.show(list(plot_lines(shown.over, self._cursor, self._room, plain=self._plain)))
-        self._said.update(visible(step_words(shown.over, self._cursor)))
+        self._said.update(make_visible(step_words(shown.over, self._cursor)))
         self._table.show(list(table_lines(shown.known, self._width, plain=self._plain)))
 
     def _set(self, cursor: PlotCursor) -> None:

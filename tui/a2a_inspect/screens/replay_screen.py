@@ -26,7 +26,7 @@ from a2a_inspect.data.source import RecordingSnapshot, RecordingSource
 from a2a_inspect.screens.main import MainScreen
 from a2a_inspect.widgets.columns import fit
 from a2a_inspect.widgets.key_line import KeyLine
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 _KEPT = frozenset({"back", "leave", "turn", "frame", "tab", "lanes", "play", "step", "speed", "jump"})
 """What can be done here; all else of the main screen is about the recording as a whole."""
@@ -74,7 +74,7 @@ class JumpTo(ModalScreen[int]):
         try:
             self.dismiss(meant(event.value, self._clock))
         except InvalidValue as wrong:
-            self._wrong.update(visible(str(wrong)))
+            self._wrong.update(make_visible(str(wrong)))
 
     def action_give_up(self) -> None:
         """Stay."""

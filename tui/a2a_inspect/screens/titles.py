@@ -5,7 +5,7 @@ from __future__ import annotations
 from a2a_inspect.data.source import ExchangeStream, RecordingSnapshot, RecordingSource
 from a2a_inspect.widgets.lazy_list import LazyList
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 
 def above(before: RecordingSnapshot, now: RecordingSnapshot, cursor: int) -> int:
@@ -25,7 +25,7 @@ def exchange_title(stream: ExchangeStream) -> str:
     """An exchange in a line: number, operation, how it stands."""
     exchange = stream.row.exchange
     words = [f"#{exchange.id} {text.title(exchange)}", text.manner(exchange), text.standing(exchange)]
-    return visible("  ".join(word for word in words if word))
+    return make_visible("  ".join(word for word in words if word))
 
 
 def remark(rows: LazyList, late: int) -> str:
@@ -55,4 +55,4 @@ def waiting(source: RecordingSource, now: RecordingSnapshot) -> str:
 
 def visible_lines(words: str) -> str:
     """Several lines, each harmless."""
-    return "\n".join(map(visible, words.split("\n")))
+    return "\n".join(map(make_visible, words.split("\n")))

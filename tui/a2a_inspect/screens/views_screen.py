@@ -16,7 +16,7 @@ from textual.widgets.option_list import Option
 
 from a2a_inspect.data.saved_views import read_views, write_views
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 
 class ViewsScreen(ModalScreen[str | None]):
@@ -71,10 +71,10 @@ class ViewsScreen(ModalScreen[str | None]):
         width = max(map(len, self._views), default=0)
         self._list.clear_options()
         for name, expression in self._views.items():
-            words = Content.assemble((f"{visible(name):{width}}", "bold"), "  ", visible(expression))
+            words = Content.assemble((f"{make_visible(name):{width}}", "bold"), "  ", make_visible(expression))
             self._list.add_option(Option(words, id=name))
-        none = f"{visible(trouble)}. " if trouble else "" if self._views else "No views yet. "
-        saves = f"s saves: {visible(self._now)}" if self._now else "s saves what the list is narrowed to"
+        none = f"{make_visible(trouble)}. " if trouble else "" if self._views else "No views yet. "
+        saves = f"s saves: {make_visible(self._now)}" if self._now else "s saves what the list is narrowed to"
         self._hint.update(f"{none}Enter uses a view, d deletes it, {saves}")
         if self._views:
             self._list.highlighted = 0

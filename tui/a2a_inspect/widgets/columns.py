@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from rich.cells import cell_len, set_cell_size
 
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 GAP = "  "
 
@@ -54,7 +54,7 @@ def _needed(columns: Sequence[ListColumn]) -> int:
 
 def fit(text: str, width: int, *, right: bool = False, tail: bool = False) -> str:
     """`text` in exactly this many cells, an ellipsis where something was cut."""
-    text = visible(text)
+    text = make_visible(text)
     length = cell_len(text)
     if length > width:
         if width < 1:

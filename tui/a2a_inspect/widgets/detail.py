@@ -34,7 +34,7 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 
@@ -172,14 +172,14 @@ class Detail(Vertical):
         try:
             (found, total), gaps = await self._source.ask(read, nothing)
         except RecordingError as trouble:
-            return [visible(trouble.message)]
+            return [make_visible(trouble.message)]
         return await asyncio.to_thread(finding_lines, found, seq, total, gaps)  # the first time loads all rules
 
     async def _asked(self, question: Callable[[Recording], list[str]]) -> list[str]:
         try:
             return await self._source.ask(question, [])
         except RecordingError as trouble:
-            return [visible(trouble.message)]
+            return [make_visible(trouble.message)]
 
     def action_tab(self, tab: int) -> None:
         """Show one tab."""
@@ -219,7 +219,7 @@ def _decoded(frame: Frame, exchange: Exchange, limit: int) -> list[str]:
         return cut + _beginning(frame, exchange, limit)
     try:
         if frame.schema == TRAILERS:
-            return [visible(f"{name}: {value}") for name, value in json.loads(frame.payload)]
+            return [make_visible(f"{name}: {value}") for name, value in json.loads(frame.payload)]
         lines = list(islice(decoded_lines(frame, exchange), _LINES + 1))
     except (ValueError, TypeError, RecursionError):
         return ["(this payload cannot be shown decoded; the octets are under Raw)"]

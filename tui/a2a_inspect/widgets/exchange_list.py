@@ -104,7 +104,7 @@ def took(row: ExchangeRow) -> str:
     """How long it took, or has taken up to what came last."""
     exchange = row.exchange
     end = exchange.closed or exchange.last_event
-    return text.duration(max(end - text.zero(exchange), 0)) if end else ""
+    return text.duration(max(end - text.latency_origin(exchange), 0)) if end else ""
 
 
 def states_error(row: ExchangeRow) -> str:
@@ -117,7 +117,7 @@ def states_error(row: ExchangeRow) -> str:
 
 def ended_well(row: ExchangeRow) -> bool:
     """Nothing went wrong so far."""
-    return text.outcome(row.exchange) in ("ok", "live")
+    return text.outcome_of(row.exchange) in ("ok", "live")
 
 
 def error_style(row: ExchangeRow) -> str:

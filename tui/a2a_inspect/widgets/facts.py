@@ -11,7 +11,7 @@ from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.present import generations, text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 _NAME = 18
 """Cells of a fact's name."""
@@ -23,9 +23,9 @@ def header_lines(exchange: Exchange) -> list[str]:
     """Request line and headers, status and headers, trailers; names as they were sent."""
     version = f" HTTP/{exchange.http_version}" if exchange.http_version else ""
     method = exchange.method if exchange.method.isupper() else "POST"
-    lines = ["REQUEST", f"{method} {visible(exchange.target)}{version}".rstrip()]
+    lines = ["REQUEST", f"{method} {make_visible(exchange.target)}{version}".rstrip()]
     if exchange.authority:
-        lines.append(f"authority: {visible(exchange.authority)}")
+        lines.append(f"authority: {make_visible(exchange.authority)}")
     lines += _fields(exchange.request_headers)
     lines += ["", "RESPONSE"]
     lines += [f"status {status} (informational)" for status in exchange.informational]
@@ -41,7 +41,7 @@ def _fields(headers: Headers) -> list[str]:
 
 
 def _octets(value: bytes) -> str:
-    return visible(value.decode("utf-8", "backslashreplace"))
+    return make_visible(value.decode("utf-8", "backslashreplace"))
 
 
 def fact_lines(stream: ExchangeStream, frame: Frame | None) -> list[str]:
@@ -59,7 +59,7 @@ def fact_lines(stream: ExchangeStream, frame: Frame | None) -> list[str]:
 def section(title: str, facts: Iterator[Fact]) -> list[str]:
     """A title and its facts, those that say nothing left out."""
     told = [(name, str(value)) for name, value in facts if value not in (None, "", 0, b"", ())]
-    return [title.upper(), *(f"{name:{_NAME}}{visible(value)}" for name, value in told), ""]
+    return [title.upper(), *(f"{name:{_NAME}}{make_visible(value)}" for name, value in told), ""]
 
 
 def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
@@ -95,7 +95,7 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
 
 
 def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
-    from a2a_proxy.protocol.errors import GRPC_STATUS
+    from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 
     exchange = stream.row.exchange
     yield "number", f"{exchange.id} of session {stream.row.session}"
@@ -113,7 +113,7 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
     yield "live payload", exchange.live_payload
     yield "half-closed first", exchange.half_close
     status = exchange.grpc_status
-    yield "grpc status", f"{status} {GRPC_STATUS[status]}" if 0 <= status < len(GRPC_STATUS) else ""
+    yield "grpc status", f"{status} {GRPC_STATUS_NAMES[status]}" if 0 <= status < len(GRPC_STATUS_NAMES) else ""
     yield "messages", f"{exchange.requests} to the agent, {exchange.events} to the client"
     yield "octets", f"{exchange.bytes_to_agent} to the agent, {exchange.bytes_to_client} to the client"
     yield "asks", generations.asked(exchange)

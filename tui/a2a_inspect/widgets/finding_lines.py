@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 _INDENT = "  "
 _GAP = f"{_INDENT}≠ "
@@ -40,13 +40,13 @@ def _finding(finding: Finding, told: set[str], gaps: Mapping[tuple[str, int], st
     from a2a_proxy.rules.define.catalogue import rules
 
     place = f"frame {finding.seq}: " if finding.seq >= 0 else ""
-    yield f"{finding.severity.name.lower()} {finding.rule} {place}{visible(finding.summary)}"
+    yield f"{finding.severity.name.lower()} {finding.rule} {place}{make_visible(finding.summary)}"
     if gap := gaps.get((finding.task_id, finding.at)):
         yield _GAP + gap
     if words := evidence_words(finding):
-        yield _INDENT + visible("; ".join(words))
+        yield _INDENT + make_visible("; ".join(words))
     if finding.confidence != "high":
-        yield f"{_INDENT}confidence: {visible(finding.confidence)}"
+        yield f"{_INDENT}confidence: {make_visible(finding.confidence)}"
     rule = rules().get(finding.rule)
     if rule is not None and rule.id not in told:
         told.add(rule.id)

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from a2a_inspect.data.source import RecordingSnapshot
 from a2a_inspect.widgets.columns import fit
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 
 class SummaryLine(Widget):
@@ -38,7 +38,7 @@ class SummaryLine(Widget):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self._file = visible(path.name)
+        self._file = make_visible(path.name)
 
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
         """The whole of it."""
@@ -57,7 +57,7 @@ class SummaryLine(Widget):
     def _words(self) -> list[tuple[str, str]]:
         now = self.snapshot
         if self.trouble:
-            return [(visible(self.trouble), "summary--loss")]
+            return [(make_visible(self.trouble), "summary--loss")]
         mode = "recording" if now.live else "ended" if now.sessions else "waiting"
         mode = "replay" if self.replay else "paused" if self.paused else mode
         words = [(mode, "summary--mode")]
@@ -78,11 +78,11 @@ def completeness(now: RecordingSnapshot) -> tuple[str, bool]:
     """Whether the capture is complete, in words, and whether nothing is known to be missing."""
     missing = [session.complete for session in now.sessions if session.complete not in ("", "complete")]
     if missing:
-        return f"INCOMPLETE: {visible(missing[-1])}", False
+        return f"INCOMPLETE: {make_visible(missing[-1])}", False
     return ("complete so far" if now.live else "capture complete"), True
 
 
 def _way(now: RecordingSnapshot) -> str:
     """Where the last session listened and sent."""
     facts = now.sessions[-1].facts
-    return visible(", ".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False)))
+    return make_visible(", ".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False)))

@@ -17,7 +17,7 @@ from textual.strip import Strip
 from a2a_inspect.data.text_search import Spot, TextSearch, cut
 from a2a_inspect.dialogs.seek_box import SeekBox
 from a2a_inspect.widgets.long_view import LongView
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 Paint = Callable[[str], list[tuple[int, str]]]
 """A line -> where each style begins, ascending: `[(0, ""), (2, "text--name"), ...]`."""
@@ -147,7 +147,7 @@ class TextView(LongView):
         at = self._here or (top[0], top[1] - 1)
         self._here = self._sought.beside(self._lines, at, by)
         if self._here is None:
-            self.notify(visible(f"not in this text: {self._sought.text}"), markup=False)
+            self.notify(make_visible(f"not in this text: {self._sought.text}"), markup=False)
             return
         line, column = self._here
         row = next(

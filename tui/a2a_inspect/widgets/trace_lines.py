@@ -49,7 +49,7 @@ def _ids(exchange: Exchange, frame: Frame | None) -> Iterator[Fact]:
 
 
 def _latencies(exchange: Exchange) -> Iterator[Fact]:
-    zero = text.zero(exchange)
+    zero = text.latency_origin(exchange)
     since = "after the request" if zero != exchange.started else "after its first octet"
     yield "request", _span(exchange.request_ended, exchange.started, "from its first to its last octet")
     yield "response head", _span(exchange.response_started, zero, since)

@@ -12,9 +12,9 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.drive.plan import BINDINGS
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.bindings.card import read_card
-from a2a_proxy.protocol.dialect import of_version
+from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.session_facts import CardFacts, card_facts
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.relay.edits.card import CardUrl
 from a2a_proxy.relay.edits.card_urls import CardAddress, is_local, parse_card_url
 from a2a_proxy.relay.route import RouteError, Upstream
@@ -95,7 +95,7 @@ def _take(found: AgentAddress, main: Upstream, card: CardFacts) -> None:
         place = parse_card_url(CardUrl(interface.url, interface.binding))
         if binding is None or place is None:
             continue
-        dialect = of_version(interface.version or card.version)
+        dialect = dialect_of_version(interface.version or card.version)
         if dialect is not Dialect.UNKNOWN:
             found.versions[binding] = found.versions.get(binding, frozenset()) | {dialect}
         if not _same_host(place, main):
@@ -105,7 +105,7 @@ def _take(found: AgentAddress, main: Upstream, card: CardFacts) -> None:
         elif binding not in found.of:
             found.of[binding] = _number(found, place, main), urlsplit(interface.url).path
     if elsewhere:
-        told = visible(", ".join(dict.fromkeys(elsewhere)))
+        told = make_visible(", ".join(dict.fromkeys(elsewhere)))
         found.notes.append(f"the card of {main.text} leads elsewhere, which is not followed: {told}")
 
 

@@ -6,7 +6,7 @@ import sys
 
 from a2a_proxy.cli.console import HookEnd, StartInfo
 from a2a_proxy.cli.errors import tell
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recorder.status import RecorderFailed, Status, TroubleStarted
 
 
@@ -30,9 +30,9 @@ class WarningConsole:
     def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         """A warning."""
         if loud:
-            print(f"a2a-proxy: warning: {visible(message)}", file=sys.stderr)
+            print(f"a2a-proxy: warning: {make_visible(message)}", file=sys.stderr)
             if hint:
-                print(f"a2a-proxy: hint: {visible(hint)}", file=sys.stderr)
+                print(f"a2a-proxy: hint: {make_visible(hint)}", file=sys.stderr)
 
     def hook(self, end: HookEnd) -> None:
         """There are none."""

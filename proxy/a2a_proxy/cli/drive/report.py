@@ -14,7 +14,7 @@ from a2a_proxy.present.difference.blocks import blocks
 from a2a_proxy.present.difference.layout import lines
 from a2a_proxy.present.difference.objects import objects
 from a2a_proxy.present.junit import Suite, document
-from a2a_proxy.protocol.text import shell_line, visible
+from a2a_proxy.protocol.text import shell_line, make_visible
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference
 
 
@@ -38,16 +38,16 @@ class DriveReport(msgspec.Struct, frozen=True):
 
 def text_lines(report: DriveReport, width: int = 0) -> Iterator[str]:
     """For people."""
-    yield f"left   {visible(report.recorded)}, as recorded"
-    yield f"right  {visible(report.live)}, now"
+    yield f"left   {make_visible(report.recorded)}, as recorded"
+    yield f"right  {make_visible(report.live)}, now"
     for note in report.notes:
-        yield f"note: {visible(note)}"
+        yield f"note: {make_visible(note)}"
     for each in report.left:
-        yield f"not driven: {each.place} {visible(text.title(each.row.exchange))}: {each.reason}"
+        yield f"not driven: {each.place} {make_visible(text.title(each.row.exchange))}: {each.reason}"
     for remark in report.remarks:
-        yield f"{remark.place} {visible(remark.operation)}: {visible(remark.text)}"
+        yield f"{remark.place} {make_visible(remark.operation)}: {make_visible(remark.text)}"
     if report.incomplete:
-        yield f"the recording of the drive is not complete: {visible(report.incomplete)}"
+        yield f"the recording of the drive is not complete: {make_visible(report.incomplete)}"
     for line in lines(blocks(report.found), width):
         yield line.text
     if report.kept:

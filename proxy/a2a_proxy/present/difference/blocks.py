@@ -11,7 +11,7 @@ import msgspec
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.present import text
 from a2a_proxy.present.difference.brief import brief, written
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.difference.artifacts import Text, Texts
 from a2a_proxy.recording.difference.exchanges import Difference
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference
@@ -71,7 +71,7 @@ def _verdict(found: RunDifference) -> Iterator[DifferenceBlock]:
     yield DifferenceBlock(BlockKind.NOTE, _in_one_line(found))
     for match in found.matches:
         if match.left is not None and match.right is not None:
-            ends = text.outcome(match.left.exchange), text.outcome(match.right.exchange)
+            ends = text.outcome_of(match.left.exchange), text.outcome_of(match.right.exchange)
             if ends[0] != ends[1] and len(found.matches) > 1:
                 yield DifferenceBlock(
                     BlockKind.NOTE, f"{_number(match.left)} ended {ends[0]}, {_number(match.right)} {ends[1]}"
@@ -81,7 +81,7 @@ def _verdict(found: RunDifference) -> Iterator[DifferenceBlock]:
             BlockKind.NOTE, f"{text.plural(found.ignored, 'difference')} in canonical fields not counted"
         )
     for remark in found.cut:
-        yield DifferenceBlock(BlockKind.NOTE, f"note: {visible(remark)}")
+        yield DifferenceBlock(BlockKind.NOTE, f"note: {make_visible(remark)}")
 
 
 def _in_one_line(found: RunDifference) -> str:
@@ -108,7 +108,7 @@ def _calls(found: RunDifference, everything: bool) -> Iterator[DifferenceBlock]:
     for row in found.tasks:
         if everything or row.counts:
             yield DifferenceBlock(BlockKind.NOTE, "")
-            yield from _row(row, f"task {visible(text.short(str((row.left or ('',))[0])))} {(row.left or ('',))[-1]}")
+            yield from _row(row, f"task {make_visible(text.short(str((row.left or ('',))[0])))} {(row.left or ('',))[-1]}")
     single = len(found.matches) == 1
     before: ValueChange | None = None
     for match in found.matches:
@@ -136,11 +136,11 @@ def _call(row: ExchangeRow) -> str:
     exchange = row.exchange
     words = [_number(row), text.title(exchange), text.manner(exchange)]
     words += [text.standing(exchange), text.latency(exchange), _end(exchange)]
-    return visible("  ".join(word for word in words if word))
+    return make_visible("  ".join(word for word in words if word))
 
 
 def _end(exchange: Exchange) -> str:
-    return exchange.error or (exchange.how if text.outcome(exchange) == "cut" else "")
+    return exchange.error or (exchange.how if text.outcome_of(exchange) == "cut" else "")
 
 
 def _inside(found: Difference, everything: bool) -> Iterator[DifferenceBlock]:
@@ -164,16 +164,16 @@ def _about(row: DifferenceRow) -> str:
         return f"request {place}" if row.frames in ((0, 0), (-1, -1)) else f"{_frames('request', row)} {place}"
     words = " ".join(str(step) for step in row.left or row.right or ())
     if row.part is ExchangePart.ARTIFACTS:
-        return f"artifact {visible(words)}"
+        return f"artifact {make_visible(words)}"
     if row.part is ExchangePart.FINDINGS:
         said = row.before if row.change is ValueChange.LEFT else row.after
         rules = said if isinstance(said, dict) else (row.left or ())[1:]
-        return visible("finding " + " ".join(map(str, rules)))
-    return visible(words.replace("_", " "))
+        return make_visible("finding " + " ".join(map(str, rules)))
+    return make_visible(words.replace("_", " "))
 
 
 def _place(left: Path | None, right: Path | None) -> str:
-    one, other = (visible(path_text(path)) if path is not None else "" for path in (left, right))
+    one, other = (make_visible(path_text(path)) if path is not None else "" for path in (left, right))
     if one == "$" and other in ("$", ""):
         return ""
     return one or (other if other != "$" else "") if one == other or not (one and other) else f"{one} | {other}"
@@ -211,7 +211,7 @@ def _changed(before: Any, after: Any, mark: str, ignored: bool) -> DifferenceBlo
     if isinstance(before, str) and isinstance(after, str):
         left, right = excerpts(compare_texts(before, after))
         return DifferenceBlock(BlockKind.VALUE, left, right, mark, ignored=ignored)
-    return DifferenceBlock(BlockKind.VALUE, visible(written(before)), visible(written(after)), mark, ignored=ignored)
+    return DifferenceBlock(BlockKind.VALUE, make_visible(written(before)), make_visible(written(after)), mark, ignored=ignored)
 
 
 def _artifact(row: DifferenceRow, texts: Texts) -> Iterator[DifferenceBlock]:
@@ -222,7 +222,7 @@ def _artifact(row: DifferenceRow, texts: Texts) -> Iterator[DifferenceBlock]:
     )
     words = f"{text.plural(gone, 'word')} only left, {new} only right"
     yield DifferenceBlock(
-        BlockKind.HEAD, f"artifact {visible(texts.name)} text: {words}", None, MARKS[row.change], anchor=True
+        BlockKind.HEAD, f"artifact {make_visible(texts.name)} text: {words}", None, MARKS[row.change], anchor=True
     )
     for run in _together(pieces):
         first = next(piece for piece in run if piece.change)
@@ -257,7 +257,7 @@ def excerpts(pieces: tuple[WordRun, ...]) -> tuple[str, str]:
         mine = [piece for piece in pieces if piece.change is not other]
         alone = all(piece.change for piece in mine)
         words = [_shown(piece, number, len(mine), side, alone) for number, piece in enumerate(mine)]
-        made.append(visible("".join(words)))
+        made.append(make_visible("".join(words)))
     return made[0], made[1]
 
 

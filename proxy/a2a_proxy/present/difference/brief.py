@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from a2a_proxy.protocol.text import one_line
+from a2a_proxy.protocol.text import to_one_line
 
 _STATE, _ROLE = "TASK_STATE_", "ROLE_"
 _LONG = 4000
@@ -17,8 +17,8 @@ def brief(value: Any) -> str:
     if isinstance(value, dict) and len(value) == 1:
         ((name, inner),) = value.items()
         if name in _EVENTS and isinstance(inner, dict):
-            return one_line(" ".join(word for word in _EVENTS[name](inner) if word), 300)
-    return one_line(written(value), 300)
+            return to_one_line(" ".join(word for word in _EVENTS[name](inner) if word), 300)
+    return to_one_line(written(value), 300)
 
 
 def written(value: Any) -> str:

@@ -10,21 +10,21 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out
-from a2a_proxy.protocol.dialect import of_version
-from a2a_proxy.protocol.json_shapes import UNREADABLE
+from a2a_proxy.protocol.dialect import dialect_of_version
+from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import JSON
-from a2a_proxy.protocol.summary import NOTHING, about
+from a2a_proxy.protocol.summary import NO_SUMMARY, make_summary
 
 if TYPE_CHECKING:
     from a2a_proxy.protocol.bindings.http import HttpCall
 
-_WELL_KNOWN = ("/.well-known/agent-card.json", "/.well-known/agent.json")
-_EXTENDED_0_2 = "/agent/authenticatedExtendedCard"
+_WELL_KNOWN_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
+_EXTENDED_CARD_PATH_0_2 = "/agent/authenticatedExtendedCard"
 
 
 def is_card_path(method: str, target: str) -> bool:
     """The request line asks for a card."""
-    return method in ("GET", "HEAD") and target.partition("?")[0].endswith((*_WELL_KNOWN, _EXTENDED_0_2))
+    return method in ("GET", "HEAD") and target.partition("?")[0].endswith((*_WELL_KNOWN_PATHS, _EXTENDED_CARD_PATH_0_2))
 
 
 def is_card(data: bytes) -> bool:
@@ -33,44 +33,44 @@ def is_card(data: bytes) -> bool:
     return found is not None and isinstance(found.get("skills"), list) and "name" in found
 
 
-def opened(call: HttpCall) -> None:
+def name_exchange(call: HttpCall) -> None:
     """Name the exchange."""
-    extended = call.exchange.target.partition("?")[0].endswith(_EXTENDED_0_2)
+    extended = call.exchange.target.partition("?")[0].endswith(_EXTENDED_CARD_PATH_0_2)
     call.exchange.operation = "GetExtendedAgentCard" if extended else "GetAgentCard"
     if extended:
         call.exchange.dialect = Dialect.V0_2
 
 
-def request(call: HttpCall, body: ByteSpan, out: Out) -> None:
+def read_request(call: HttpCall, body: ByteSpan, out: Out) -> None:
     """The fetch."""
-    call.emit(out, TO_AGENT, FrameKind.REQUEST, body, JSON if body.size else "", NOTHING)
+    call.emit(out, TO_AGENT, FrameKind.REQUEST, body, JSON if body.size else "", NO_SUMMARY)
 
 
-def response(call: HttpCall, body: ByteSpan, out: Out) -> None:
+def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
     """The card, 304, or an error."""
     card = read_card(body.data) if call.exchange.status < 400 else None
     if card is None:
-        other.response(call, body, out)
+        other.read_response(call, body, out)
         return
-    learn(call, card)
-    call.emit(out, TO_CLIENT, FrameKind.RESPONSE, body, JSON, about(EventKind.CARD))
+    learn_card(call, card)
+    call.emit(out, TO_CLIENT, FrameKind.RESPONSE, body, JSON, make_summary(EventKind.CARD))
 
 
-def learn(call: HttpCall, card: dict[str, object]) -> None:
+def learn_card(call: HttpCall, card: dict[str, object]) -> None:
     """Remember the card for the calls to come, and what it says of the dialect."""
     shared, agent = call.link.shared, call.link.facts.upstream
     shared.learn_card(agent, card)
     if "supportedInterfaces" in card:
         call.exchange.dialect = Dialect.V1_0
     elif call.exchange.dialect is Dialect.UNKNOWN:
-        call.exchange.dialect = of_version(shared.card(agent).version)
+        call.exchange.dialect = dialect_of_version(shared.card(agent).version)
 
 
 def read_card(data: bytes) -> dict[str, object] | None:
     """A JSON object that looks like a card (it has `skills`, or names itself and says where it is); None for others."""
     try:
         card = msgspec.json.decode(data)
-    except UNREADABLE:
+    except UNREADABLE_ERRORS:
         return None
     if not isinstance(card, dict):
         return None

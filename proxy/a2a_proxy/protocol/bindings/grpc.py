@@ -15,24 +15,24 @@ from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ConnectionLink, HttpStreamCall, Out, SpanPiece
-from a2a_proxy.protocol.dialect import of_version, with_generation
-from a2a_proxy.protocol.errors import GENERATION_MISMATCH, GrpcOutcome, header
+from a2a_proxy.protocol.dialect import dialect_of_version, dialect_with_generation
+from a2a_proxy.protocol.errors import GENERATION_MISMATCH, GrpcOutcome, header_value
 from a2a_proxy.protocol.exchange import ExchangeState
-from a2a_proxy.protocol.live import LiveReading, live_schema, payload_of
-from a2a_proxy.protocol.operations import BY_NAME, GRPC_METHODS, Operation, messages
-from a2a_proxy.protocol.proto_summary import generations_asked
-from a2a_proxy.protocol.schema import BYTES, TEXT, TRAILERS, MessageDecoder, decoder, line_of, schema_of
-from a2a_proxy.protocol.summary import NOTHING, UNKNOWN
+from a2a_proxy.protocol.live import LiveReading, live_schema, detect_payload
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, GRPC_METHODS, Operation, message_names
+from a2a_proxy.protocol.proto_summary import expected_generations
+from a2a_proxy.protocol.schema import BYTES, TEXT, TRAILERS, MessageDecoder, decoder_for, schema_set_of, schema_of
+from a2a_proxy.protocol.summary import NO_SUMMARY, UNKNOWN_SUMMARY
 from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.grpc import GrpcMessage, GrpcReassembler
 
-_KEEP = 64 * 1024
+_MAX_FOREIGN_BODY = 64 * 1024
 """Octets kept of an answer that is no gRPC."""
 
 
 def is_grpc(headers: Headers) -> bool:
     """The content type of native gRPC (not gRPC-Web)."""
-    kind = header(headers, b"content-type").lower()
+    kind = header_value(headers, b"content-type").lower()
     return kind.startswith(b"application/grpc") and not kind.startswith(b"application/grpc-web")
 
 
@@ -45,9 +45,9 @@ def open_call(link: ConnectionLink, exchange: ExchangeState) -> GrpcCall:
     if row is not None:
         operation, proof = row
         exchange.operation = operation.name
-        exchange.streaming = operation.streams
+        exchange.streaming = operation.is_streaming
         exchange.dialect = (
-            Dialect.V1_1 if proof is Dialect.V1_0 and of_version(exchange.version_header) is Dialect.V1_1 else proof
+            Dialect.V1_1 if proof is Dialect.V1_0 and dialect_of_version(exchange.version_header) is Dialect.V1_1 else proof
         )
     return GrpcCall(link, exchange)
 
@@ -59,11 +59,11 @@ class GrpcCall(HttpStreamCall):
 
     def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
-        self._operation: Operation | None = BY_NAME.get(exchange.operation)
+        self._operation: Operation | None = OPERATION_BY_NAME.get(exchange.operation)
         self._line = ""
-        self._readers: list[GrpcReassembler | None] = [_reader(exchange.request_headers), None]
+        self._readers: list[GrpcReassembler | None] = [_make_reassembler(exchange.request_headers), None]
         self._decoders: list[MessageDecoder | None] = [None, None]
-        self._answer = _answer_kind(self._operation)
+        self._answer = _answer_frame_kind(self._operation)
         self._live = LiveReading(link.shared.live) if exchange.operation == "SendLiveMessage" else None
         """Of a live stream: which payload it carries."""
         self._tail: SpanPiece | None = None
@@ -88,156 +88,156 @@ class GrpcCall(HttpStreamCall):
         found: list[GrpcMessage | Undecodable] = []
         reader.feed(event, found)
         for message in found:
-            self._given(message, direction, out)
+            self._read_message(message, direction, out)
 
-    def _given(self, message: GrpcMessage | Undecodable, direction: Any, out: Out) -> None:
+    def _read_message(self, message: GrpcMessage | Undecodable, direction: Any, out: Out) -> None:
         if type(message) is Undecodable:
             self.undecodable(message, out)
             return
         assert type(message) is GrpcMessage
         kind = FrameKind.REQUEST if direction == TO_AGENT else self._answer
         if self._live is None:
-            how = self._decoders[direction] or self._decoder(direction, message.data)
+            how = self._decoders[direction] or self._choose_decoder(direction, message.data)
         else:
-            how = self._live_decoder(self._live, direction, message.data)
+            how = self._choose_live_decoder(self._live, direction, message.data)
         framing = message.encoding if message.compressed else ""
         if how is None:
             kind = kind if self.exchange.binding is Binding.GRPC else FrameKind.OTHER
-            self.emit(out, direction, kind, message, BYTES, NOTHING, framing=framing)
+            self.emit(out, direction, kind, message, BYTES, NO_SUMMARY, framing=framing)
             return
         try:
             parsed = how.parse(message.data)
         except DecodeError:
-            self._unread(message, direction, kind, how, out)
+            self._report_unreadable(message, direction, kind, how, out)
             return
         summary = how.summarise(parsed)
         if summary[6] and self.exchange.dialect is Dialect.V1_0:
-            self.exchange.dialect = with_generation(self.exchange.dialect)
+            self.exchange.dialect = dialect_with_generation(self.exchange.dialect)
         if direction == TO_AGENT or how.schema.endswith("AgentCard"):
-            self._learn(parsed)
-        note = self._other_payload(direction, message.data) if summary is UNKNOWN else ""
+            self._learn_from_message(parsed)
+        note = self._note_of_other_payload(direction, message.data) if summary is UNKNOWN_SUMMARY else ""
         self.emit(out, direction, kind, message, how.schema, summary, framing=framing, note=note)
 
-    def _unread(self, message: GrpcMessage, direction: Any, kind: FrameKind, how: MessageDecoder, out: Out) -> None:
+    def _report_unreadable(self, message: GrpcMessage, direction: Any, kind: FrameKind, how: MessageDecoder, out: Out) -> None:
         """A message that its class refuses: cut for storage, or wrong."""
         if message.truncated:
-            self.emit(out, direction, kind, message, how.schema, NOTHING, note="too large to read")
+            self.emit(out, direction, kind, message, how.schema, NO_SUMMARY, note="too large to read")
             return
         name = how.schema.partition("@")[0].rpartition(".")[2]
-        other = self._other_payload(direction, message.data)
-        self.emit(out, direction, FrameKind.UNDECODABLE, message, BYTES, NOTHING, note=other or f"not a {name}")
+        other = self._note_of_other_payload(direction, message.data)
+        self.emit(out, direction, FrameKind.UNDECODABLE, message, BYTES, NO_SUMMARY, note=other or f"not a {name}")
         got = f"{message.size} octets that are none" + (f": {other}" if other else "")
-        self.find_unread(Undecodable(direction, message.at, message.start, f"a {name}", got), out)
+        self.report_unread(Undecodable(direction, message.at, message.start, f"a {name}", got), out)
 
-    def _other_payload(self, direction: Any, data: bytes) -> str:
+    def _note_of_other_payload(self, direction: Any, data: bytes) -> str:
         """Of a live stream that is read as the user said: what a message looks like, where that is something else."""
-        forced = self._live.forced if self._live is not None else ""
-        found = payload_of(direction, data) if forced else ""
+        forced = self._live.fixed_payload if self._live is not None else ""
+        found = detect_payload(direction, data) if forced else ""
         return f"looks like `{found}`, read as `--live {forced}`" if found not in ("", forced) else ""
 
-    def _decoder(self, direction: Any, data: bytes) -> MessageDecoder | None:
+    def _choose_decoder(self, direction: Any, data: bytes) -> MessageDecoder | None:
         """Settle how messages of this direction are read; the first message of each side helps to."""
         operation = self._operation
         if operation is None:
             return None
         if self.exchange.dialect is Dialect.UNKNOWN:
-            self._choose_line(operation, direction, data)
-        line = line_of(self.exchange.dialect)
-        name = messages(operation, self.exchange.dialect)[direction]
-        return self._settled(direction, schema_of(line, name))
+            self._choose_dialect(operation, direction, data)
+        schema_set = schema_set_of(self.exchange.dialect)
+        name = message_names(operation, self.exchange.dialect)[direction]
+        return self._set_decoder(direction, schema_of(schema_set, name))
 
-    def _choose_line(self, operation: Operation, direction: Any, data: bytes) -> None:
+    def _choose_dialect(self, operation: Operation, direction: Any, data: bytes) -> None:
         """0.3 and the release candidate share the package `a2a.v1`; the octets tell them apart."""
         shared, agent = self.link.shared, f"grpc {self.link.facts.upstream}"
         before: Literal["0.3", "rc"] = "rc" if shared.dialect(agent) is Dialect.RC else "0.3"
-        name = messages(operation, Dialect.V0_3)[direction]
-        line = choose_a2a_v1(self.exchange.method, name, data, before)
-        self.exchange.dialect = Dialect.RC if line == "rc" else Dialect.V0_3
+        name = message_names(operation, Dialect.V0_3)[direction]
+        schema_set = choose_a2a_v1(self.exchange.method, name, data, before)
+        self.exchange.dialect = Dialect.RC if schema_set == "rc" else Dialect.V0_3
         shared.learn_dialect(agent, self.exchange.dialect)
 
-    def _live_decoder(self, live: LiveReading, direction: Any, data: bytes) -> MessageDecoder:
+    def _choose_live_decoder(self, live: LiveReading, direction: Any, data: bytes) -> MessageDecoder:
         """Three payloads go by the name SendLiveMessage; a message may change how the next are read."""
-        if live.look(direction, data):
+        if live.learn_from(direction, data):
             self._decoders = [None, None]
         how: MessageDecoder | None = self._decoders[direction]
         if how is not None:
             return how
-        self.exchange.live_payload = live.payload(TO_AGENT) or live.payload(TO_CLIENT) or "bidi"
-        return self._settled(direction, live_schema(live.payload(direction), direction))
+        self.exchange.live_payload = live.payload_for(TO_AGENT) or live.payload_for(TO_CLIENT) or "bidi"
+        return self._set_decoder(direction, live_schema(live.payload_for(direction), direction))
 
-    def _settled(self, direction: Any, schema: str) -> MessageDecoder:
-        how = self._decoders[direction] = decoder(schema)
+    def _set_decoder(self, direction: Any, schema: str) -> MessageDecoder:
+        how = self._decoders[direction] = decoder_for(schema)
         return how
 
-    def _learn(self, message: Any) -> None:
+    def _learn_from_message(self, message: Any) -> None:
         """Note what other calls need: tenant, push URLs, the card."""
         if message.DESCRIPTOR.name == "AgentCard":
             self.link.shared.learn_card(self.link.facts.upstream, to_dict(message))
             return
         self.exchange.tenant = self.exchange.tenant or getattr(message, "tenant", "")
         if not self.exchange.requests:
-            self.exchange.asks(*generations_asked(message))
-        if self.exchange.operation in _SETS_PUSH:
-            self.link.shared.learn_push_url(_push_url(message))
+            self.exchange.set_expected_generations(*expected_generations(message))
+        if self.exchange.operation in _PUSH_URL_OPERATIONS:
+            self.link.shared.learn_push_url(_find_push_url(message))
 
     # --- the frame around them ----------------------------------------------------------------------------------
 
     def head(self, event: Head) -> None:
         """Response head or trailers; the block with `grpc-status` is the tail."""
-        if event.role is HeadRole.TRAILERS or header(event.headers, b"grpc-status"):
+        if event.role is HeadRole.TRAILERS or header_value(event.headers, b"grpc-status"):
             self._tail = SpanPiece(event.began, event.at, event.start, event.end)
         super().head(event)
 
     def on_response(self, event: Head) -> None:
         """From here on the agent's messages; an answer of another type (a plain HTTP error) is kept as it is."""
-        if is_grpc(event.headers) or header(event.headers, b"grpc-status"):
-            self._readers[TO_CLIENT] = _reader(event.headers)
+        if is_grpc(event.headers) or header_value(event.headers, b"grpc-status"):
+            self._readers[TO_CLIENT] = _make_reassembler(event.headers)
         else:
-            self._foreign = BodyCollector(_KEEP)
+            self._foreign = BodyCollector(_MAX_FOREIGN_BODY)
             self.fail(event.status, f"HTTP {event.status} in place of gRPC")
 
     def on_end(self, event: End, out: Out) -> None:
         """Half-close of the client, or the trailers."""
-        self._finish(event, out)
+        self._finish_direction(event, out)
         if event.direction == TO_AGENT:
             place = SpanPiece(event.at, event.at, event.start, event.start)
-            self.emit(out, TO_AGENT, FrameKind.END, place, "", NOTHING)
+            self.emit(out, TO_AGENT, FrameKind.END, place, "", NO_SUMMARY)
         else:
-            self._trailers(event, out)
+            self._read_trailers(event, out)
 
-    def _trailers(self, event: End, out: Out) -> None:
+    def _read_trailers(self, event: End, out: Out) -> None:
         exchange = self.exchange
-        only = not exchange.trailers and header(exchange.response_headers, b"grpc-status") != b""
+        only = not exchange.trailers and header_value(exchange.response_headers, b"grpc-status") != b""
         fields = exchange.response_headers if only else exchange.trailers
         outcome = GrpcOutcome(fields)
         exchange.grpc_status = outcome.status
-        if outcome.line and exchange.how != "client gone":  # where it is, this tells nobody anything
-            self.fail(outcome.status, outcome.line)
+        if outcome.error_text and exchange.how != "client gone":  # where it is, this tells nobody anything
+            self.fail(outcome.status, outcome.error_text)
         if outcome.reason == GENERATION_MISMATCH:
-            exchange.dialect = with_generation(exchange.dialect)
+            exchange.dialect = dialect_with_generation(exchange.dialect)
         pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
         payload = msgspec.json.encode(pairs) if pairs else b""
         place = self._tail or SpanPiece(event.at, event.at, event.start, event.start)
         span = SpanPiece(place.began, place.at, place.start, place.end, payload, len(payload))
         note = "trailers-only" if only else "" if outcome.status >= 0 else "no grpc-status"
         schema = TRAILERS if pairs else ""
-        self.emit(out, TO_CLIENT, FrameKind.END, span, schema, NOTHING, error_code=max(outcome.status, 0), note=note)
+        self.emit(out, TO_CLIENT, FrameKind.END, span, schema, NO_SUMMARY, error_code=max(outcome.status, 0), note=note)
 
     def on_cut(self, event: Cut, out: Out) -> None:
         """Give what there is of a message that broke off. The cut says why it is not whole: no fault of its octets."""
         self.unread.append(int(event.direction))
-        self._finish(event, out)
+        self._finish_direction(event, out)
 
-    def _finish(self, event: End | Cut, out: Out) -> None:
+    def _finish_direction(self, event: End | Cut, out: Out) -> None:
         reader = self._readers[event.direction]
         if reader is not None:
             found: list[GrpcMessage | Undecodable] = []
             reader.finish(event.at, found)
             for message in found:
-                self._given(message, event.direction, out)
+                self._read_message(message, event.direction, out)
         elif event.direction == TO_CLIENT and self._foreign is not None and self._foreign.size:
-            text = header(self.exchange.response_headers, b"content-type").startswith((b"text/", b"application/json"))
-            self.emit(out, TO_CLIENT, FrameKind.OTHER, self._foreign, TEXT if text else BYTES, NOTHING)
+            text = header_value(self.exchange.response_headers, b"content-type").startswith((b"text/", b"application/json"))
+            self.emit(out, TO_CLIENT, FrameKind.OTHER, self._foreign, TEXT if text else BYTES, NO_SUMMARY)
             self._foreign = None
 
     # --- across a restart ---------------------------------------------------------------------------------------
@@ -255,26 +255,26 @@ class GrpcCall(HttpStreamCall):
     def load_framing(self, state: dict[str, Any]) -> None:
         """Take over what `save_framing` gave."""
         self._readers = [saved and GrpcReassembler.restore(saved) for saved in state["readers"]]
-        self._decoders = [schema and decoder(schema) for schema in state["schemas"]]
+        self._decoders = [schema and decoder_for(schema) for schema in state["schemas"]]
         self._live = state["live"] and LiveReading.restore(state["live"])
         self._tail = state["tail"] and msgspec.convert(state["tail"], SpanPiece, builtin_types=(bytes,))
         self._foreign = state["foreign"] and BodyCollector.restore(state["foreign"])
 
 
-def _reader(headers: Headers) -> GrpcReassembler:
-    return GrpcReassembler(header(headers, b"grpc-encoding").strip().lower() or b"identity")
+def _make_reassembler(headers: Headers) -> GrpcReassembler:
+    return GrpcReassembler(header_value(headers, b"grpc-encoding").strip().lower() or b"identity")
 
 
-def _answer_kind(operation: Operation | None) -> FrameKind:
+def _answer_frame_kind(operation: Operation | None) -> FrameKind:
     if operation is None:
         return FrameKind.OTHER
-    return FrameKind.EVENT if operation.streams else FrameKind.RESPONSE
+    return FrameKind.EVENT if operation.is_streaming else FrameKind.RESPONSE
 
 
-_SETS_PUSH = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage", "CreateTaskPushNotificationConfig"})
+_PUSH_URL_OPERATIONS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage", "CreateTaskPushNotificationConfig"})
 
 
-def _push_url(message: Any) -> str:
+def _find_push_url(message: Any) -> str:
     """The URL of a push configuration, wherever the line has it; empty where there is none."""
     for name in (
         "configuration",
@@ -284,5 +284,5 @@ def _push_url(message: Any) -> str:
         "task_push_notification_config",
     ):
         if name in message.DESCRIPTOR.fields_by_name and message.HasField(name):
-            return _push_url(getattr(message, name))
+            return _find_push_url(getattr(message, name))
     return cast("str", getattr(message, "url", ""))

@@ -25,16 +25,16 @@ from a2a_proxy.protocol.call import (
     RpcExchange,
     SpanPiece,
 )
-from a2a_proxy.protocol.errors import header
+from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import ExchangeState
-from a2a_proxy.protocol.rest_path import RestMatch, match
-from a2a_proxy.protocol.summary import NOTHING
+from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
+from a2a_proxy.protocol.summary import NO_SUMMARY
 from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.content import ContentDecoder
 from a2a_proxy.wire.sse import SseEvent, SseSplitter
 
-_OTHER = Binding.OTHER
-_OTHER_LIMIT = 64 * 1024
+_OTHER_BINDING = Binding.OTHER
+_MAX_OTHER_BODY = 64 * 1024
 """Of a body that cannot be A2A only this much is kept."""
 
 
@@ -47,11 +47,11 @@ class _BindingReader(NamedTuple):
 
 
 _READERS: dict[Binding, _BindingReader] = {
-    Binding.JSONRPC: _BindingReader(jsonrpc.request, jsonrpc.response, jsonrpc.event),
-    Binding.REST: _BindingReader(rest.request, rest.response, rest.event),
-    Binding.CARD: _BindingReader(card.request, card.response, other.event),
-    Binding.WEBHOOK: _BindingReader(webhook.request, webhook.response, other.event),
-    Binding.OTHER: _BindingReader(other.request, other.response, other.event),
+    Binding.JSONRPC: _BindingReader(jsonrpc.read_request, jsonrpc.read_response, jsonrpc.read_event),
+    Binding.REST: _BindingReader(rest.read_request, rest.read_response, rest.read_event),
+    Binding.CARD: _BindingReader(card.read_request, card.read_response, other.read_event),
+    Binding.WEBHOOK: _BindingReader(webhook.read_request, webhook.read_response, other.read_event),
+    Binding.OTHER: _BindingReader(other.read_request, other.read_response, other.read_event),
 }
 
 
@@ -59,7 +59,7 @@ def open_call(link: ConnectionLink, exchange: ExchangeState, head: Head) -> Http
     """The call of a request head that is no gRPC."""
     call = HttpCall(link, exchange)
     call.heads[TO_AGENT] = SpanPiece(head.began, head.at, head.start, head.end)
-    call.settle_by_line()
+    call.bind_by_request_line()
     return call
 
 
@@ -74,42 +74,42 @@ class HttpCall(HttpStreamCall, RpcExchange):
         """What the request line says, where it is REST."""
         self.heads: list[SpanPiece | None] = [None, None]
         """Spans of the two heads: the place of a message without a body."""
-        self._bodies = [_Inlet(exchange.request_headers), _Inlet(())]
+        self._bodies = [_BodyInlet(exchange.request_headers), _BodyInlet(())]
         self._events: SseSplitter | None = None
-        self._settled = False
+        self._is_bound = False
 
-    def settle_by_line(self) -> None:
+    def bind_by_request_line(self) -> None:
         """What the request line alone decides."""
         exchange = self.exchange
         if card.is_card_path(exchange.method, exchange.target):
             exchange.binding = Binding.CARD
-            card.opened(self)
+            card.name_exchange(self)
         else:
-            self.path = match(exchange.method, exchange.target.encode("latin-1"))
+            self.path = match_request_line(exchange.method, exchange.target.encode("latin-1"))
             if self.path is not None:
                 exchange.binding = Binding.REST
-                rest.opened(self, self.path)
-        self._settled = exchange.binding is not Binding.OTHER
+                rest.name_exchange(self, self.path)
+        self._is_bound = exchange.binding is not Binding.OTHER
 
-    def settle_by_body(self, body: ByteSpan) -> None:
+    def bind_by_body(self, body: ByteSpan) -> None:
         """What the body decides, where the line did not."""
-        if self._settled:
+        if self._is_bound:
             return
-        self._settled = True
+        self._is_bound = True
         if jsonrpc.is_request(body.data):
             self.exchange.binding = Binding.JSONRPC
         elif webhook.is_push(self, body.data):
             self.exchange.binding = Binding.WEBHOOK
 
-    def settle_by_response(self, data: bytes) -> None:
+    def bind_by_response(self, data: bytes) -> None:
         """What the response shows, where the request did not: a card anywhere; JSON-RPC whose request is not over yet
         or was no call at all (`{`, `[]`).
         """
         exchange = self.exchange
-        if exchange.binding is not _OTHER:
+        if exchange.binding is not _OTHER_BINDING:
             return
         if jsonrpc.is_response(data):
-            self._settled = True
+            self._is_bound = True
             exchange.binding = Binding.JSONRPC
         elif exchange.method == "GET" and card.is_card(data):
             exchange.binding = Binding.CARD
@@ -120,7 +120,7 @@ class HttpCall(HttpStreamCall, RpcExchange):
     def body(self, event: Body, out: Out) -> None:
         """Octets of a body; an event stream gives its events at once."""
         direction = event.direction
-        self.count(event)
+        self.count_bytes(event)
         inlet = self._bodies[direction]
         events = self._events
         if events is None or direction == TO_AGENT:
@@ -131,16 +131,16 @@ class HttpCall(HttpStreamCall, RpcExchange):
         if data:
             found: list[SseEvent] = []
             events.feed(data, event.at, event.start, event.end, found)
-            self._deliver(found, out)
+            self._deliver_events(found, out)
         if inlet.problem != before:
-            self._encoded(direction, SpanPiece(event.at, event.at, event.start, event.end), out)
+            self._report_undecoded(direction, SpanPiece(event.at, event.at, event.start, event.end), out)
 
-    def _deliver(self, found: list[SseEvent], out: Out) -> None:
-        for event in found:
+    def _deliver_events(self, events: list[SseEvent], out: Out) -> None:
+        for event in events:
             if not event.dispatched:
-                other.comment(self, event, out)
+                other.read_comment(self, event, out)
                 continue
-            self.settle_by_response(event.data)
+            self.bind_by_response(event.data)
             _READERS[self.exchange.binding].event(self, event, out)
 
     def head(self, event: Head) -> None:
@@ -150,7 +150,7 @@ class HttpCall(HttpStreamCall, RpcExchange):
 
     def on_response(self, event: Head) -> None:
         """Decide how the response is read."""
-        self._bodies[TO_CLIENT] = _Inlet(event.headers)
+        self._bodies[TO_CLIENT] = _BodyInlet(event.headers)
         streams = media_type(event.headers) == "text/event-stream"
         self.exchange.streaming = streams
         self._events = SseSplitter() if streams else None
@@ -159,41 +159,41 @@ class HttpCall(HttpStreamCall, RpcExchange):
         """The request or the response is complete."""
         direction = event.direction
         if direction == TO_CLIENT and self._events is not None:
-            self._end_of_stream(event, out)
+            self._finish_stream(event, out)
             return
         inlet = self._bodies[direction]
         inlet.finish()
-        span = inlet.collected or self.heads[direction]
+        span = inlet.collected_body or self.heads[direction]
         if span is None:
             return
         if inlet.problem:
-            self._encoded(direction, span, out)
+            self._report_undecoded(direction, span, out)
         elif direction == TO_AGENT:
-            self.settle_by_body(span)
+            self.bind_by_body(span)
             _READERS[self.exchange.binding].request(self, span, out)
         else:
-            self.settle_by_response(span.data)
+            self.bind_by_response(span.data)
             _READERS[self.exchange.binding].response(self, span, out)
 
-    def _encoded(self, direction: Direction, span: ByteSpan, out: Out) -> None:
+    def _report_undecoded(self, direction: Direction, span: ByteSpan, out: Out) -> None:
         """The content coding could not be taken off. That is a fault only where the octets are not what they claim."""
         inlet = self._bodies[direction]
-        self.emit(out, direction, FrameKind.UNDECODABLE, span, "bytes", NOTHING, note=inlet.problem)
-        if inlet.broken and other.may_be_a2a(self.headers(direction)):
-            coding = header(self.headers(direction), b"content-encoding").decode("latin-1")
+        self.emit(out, direction, FrameKind.UNDECODABLE, span, "bytes", NO_SUMMARY, note=inlet.problem)
+        if inlet.is_malformed and other.may_carry_a2a(self.headers_of(direction)):
+            coding = header_value(self.headers_of(direction), b"content-encoding").decode("latin-1")
             expected = f"content coded as {coding}"
-            self.find_unread(Undecodable(direction, span.at, span.start, expected, inlet.problem), out)
+            self.report_unread(Undecodable(direction, span.at, span.start, expected, inlet.problem), out)
 
-    def _end_of_stream(self, event: End, out: Out) -> None:
-        self._rest_of_stream(event.at, out)
+    def _finish_stream(self, event: End, out: Out) -> None:
+        self._flush_events(event.at, out)
         place = SpanPiece(event.at, event.at, event.start, event.start)
-        self.emit(out, TO_CLIENT, FrameKind.END, place, "", NOTHING, note="by eof" if event.by_eof else "")
+        self.emit(out, TO_CLIENT, FrameKind.END, place, "", NO_SUMMARY, note="by eof" if event.by_eof else "")
 
-    def _rest_of_stream(self, at: int, out: Out) -> None:
+    def _flush_events(self, at: int, out: Out) -> None:
         found: list[SseEvent] = []
         if self._events is not None:
             self._events.finish(at, found)
-        self._deliver(found, out)
+        self._deliver_events(found, out)
 
     def on_cut(self, event: Cut, out: Out) -> None:
         """Give what there is of both messages: the one side's end is the other's too. But a client that has closed its
@@ -203,17 +203,17 @@ class HttpCall(HttpStreamCall, RpcExchange):
             if (direction in self.over and direction != event.direction) or (direction == TO_CLIENT and reads_on):
                 continue
             if direction == TO_CLIENT and self._events is not None:
-                self._rest_of_stream(event.at, out)
+                self._flush_events(event.at, out)
                 continue
-            span = self._bodies[direction].collected
+            span = self._bodies[direction].collected_body
             if span is not None and not (direction == TO_AGENT and self.exchange.request_ended):
-                self._partial(direction, span, out)
+                self._emit_partial_body(direction, span, out)
 
-    def _partial(self, direction: Direction, span: ByteSpan, out: Out) -> None:
-        schema = "text" if other.is_text(self.headers(direction)) else "bytes"
-        self.emit(out, direction, FrameKind.UNDECODABLE, span, schema, NOTHING, note="body broke off")
+    def _emit_partial_body(self, direction: Direction, span: ByteSpan, out: Out) -> None:
+        schema = "text" if other.is_text(self.headers_of(direction)) else "bytes"
+        self.emit(out, direction, FrameKind.UNDECODABLE, span, schema, NO_SUMMARY, note="body broke off")
 
-    def headers(self, direction: Direction) -> Headers:
+    def headers_of(self, direction: Direction) -> Headers:
         """The header fields of one side."""
         return self.exchange.request_headers if direction == TO_AGENT else self.exchange.response_headers
 
@@ -223,7 +223,7 @@ class HttpCall(HttpStreamCall, RpcExchange):
         """Partial bodies and events, and what was settled."""
         return {
             "guessed": self.guessed,
-            "settled": self._settled,
+            "settled": self._is_bound,
             "calls": dict(self.calls),
             "heads": msgspec.to_builtins(self.heads, builtin_types=(bytes,)),
             "bodies": [inlet.save() for inlet in self._bodies],
@@ -234,24 +234,24 @@ class HttpCall(HttpStreamCall, RpcExchange):
         """Take over what `save_framing` gave."""
         exchange = self.exchange
         if exchange.binding is Binding.REST:
-            self.path = match(exchange.method, exchange.target.encode("latin-1"))
+            self.path = match_request_line(exchange.method, exchange.target.encode("latin-1"))
         self.guessed = state["guessed"]
-        self._settled = state["settled"]
+        self._is_bound = state["settled"]
         self.calls = dict(state["calls"])
         self.heads = msgspec.convert(state["heads"], list[SpanPiece | None], builtin_types=(bytes,))
-        self._bodies = [_Inlet.restore(saved) for saved in state["bodies"]]
+        self._bodies = [_BodyInlet.restore(saved) for saved in state["bodies"]]
         self._events = state["events"] and SseSplitter.restore(state["events"])
 
 
-class _Inlet:
+class _BodyInlet:
     """One side's body: content coding removed, collected."""
 
     __slots__ = ("_collector", "_decoder")
 
     def __init__(self, headers: Headers) -> None:
-        encodings = header(headers, b"content-encoding").strip().lower()
+        encodings = header_value(headers, b"content-encoding").strip().lower()
         self._decoder = ContentDecoder(encodings) if encodings not in (b"", b"identity") else None
-        self._collector = BodyCollector() if other.may_be_a2a(headers) else BodyCollector(_OTHER_LIMIT)
+        self._collector = BodyCollector() if other.may_carry_a2a(headers) else BodyCollector(_MAX_OTHER_BODY)
 
     def decode(self, data: bytes) -> bytes:
         """Octets without their content coding."""
@@ -272,12 +272,12 @@ class _Inlet:
         return self._decoder.problem if self._decoder is not None else ""
 
     @property
-    def broken(self) -> bool:
+    def is_malformed(self) -> bool:
         """The octets are not what Content-Encoding says."""
         return self._decoder is not None and self._decoder.broken
 
     @property
-    def collected(self) -> ByteSpan | None:
+    def collected_body(self) -> ByteSpan | None:
         """The body so far; None where no octet came."""
         return self._collector if self._collector.began else None
 
@@ -286,7 +286,7 @@ class _Inlet:
         return {"decoder": self._decoder and self._decoder.save(), "collector": self._collector.save()}
 
     @classmethod
-    def restore(cls, state: dict[str, Any]) -> _Inlet:
+    def restore(cls, state: dict[str, Any]) -> _BodyInlet:
         """What `save` gave."""
         inlet = cls(())
         inlet._decoder = state["decoder"] and ContentDecoder.restore(state["decoder"])
@@ -296,4 +296,4 @@ class _Inlet:
 
 def media_type(headers: Headers) -> str:
     """The media type in lower case, without parameters; empty where there is none."""
-    return header(headers, b"content-type").partition(b";")[0].strip().lower().decode("latin-1")
+    return header_value(headers, b"content-type").partition(b";")[0].strip().lower().decode("latin-1")

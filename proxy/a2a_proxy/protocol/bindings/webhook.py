@@ -11,17 +11,17 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out
-from a2a_proxy.protocol.dialect import of_result, with_generation
-from a2a_proxy.protocol.errors import header
-from a2a_proxy.protocol.json_shapes import UNREADABLE, ResultShape, decode_result
-from a2a_proxy.protocol.json_summary import lenient_result, summarise
+from a2a_proxy.protocol.dialect import dialect_of_result, dialect_with_generation
+from a2a_proxy.protocol.errors import header_value
+from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS, ResultShape, decode_result
+from a2a_proxy.protocol.json_summary import summarise_leniently, summarise
 from a2a_proxy.protocol.schema import JSON
-from a2a_proxy.protocol.summary import NOTHING, Summary
+from a2a_proxy.protocol.summary import NO_SUMMARY, Summary
 
 if TYPE_CHECKING:
     from a2a_proxy.protocol.bindings.http import HttpCall
 
-_PUSHED = frozenset({EventKind.TASK, EventKind.MESSAGE, EventKind.STATUS, EventKind.ARTIFACT})
+_PUSHED_EVENTS = frozenset({EventKind.TASK, EventKind.MESSAGE, EventKind.STATUS, EventKind.ARTIFACT})
 
 
 def is_push(call: HttpCall, data: bytes) -> bool:
@@ -33,39 +33,39 @@ def is_push(call: HttpCall, data: bytes) -> bool:
     exchange = call.exchange
     if exchange.method != "POST":
         return False
-    result, summary = _read(data)
-    if result is None or summary[0] not in _PUSHED or not (summary[1] or summary[3]):
+    result, summary = _decode_event(data)
+    if result is None or summary[0] not in _PUSHED_EVENTS or not (summary[1] or summary[3]):
         return False
-    wrapped = of_result(result, "") is Dialect.V1_0 or result.kind is not None
-    token = header(exchange.request_headers, b"x-a2a-notification-token")
+    wrapped = dialect_of_result(result, "") is Dialect.V1_0 or result.kind is not None
+    token = header_value(exchange.request_headers, b"x-a2a-notification-token")
     return wrapped or bool(token) or call.link.shared.is_push_url(exchange.authority, exchange.target)
 
 
-def _read(data: bytes) -> tuple[ResultShape | None, Summary]:
+def _decode_event(data: bytes) -> tuple[ResultShape | None, Summary]:
     try:
         result = decode_result(data)
         return result, summarise(result, streaming=False)
-    except UNREADABLE:
-        return None, lenient_result(None, streaming=False)
+    except UNREADABLE_ERRORS:
+        return None, summarise_leniently(None, streaming=False)
 
 
-def request(call: HttpCall, body: ByteSpan, out: Out) -> None:
+def read_request(call: HttpCall, body: ByteSpan, out: Out) -> None:
     """The event."""
-    result, summary = _read(body.data)
+    result, summary = _decode_event(body.data)
     exchange = call.exchange
     if result is not None:
-        shown = of_result(result, "")
+        shown = dialect_of_result(result, "")
         exchange.dialect = shown if shown is not Dialect.UNKNOWN else Dialect.V0_3 if result.kind else Dialect.UNKNOWN
     if summary[6]:
-        exchange.dialect = with_generation(exchange.dialect)
+        exchange.dialect = dialect_with_generation(exchange.dialect)
     call.emit(out, TO_AGENT, FrameKind.EVENT, body, JSON, summary)
 
 
-def response(call: HttpCall, body: ByteSpan, out: Out) -> None:
+def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
     """The receiver's answer: nothing of A2A, but an error where it refuses."""
     exchange = call.exchange
     if exchange.status >= 400:
-        other.response(call, body, out)
+        other.read_response(call, body, out)
         return
     schema = other.schema_for(exchange.response_headers, body)
-    call.emit(out, TO_CLIENT, FrameKind.OTHER, body, schema, NOTHING, note=f"status {exchange.status}")
+    call.emit(out, TO_CLIENT, FrameKind.OTHER, body, schema, NO_SUMMARY, note=f"status {exchange.status}")

@@ -5,24 +5,24 @@ from __future__ import annotations
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.segment import AGENT, IDLE
-from a2a_proxy.protocol.artifact_chunks import chunks
+from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.segments.evidence import (
-    LOOKS,
+    MAX_SEARCHED_FRAMES,
     MEDIA_START,
     MEDIA_STOP,
-    NOTHING,
+    NO_EVIDENCE,
     TRANSFER_TOOL,
     FrameEvidence,
     media_mark,
-    told_by,
+    find_evidence,
 )
 from a2a_proxy.protocol.segments.handoffs import Handoffs
 from a2a_proxy.protocol.segments.interruptions import Interruptions
-from a2a_proxy.protocol.segments.segment_builder import SegmentBuilder, is_agents
+from a2a_proxy.protocol.segments.segment_builder import SegmentBuilder, is_of_agent
 from a2a_proxy.protocol.segments.state import ConversationState, OpenExchange, SegmentState
 
-REASONS = {
+END_REASONS = {
     int(TaskState.COMPLETED): "completed",
     int(TaskState.FAILED): "failed",
     int(TaskState.CANCELED): "canceled",
@@ -31,7 +31,7 @@ REASONS = {
     int(TaskState.AUTH_REQUIRED): "auth",
 }
 """A state that ends an agent's segment -> why it ends."""
-_FINAL = frozenset(int(state) for state in TaskState if state.terminal)
+_TERMINAL_STATES = frozenset(int(state) for state in TaskState if state.terminal)
 _CANCELED, _SUBMITTED = int(TaskState.CANCELED), int(TaskState.SUBMITTED)
 _MAX_SHOWN = 8192
 """Events that are remembered to know them again on another stream of the task."""
@@ -44,185 +44,185 @@ _RESPONSE = FrameKind.RESPONSE
 class AgentOutput:
     """Puts agents' frames into segments."""
 
-    def __init__(self, cuts: SegmentBuilder, interruptions: Interruptions, handoffs: Handoffs) -> None:
-        self._cuts = cuts
+    def __init__(self, segments: SegmentBuilder, interruptions: Interruptions, handoffs: Handoffs) -> None:
+        self._segments = segments
         self._interruptions = interruptions
         self._handoffs = handoffs
 
-    def heard(self, talk: ConversationState, call: OpenExchange, frame: Frame) -> bool:
+    def apply_event(self, conversation: ConversationState, call: OpenExchange, frame: Frame) -> bool:
         """An event of the agent; False where it repeats what was told already, so that it belongs to no segment."""
-        said, state, event = talk.said, frame.state, frame.event
-        if state and state == talk.state and state in _FINAL and (said is None or (said.ended and is_agents(said))):
+        segment, state, event = conversation.said, frame.state, frame.event
+        if state and state == conversation.state and state in _TERMINAL_STATES and (segment is None or (segment.ended and is_of_agent(segment))):
             return False
-        output = self._is_output(talk, frame)
+        output = self._learn_output(conversation, frame)
         role = call.role
         if role == "look" or role == "cancel" or (role == "watch" and event is _TASK and not call.answered):
-            if (role == "look" and talk.tellers) or not (output or _moves(talk, frame)):
+            if (role == "look" and conversation.tellers) or not (output or _has_progress(conversation, frame)):
                 return False
-        elif talk.shown is not None and _repeats(talk.shown, frame):
+        elif conversation.shown is not None and _is_repeated(conversation.shown, frame):
             return False
-        told = NOTHING
-        if call.tells or call.answered <= LOOKS:
-            told = told_by(frame)
-            if told is not NOTHING:
+        evidence = NO_EVIDENCE
+        if call.tells or call.answered <= MAX_SEARCHED_FRAMES:
+            evidence = find_evidence(frame)
+            if evidence is not NO_EVIDENCE:
                 call.tells = True
-                self._changes_hands(talk, frame, told)
-        said = self._part_of(talk, frame)
+                self._apply_author_change(conversation, frame, evidence)
+        segment = self._segment_for(conversation, frame)
         if frame.generation > 0:
-            talk.generation = frame.generation
-            said.generation_first = said.generation_first or frame.generation
-            said.generation_last = frame.generation
+            conversation.generation = frame.generation
+            segment.generation_first = segment.generation_first or frame.generation
+            segment.generation_last = frame.generation
         if frame.message_id:
-            talk.message_id = frame.message_id
-        if talk.interruption is not None:
-            self._interruptions.heard(talk, frame)
+            conversation.message_id = frame.message_id
+        if conversation.interruption is not None:
+            self._interruptions.apply_output(conversation, frame)
         if output:
-            self._puts_out(talk, said, frame, told)
+            self._count_output(conversation, segment, frame, evidence)
         if role == "cancel" and state == _CANCELED:
-            self._interruptions.canceled(talk, frame.at)
-        self._ends(talk, said, frame, told)
-        steady = event is _STATUS and call.answered > LOOKS and not call.tells and not said.ended
-        call.steady = said if steady else None
-        talk.busy = talk.shown is not None or talk.interruption is not None or talk.awaited is not None
+            self._interruptions.apply_cancel_response(conversation, frame.at)
+        self._end_if_complete(conversation, segment, frame, evidence)
+        steady = event is _STATUS and call.answered > MAX_SEARCHED_FRAMES and not call.tells and not segment.ended
+        call.steady = segment if steady else None
+        conversation.busy = conversation.shown is not None or conversation.interruption is not None or conversation.awaited is not None
         return True
 
-    def goes_on(self, talk: ConversationState, said: SegmentState, frame: Frame) -> bool:
+    def apply_steady_status(self, conversation: ConversationState, segment: SegmentState, frame: Frame) -> bool:
         """What `heard` does, for a status update on one stream that changes no state; False where it is none.
 
         Most frames are such, so this does in one go what is split up elsewhere.
         """
         if (
-            said.ended
-            or talk.busy
+            segment.ended
+            or conversation.busy
             or frame.event is not _STATUS
-            or frame.state != talk.state
-            or frame.task_id != talk.task_id
+            or frame.state != conversation.state
+            or frame.task_id != conversation.task_id
         ):
             return False
         message = frame.message_id
-        if not message and self._is_output(talk, frame):
+        if not message and self._learn_output(conversation, frame):
             return False
         at = frame.at
-        gap = at - said.end
-        if gap > said.gap:
-            said.gap = gap
+        gap = at - segment.end
+        if gap > segment.gap:
+            segment.gap = gap
         if gap > IDLE:
-            said.idle += gap
-        said.end = at
-        said.last_exchange, said.last_seq = frame.exchange, frame.seq
-        said.frames += 1
-        said.bytes += frame.size
-        self._cuts.grown[said.id] = said
+            segment.idle += gap
+        segment.end = at
+        segment.last_exchange, segment.last_seq = frame.exchange, frame.seq
+        segment.frames += 1
+        segment.bytes += frame.size
+        self._segments.grown[segment.id] = segment
         if message:
-            talk.message_id = message
-            talk.last_output = said.last_output = at
-            said.outputs += 1
-            if not said.first_output:
-                said.first_output = at
+            conversation.message_id = message
+            conversation.last_output = segment.last_output = at
+            segment.outputs += 1
+            if not segment.first_output:
+                segment.first_output = at
         if frame.generation > 0:
-            talk.generation = said.generation_last = frame.generation
-            said.generation_first = said.generation_first or frame.generation
+            conversation.generation = segment.generation_last = frame.generation
+            segment.generation_first = segment.generation_first or frame.generation
         return True
 
-    def _part_of(self, talk: ConversationState, frame: Frame) -> SegmentState:
+    def _segment_for(self, conversation: ConversationState, frame: Frame) -> SegmentState:
         """The segment of this frame: the one that goes on, or a new one."""
-        said = talk.said
-        if said is not None and not said.ended:
-            if said.speaker == AGENT:
-                self._cuts.grow(said, frame)
-                said.author = said.author or talk.author
-                return said
-            self._cuts.end(said, frame.at, "speaker")
+        segment = conversation.said
+        if segment is not None and not segment.ended:
+            if segment.speaker == AGENT:
+                self._segments.grow(segment, frame)
+                segment.author = segment.author or conversation.author
+                return segment
+            self._segments.end(segment, frame.at, "speaker")
         plain = (
-            said is not None
-            and said.plain
+            segment is not None
+            and segment.plain
             and frame.kind is _RESPONSE
-            and said.exchange == frame.exchange
-            and list(talk.tellers) == [frame.exchange]
+            and segment.exchange == frame.exchange
+            and list(conversation.tellers) == [frame.exchange]
         )
-        if said is not None and said.plain and not plain and said.exchange in talk.tellers:
-            said.plain = False
-            self._cuts.tell(said)
-        made = self._cuts.begin(talk, AGENT, frame, plain=plain)
-        made.author = talk.author
-        talk.last_agent, talk.artifacts = made.id, ()
+        if segment is not None and segment.plain and not plain and segment.exchange in conversation.tellers:
+            segment.plain = False
+            self._segments.mark_changed(segment)
+        made = self._segments.begin(conversation, AGENT, frame, plain=plain)
+        made.author = conversation.author
+        conversation.last_agent, conversation.artifacts = made.id, ()
         return made
 
-    def _puts_out(self, talk: ConversationState, said: SegmentState, frame: Frame, told: FrameEvidence) -> None:
-        at = talk.last_output = said.last_output = frame.at
-        said.outputs += 1
-        if not said.first_output:
-            said.first_output = at
-        if talk.awaited is not None and not told.tool and not talk.handing:
-            self._handoffs.end(talk, at, at)
+    def _count_output(self, conversation: ConversationState, segment: SegmentState, frame: Frame, evidence: FrameEvidence) -> None:
+        at = conversation.last_output = segment.last_output = frame.at
+        segment.outputs += 1
+        if not segment.first_output:
+            segment.first_output = at
+        if conversation.awaited is not None and not evidence.tool and not conversation.handing:
+            self._handoffs.end_awaited(conversation, at, at)
 
-    def _changes_hands(self, talk: ConversationState, frame: Frame, told: FrameEvidence) -> None:
+    def _apply_author_change(self, conversation: ConversationState, frame: Frame, evidence: FrameEvidence) -> None:
         """Another agent speaks now, or will."""
-        if told.author and told.author != talk.author:
-            if talk.author:
-                self._handoffs.transferred(talk, frame, told.author, "author")
-                said = talk.said
-                if said is not None and not said.ended and is_agents(said):
-                    self._cuts.end(said, frame.at, "transfer")
-            talk.author, talk.handing = told.author, False
-        if told.transfer:
-            self._handoffs.transferred(talk, frame, told.transfer, TRANSFER_TOOL)
-            talk.handing = bool(talk.author)
+        if evidence.author and evidence.author != conversation.author:
+            if conversation.author:
+                self._handoffs.begin_transfer(conversation, frame, evidence.author, "author")
+                segment = conversation.said
+                if segment is not None and not segment.ended and is_of_agent(segment):
+                    self._segments.end(segment, frame.at, "transfer")
+            conversation.author, conversation.handing = evidence.author, False
+        if evidence.transfer:
+            self._handoffs.begin_transfer(conversation, frame, evidence.transfer, TRANSFER_TOOL)
+            conversation.handing = bool(conversation.author)
 
-    def _ends(self, talk: ConversationState, said: SegmentState, frame: Frame, told: FrameEvidence) -> None:
+    def _end_if_complete(self, conversation: ConversationState, segment: SegmentState, frame: Frame, evidence: FrameEvidence) -> None:
         """Does the segment end with this frame?"""
         at, state = frame.at, frame.state
         if state:
-            talk.state = state
-            reason = REASONS.get(state)
+            conversation.state = state
+            reason = END_REASONS.get(state)
             if reason is not None:
-                self._cuts.end(said, at, reason)
-                if talk.interruption is not None and not talk.interruption.outcome:
-                    self._interruptions.end(talk, at, "canceled" if state == _CANCELED else "")
-                self._handoffs.end(talk, at, 0)
-                talk.chains, talk.media, talk.handing = (), False, False
+                self._segments.end(segment, at, reason)
+                if conversation.interruption is not None and not conversation.interruption.outcome:
+                    self._interruptions.end(conversation, at, "canceled" if state == _CANCELED else "")
+                self._handoffs.end_awaited(conversation, at, 0)
+                conversation.chains, conversation.media, conversation.handing = (), False, False
                 return
         if frame.event is _ARTIFACT:
-            _follow(talk, frame)
-            if frame.last_chunk and not talk.chains:
-                self._cuts.end(said, at, "artifact")
+            _track_artifact(conversation, frame)
+            if frame.last_chunk and not conversation.chains:
+                self._segments.end(segment, at, "artifact")
                 return
         elif frame.event is _NONE:
             mark = media_mark(frame)
-            talk.media = mark == MEDIA_START or (talk.media and mark != MEDIA_STOP)
-        if told.interrupted:
-            self._cuts.end(said, at, "interrupted")
-        elif told.transfer and not talk.handing:
-            self._cuts.end(said, at, "transfer")
+            conversation.media = mark == MEDIA_START or (conversation.media and mark != MEDIA_STOP)
+        if evidence.interrupted:
+            self._segments.end(segment, at, "interrupted")
+        elif evidence.transfer and not conversation.handing:
+            self._segments.end(segment, at, "transfer")
 
-    def _is_output(self, talk: ConversationState, frame: Frame) -> bool:
+    def _learn_output(self, conversation: ConversationState, frame: Frame) -> bool:
         """The frame carries content that is new (O in 8); learns how much the task's artifacts are."""
         event = frame.event
         if event is _ARTIFACT:
-            talk.octets = -1
+            conversation.octets = -1
             return True
         if event is _STATUS:
             return bool(frame.message_id) or (frame.schema == JSON and b'"message"' in frame.payload)
         if event is not _TASK:
             return True
-        before, now = talk.octets, _artifact_octets(frame)
-        talk.octets = now
-        return (before >= 0 and now > before) or (bool(frame.message_id) and frame.message_id != talk.message_id)
+        before, now = conversation.octets, _artifact_bytes(frame)
+        conversation.octets = now
+        return (before >= 0 and now > before) or (bool(frame.message_id) and frame.message_id != conversation.message_id)
 
 
-def _artifact_octets(frame: Frame) -> int:
+def _artifact_bytes(frame: Frame) -> int:
     """Of all artifacts in a snapshot."""
     if frame.state == _SUBMITTED or (frame.schema == JSON and b"rtifact" not in frame.payload):
         return 0
-    return sum(chunk.size for chunk in chunks(frame))
+    return sum(chunk.size for chunk in chunks_of_frame(frame))
 
 
-def _moves(talk: ConversationState, frame: Frame) -> bool:
+def _has_progress(conversation: ConversationState, frame: Frame) -> bool:
     """A snapshot that tells something new about the task."""
-    return bool((frame.state and frame.state != talk.state) or frame.generation > talk.generation)
+    return bool((frame.state and frame.state != conversation.state) or frame.generation > conversation.generation)
 
 
-def _repeats(shown: dict[str, int], frame: Frame) -> bool:
+def _is_repeated(shown: dict[str, int], frame: Frame) -> bool:
     """Another stream of the task has shown this event as often as this one now has."""
     what = f"{frame.event:d}.{frame.state}.{frame.append:d}{frame.last_chunk:d}.{frame.generation}"
     event = f"{what}.{frame.artifact_id}.{frame.message_id}"
@@ -236,13 +236,13 @@ def _repeats(shown: dict[str, int], frame: Frame) -> bool:
     return False
 
 
-def _follow(talk: ConversationState, frame: Frame) -> None:
+def _track_artifact(conversation: ConversationState, frame: Frame) -> None:
     """Which artifacts are in the making: appended to, no last chunk yet."""
     name = frame.artifact_id
-    if name not in talk.artifacts and len(talk.artifacts) < _MAX_ARTIFACTS:
-        talk.artifacts += (name,)
+    if name not in conversation.artifacts and len(conversation.artifacts) < _MAX_ARTIFACTS:
+        conversation.artifacts += (name,)
     if frame.last_chunk:
-        if name in talk.chains:
-            talk.chains = tuple(each for each in talk.chains if each != name)
-    elif frame.append and name not in talk.chains and len(talk.chains) < _MAX_ARTIFACTS:
-        talk.chains += (name,)
+        if name in conversation.chains:
+            conversation.chains = tuple(each for each in conversation.chains if each != name)
+    elif frame.append and name not in conversation.chains and len(conversation.chains) < _MAX_ARTIFACTS:
+        conversation.chains += (name,)

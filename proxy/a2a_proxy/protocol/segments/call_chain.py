@@ -11,19 +11,19 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.protocol.segments.state import ConversationState
 
-_STEPS = 16
+_MAX_STEPS = 16
 """Conversations of a trail; what comes after is called by one of them."""
-_STILL = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED}) | frozenset(
+_INACTIVE_STATES = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED}) | frozenset(
     {TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED}
 )
 """States in which an agent does nothing."""
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
+_LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]", "::1")
 
 
 class ChainStep(msgspec.Struct, frozen=True, gc=False):
     """A conversation of the trail."""
 
-    talk: ConversationState
+    conversation: ConversationState
     span: str = ""
     """Parent id of its last request's `traceparent`: the span of who sent it."""
 
@@ -39,48 +39,48 @@ class PendingRequest(msgspec.Struct, frozen=True):
     span: str = ""
     """As `Step.span`."""
 
-    def may_come_from(self, talk: ConversationState) -> bool:
+    def may_come_from(self, conversation: ConversationState) -> bool:
         """The agent of this conversation is at work, and may be who calls."""
         return (
-            talk.agent != self.agent
-            and talk.connection != self.connection
-            and is_active(talk)
-            and may_be_from(self.client, talk.agent)
+            conversation.agent != self.agent
+            and conversation.connection != self.connection
+            and is_active(conversation)
+            and may_be_from(self.client, conversation.agent)
         )
 
 
-def lengthened(trail: list[ChainStep], step: ChainStep) -> None:
+def append_step(chain: list[ChainStep], step: ChainStep) -> None:
     """One more conversation, the last one; those that are over leave, but not the first one."""
-    if trail and trail[0].talk is step.talk:
+    if chain and chain[0].conversation is step.conversation:
         return
-    trail[1:] = [each for each in trail[1:] if each.talk is not step.talk and is_active(each.talk)]
-    if len(trail) < _STEPS:
-        trail.append(step)
+    chain[1:] = [each for each in chain[1:] if each.conversation is not step.conversation and is_active(each.conversation)]
+    if len(chain) < _MAX_STEPS:
+        chain.append(step)
 
 
-def caller(trail: list[ChainStep], request: PendingRequest) -> ConversationState | None:
+def find_caller(chain: list[ChainStep], request: PendingRequest) -> ConversationState | None:
     """The conversation whose agent makes this request: the last one at work that began before whatever else the same
     sender has sent."""
-    for step in reversed(_before_siblings(trail, request)):
-        if request.may_come_from(step.talk):
-            return step.talk
+    for step in reversed(_without_siblings(chain, request)):
+        if request.may_come_from(step.conversation):
+            return step.conversation
     return None
 
 
-def _before_siblings(trail: list[ChainStep], request: PendingRequest) -> list[ChainStep]:
+def _without_siblings(chain: list[ChainStep], request: PendingRequest) -> list[ChainStep]:
     """Without what the sender of this request has begun itself, over the same connection or in the same span, and what
     came after that. Agents that pass a `traceparent` on as it came all have the span of the first: that tells nothing.
     """
-    for place, step in enumerate(trail):
-        in_its_span = request.span and step.span == request.span != trail[0].span
-        if step.talk.connection == request.connection or in_its_span:
-            return trail[:place]
-    return trail
+    for place, step in enumerate(chain):
+        in_its_span = request.span and step.span == request.span != chain[0].span
+        if step.conversation.connection == request.connection or in_its_span:
+            return chain[:place]
+    return chain
 
 
-def is_active(talk: ConversationState) -> bool:
+def is_active(conversation: ConversationState) -> bool:
     """Somebody waits for this agent, and it is at work."""
-    return bool(talk.tellers) and talk.state not in _STILL
+    return bool(conversation.tellers) and conversation.state not in _INACTIVE_STATES
 
 
 def may_be_from(client: str, agent: str) -> bool:
@@ -88,7 +88,7 @@ def may_be_from(client: str, agent: str) -> bool:
     addresses and differ."""
     here = client.rpartition(":")[0]
     there = agent.rpartition("//")[2].partition("/")[0].rpartition(":")[0]
-    if here in _LOOPBACK or not _is_address(there):
+    if here in _LOOPBACK_HOSTS or not _is_address(there):
         return True
     return here == there
 

@@ -18,7 +18,7 @@ import msgspec
 from a2a_proxy.model.event import Event, Part
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.protocol.event import normalise, plain, typed
+from a2a_proxy.protocol.event import normalise, decode_payload, event_from_json
 from a2a_proxy.protocol.schema import JSON
 
 
@@ -59,49 +59,49 @@ class FrameContent(msgspec.Struct):
     tools: list[ToolEvent] = []
 
 
-def said_in(frame: Frame, dialect: Dialect, operation: str) -> FrameContent:
+def content_of_frame(frame: Frame, dialect: Dialect, operation: str) -> FrameContent:
     """Everything in a frame that a person, a tool or a device would take in; nothing where it cannot be read."""
-    said = FrameContent()
+    content = FrameContent()
     encoding = "base64" if frame.schema == JSON else "octets"
-    for path, artifact_id, part in _parts(frame, dialect, operation):
+    for path, artifact_id, part in _parts_of_frame(frame, dialect, operation):
         if part.text is not None:
-            said.texts.append((artifact_id or frame.message_id, part.text))
+            content.texts.append((artifact_id or frame.message_id, part.text))
         elif part.url is not None:
-            said.media.append(Media(path, artifact_id, part.media_type, part.filename, part.url, b"", "url"))
-        elif part.raw is not None and (data := _octets(part.raw)) is not None:
-            said.media.append(Media(path, artifact_id, part.media_type, part.filename, "", data, encoding))
-        elif isinstance(part.data, dict) and (tool := _tool(part)) is not None:
-            said.tools.append(tool)
-    return said
+            content.media.append(Media(path, artifact_id, part.media_type, part.filename, part.url, b"", "url"))
+        elif part.raw is not None and (data := _decode_base64(part.raw)) is not None:
+            content.media.append(Media(path, artifact_id, part.media_type, part.filename, "", data, encoding))
+        elif isinstance(part.data, dict) and (tool := _tool_event(part)) is not None:
+            content.tools.append(tool)
+    return content
 
 
-def _parts(frame: Frame, dialect: Dialect, operation: str) -> Iterator[tuple[str, str, Part]]:
+def _parts_of_frame(frame: Frame, dialect: Dialect, operation: str) -> Iterator[tuple[str, str, Part]]:
     """Path, artifact and part, in order."""
-    event, media = _event(frame, dialect, operation)
+    event, media = _event_of_frame(frame, dialect, operation)
     if media is not None:
         yield "frame.part", "", media
     if event.message is not None:
-        yield from _listed("message.parts", "", event.message.parts)
+        yield from _enumerate_parts("message.parts", "", event.message.parts)
     update = event.artifact_update
     if update is not None and update.artifact is not None:
-        yield from _listed("artifactUpdate.artifact.parts", update.artifact.artifact_id, update.artifact.parts)
+        yield from _enumerate_parts("artifactUpdate.artifact.parts", update.artifact.artifact_id, update.artifact.parts)
     for name, holder in (("statusUpdate", event.status_update), ("task", event.task)):
         if holder is not None and holder.status is not None and holder.status.message is not None:
-            yield from _listed(f"{name}.status.message.parts", "", holder.status.message.parts)
+            yield from _enumerate_parts(f"{name}.status.message.parts", "", holder.status.message.parts)
     if event.task is not None:
         for index, artifact in enumerate(event.task.artifacts):
-            yield from _listed(f"task.artifacts[{index}].parts", artifact.artifact_id, artifact.parts)
+            yield from _enumerate_parts(f"task.artifacts[{index}].parts", artifact.artifact_id, artifact.parts)
 
 
-def _listed(path: str, artifact_id: str, parts: list[Part]) -> Iterator[tuple[str, str, Part]]:
+def _enumerate_parts(path: str, artifact_id: str, parts: list[Part]) -> Iterator[tuple[str, str, Part]]:
     for index, part in enumerate(parts):
         yield f"{path}[{index}]", artifact_id, part
 
 
-def _event(frame: Frame, dialect: Dialect, operation: str) -> tuple[Event, Part | None]:
+def _event_of_frame(frame: Frame, dialect: Dialect, operation: str) -> tuple[Event, Part | None]:
     """The event, or the client's message as one; and the part of a media frame."""
     if "@live-" in frame.schema:
-        value = plain(frame.payload, frame.schema)
+        value = decode_payload(frame.payload, frame.schema)
         value = value if isinstance(value, dict) else {}
         media = value.get("frame")
         inner = value.get("event") if frame.kind is not FrameKind.REQUEST else value.get("message")
@@ -111,15 +111,15 @@ def _event(frame: Frame, dialect: Dialect, operation: str) -> tuple[Event, Part 
             inner = value
         elif frame.kind is FrameKind.REQUEST:
             inner = {"message": inner}
-        return typed(inner), _media_part(media)
+        return event_from_json(inner), _part_of_media(media)
     value = normalise(frame.payload, frame.schema, dialect, operation, frame.kind)
-    return typed({name: value[name] for name in _MEMBERS if isinstance(value.get(name), dict)}), None
+    return event_from_json({name: value[name] for name in _EVENT_MEMBERS if isinstance(value.get(name), dict)}), None
 
 
-_MEMBERS = ("message", "task", "statusUpdate", "artifactUpdate")
+_EVENT_MEMBERS = ("message", "task", "statusUpdate", "artifactUpdate")
 
 
-def _media_part(media: Any) -> Part | None:
+def _part_of_media(media: Any) -> Part | None:
     part = media.get("part") if isinstance(media, dict) else None
     if not isinstance(part, dict):
         return None
@@ -129,7 +129,7 @@ def _media_part(media: Any) -> Part | None:
         return None
 
 
-def _octets(raw: str) -> bytes | None:
+def _decode_base64(raw: str) -> bytes | None:
     """Base64 in any of its forms; None where it is none."""
     try:
         return base64.b64decode(raw.replace("-", "+").replace("_", "/") + "=" * (-len(raw) % 4), validate=True)
@@ -137,7 +137,7 @@ def _octets(raw: str) -> bytes | None:
         return None
 
 
-def _tool(part: Part) -> ToolEvent | None:
+def _tool_event(part: Part) -> ToolEvent | None:
     """A data part about a tool: marked by its metadata, or with `name` and `args`."""
     data, metadata = part.data, part.metadata or {}
     kind = metadata.get("adk_type", metadata.get("type"))

@@ -14,15 +14,15 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.protocol.event import plain
-from a2a_proxy.protocol.schema import decoder
+from a2a_proxy.protocol.event import decode_payload
+from a2a_proxy.protocol.schema import decoder_for
 
 TRANSFER_TOOL = "transfer_to_agent"
-LOOKS = 4
+MAX_SEARCHED_FRAMES = 4
 """Frames of an agent in each call whose octets are searched; the rest only where one of them told something. To search
 all of them would cost as much as all that is done here besides."""
-_DEPTH = 24
-_CONTENT_MIN = 8
+_MAX_DEPTH = 24
+_MIN_CONTENT = 8
 """Octets of a text from which on it is evidence that two requests are about the same."""
 _LIVE_1975 = "@live-1975"
 
@@ -40,21 +40,21 @@ class FrameEvidence(msgspec.Struct, frozen=True):
     """The agent says that it was interrupted."""
 
 
-NOTHING = FrameEvidence()
+NO_EVIDENCE = FrameEvidence()
 
 
-def told_by(frame: Frame) -> FrameEvidence:
+def find_evidence(frame: Frame) -> FrameEvidence:
     """What an agent's frame tells; most are not read."""
     payload = frame.payload
     if b"author" not in payload and b"transfer_to_agent" not in payload and b"interrupted" not in payload:
-        return NOTHING
+        return NO_EVIDENCE
     author = transfer = ""
     tool = interrupted = False
-    for holder in _objects(plain(payload, frame.schema)):
+    for holder in _all_objects(decode_payload(payload, frame.schema)):
         metadata = holder.get("metadata")
         if isinstance(metadata, dict):
-            author = _author(metadata) or author
-            interrupted = interrupted or any(metadata.get(name) is True for name in _INTERRUPTED)
+            author = _author_of(metadata) or author
+            interrupted = interrupted or any(metadata.get(name) is True for name in _INTERRUPTED_KEYS)
             tool = tool or metadata.get("adk_type", metadata.get("type")) in ("function_call", "function_response")
         if holder.get("name") == TRANSFER_TOOL:
             tool = True
@@ -64,10 +64,10 @@ def told_by(frame: Frame) -> FrameEvidence:
     return FrameEvidence(author, transfer, tool, interrupted)
 
 
-_INTERRUPTED = ("interrupted", "adk_interrupted")
+_INTERRUPTED_KEYS = ("interrupted", "adk_interrupted")
 
 
-def _author(metadata: dict[str, Any]) -> str:
+def _author_of(metadata: dict[str, Any]) -> str:
     for name in ("adk_author", "author"):
         if isinstance(value := metadata.get(name), str):
             return value
@@ -80,7 +80,7 @@ def ends_activity(frame: Frame) -> bool:
         return any(
             isinstance(metadata := holder.get("metadata"), dict)
             and any(name.endswith("activity_end") and value for name, value in metadata.items())
-            for holder in _objects(plain(frame.payload, frame.schema))
+            for holder in _all_objects(decode_payload(frame.payload, frame.schema))
         )
     return media_mark(frame) == MEDIA_STOP
 
@@ -94,7 +94,7 @@ def media_mark(frame: Frame) -> int:
     if not frame.schema.endswith(_LIVE_1975):
         return -1
     try:
-        message = decoder(frame.schema).parse(frame.payload)
+        message = decoder_for(frame.schema).parse(frame.payload)
     except (DecodeError, KeyError):
         return -1
     if "frame" not in message.DESCRIPTOR.fields_by_name or not message.HasField("frame"):
@@ -105,16 +105,16 @@ def media_mark(frame: Frame) -> int:
 def is_message(frame: Frame) -> bool:
     """A client's request on a live stream says something: it is not the form that only reconnects
     (manual/protocol.md "Live rules")."""
-    for holder in _objects(plain(frame.payload, frame.schema)):
+    for holder in _all_objects(decode_payload(frame.payload, frame.schema)):
         if "parts" in holder or "content" in holder or "artifact" in holder or "frame" in holder:
             return True
     return False
 
 
-def references(frame: Frame) -> tuple[str, ...]:
+def referenced_tasks(frame: Frame) -> tuple[str, ...]:
     """`referenceTaskIds` of a request."""
     found: list[str] = []
-    for holder in _objects(plain(frame.payload, frame.schema)):
+    for holder in _all_objects(decode_payload(frame.payload, frame.schema)):
         for name in ("referenceTaskIds", "reference_task_ids"):
             value = holder.get(name)
             if isinstance(value, list):
@@ -125,15 +125,15 @@ def references(frame: Frame) -> tuple[str, ...]:
 def content_marks(payload: bytes, schema: str) -> frozenset[int]:
     """CRC-32 of each part's text or octets, those too short to mean anything left out."""
     marks = set()
-    for holder in _objects(plain(payload, schema)):
+    for holder in _all_objects(decode_payload(payload, schema)):
         for name in ("text", "raw", "bytes", "fileWithBytes"):
             value = holder.get(name)
-            if isinstance(value, str) and len(value) >= _CONTENT_MIN:
+            if isinstance(value, str) and len(value) >= _MIN_CONTENT:
                 marks.add(crc32(value.encode("utf-8", "surrogatepass")))
     return frozenset(marks)
 
 
-def _objects(value: Any, depth: int = _DEPTH) -> Iterator[dict[str, Any]]:
+def _all_objects(value: Any, depth: int = _MAX_DEPTH) -> Iterator[dict[str, Any]]:
     """All objects within a JSON value, outer ones first."""
     if isinstance(value, dict):
         yield value
@@ -145,4 +145,4 @@ def _objects(value: Any, depth: int = _DEPTH) -> Iterator[dict[str, Any]]:
     if depth:
         for member in members:
             if isinstance(member, dict | list):
-                yield from _objects(member, depth - 1)
+                yield from _all_objects(member, depth - 1)

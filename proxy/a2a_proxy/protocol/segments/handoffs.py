@@ -9,156 +9,156 @@ import msgspec
 
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.segment import Handoff
-from a2a_proxy.protocol.segments.call_chain import PendingRequest, caller, span_of
-from a2a_proxy.protocol.segments.evidence import content_marks, references
+from a2a_proxy.protocol.segments.call_chain import PendingRequest, find_caller, span_of
+from a2a_proxy.protocol.segments.evidence import content_marks, referenced_tasks
 from a2a_proxy.protocol.segments.index import ConversationIndex
 from a2a_proxy.protocol.segments.state import ConversationState, HandoffState
 
-_RECENT = 32
+_MAX_RECENT = 32
 """Requests of which the content is remembered."""
-_SMALL = 32_768
+_MAX_COMPARED_BYTES = 32_768
 """Octets; the content of longer requests is not compared."""
 _MAX_AGENTS = 1000
 _MAX_UNNAMED = 1000
 """Conversations; the one whose agent handed over first makes room."""
-_MAX_BEFORE = 32
+_MAX_UNNAMED_HANDOFFS = 32
 """Hand-offs of one of them that are named later."""
 
 
 class Handoffs:
     """The hand-offs of a session."""
 
-    def __init__(self, book: ConversationIndex) -> None:
-        self._book = book
+    def __init__(self, index: ConversationIndex) -> None:
+        self._index = index
         self._last = 0
         self._changed: dict[int, HandoffState] = {}
         self._agents: dict[str, None] = {}
         """Who has been spoken to."""
-        self._recent: deque[tuple[ConversationState, bytes, str]] = deque(maxlen=_RECENT)
+        self._recent: deque[tuple[ConversationState, bytes, str]] = deque(maxlen=_MAX_RECENT)
         """The last requests: conversation, payload and schema."""
         self._unnamed: dict[int, list[HandoffState]] = {}
         """By the number of a conversation of which nobody has told the task yet: what its agent has handed over."""
 
     # --- between tasks ------------------------------------------------------------------------------------------
 
-    def asked(self, talk: ConversationState, frame: Frame, traceparent: str, client: str) -> None:
+    def apply_request(self, conversation: ConversationState, frame: Frame, traceparent: str, client: str) -> None:
         """A client (at `client`, `host:port`) speaks in `talk`: an agent that delegates, a client that moves on?"""
-        if talk.agent not in self._agents and len(self._agents) < _MAX_AGENTS:
-            self._agents[talk.agent] = None
+        if conversation.agent not in self._agents and len(self._agents) < _MAX_AGENTS:
+            self._agents[conversation.agent] = None
         delegator = None
         if len(self._agents) > 1:
-            request = PendingRequest(talk.agent, client, frame.connection, span_of(traceparent))
-            delegator = self._hand_over(talk, frame, traceparent, request)
-        talk.connection = frame.connection
-        self._book.learn_context(talk, delegator)
+            request = PendingRequest(conversation.agent, client, frame.connection, span_of(traceparent))
+            delegator = self._find_handoff(conversation, frame, traceparent, request)
+        conversation.connection = frame.connection
+        self._index.learn_context(conversation, delegator)
         if traceparent:
-            self._book.learn_trace(traceparent, talk)
-        if frame.size <= _SMALL:
-            self._recent.append((talk, frame.payload, frame.schema))
+            self._index.learn_trace(traceparent, conversation)
+        if frame.size <= _MAX_COMPARED_BYTES:
+            self._recent.append((conversation, frame.payload, frame.schema))
 
-    def _hand_over(
-        self, talk: ConversationState, frame: Frame, traceparent: str, request: PendingRequest
+    def _find_handoff(
+        self, conversation: ConversationState, frame: Frame, traceparent: str, request: PendingRequest
     ) -> ConversationState | None:
         """Tell of it, where another agent has to do with it; for a delegation the conversation of who delegates."""
         kind = "delegation"
-        parent, evidence = self._caller(talk, frame, traceparent, request)
+        parent, evidence = self._find_caller(conversation, frame, traceparent, request)
         if parent is None:
-            parent, evidence, kind = self._book.of_context(frame.context_id or talk.context_id), "context", "next"
-            if parent is None or parent.agent == talk.agent:
+            parent, evidence, kind = self._index.conversation_of_context(frame.context_id or conversation.context_id), "context", "next"
+            if parent is None or parent.agent == conversation.agent:
                 return None
-        made = self._make(parent, frame, kind, evidence, talk.agent, talk.task_id)
+        made = self._make_handoff(parent, frame, kind, evidence, conversation.agent, conversation.task_id)
         made.to_exchange, made.briefing = frame.exchange, frame.size
-        self._await(talk, made)
+        self._await_output(conversation, made)
         return parent if kind == "delegation" else None
 
-    def _caller(
-        self, talk: ConversationState, frame: Frame, traceparent: str, request: PendingRequest
+    def _find_caller(
+        self, conversation: ConversationState, frame: Frame, traceparent: str, request: PendingRequest
     ) -> tuple[ConversationState | None, str]:
         """The conversation whose agent asks for this one, by the strongest evidence."""
-        book = self._book
-        if (traced := caller(book.trace_trail(traceparent), request)) is not None:
+        index = self._index
+        if (traced := find_caller(index.trace_chain(traceparent), request)) is not None:
             return traced, "traceparent"
-        if (before := caller(book.context_trail(frame.context_id or talk.context_id), request)) is not None:
+        if (before := find_caller(index.context_chain(frame.context_id or conversation.context_id), request)) is not None:
             return before, "context"
-        for task_id in references(frame):
-            referred = book.of_task("", task_id)
+        for task_id in referenced_tasks(frame):
+            referred = index.conversation_of_task("", task_id)
             if referred is not None and request.may_come_from(referred):
                 return referred, "reference"
-        return self._alike(frame, request), "content"
+        return self._find_same_content(frame, request), "content"
 
-    def _alike(self, frame: Frame, request: PendingRequest) -> ConversationState | None:
+    def _find_same_content(self, frame: Frame, request: PendingRequest) -> ConversationState | None:
         """The last conversation that was asked for something with the same content."""
         others = [each for each in self._recent if request.may_come_from(each[0])]
-        if not others or frame.size > _SMALL:
+        if not others or frame.size > _MAX_COMPARED_BYTES:
             return None
         marks = content_marks(frame.payload, frame.schema)
         if marks:
-            for talk, payload, schema in reversed(others):
+            for conversation, payload, schema in reversed(others):
                 if marks & content_marks(payload, schema):
-                    return talk
+                    return conversation
         return None
 
     # --- within a task ------------------------------------------------------------------------------------------
 
-    def transferred(self, talk: ConversationState, frame: Frame, to: str, evidence: str) -> None:
+    def begin_transfer(self, conversation: ConversationState, frame: Frame, new_agent: str, evidence: str) -> None:
         """An agent's frame shows that another agent, called `to`, takes over within the task."""
-        waiting = talk.awaited
+        waiting = conversation.awaited
         if waiting is not None and waiting.kind == "transfer":  # announced by the tool call before
-            waiting.to_agent = to
+            waiting.to_agent = new_agent
             self._changed[waiting.id] = waiting
             return
-        made = self._make(talk, frame, "transfer", evidence, to, talk.task_id)
+        made = self._make_handoff(conversation, frame, "transfer", evidence, new_agent, conversation.task_id)
         made.to_exchange = frame.exchange
-        self._await(talk, made)
+        self._await_output(conversation, made)
 
     # --- both ---------------------------------------------------------------------------------------------------
 
-    def _make(
-        self, talk: ConversationState, frame: Frame, kind: str, evidence: str, to: str, task: str
+    def _make_handoff(
+        self, conversation: ConversationState, frame: Frame, kind: str, evidence: str, to_agent: str, task: str
     ) -> HandoffState:
         self._last += 1
         made = HandoffState(
             self._last,
             kind,
             evidence,
-            talk.agent,
-            talk.task_id,
-            talk.context_id,
-            talk.last_agent or talk.last,
-            to,
+            conversation.agent,
+            conversation.task_id,
+            conversation.context_id,
+            conversation.last_agent or conversation.last,
+            to_agent,
             task,
             0,
             frame.exchange,
             frame.seq,
             frame.at,
         )
-        if not talk.task_id:
-            before = self._unnamed.setdefault(talk.number, [])
-            if len(before) < _MAX_BEFORE:
+        if not conversation.task_id:
+            before = self._unnamed.setdefault(conversation.number, [])
+            if len(before) < _MAX_UNNAMED_HANDOFFS:
                 before.append(made)
             if len(self._unnamed) > _MAX_UNNAMED:
                 del self._unnamed[next(iter(self._unnamed))]
         return made
 
-    def name(self, talk: ConversationState, known: ConversationState) -> None:
+    def name_task(self, conversation: ConversationState, known: ConversationState) -> None:
         """What `talk` is about is known now, it is what `known` is about: so is what its agent has handed over before,
         for an agent may ask the next one before it answers."""
-        for made in self._unnamed.pop(talk.number, ()):
+        for made in self._unnamed.pop(conversation.number, ()):
             made.task_id, made.context_id = known.task_id, known.context_id
             self._changed[made.id] = made
 
-    def _await(self, talk: ConversationState, made: HandoffState) -> None:
-        if talk.awaited is not None:
-            self.end(talk, made.at, 0)
-        talk.awaited, talk.busy = made, True
+    def _await_output(self, conversation: ConversationState, made: HandoffState) -> None:
+        if conversation.awaited is not None:
+            self.end_awaited(conversation, made.at, 0)
+        conversation.awaited, conversation.busy = made, True
         self._changed[made.id] = made
 
-    def end(self, talk: ConversationState, at: int, output: int) -> None:
+    def end_awaited(self, conversation: ConversationState, at: int, output: int) -> None:
         """The new agent has said something at `output`, or it is clear that it will not (0)."""
-        waiting, talk.awaited = talk.awaited, None
+        waiting, conversation.awaited = conversation.awaited, None
         if waiting is not None:
             waiting.first_output, waiting.ended = output, at
-            waiting.to_task = waiting.to_task or talk.task_id
+            waiting.to_task = waiting.to_task or conversation.task_id
             self._changed[waiting.id] = waiting
 
     def adopt(self, known: list[Handoff], last: int, at: int) -> None:
@@ -169,32 +169,32 @@ class Handoffs:
             state.ended = max(at, state.at)
             self._changed[state.id] = state
 
-    def changed(self) -> list[Handoff]:
+    def pop_changed_handoffs(self) -> list[Handoff]:
         """Snapshots of those that changed since the last call, in order."""
         changed, self._changed = self._changed, {}
         return [changed[number].snapshot() for number in sorted(changed)]
 
-    def touch(self, talks: list[ConversationState]) -> None:
+    def touch(self, conversations: list[ConversationState]) -> None:
         """What is open counts as changed."""
-        self._changed.update((talk.awaited.id, talk.awaited) for talk in talks if talk.awaited)
+        self._changed.update((conversation.awaited.id, conversation.awaited) for conversation in conversations if conversation.awaited)
 
     def save(self) -> dict[str, Any]:
         """Plain values."""
-        known = self._book.all()
+        known = self._index.all_conversations()
         return {
             "last": self._last,
             "changed": [msgspec.to_builtins(each) for each in self._changed.values()],
             "agents": list(self._agents),
             "recent": [
-                [talk.number, payload, schema] for talk, payload, schema in self._recent if talk.number in known
+                [conversation.number, payload, schema] for conversation, payload, schema in self._recent if conversation.number in known
             ],
             "unnamed": [[number, msgspec.to_builtins(some)] for number, some in self._unnamed.items()],
         }
 
-    def load(self, state: dict[str, Any], talks: dict[int, ConversationState]) -> None:
+    def load(self, state: dict[str, Any], conversations: dict[int, ConversationState]) -> None:
         """What `save` gave; `talks` are the restored conversations."""
         self._last = state["last"]
-        open_now = {talk.awaited.id: talk.awaited for talk in talks.values() if talk.awaited}
+        open_now = {conversation.awaited.id: conversation.awaited for conversation in conversations.values() if conversation.awaited}
         for saved in state["changed"]:
             each = msgspec.convert(saved, HandoffState)
             self._changed[each.id] = open_now.get(each.id, each)
@@ -202,4 +202,4 @@ class Handoffs:
             states = msgspec.convert(some, list[HandoffState])
             self._unnamed[number] = [open_now.get(each.id) or self._changed.get(each.id, each) for each in states]
         self._agents = dict.fromkeys(state["agents"])
-        self._recent.extend((talks[number], payload, schema) for number, payload, schema in state["recent"])
+        self._recent.extend((conversations[number], payload, schema) for number, payload, schema in state["recent"])

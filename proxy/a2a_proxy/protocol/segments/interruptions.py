@@ -10,23 +10,23 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.segment import GAP_AGENT, YIELD_WITHIN, Interruption
-from a2a_proxy.protocol.artifact_chunks import chunks
-from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
+from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.segments.evidence import MEDIA_INTERRUPT, MEDIA_START, MEDIA_STOP, media_mark
 from a2a_proxy.protocol.segments.state import ConversationState, InterruptionState
 
-_WORKING = int(TaskState.WORKING)
-_FLOW_ENDS = (-1, MEDIA_START, MEDIA_STOP, MEDIA_INTERRUPT)
+_WORKING_STATE = int(TaskState.WORKING)
+_FLOW_END_MARKS = (-1, MEDIA_START, MEDIA_STOP, MEDIA_INTERRUPT)
 """What is none, or no more, of a media flow."""
 _MAX_ARTIFACTS = 64
 """Artifacts of the interrupted output that are known again."""
 
 
-def output_open(talk: ConversationState, at: int) -> bool:
+def is_output_open(conversation: ConversationState, at: int) -> bool:
     """The agent is in the middle of its output: at work, or in no state at all, and not done with what it says."""
-    if talk.state not in (0, _WORKING):
+    if conversation.state not in (0, _WORKING_STATE):
         return False
-    return bool(talk.chains) or talk.media or (talk.last_output > 0 and at - talk.last_output <= GAP_AGENT)
+    return bool(conversation.chains) or conversation.media or (conversation.last_output > 0 and at - conversation.last_output <= GAP_AGENT)
 
 
 class Interruptions:
@@ -36,55 +36,55 @@ class Interruptions:
         self._last = 0
         self._changed: dict[int, InterruptionState] = {}
 
-    def begin(self, talk: ConversationState, frame: Frame, kind: str) -> None:
+    def begin(self, conversation: ConversationState, frame: Frame, kind: str) -> None:
         """`frame` of the client came while the output of `talk` was open."""
-        self.end(talk, frame.at)
+        self.end(conversation, frame.at)
         self._last += 1
-        talk.busy = True
-        open_now = talk.interruption = InterruptionState(
+        conversation.busy = True
+        open_now = conversation.interruption = InterruptionState(
             self._last,
-            talk.agent,
-            talk.task_id,
-            talk.context_id,
+            conversation.agent,
+            conversation.task_id,
+            conversation.context_id,
             kind,
-            talk.last_agent,
+            conversation.last_agent,
             frame.exchange,
             frame.seq,
             frame.at,
-            artifacts=talk.artifacts[-_MAX_ARTIFACTS:],
-            message_id=talk.message_id,
-            media=talk.media,
+            artifacts=conversation.artifacts[-_MAX_ARTIFACTS:],
+            message_id=conversation.message_id,
+            media=conversation.media,
         )
         self._changed[open_now.id] = open_now
 
-    def heard(self, talk: ConversationState, frame: Frame) -> None:
+    def apply_output(self, conversation: ConversationState, frame: Frame) -> None:
         """The agent said something after the interruption of `talk`."""
-        broken = talk.interruption
-        assert broken is not None
-        self._changed[broken.id] = broken
-        if _is_residual(broken, frame):
-            broken.residual_frames += 1
-            broken.residual_bytes += frame.size
-            broken.last_residual = frame.at
-            broken.wasted += _content(frame)
-        elif not broken.reaction:
-            broken.reaction = frame.at
+        interruption = conversation.interruption
+        assert interruption is not None
+        self._changed[interruption.id] = interruption
+        if _is_residual(interruption, frame):
+            interruption.residual_frames += 1
+            interruption.residual_bytes += frame.size
+            interruption.last_residual = frame.at
+            interruption.wasted += _content_size(frame)
+        elif not interruption.reaction:
+            interruption.reaction = frame.at
 
-    def canceled(self, talk: ConversationState, at: int) -> None:
+    def apply_cancel_response(self, conversation: ConversationState, at: int) -> None:
         """The client has the answer to its cancel; a stream that is open still may bring more of the output."""
-        if talk.interruption is None or not talk.tellers:
-            self.end(talk, at, "canceled")
+        if conversation.interruption is None or not conversation.tellers:
+            self.end(conversation, at, "canceled")
         else:
-            talk.interruption.outcome = "canceled"
+            conversation.interruption.outcome = "canceled"
 
-    def end(self, talk: ConversationState, at: int, outcome: str = "") -> None:
+    def end(self, conversation: ConversationState, at: int, outcome: str = "") -> None:
         """The outcome of the open interruption, if there is one, is clear."""
-        broken, talk.interruption = talk.interruption, None
-        if broken is not None:
-            late = broken.last_residual - broken.at > YIELD_WITHIN
-            broken.outcome = outcome or broken.outcome or ("overlapped" if late else "yielded")
-            broken.ended = at
-            self._changed[broken.id] = broken
+        interruption, conversation.interruption = conversation.interruption, None
+        if interruption is not None:
+            late = interruption.last_residual - interruption.at > YIELD_WITHIN
+            interruption.outcome = outcome or interruption.outcome or ("overlapped" if late else "yielded")
+            interruption.ended = at
+            self._changed[interruption.id] = interruption
 
     def adopt(self, known: list[Interruption], last: int, at: int) -> None:
         """As `Cuts.adopt`."""
@@ -95,57 +95,57 @@ class Interruptions:
             state.ended, state.outcome = max(at, state.at), "overlapped" if late else "yielded"
             self._changed[state.id] = state
 
-    def changed(self) -> list[Interruption]:
+    def pop_changed_interruptions(self) -> list[Interruption]:
         """Snapshots of those that changed since the last call, in order."""
         changed, self._changed = self._changed, {}
         return [changed[number].snapshot() for number in sorted(changed)]
 
-    def touch(self, talks: list[ConversationState]) -> None:
+    def touch(self, conversations: list[ConversationState]) -> None:
         """What is open counts as changed."""
-        self._changed.update((talk.interruption.id, talk.interruption) for talk in talks if talk.interruption)
+        self._changed.update((conversation.interruption.id, conversation.interruption) for conversation in conversations if conversation.interruption)
 
     def save(self) -> dict[str, Any]:
         """Plain values."""
         return {"last": self._last, "changed": [msgspec.to_builtins(each) for each in self._changed.values()]}
 
-    def load(self, state: dict[str, Any], talks: dict[int, ConversationState]) -> None:
+    def load(self, state: dict[str, Any], conversations: dict[int, ConversationState]) -> None:
         """What `save` gave; `talks` are the restored conversations."""
         self._last = state["last"]
-        open_now = {talk.interruption.id: talk.interruption for talk in talks.values() if talk.interruption}
+        open_now = {conversation.interruption.id: conversation.interruption for conversation in conversations.values() if conversation.interruption}
         for saved in state["changed"]:
             each = msgspec.convert(saved, InterruptionState)
             self._changed[each.id] = open_now.get(each.id, each)
 
 
-def _is_residual(broken: InterruptionState, frame: Frame) -> bool:
+def _is_residual(interruption: InterruptionState, frame: Frame) -> bool:
     """The frame goes on with the interrupted output: the same artifact, message or media flow."""
     if frame.event is EventKind.ARTIFACT:
-        return frame.artifact_id in broken.artifacts
+        return frame.artifact_id in interruption.artifacts
     if frame.event is EventKind.MESSAGE or frame.event is EventKind.STATUS:
-        return bool(frame.message_id) and frame.message_id == broken.message_id
-    if broken.media and frame.event is EventKind.NONE:
-        broken.media = media_mark(frame) not in _FLOW_ENDS
-        return broken.media
+        return bool(frame.message_id) and frame.message_id == interruption.message_id
+    if interruption.media and frame.event is EventKind.NONE:
+        interruption.media = media_mark(frame) not in _FLOW_END_MARKS
+        return interruption.media
     return False
 
 
-def _content(frame: Frame) -> int:
+def _content_size(frame: Frame) -> int:
     """Octets of text, raw and data in the frame."""
     if frame.event is EventKind.ARTIFACT:
-        return sum(chunk.size for chunk in chunks(frame))
-    return _octets(plain(frame.payload, frame.schema))
+        return sum(chunk.size for chunk in chunks_of_frame(frame))
+    return _text_size(decode_payload(frame.payload, frame.schema))
 
 
-def _octets(value: Any, depth: int = 24) -> int:
+def _text_size(value: Any, depth: int = 24) -> int:
     """Those of all texts and raw parts."""
     if not depth:
         return 0
     if isinstance(value, list):
-        return sum(_octets(each, depth - 1) for each in value)
+        return sum(_text_size(each, depth - 1) for each in value)
     if not isinstance(value, dict):
         return 0
     text = value.get("text")
     own = len(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else 0
     raw = value.get("raw")
     own += len(raw.rstrip("=")) * 3 // 4 if isinstance(raw, str) else 0
-    return own + sum(_octets(each, depth - 1) for each in value.values())
+    return own + sum(_text_size(each, depth - 1) for each in value.values())

@@ -9,8 +9,8 @@ import msgspec
 
 from a2a_proxy.model.segment import AGENT, CLIENT, IDLE, Segment
 
-_WAITING = frozenset({"input", "auth"})
-_FINAL = frozenset({"completed", "failed", "canceled", "rejected"})
+_WAITING_REASONS = frozenset({"input", "auth"})
+_FINAL_REASONS = frozenset({"completed", "failed", "canceled", "rejected"})
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -46,16 +46,16 @@ class Turn(msgspec.Struct, frozen=True):
     @property
     def first_output(self) -> int | None:
         """TTFO: from the last octet of the client's words to the agent's first output."""
-        return self._output_since(self.client.end) if self.client else None
+        return self._time_to_output(self.client.end) if self.client else None
 
     @property
     def response(self) -> int | None:
         """Response latency: from the end of the client's activity, where it told one, to the agent's first output."""
-        return self._output_since(self.client.activity_end or self.client.end) if self.client else None
+        return self._time_to_output(self.client.activity_end or self.client.end) if self.client else None
 
-    def _output_since(self, zero: int) -> int | None:
+    def _time_to_output(self, origin: int) -> int | None:
         first = min((each.first_output for each in self.agents if each.first_output), default=0)
-        return first - zero if first else None
+        return first - origin if first else None
 
     @property
     def duration(self) -> int | None:
@@ -89,11 +89,11 @@ class Turn(msgspec.Struct, frozen=True):
     @property
     def close(self) -> int | None:
         """Close latency: from the final state to the end of the stream that brought it."""
-        last = next((each for each in reversed(self.segments) if each.reason in _FINAL and each.closed), None)
+        last = next((each for each in reversed(self.segments) if each.reason in _FINAL_REASONS and each.closed), None)
         return last.closed - last.end if last is not None else None
 
 
-def turns(segments: Iterable[Segment]) -> list[Turn]:
+def turns_of(segments: Iterable[Segment]) -> list[Turn]:
     """The turns of all conversations, in the order in which they began; `segments` come by their ids."""
     talks: dict[tuple[str, str, int], list[list[Segment]]] = {}
     order: list[tuple[tuple[str, str, int], int]] = []
@@ -104,15 +104,15 @@ def turns(segments: Iterable[Segment]) -> list[Turn]:
             order.append((key, len(members)))
             members.append([])
         members[-1].append(each)
-    return [_turn(talks[key], place) for key, place in order]
+    return [_make_turn(talks[key], place) for key, place in order]
 
 
-def _turn(members: list[list[Segment]], place: int) -> Turn:
-    first, last, wait = members[place][0], members[place][-1], None
-    number = 0 if first.speaker == AGENT else place + (members[0][0].speaker == CLIENT)
-    if last.reason in _WAITING and place + 1 < len(members):
-        wait = members[place + 1][0].start - last.end
-    return Turn(tuple(members[place]), number, wait)
+def _make_turn(members: list[list[Segment]], index: int) -> Turn:
+    first, last, wait = members[index][0], members[index][-1], None
+    number = 0 if first.speaker == AGENT else index + (members[0][0].speaker == CLIENT)
+    if last.reason in _WAITING_REASONS and index + 1 < len(members):
+        wait = members[index + 1][0].start - last.end
+    return Turn(tuple(members[index]), number, wait)
 
 
 def percentile(values: list[int], share: float) -> int:

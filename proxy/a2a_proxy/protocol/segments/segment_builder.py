@@ -21,20 +21,20 @@ class SegmentBuilder:
         """Those to be told of, by their ids."""
         self.due: list[tuple[int, int]] = []
         """A heap: when a segment may be over by silence (or later, where it went on), and its id."""
-        self._whose: dict[int, ConversationState] = {}
+        self._conversation_of: dict[int, ConversationState] = {}
         """Of the open segments in the heap, by their ids."""
 
-    def begin(self, talk: ConversationState, speaker: str, frame: Frame, *, plain: bool = False) -> SegmentState:
+    def begin(self, conversation: ConversationState, speaker: str, frame: Frame, *, plain: bool = False) -> SegmentState:
         """The first frame of a segment."""
         number = self._last = self._last + 1
         at = frame.at
-        said = talk.said = SegmentState(
+        segment = conversation.said = SegmentState(
             number,
-            talk.agent,
-            talk.task_id,
-            talk.context_id,
+            conversation.agent,
+            conversation.task_id,
+            conversation.context_id,
             speaker,
-            talk.turn,
+            conversation.turn,
             frame.exchange,
             frame.seq,
             frame.exchange,
@@ -43,107 +43,107 @@ class SegmentBuilder:
             at,
             at,
         )
-        said.bytes = frame.size
-        said.plain = plain
-        talk.last = number
+        segment.bytes = frame.size
+        segment.plain = plain
+        conversation.last = number
         heapq.heappush(self.due, (at + (GAP_CLIENT if speaker == CLIENT else GAP_AGENT), number))
-        self._whose[number] = talk
+        self._conversation_of[number] = conversation
         if not plain:
-            self.grown[number] = said
-        return said
+            self.grown[number] = segment
+        return segment
 
-    def grow(self, said: SegmentState, frame: Frame) -> None:
+    def grow(self, segment: SegmentState, frame: Frame) -> None:
         """One more frame."""
-        gap = frame.at - said.end
-        if gap > said.gap:
-            said.gap = gap
+        gap = frame.at - segment.end
+        if gap > segment.gap:
+            segment.gap = gap
         if gap > IDLE:
-            said.idle += gap
-        said.last_exchange, said.last_seq = frame.exchange, frame.seq
-        said.end = frame.at
-        said.frames += 1
-        said.bytes += frame.size
-        said.plain = False
-        self.grown[said.id] = said
+            segment.idle += gap
+        segment.last_exchange, segment.last_seq = frame.exchange, frame.seq
+        segment.end = frame.at
+        segment.frames += 1
+        segment.bytes += frame.size
+        segment.plain = False
+        self.grown[segment.id] = segment
 
-    def end(self, said: SegmentState, at: int, reason: str) -> None:
+    def end(self, segment: SegmentState, at: int, reason: str) -> None:
         """It is over."""
-        said.ended, said.reason = at, reason
-        self._whose.pop(said.id, None)
-        self.tell(said)
+        segment.ended, segment.reason = at, reason
+        self._conversation_of.pop(segment.id, None)
+        self.mark_changed(segment)
 
     def adopt(self, known: list[Segment], last: int, at: int) -> None:
         """Segments that nobody follows any more, open until now, are over at `at`; new ones go on from `last`."""
         self._last = last
         for each in known:
-            said = SegmentState(*msgspec.structs.astuple(each))
-            self.end(said, max(at, said.end), "broken")
+            segment = SegmentState(*msgspec.structs.astuple(each))
+            self.end(segment, max(at, segment.end), "broken")
 
-    def tell(self, said: SegmentState) -> None:
+    def mark_changed(self, segment: SegmentState) -> None:
         """It has changed."""
-        if not said.plain:
-            self.grown[said.id] = said
+        if not segment.plain:
+            self.grown[segment.id] = segment
 
-    def move(self, said: SegmentState, talk: ConversationState) -> None:
+    def move(self, segment: SegmentState, conversation: ConversationState) -> None:
         """It turns out to be part of another conversation."""
-        if said.id in self._whose:
-            self._whose[said.id] = talk
-        self.tell(said)
+        if segment.id in self._conversation_of:
+            self._conversation_of[segment.id] = conversation
+        self.mark_changed(segment)
 
-    def late(self, at: int) -> list[ConversationState]:
+    def pop_silent(self, at: int) -> list[ConversationState]:
         """Conversations whose open segment is over by silence at `at`, in order of that time."""
         due, found = self.due, []
         while due and due[0][0] < at:
             _, number = heapq.heappop(due)
-            talk = self._whose.pop(number, None)
-            said = talk.said if talk is not None else None
-            if talk is None or said is None or said.id != number or said.ended:
+            conversation = self._conversation_of.pop(number, None)
+            segment = conversation.said if conversation is not None else None
+            if conversation is None or segment is None or segment.id != number or segment.ended:
                 continue
-            limit = silent_at(said)
+            limit = silence_deadline(segment)
             if limit < at:
-                found.append(talk)
+                found.append(conversation)
             else:
                 heapq.heappush(due, (limit, number))
-                self._whose[number] = talk
+                self._conversation_of[number] = conversation
         return found
 
-    def changed(self) -> list[Segment]:
+    def pop_changed_segments(self) -> list[Segment]:
         """Snapshots of those that changed since the last call, in order."""
         changed, self.grown = self.grown, {}
         return [changed[number].snapshot() for number in sorted(changed)]
 
-    def touch(self, talks: list[ConversationState]) -> None:
+    def touch(self, conversations: list[ConversationState]) -> None:
         """What is open counts as changed."""
-        for talk in talks:
-            if talk.said is not None:
-                self.tell(talk.said)
+        for conversation in conversations:
+            if conversation.said is not None:
+                self.mark_changed(conversation.said)
 
     def save(self) -> dict[str, Any]:
         """Plain values."""
         return {
             "last": self._last,
-            "changed": [msgspec.to_builtins(said) for said in self.grown.values()],
-            "due": [[at, number, self._whose[number].number] for at, number in self.due if number in self._whose],
+            "changed": [msgspec.to_builtins(segment) for segment in self.grown.values()],
+            "due": [[at, number, self._conversation_of[number].number] for at, number in self.due if number in self._conversation_of],
         }
 
-    def load(self, state: dict[str, Any], talks: dict[int, ConversationState]) -> None:
+    def load(self, state: dict[str, Any], conversations: dict[int, ConversationState]) -> None:
         """What `save` gave; `talks` are the restored conversations by number."""
         self._last = state["last"]
-        open_now = {talk.said.id: talk.said for talk in talks.values() if talk.said is not None}
+        open_now = {talk.said.id: talk.said for talk in conversations.values() if talk.said is not None}
         for saved in state["changed"]:
-            said = msgspec.convert(saved, SegmentState)
-            self.grown[said.id] = open_now.get(said.id, said)
-        for at, number, talk in state["due"]:  # in the order of the heap; those whose talk is gone are over
-            if talk in talks:
+            segment = msgspec.convert(saved, SegmentState)
+            self.grown[segment.id] = open_now.get(segment.id, segment)
+        for at, number, conversation in state["due"]:  # in the order of the heap; those whose talk is gone are over
+            if conversation in conversations:
                 heapq.heappush(self.due, (at, number))
-                self._whose[number] = talks[talk]
+                self._conversation_of[number] = conversations[conversation]
 
 
-def silent_at(said: SegmentState) -> int:
+def silence_deadline(segment: SegmentState) -> int:
     """When an open segment is over, if nothing more comes."""
-    return said.end + (GAP_CLIENT if said.speaker == CLIENT else GAP_AGENT)
+    return segment.end + (GAP_CLIENT if segment.speaker == CLIENT else GAP_AGENT)
 
 
-def is_agents(said: SegmentState | None) -> bool:
+def is_of_agent(segment: SegmentState | None) -> bool:
     """An agent's segment."""
-    return said is not None and said.speaker == AGENT
+    return segment is not None and segment.speaker == AGENT

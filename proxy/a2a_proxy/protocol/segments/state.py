@@ -48,7 +48,7 @@ class SegmentState(msgspec.Struct, gc=False, omit_defaults=True):
 
     def snapshot(self) -> Segment:
         """The segment as it stands."""
-        return Segment(*_segment(self))
+        return Segment(*_segment_values(self))
 
 
 class InterruptionState(msgspec.Struct, gc=False):
@@ -80,7 +80,7 @@ class InterruptionState(msgspec.Struct, gc=False):
 
     def snapshot(self) -> Interruption:
         """The interruption as it stands."""
-        return Interruption(*_interruption(self))
+        return Interruption(*_interruption_values(self))
 
 
 class HandoffState(msgspec.Struct, gc=False):
@@ -105,7 +105,7 @@ class HandoffState(msgspec.Struct, gc=False):
 
     def snapshot(self) -> Handoff:
         """The hand-off as it stands."""
-        return Handoff(*_handoff(self))
+        return Handoff(*_handoff_values(self))
 
 
 class ConversationState(msgspec.Struct, gc=False, omit_defaults=True):
@@ -163,7 +163,7 @@ class ConversationState(msgspec.Struct, gc=False, omit_defaults=True):
 class OpenExchange(msgspec.Struct, gc=False):
     """An exchange that is open."""
 
-    talk: ConversationState
+    conversation: ConversationState
     role: str
     """`send`, `live`, `watch` (a second look at a stream), `look` (a snapshot) or `cancel`."""
     answered: int = 0
@@ -174,6 +174,6 @@ class OpenExchange(msgspec.Struct, gc=False):
     """The agent's segment that its last frame belongs to, where the next one needs no look."""
 
 
-_segment = attrgetter(*Segment.__struct_fields__)
-_interruption = attrgetter(*Interruption.__struct_fields__)
-_handoff = attrgetter(*Handoff.__struct_fields__)
+_segment_values = attrgetter(*Segment.__struct_fields__)
+_interruption_values = attrgetter(*Interruption.__struct_fields__)
+_handoff_values = attrgetter(*Handoff.__struct_fields__)

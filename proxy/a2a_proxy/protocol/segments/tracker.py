@@ -29,11 +29,11 @@ from a2a_proxy.protocol.segments.evidence import (
 )
 from a2a_proxy.protocol.segments.handoffs import Handoffs
 from a2a_proxy.protocol.segments.index import ConversationIndex
-from a2a_proxy.protocol.segments.interruptions import Interruptions, output_open
-from a2a_proxy.protocol.segments.segment_builder import SegmentBuilder, is_agents, silent_at
+from a2a_proxy.protocol.segments.interruptions import Interruptions, is_output_open
+from a2a_proxy.protocol.segments.segment_builder import SegmentBuilder, is_of_agent, silence_deadline
 from a2a_proxy.protocol.segments.state import ConversationState, OpenExchange, SegmentState
 
-_ROLES = {
+_ROLE_OF_OPERATION = {
     "SendMessage": "send",
     "SendStreamingMessage": "send",
     "SendLiveMessage": "live",
@@ -42,15 +42,15 @@ _ROLES = {
     "GetTask": "look",
     "CancelTask": "cancel",
 }
-_TELLING = frozenset({"send", "live", "watch"})
+_STREAMING_ROLES = frozenset({"send", "live", "watch"})
 """Roles of calls that tell of a task as it goes on."""
 _EVENT, _RESPONSE, _REQUEST, _ERROR = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.REQUEST, FrameKind.ERROR
 _END, _CUT = FrameKind.END, FrameKind.CUT
-_NONE, _TASK, _MESSAGE = EventKind.NONE, EventKind.TASK, EventKind.MESSAGE
+_NO_EVENT, _TASK, _MESSAGE = EventKind.NONE, EventKind.TASK, EventKind.MESSAGE
 _STATUS, _ARTIFACT = EventKind.STATUS, EventKind.ARTIFACT
-_SAYS = frozenset({_TASK, _MESSAGE, _STATUS, _ARTIFACT})
+_TASK_EVENTS = frozenset({_TASK, _MESSAGE, _STATUS, _ARTIFACT})
 _WEBHOOK = Binding.WEBHOOK
-_FLOW_GOES_ON, _FLOW_ENDS = (0, MEDIA_DELTA), (MEDIA_STOP, MEDIA_PAUSE)
+_FLOW_CONTINUATION_MARKS, _FLOW_END_MARKS = (0, MEDIA_DELTA), (MEDIA_STOP, MEDIA_PAUSE)
 """Marks of a client's media that are no beginning: whose microphone is open all the time interrupts nobody by that."""
 
 
@@ -74,16 +74,16 @@ class ExchangeView(Protocol):
 class SegmentTracker:
     """All conversations of a session."""
 
-    def __init__(self, naming: Callable[[str], str] = str, *, whole: bool = False) -> None:
+    def __init__(self, name_agent: Callable[[str], str] = str, *, include_unary: bool = False) -> None:
         """`naming` gives what an agent is called outside. Turns that are one unary call are told of only if `whole`:
         elsewhere their exchange says it all."""
-        self._naming = naming
-        self._whole = whole
-        self._book = ConversationIndex()
-        self._cuts = SegmentBuilder()
+        self._name_agent = name_agent
+        self._include_unary = include_unary
+        self._index = ConversationIndex()
+        self._segments = SegmentBuilder()
         self._interruptions = Interruptions()
-        self._handoffs = Handoffs(self._book)
-        self._answers = AgentOutput(self._cuts, self._interruptions, self._handoffs)
+        self._handoffs = Handoffs(self._index)
+        self._agent_output = AgentOutput(self._segments, self._interruptions, self._handoffs)
         self._quiet: dict[int, ConversationState] = {}
         """Conversations of which nothing is open, until they are told of."""
 
@@ -92,321 +92,321 @@ class SegmentTracker:
 
         Gives the conversation where the frame has become part of its `said`, else None.
         """
-        due = self._cuts.due
+        due = self._segments.due
         if due and due[0][0] < frame.at:
             self.tick(frame.at)
         kind = frame.kind
         if kind is _EVENT:
-            call = self._book.calls.get(frame.exchange)
-            if call is not None and call.steady is not None and self._answers.goes_on(call.talk, call.steady, frame):
-                return call.talk
-            return self._told(frame, exchange)
+            call = self._index.calls.get(frame.exchange)
+            if call is not None and call.steady is not None and self._agent_output.apply_steady_status(call.conversation, call.steady, frame):
+                return call.conversation
+            return self._apply_response(frame, exchange)
         if kind is _RESPONSE:
-            return self._told(frame, exchange)
+            return self._apply_response(frame, exchange)
         if kind is _REQUEST:
-            return self._asked(frame, exchange, client)
+            return self._apply_request(frame, exchange, client)
         if kind is _END or kind is _CUT or kind is _ERROR:
-            self._ended(frame)
+            self._apply_end(frame)
         return None
 
-    def traced(self, exchange: ExchangeView) -> None:
+    def learn_sent_trace(self, exchange: ExchangeView) -> None:
         """Its agent may have been sent another trace than the client had: then it hands over in that one."""
         sent = exchange.sent_traceparent
-        call = self._book.calls.get(exchange.id) if sent else None
+        call = self._index.calls.get(exchange.id) if sent else None
         if call is not None and trace_of(sent) != trace_of(exchange.traceparent):
-            self._book.learn_trace(sent, call.talk)
+            self._index.learn_trace(sent, call.conversation)
 
     def tick(self, at: int) -> None:
         """It is `at` (ns), and nothing came before that is not told: judge silence."""
-        for talk in self._cuts.late(at):
-            said = talk.said
-            if said is None or said.ended:
+        for conversation in self._segments.pop_silent(at):
+            segment = conversation.said
+            if segment is None or segment.ended:
                 continue
-            over = silent_at(said)
-            self._cuts.end(said, over, "silence")
-            broken = talk.interruption
-            if broken is not None and is_agents(said) and said.start > broken.at:
-                self._interruptions.end(talk, over)
-            self._rest(talk)
+            over = silence_deadline(segment)
+            self._segments.end(segment, over, "silence")
+            interruption = conversation.interruption
+            if interruption is not None and is_of_agent(segment) and segment.start > interruption.at:
+                self._interruptions.end(conversation, over)
+            self._mark_quiet(conversation)
 
     def end(self, at: int) -> None:
         """The session ends at `at` (ns): so does all that is open."""
         self.tick(at)
-        for talk in self._book.all().values():
-            if talk.said is not None and not talk.said.ended:
-                self._cuts.end(talk.said, at, "closed")
-            self._interruptions.end(talk, at)
-            self._handoffs.end(talk, at, 0)
+        for conversation in self._index.all_conversations().values():
+            if conversation.said is not None and not conversation.said.ended:
+                self._segments.end(conversation.said, at, "closed")
+            self._interruptions.end(conversation, at)
+            self._handoffs.end_awaited(conversation, at, 0)
 
-    def changed(self) -> tuple[list[Segment], list[Interruption], list[Handoff]]:
+    def pop_changes(self) -> tuple[list[Segment], list[Interruption], list[Handoff]]:
         """Snapshots of what changed since the last call. Then conversations that are over may be forgotten."""
-        found = self._cuts.changed(), self._interruptions.changed(), self._handoffs.changed()
-        for talk in self._quiet.values():
-            if not talk.tellers and (talk.said is None or talk.said.ended):
-                talk.said = None
+        found = self._segments.pop_changed_segments(), self._interruptions.pop_changed_interruptions(), self._handoffs.pop_changed_handoffs()
+        for conversation in self._quiet.values():
+            if not conversation.tellers and (conversation.said is None or conversation.said.ended):
+                conversation.said = None
         self._quiet.clear()
         return found
 
     def adopt(self, cut: Changes, last: tuple[int, int, int], at: int) -> None:
         """Begin where another one was lost: what a recording has open of it in `cut` is over at `at` (ns), and new
         segments, interruptions and hand-offs are numbered from `last` on."""
-        self._cuts.adopt(cut.segments, last[0], at)
+        self._segments.adopt(cut.segments, last[0], at)
         self._interruptions.adopt(cut.interruptions, last[1], at)
         self._handoffs.adopt(cut.handoffs, last[2], at)
 
     def touch(self) -> None:
         """All that is open counts as changed."""
-        talks = list(self._book.all().values())
-        self._cuts.touch(talks)
-        self._interruptions.touch(talks)
-        self._handoffs.touch(talks)
+        conversations = list(self._index.all_conversations().values())
+        self._segments.touch(conversations)
+        self._interruptions.touch(conversations)
+        self._handoffs.touch(conversations)
 
     # --- the client ---------------------------------------------------------------------------------------------
 
-    def _asked(self, frame: Frame, exchange: ExchangeView, client: str) -> ConversationState | None:
-        role = _ROLES.get(exchange.operation)
+    def _apply_request(self, frame: Frame, exchange: ExchangeView, client: str) -> ConversationState | None:
+        role = _ROLE_OF_OPERATION.get(exchange.operation)
         if role is None:
             return None
-        call = self._book.calls.get(frame.exchange)
+        call = self._index.calls.get(frame.exchange)
         if role == "send" or role == "live":
-            return self._says(frame, exchange, client, call, role)
-        agent = self._naming(exchange.agent)
-        talk = self._book.of_task(agent, frame.task_id) if frame.task_id else None
+            return self._apply_client_message(frame, exchange, client, call, role)
+        agent = self._name_agent(exchange.agent)
+        conversation = self._index.conversation_of_task(agent, frame.task_id) if frame.task_id else None
         if call is None:
-            call = self._open(frame.exchange, talk or self._book.make(agent, "", ""), role)
-        if role == "cancel" and talk is not None and output_open(talk, frame.at):
-            self._interrupt(talk, frame, "cancel")
+            call = self._open_exchange(frame.exchange, conversation or self._index.make_conversation(agent, "", ""), role)
+        if role == "cancel" and conversation is not None and is_output_open(conversation, frame.at):
+            self._begin_interruption(conversation, frame, "cancel")
         return None
 
-    def _says(
+    def _apply_client_message(
         self, frame: Frame, exchange: ExchangeView, client: str, call: OpenExchange | None, role: str
     ) -> ConversationState | None:
         """A message of the client, or a request that only opens a stream again."""
         first = call is None
         if call is None:
-            agent = self._naming(exchange.agent)
-            known = self._book.of_task(agent, frame.task_id) if frame.task_id else None
-            talk = known or self._book.make(agent, frame.task_id, frame.context_id)
-            call = self._open(frame.exchange, talk, role)
-        talk = call.talk
-        mark = media_mark(frame) if frame.event is _NONE else -1
-        if role == "live" and _says_nothing(frame, mark, first=first):
+            agent = self._name_agent(exchange.agent)
+            known = self._index.conversation_of_task(agent, frame.task_id) if frame.task_id else None
+            conversation = known or self._index.make_conversation(agent, frame.task_id, frame.context_id)
+            call = self._open_exchange(frame.exchange, conversation, role)
+        conversation = call.conversation
+        mark = media_mark(frame) if frame.event is _NO_EVENT else -1
+        if role == "live" and _is_reconnect_only(frame, mark, first=first):
             call.role = "watch" if first else call.role
             return None
-        if not talk.context_id:
-            talk.context_id = frame.context_id
-        self._barge_in(talk, frame, mark)
-        self._speak(talk, frame, plain=self._is_plain(talk, frame, exchange))
-        self._handoffs.asked(talk, frame, exchange.traceparent, client)
-        self.traced(exchange)
+        if not conversation.context_id:
+            conversation.context_id = frame.context_id
+        self._check_interruption(conversation, frame, mark)
+        self._add_client_frame(conversation, frame, plain=self._is_unary_turn(conversation, frame, exchange))
+        self._handoffs.apply_request(conversation, frame, exchange.traceparent, client)
+        self.learn_sent_trace(exchange)
         if role == "live" and ends_activity(frame):
-            assert talk.said is not None
-            talk.said.activity_end = frame.at
-        return talk
+            assert conversation.said is not None
+            conversation.said.activity_end = frame.at
+        return conversation
 
-    def _is_plain(self, talk: ConversationState, frame: Frame, exchange: ExchangeView) -> bool:
+    def _is_unary_turn(self, conversation: ConversationState, frame: Frame, exchange: ExchangeView) -> bool:
         """It may become a turn of one unary call."""
-        return not self._whole and exchange.operation == "SendMessage" and list(talk.tellers) == [frame.exchange]
+        return not self._include_unary and exchange.operation == "SendMessage" and list(conversation.tellers) == [frame.exchange]
 
-    def _barge_in(self, talk: ConversationState, frame: Frame, mark: int) -> None:
+    def _check_interruption(self, conversation: ConversationState, frame: Frame, mark: int) -> None:
         """Does this message of the client come into the agent's output? Not where the client is in the middle of it."""
-        said = talk.said
-        if said is not None and not said.ended and said.speaker == CLIENT and mark != MEDIA_INTERRUPT:
+        segment = conversation.said
+        if segment is not None and not segment.ended and segment.speaker == CLIENT and mark != MEDIA_INTERRUPT:
             return
-        if mark in _FLOW_ENDS or (mark in _FLOW_GOES_ON and frame.at - talk.spoke <= GAP_CLIENT):
+        if mark in _FLOW_END_MARKS or (mark in _FLOW_CONTINUATION_MARKS and frame.at - conversation.spoke <= GAP_CLIENT):
             return
-        if talk.last and output_open(talk, frame.at):
-            self._interrupt(talk, frame, "event" if mark == MEDIA_INTERRUPT else "message")
+        if conversation.last and is_output_open(conversation, frame.at):
+            self._begin_interruption(conversation, frame, "event" if mark == MEDIA_INTERRUPT else "message")
             return
-        self._interruptions.end(talk, frame.at)
-        if not talk.last and not frame.task_id:
-            other = self._book.of_context(frame.context_id)
-            if other is not None and other.agent == talk.agent and output_open(other, frame.at):
-                self._interrupt(other, frame, "context")
+        self._interruptions.end(conversation, frame.at)
+        if not conversation.last and not frame.task_id:
+            other = self._index.conversation_of_context(frame.context_id)
+            if other is not None and other.agent == conversation.agent and is_output_open(other, frame.at):
+                self._begin_interruption(other, frame, "context")
 
-    def _interrupt(self, talk: ConversationState, frame: Frame, kind: str) -> None:
-        said = talk.said
-        if said is not None and not said.ended and is_agents(said):
-            said.plain = False
-            self._cuts.end(said, frame.at, "interrupted")
-        self._interruptions.begin(talk, frame, kind)
+    def _begin_interruption(self, conversation: ConversationState, frame: Frame, kind: str) -> None:
+        segment = conversation.said
+        if segment is not None and not segment.ended and is_of_agent(segment):
+            segment.plain = False
+            self._segments.end(segment, frame.at, "interrupted")
+        self._interruptions.begin(conversation, frame, kind)
 
-    def _speak(self, talk: ConversationState, frame: Frame, *, plain: bool) -> None:
+    def _add_client_frame(self, conversation: ConversationState, frame: Frame, *, plain: bool) -> None:
         """One more frame of the client's segment, or the first one of a new turn."""
-        said = talk.said
-        talk.spoke = frame.at
-        if said is not None and not said.ended:
-            if said.speaker == CLIENT:
-                self._cuts.grow(said, frame)
+        segment = conversation.said
+        conversation.spoke = frame.at
+        if segment is not None and not segment.ended:
+            if segment.speaker == CLIENT:
+                self._segments.grow(segment, frame)
                 return
-            self._cuts.end(said, frame.at, "speaker")
-        talk.turn += 1
-        self._cuts.begin(talk, CLIENT, frame, plain=plain)
-        if talk.turn > 1:
-            self._book.touch(talk)
+            self._segments.end(segment, frame.at, "speaker")
+        conversation.turn += 1
+        self._segments.begin(conversation, CLIENT, frame, plain=plain)
+        if conversation.turn > 1:
+            self._index.touch(conversation)
 
     # --- the agent ----------------------------------------------------------------------------------------------
 
-    def _told(self, frame: Frame, exchange: ExchangeView) -> ConversationState | None:
-        call = self._book.calls.get(frame.exchange)
+    def _apply_response(self, frame: Frame, exchange: ExchangeView) -> ConversationState | None:
+        call = self._index.calls.get(frame.exchange)
         event = frame.event
         if call is None:
-            if exchange.binding is not _WEBHOOK or event not in _SAYS:
+            if exchange.binding is not _WEBHOOK or event not in _TASK_EVENTS:
                 return None
-            return self._pushed(frame)
-        heard = False
-        if event in _SAYS or media_mark(frame) >= 0:
-            talk = call.talk
-            if frame.task_id and frame.task_id != talk.task_id:
-                talk = self._attach(call, frame)
-            elif not call.answered and talk.task_id:
-                self._confirm(talk)
-            if frame.context_id and not talk.context_id:
-                talk.context_id = frame.context_id
-                self._name(talk)
-            heard = self._answers.heard(talk, call, frame)
+            return self._apply_webhook_event(frame)
+        is_output = False
+        if event in _TASK_EVENTS or media_mark(frame) >= 0:
+            conversation = call.conversation
+            if frame.task_id and frame.task_id != conversation.task_id:
+                conversation = self._attach_to_task(call, frame)
+            elif not call.answered and conversation.task_id:
+                self._confirm_task(conversation)
+            if frame.context_id and not conversation.context_id:
+                conversation.context_id = frame.context_id
+                self._name_open_segment(conversation)
+            is_output = self._agent_output.apply_event(conversation, call, frame)
             call.answered += 1
-        talk = call.talk
+        conversation = call.conversation
         if frame.kind is _RESPONSE:
-            self._over(frame, call, "closed")
-        return talk if heard else None
+            self._close_exchange(frame, call, "closed")
+        return conversation if is_output else None
 
-    def _pushed(self, frame: Frame) -> ConversationState | None:
+    def _apply_webhook_event(self, frame: Frame) -> ConversationState | None:
         """An event at a webhook: of a task that nobody's stream shows."""
-        talk = self._book.of_task("", frame.task_id)
-        if talk is None or talk.tellers:
+        conversation = self._index.conversation_of_task("", frame.task_id)
+        if conversation is None or conversation.tellers:
             return None
-        heard = self._answers.heard(talk, OpenExchange(talk, "look", answered=1), frame)
-        self._quiet[talk.number] = talk
-        return talk if heard else None
+        is_output = self._agent_output.apply_event(conversation, OpenExchange(conversation, "look", answered=1), frame)
+        self._quiet[conversation.number] = conversation
+        return conversation if is_output else None
 
-    def _confirm(self, talk: ConversationState) -> None:
+    def _confirm_task(self, conversation: ConversationState) -> None:
         """The agent answers about the task that the client named."""
-        if self._book.of_task(talk.agent, talk.task_id) is None:
-            self._book.keep(talk)
+        if self._index.conversation_of_task(conversation.agent, conversation.task_id) is None:
+            self._index.add_to_task(conversation)
 
-    def _attach(self, call: OpenExchange, frame: Frame) -> ConversationState:
+    def _attach_to_task(self, call: OpenExchange, frame: Frame) -> ConversationState:
         """The agent tells which task the call is about."""
-        talk, book = call.talk, self._book
-        known = book.of_task(talk.agent, frame.task_id)
-        if known is None and (not talk.task_id or not call.answered):
-            talk.task_id = frame.task_id
-            talk.context_id = talk.context_id or frame.context_id
-            book.keep(talk)
-            self._name(talk)
-            self._handoffs.name(talk, talk)
-            return talk
+        conversation, index = call.conversation, self._index
+        known = index.conversation_of_task(conversation.agent, frame.task_id)
+        if known is None and (not conversation.task_id or not call.answered):
+            conversation.task_id = frame.task_id
+            conversation.context_id = conversation.context_id or frame.context_id
+            index.add_to_task(conversation)
+            self._name_open_segment(conversation)
+            self._handoffs.name_task(conversation, conversation)
+            return conversation
         if known is None:  # a second task on one stream
-            known = book.make(talk.agent, frame.task_id, frame.context_id)
-            book.keep(known)
-        self._leave(talk, frame.exchange)
+            known = index.make_conversation(conversation.agent, frame.task_id, frame.context_id)
+            index.add_to_task(known)
+        self._remove_stream(conversation, frame.exchange)
         if not call.answered:
-            self._move(talk, known)
-            self._handoffs.name(talk, known)
-        call.talk = known
-        if call.role in _TELLING:
-            self._join(known, frame.exchange)
+            self._move_request(conversation, known)
+            self._handoffs.name_task(conversation, known)
+        call.conversation = known
+        if call.role in _STREAMING_ROLES:
+            self._add_stream(known, frame.exchange)
         return known
 
-    def _name(self, talk: ConversationState) -> None:
+    def _name_open_segment(self, conversation: ConversationState) -> None:
         """What was said before the task had an id belongs to it."""
-        said = talk.said
-        if said is not None:
-            said.task_id, said.context_id = talk.task_id, talk.context_id
-            self._cuts.tell(said)
-        if talk.context_id:
-            self._book.name_context(talk)
+        segment = conversation.said
+        if segment is not None:
+            segment.task_id, segment.context_id = conversation.task_id, conversation.context_id
+            self._segments.mark_changed(segment)
+        if conversation.context_id:
+            self._index.name_context(conversation)
 
-    def _move(self, talk: ConversationState, known: ConversationState) -> None:
+    def _move_request(self, conversation: ConversationState, known: ConversationState) -> None:
         """The client's words were for a task that was known already."""
-        said = talk.said
-        if said is not None:
+        segment = conversation.said
+        if segment is not None:
             if known.said is not None and not known.said.ended:
-                self._cuts.end(known.said, max(known.said.end, said.start), "speaker")
+                self._segments.end(known.said, max(known.said.end, segment.start), "speaker")
             known.turn += 1
-            said.turn, said.task_id, said.context_id = known.turn, known.task_id, known.context_id
-            known.said, known.last, talk.said = said, said.id, None
-            self._cuts.move(said, known)
-        if talk.awaited is not None:
+            segment.turn, segment.task_id, segment.context_id = known.turn, known.task_id, known.context_id
+            known.said, known.last, conversation.said = segment, segment.id, None
+            self._segments.move(segment, known)
+        if conversation.awaited is not None:
             if known.awaited is not None:
-                self._handoffs.end(known, max(known.awaited.at, talk.awaited.at), 0)
-            known.awaited, known.busy, talk.awaited = talk.awaited, True, None
+                self._handoffs.end_awaited(known, max(known.awaited.at, conversation.awaited.at), 0)
+            known.awaited, known.busy, conversation.awaited = conversation.awaited, True, None
 
     # --- ends ---------------------------------------------------------------------------------------------------
 
-    def _ended(self, frame: Frame) -> None:
-        call = self._book.calls.get(frame.exchange)
+    def _apply_end(self, frame: Frame) -> None:
+        call = self._index.calls.get(frame.exchange)
         if call is None:
             return
         if frame.kind is _END and frame.direction is Direction.TO_AGENT:
-            said = call.talk.said
-            if call.role == "live" and said is not None and not said.ended and said.speaker == CLIENT:
-                self._cuts.end(said, frame.at, "closed")
+            segment = call.conversation.said
+            if call.role == "live" and segment is not None and not segment.ended and segment.speaker == CLIENT:
+                self._segments.end(segment, frame.at, "closed")
             return
         failed = frame.kind is _ERROR or (frame.kind is _END and frame.error_code != 0)
-        self._over(frame, call, "broken" if frame.kind is _CUT else "error" if failed else "closed")
+        self._close_exchange(frame, call, "broken" if frame.kind is _CUT else "error" if failed else "closed")
 
-    def _over(self, frame: Frame, call: OpenExchange, reason: str) -> None:
+    def _close_exchange(self, frame: Frame, call: OpenExchange, reason: str) -> None:
         """An exchange answers no more."""
-        talk, at = call.talk, frame.at
-        del self._book.calls[frame.exchange]
-        self._leave(talk, frame.exchange)
-        broken = talk.interruption
-        if reason == "error" and broken is not None and broken.exchange == frame.exchange:
-            self._interruptions.end(talk, at, "rejected")
-        said = talk.said
-        if said is not None:
-            self._close(said, frame, reason, alone=not talk.tellers)
-        if talk.tellers:
+        conversation, at = call.conversation, frame.at
+        del self._index.calls[frame.exchange]
+        self._remove_stream(conversation, frame.exchange)
+        interruption = conversation.interruption
+        if reason == "error" and interruption is not None and interruption.exchange == frame.exchange:
+            self._interruptions.end(conversation, at, "rejected")
+        segment = conversation.said
+        if segment is not None:
+            self._close_segment(segment, frame, reason, alone=not conversation.tellers)
+        if conversation.tellers:
             return
         if call.role != "look":
-            self._interruptions.end(talk, at)
-            self._handoffs.end(talk, at, 0)
-            talk.chains, talk.media = (), False
-        self._rest(talk)
+            self._interruptions.end(conversation, at)
+            self._handoffs.end_awaited(conversation, at, 0)
+            conversation.chains, conversation.media = (), False
+        self._mark_quiet(conversation)
 
-    def _close(self, said: SegmentState, frame: Frame, reason: str, *, alone: bool) -> None:
+    def _close_segment(self, segment: SegmentState, frame: Frame, reason: str, *, alone: bool) -> None:
         """The exchange of `frame` answers no more; `alone`: nor does another one."""
-        own = said.last_exchange == frame.exchange
-        if not said.ended:
-            if alone or (own and reason == "error" and said.speaker == CLIENT):
-                self._cuts.end(said, frame.at, reason)
-        elif own and is_agents(said) and not said.closed and frame.kind is not _RESPONSE:
-            said.closed = frame.at
-            self._cuts.tell(said)
+        own = segment.last_exchange == frame.exchange
+        if not segment.ended:
+            if alone or (own and reason == "error" and segment.speaker == CLIENT):
+                self._segments.end(segment, frame.at, reason)
+        elif own and is_of_agent(segment) and not segment.closed and frame.kind is not _RESPONSE:
+            segment.closed = frame.at
+            self._segments.mark_changed(segment)
 
-    def _open(self, number: int, talk: ConversationState, role: str) -> OpenExchange:
-        call = self._book.calls[number] = OpenExchange(talk, role)
-        if role in _TELLING:
-            self._join(talk, number)
+    def _open_exchange(self, number: int, conversation: ConversationState, role: str) -> OpenExchange:
+        call = self._index.calls[number] = OpenExchange(conversation, role)
+        if role in _STREAMING_ROLES:
+            self._add_stream(conversation, number)
         return call
 
-    def _join(self, talk: ConversationState, number: int) -> None:
-        if talk.tellers and number not in talk.tellers:
-            talk.shown, talk.busy = {} if talk.shown is None else talk.shown, True
-            if talk.said is not None and talk.said.plain:  # its turn is more than one call now
-                talk.said.plain = False
-                self._cuts.tell(talk.said)
-        talk.tellers[number] = None
+    def _add_stream(self, conversation: ConversationState, number: int) -> None:
+        if conversation.tellers and number not in conversation.tellers:
+            conversation.shown, conversation.busy = {} if conversation.shown is None else conversation.shown, True
+            if conversation.said is not None and conversation.said.plain:  # its turn is more than one call now
+                conversation.said.plain = False
+                self._segments.mark_changed(conversation.said)
+        conversation.tellers[number] = None
 
     @staticmethod
-    def _leave(talk: ConversationState, number: int) -> None:
-        talk.tellers.pop(number, None)
-        if not talk.tellers:  # the last one may still be behind those that are over
-            talk.shown = None
+    def _remove_stream(conversation: ConversationState, number: int) -> None:
+        conversation.tellers.pop(number, None)
+        if not conversation.tellers:  # the last one may still be behind those that are over
+            conversation.shown = None
 
-    def _rest(self, talk: ConversationState) -> None:
+    def _mark_quiet(self, conversation: ConversationState) -> None:
         """Nothing of it may be open: look when it has been told of."""
-        if not talk.tellers:
-            self._quiet[talk.number] = talk
+        if not conversation.tellers:
+            self._quiet[conversation.number] = conversation
 
     # --- across a restart ---------------------------------------------------------------------------------------
 
     def save(self) -> dict[str, Any]:
         """Plain values from which `restore` goes on. They hold payloads, redacted ones."""
         return {
-            "book": self._book.save(),
-            "cuts": self._cuts.save(),
+            "book": self._index.save(),
+            "cuts": self._segments.save(),
             "interruptions": self._interruptions.save(),
             "handoffs": self._handoffs.save(),
             "quiet": list(self._quiet),
@@ -414,24 +414,24 @@ class SegmentTracker:
 
     @classmethod
     def restore(
-        cls, state: dict[str, Any], naming: Callable[[str], str] = str, *, whole: bool = False
+        cls, state: dict[str, Any], name_agent: Callable[[str], str] = str, *, include_unary: bool = False
     ) -> SegmentTracker:
         """The tracker that gave `state`."""
-        tracker = cls(naming, whole=whole)
-        book = tracker._book = ConversationIndex.restore(state["book"])
-        talks = book.all()
-        tracker._cuts.load(state["cuts"], talks)
-        tracker._interruptions.load(state["interruptions"], talks)
-        tracker._handoffs = Handoffs(book)
-        tracker._handoffs.load(state["handoffs"], talks)
-        tracker._answers = AgentOutput(tracker._cuts, tracker._interruptions, tracker._handoffs)
-        tracker._quiet = {number: talks[number] for number in state["quiet"] if number in talks}
+        tracker = cls(name_agent, whole=include_unary)
+        index = tracker._index = ConversationIndex.restore(state["book"])
+        conversations = index.all_conversations()
+        tracker._segments.load(state["cuts"], conversations)
+        tracker._interruptions.load(state["interruptions"], conversations)
+        tracker._handoffs = Handoffs(index)
+        tracker._handoffs.load(state["handoffs"], conversations)
+        tracker._agent_output = AgentOutput(tracker._segments, tracker._interruptions, tracker._handoffs)
+        tracker._quiet = {number: conversations[number] for number in state["quiet"] if number in conversations}
         return tracker
 
 
-def _says_nothing(frame: Frame, mark: int, *, first: bool) -> bool:
+def _is_reconnect_only(frame: Frame, mark: int, *, first: bool) -> bool:
     """A request on a live stream that is neither a message nor media: the form that only reconnects
     (manual/protocol.md "Live rules")."""
-    if frame.event is _NONE:
+    if frame.event is _NO_EVENT:
         return mark < 0
     return first and bool(frame.task_id) and not is_message(frame)

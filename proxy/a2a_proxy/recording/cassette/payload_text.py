@@ -9,8 +9,8 @@ import json
 from base64 import b64decode, b64encode
 from typing import Any, cast
 
-from a2a_proto import Line, ParseError, RenderError, from_dict, parse, to_dict
-from a2a_proxy.protocol.schema import is_protobuf, line_and_name
+from a2a_proto import SchemaSet, ParseError, RenderError, from_dict, parse, to_dict
+from a2a_proxy.protocol.schema import is_protobuf, split_schema
 
 _DEPTH = 200
 _STYLES: dict[str, tuple[tuple[str, str], bool]] = {
@@ -109,8 +109,8 @@ def _serialised(value: Any, schema: str) -> bytes:
         raise ValueError(str(error)) from error
 
 
-def _name(schema: str) -> tuple[Line, str]:
-    line, name = line_and_name(schema)
+def _name(schema: str) -> tuple[SchemaSet, str]:
+    line, name = split_schema(schema)
     return cast("Line", line), name
 
 

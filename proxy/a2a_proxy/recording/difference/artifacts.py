@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_proxy.model.frame import EventKind
-from a2a_proxy.protocol.artifact import Assembled, assemble
+from a2a_proxy.protocol.artifact import AssembledArtifact, assemble_artifacts
 from a2a_proxy.recording.difference.ids import LEFT, RIGHT, PairedIds
 from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, Ignored, Path, ValueChange
 from a2a_proxy.recording.difference.view import ComparedExchange
@@ -80,12 +80,12 @@ def _row(
 def _texts(view: ComparedExchange) -> dict[tuple[str, str], Text]:
     """By id and name; those that have text."""
     brought = [entry for entry in view.events if entry.kind in (EventKind.ARTIFACT, EventKind.TASK)]
-    found = assemble((entry.seq, entry.event) for entry in brought)
+    found = assemble_artifacts((entry.seq, entry.event) for entry in brought)
     named = {(artifact, of.artifact.name or artifact): _text(of) for artifact, of in found.items()}
     return {key: text for key, text in named.items() if text.text}
 
 
-def _text(found: Assembled[int]) -> Text:
+def _text(found: AssembledArtifact[int]) -> Text:
     """The parts' text in one. Which part came in which chunk follows from their order where each brought one part."""
     parts = [part.text or "" for part in found.artifact.parts]
     chunks = found.chunks if len(found.chunks) == len(parts) else found.chunks[:1] * len(parts)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.protocol.errors import GENERATION_MISMATCH, REASONS, REASONS_0_1
+from a2a_proxy.protocol.errors import GENERATION_MISMATCH, RPC_REASONS, RPC_REASONS_0_1
 from a2a_proxy.recording.difference.artifacts import Texts, compare_artifacts
 from a2a_proxy.recording.difference.fields import Fields, members
 from a2a_proxy.recording.difference.ids import PairedIds
@@ -18,7 +18,7 @@ from a2a_proxy.recording.difference.view import Entry, message, view
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow
 
-_REASONS = {*REASONS.values(), *REASONS_0_1.values(), GENERATION_MISMATCH}
+_REASONS = {*RPC_REASONS.values(), *RPC_REASONS_0_1.values(), GENERATION_MISMATCH}
 _OF_BINDINGS = frozenset({"status", "grpc_status", "target", "method"})
 _PARTS = tuple(ExchangePart)
 

@@ -11,8 +11,8 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Event
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.protocol.canonical_form import canonical
-from a2a_proxy.protocol.event import typed
+from a2a_proxy.protocol.canonical_form import canonical_payload
+from a2a_proxy.protocol.event import event_from_json
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow
@@ -39,7 +39,7 @@ class Entry(msgspec.Struct, frozen=True):
     @property
     def event(self) -> Event:
         """The same, typed."""
-        return typed(self.value) if isinstance(self.value, dict) else Event()
+        return event_from_json(self.value) if isinstance(self.value, dict) else Event()
 
 
 class ComparedExchange(msgspec.Struct):
@@ -96,7 +96,7 @@ def _entry(recording: Recording, row: FrameRow, exchange: Exchange) -> Entry:
     if frame.size > LARGE or frame.truncated:
         return Entry(frame.seq, _by_hash(recording, row), frame.event, failed)
     payload = recording.payload(row)
-    return Entry(frame.seq, canonical(msgspec.structs.replace(frame, payload=payload), exchange), frame.event, failed)
+    return Entry(frame.seq, canonical_payload(msgspec.structs.replace(frame, payload=payload), exchange), frame.event, failed)
 
 
 def _by_hash(recording: Recording, row: FrameRow) -> dict[str, Any]:

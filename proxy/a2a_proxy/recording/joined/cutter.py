@@ -7,9 +7,9 @@ from collections import OrderedDict
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
-from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
-from a2a_proxy.protocol.session_facts import SessionFacts
+from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.recording.read.conversations import SegmentExchangeView
 
 _KEPT = 65_536
@@ -21,7 +21,7 @@ class Cutter:
 
     def __init__(self) -> None:
         self._tracker = SegmentTracker()
-        self._shared = SessionFacts()
+        self._shared = SessionContext()
         self._views: OrderedDict[int, tuple[SegmentExchangeView, str]] = OrderedDict()
 
     def exchange(self, value: Exchange, line: Connection | None) -> None:
@@ -49,7 +49,7 @@ class Cutter:
         if view is None:
             return
         if frame.event is EventKind.CARD:
-            self._shared.learn_card(upstream, plain(frame.payload, frame.schema))
+            self._shared.learn_card(upstream, decode_payload(frame.payload, frame.schema))
         self._tracker.apply(frame, view, view.client)
 
     def end(self, at: int) -> None:
@@ -58,4 +58,4 @@ class Cutter:
 
     def changed(self) -> tuple[list[Segment], list[Interruption], list[Handoff]]:
         """What has changed since the last call."""
-        return self._tracker.changed()
+        return self._tracker.pop_changes()

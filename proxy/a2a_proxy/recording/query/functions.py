@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
-from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.query import payload_tests as tests
@@ -82,7 +82,7 @@ class Functions:
     def _value(self, frame: int, shape: int, *at: int | None) -> Any:
         if self._parsed[0] != frame:
             octets = self._octets(frame, shape, *at)
-            self._parsed = (frame, plain(octets, self._shape(shape)[0]) if octets else None)
+            self._parsed = (frame, decode_payload(octets, self._shape(shape)[0]) if octets else None)
         return self._parsed[1]
 
     def _message(self, message: int | str | bytes | None, *at: int) -> str:

@@ -6,9 +6,9 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.protocol.errors import GRPC_STATUS, REASONS, REASONS_0_1
-from a2a_proxy.protocol.operations import BY_NAME, OPERATIONS
-from a2a_proxy.protocol.summary import STATES
+from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS, RPC_REASONS_0_1
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, OPERATIONS
+from a2a_proxy.protocol.summary import STATE_NUMBERS
 from a2a_proxy.recording.query import kinds
 
 EVENT = 100
@@ -17,7 +17,7 @@ EVENT = 100
 
 def _operations() -> dict[str, tuple[int | str, ...]]:
     """Every name of an operation: 1.0, JSON-RPC of the older lines, gRPC."""
-    words: dict[str, tuple[int | str, ...]] = {name: (name,) for name in BY_NAME}
+    words: dict[str, tuple[int | str, ...]] = {name: (name,) for name in OPERATION_BY_NAME}
     for operation in OPERATIONS:
         for name, _ in (*operation.rpc_v0, *operation.grpc_v0):
             words.setdefault(name, (operation.name,))
@@ -26,7 +26,7 @@ def _operations() -> dict[str, tuple[int | str, ...]]:
 
 def _codes() -> dict[str, tuple[int | str, ...]]:
     found: dict[str, set[int]] = {}
-    for table in (REASONS, REASONS_0_1, dict(enumerate(GRPC_STATUS))):
+    for table in (RPC_REASONS, RPC_REASONS_0_1, dict(enumerate(GRPC_STATUS_NAMES))):
         for number, name in table.items():
             if number:
                 found.setdefault(name, set()).add(number)
@@ -38,7 +38,7 @@ def _numbers(names: dict[str, int]) -> dict[str, tuple[int | str, ...]]:
 
 
 _OPERATIONS = _operations()
-_STATES = {state.label: int(state) for state in TaskState} | STATES
+_STATES = {state.label: int(state) for state in TaskState} | STATE_NUMBERS
 _FRAME_KINDS = {kind.name.lower(): int(kind) for kind in FrameKind}
 _EVENT_KINDS = {kind.name.lower(): EVENT + kind for kind in EventKind if kind}
 _PARTS = {"text": ("text",), "data": ("data",), "raw": ("raw",), "url": ("url",), "file": ("raw", "url")}

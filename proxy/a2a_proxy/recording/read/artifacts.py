@@ -8,7 +8,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Event
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.task import Task
-from a2a_proxy.protocol.artifact import Assembled, assemble
+from a2a_proxy.protocol.artifact import AssembledArtifact, assemble_artifacts
 from a2a_proxy.protocol.event import to_event
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import key
@@ -16,7 +16,7 @@ from a2a_proxy.recording.read.rows import key
 _CARRIERS = (EventKind.ARTIFACT, EventKind.TASK)
 
 
-def artifacts_of(recording: Recording, session: int, task: Task, until: int = 0) -> dict[str, Assembled[Frame]]:
+def artifacts_of(recording: Recording, session: int, task: Task, until: int = 0) -> dict[str, AssembledArtifact[Frame]]:
     """The artifacts that the agent told of, by id, each as the exchange that shows most of it has it.
 
     With `until` (ns since the epoch) as they were at that moment.
@@ -27,15 +27,15 @@ def artifacts_of(recording: Recording, session: int, task: Task, until: int = 0)
     One event goes to every stream of a task, so each exchange is put together by itself: joined, a chunk that two
     streams carried would stand there twice.
     """
-    best: dict[str, Assembled[Frame]] = {}
+    best: dict[str, AssembledArtifact[Frame]] = {}
     for number in task.exchanges:
-        for name, found in assemble(_events(recording, key(session, number), until), task.task_id).items():
+        for name, found in assemble_artifacts(_events(recording, key(session, number), until), task.task_id).items():
             if name not in best or _much(found) >= _much(best[name]):
                 best[name] = found
     return best
 
 
-def _much(found: Assembled[Frame]) -> tuple[bool, int]:
+def _much(found: AssembledArtifact[Frame]) -> tuple[bool, int]:
     return found.complete, len(found.artifact.parts)
 
 

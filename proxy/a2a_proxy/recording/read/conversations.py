@@ -14,11 +14,11 @@ from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import AGENT, Handoff, Interruption, Segment
-from a2a_proxy.protocol.event import plain
-from a2a_proxy.protocol.segments.content import FrameContent, Media, ToolEvent, said_in
+from a2a_proxy.protocol.event import decode_payload
+from a2a_proxy.protocol.segments.content import FrameContent, Media, ToolEvent, content_of_frame
 from a2a_proxy.protocol.segments.state import SegmentState
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
-from a2a_proxy.protocol.session_facts import SessionFacts
+from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, key
 
@@ -107,7 +107,7 @@ class Conversations(msgspec.Struct):
 
 def conversations(recording: Recording, session: SessionRow) -> Conversations:
     """Cut a session and read what it says. Raises RecordingError."""
-    tracker = SegmentTracker(whole=True)
+    tracker = SegmentTracker(include_unary=True)
     segments: dict[int, Segment] = {}
     interruptions: dict[int, Interruption] = {}
     handoffs: dict[int, Handoff] = {}
@@ -122,7 +122,7 @@ def conversations(recording: Recording, session: SessionRow) -> Conversations:
                 known.gaps.append(frame.at - known.last)
             known.last = frame.at
             if output or said.speaker != AGENT:
-                known.add(frame, said_in(frame, view.dialect, view.operation), output=output)
+                known.add(frame, content_of_frame(frame, view.dialect, view.operation), output=output)
         if count % _OFTEN == 0:
             _learn(tracker, segments, interruptions, handoffs)
     _learn(tracker, segments, interruptions, handoffs)
@@ -140,7 +140,7 @@ def _learn(
     interruptions: dict[int, Interruption],
     handoffs: dict[int, Handoff],
 ) -> None:
-    cut, broken, handed = tracker.changed()
+    cut, broken, handed = tracker.pop_changes()
     segments.update((each.id, each) for each in cut)
     interruptions.update((each.id, each) for each in broken)
     handoffs.update((each.id, each) for each in handed)
@@ -151,8 +151,8 @@ def cut_again(recording: Recording, session: SessionRow) -> Iterator[Changes]:
     tracker = SegmentTracker()
     for count, _ in enumerate(_replayed(recording, session, tracker), 1):
         if count % _OFTEN == 0:
-            yield Changes([], [], [], *tracker.changed())
-    yield Changes([], [], [], *tracker.changed())
+            yield Changes([], [], [], *tracker.pop_changes())
+    yield Changes([], [], [], *tracker.pop_changes())
 
 
 def _replayed(
@@ -179,7 +179,7 @@ class _Views:
     def __init__(self, recording: Recording, session: int) -> None:
         self._recording = recording
         self._session = session
-        self._shared = SessionFacts()
+        self._shared = SessionContext()
         self._known: dict[int, SegmentExchangeView | None] = {}
 
     def of(self, frame: Frame) -> SegmentExchangeView | None:
@@ -194,7 +194,7 @@ class _Views:
         if frame.event is EventKind.CARD and view is not None:
             row = self._recording.connection(key(self._session, view.connection))
             if row is not None:
-                self._shared.learn_card(row.connection.upstream, plain(frame.payload, frame.schema))
+                self._shared.learn_card(row.connection.upstream, decode_payload(frame.payload, frame.schema))
         return view
 
     def _read(self, number: int) -> SegmentExchangeView | None:

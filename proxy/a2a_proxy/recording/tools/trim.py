@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from a2a_proxy.protocol.operations import BY_NAME, SENDS, ResponseKind
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, SENDING_OPERATIONS, ResponseKind
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow
 
@@ -33,7 +33,7 @@ def needed(recording: Recording, keys: Collection[int]) -> dict[int, str]:
 
 
 def _reason(row: ExchangeRow, tasks: dict[tuple[int, str], int], begun: set[tuple[int, str]]) -> str:
-    operation = BY_NAME.get(row.exchange.operation)
+    operation = OPERATION_BY_NAME.get(row.exchange.operation)
     if operation is None:
         return ""
     if operation.answer is ResponseKind.CARD:
@@ -41,7 +41,7 @@ def _reason(row: ExchangeRow, tasks: dict[tuple[int, str], int], begun: set[tupl
     task = (row.session, row.exchange.task_id)
     if task not in tasks:
         return ""
-    if operation.name in SENDS and task not in begun:
+    if operation.name in SENDING_OPERATIONS and task not in begun:
         begun.add(task)
         return f"{BEGINNING} #{tasks[task]}"
     if operation.answer is ResponseKind.PUSH_CONFIG and operation.name.startswith("Create"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from a2a_proxy.model.task import ArtifactState, MissedGenerations, Task
-from a2a_proxy.protocol.generation import MAX_MISSED, union
+from a2a_proxy.protocol.generation import MAX_MISSED, union_of_ranges
 from a2a_proxy.protocol.task import MAX_EXCHANGES, MAX_STATES
 
 
@@ -23,7 +23,7 @@ def joined(old: Task, new: Task) -> Task:
         old.first,
         max(old.last, new.last),
         max(old.generation, new.generation),
-        union(old.seen, new.seen),
+        union_of_ranges(old.seen, new.seen),
         _missed(old, new),
         new.support or old.support,
         _artifacts(old, new),

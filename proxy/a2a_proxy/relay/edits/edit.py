@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.protocol.trace_context import STATE, Bits, Origin
+from a2a_proxy.protocol.trace_context import TRACESTATE, RandomBits, TraceOrigin
 
 
 class Output(msgspec.Struct, frozen=True, gc=False):
@@ -68,7 +68,7 @@ class EditPlan(msgspec.Struct, frozen=True):
     """None: cards stay as they are."""
     listen: str = ""
     """The address the client connected to, `host:port`: its authority where it names none."""
-    trace: Bits | None = None
+    trace: RandomBits | None = None
     """Each request gets a `traceparent` of a span of ours, whose ids are made of these; None: it stays as it is."""
 
 
@@ -88,13 +88,13 @@ class EditFact(msgspec.Struct, frozen=True):
     that were left out, where one was)."""
 
 
-def traceparent_edit(stream: int, offset: int, origin: Origin, after: str, *, state: bool) -> EditFact:
+def traceparent_edit(stream: int, offset: int, origin: TraceOrigin, after: str, *, state: bool) -> EditFact:
     """A request went on with another `traceparent`; `state`: its `tracestate` was left out."""
     detail: dict[str, Any] = {"after": after, "stream": stream}
     if origin.before is not None:
         detail["before"] = origin.before
     if state:
-        detail["fields"] = [STATE]
+        detail["fields"] = [TRACESTATE]
     return EditFact(Direction.TO_AGENT, "traceparent", offset, detail)
 
 

@@ -28,7 +28,7 @@ class HeaderMemo(Generic[_BlockResult]):
         self._decoder = HpackDecoder()
         self._result_of_block: dict[bytes, _BlockResult] = {}
         self._changes = 0
-        self.allow = self._decoder.allow
+        self.allow = self._decoder.allow_table_size
         """The receiver announced SETTINGS_HEADER_TABLE_SIZE."""
 
     def read(self, block: bytes) -> _BlockResult:

@@ -180,7 +180,7 @@ class Http1Editor:
         if like is None or bits is None or origin is None:
             return b""
         self._streams += 1
-        after = origin.next(bits)
+        after = origin.next_traceparent(bits)
         self._facts.append(traceparent_edit(self._streams, self._byte_counts[0], origin, after, state=like.stateless))
         self._pending_requests.append(_PLAIN_REQUEST)
         self._byte_counts[0] += len(data)
@@ -330,7 +330,7 @@ class Http1Editor:
         if self._trace is None or request.connect:
             return new
         origin, state = parse_trace(head)
-        after, stateless = origin.next(self._trace), state and not origin.trace
+        after, stateless = origin.next_traceparent(self._trace), state and not origin.trace
         self._facts.append(traceparent_edit(self._streams, offset, origin, after, state=stateless))
         if request is _PLAIN_REQUEST and framing >= 0:
             self._repeat = remember_request(head, new, origin, framing, stateless=stateless)

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import msgspec
 
-from a2a_proxy.protocol.trace_context import Origin, origin
+from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
 from a2a_proxy.relay.edits.http1_scan import CHUNKED, Http1ScanError, header_field, parse_request_head, decode_chunked
 
 MAX_CARD_BYTES = 1024 * 1024
@@ -95,17 +95,17 @@ def replace_fields(head: bytes, changes: dict[bytes, bytes | None]) -> bytes:
     return b"\r\n".join(kept) + b"\r\n\r\n"
 
 
-def parse_trace(head: bytes) -> tuple[Origin, bool]:
+def parse_trace(head: bytes) -> tuple[TraceOrigin, bool]:
     """What a request's head says about its trace, and whether it has a `tracestate`."""
     low = head.lower()
     if _TRACE not in low:
-        return origin(()), False
+        return origin_of(()), False
     lines = [line.partition(b":") for line in head.split(b"\r\n")[1:-2]]
     values = [value.strip(b" \t") for name, _, value in lines if name.lower() == _PARENT]
-    return origin(values), _STATE_LINE in low
+    return origin_of(values), _STATE_LINE in low
 
 
-def replace_trace(head: bytes, origin: Origin, after: bytes) -> bytes:
+def replace_trace(head: bytes, origin: TraceOrigin, after: bytes) -> bytes:
     """The head with this `traceparent`: in the place of a valid one, else as the last field, without `tracestate`."""
     if origin.trace:
         return replace_fields(head, {_PARENT: after})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.protocol.trace_context import Origin, origin
+from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
 from a2a_proxy.relay.edits.http1_message import CARD_CALL_HINT, replace_trace
 
 _TRACEPARENT_SIZE = 55
@@ -28,11 +28,11 @@ class RepeatedRequest(msgspec.Struct, frozen=True):
     new_begin: bytes
     new_rest: bytes
     """The same as they were sent."""
-    origin: Origin
+    origin: TraceOrigin
     stateless: bool
     """A `tracestate` was left out."""
 
-    def origin_of(self, data: bytes) -> Origin | None:
+    def origin_of(self, data: bytes) -> TraceOrigin | None:
         """What another request says of its trace; None where it is not like this one, or has to be looked into."""
         begin, value = self.begin, len(self.begin)
         head = value if not self.rest else value + _TRACEPARENT_SIZE + len(self.rest)
@@ -42,7 +42,7 @@ class RepeatedRequest(msgspec.Struct, frozen=True):
             return self.origin
         if not data.startswith(self.rest, value + _TRACEPARENT_SIZE):
             return None
-        found = origin((data[value : value + _TRACEPARENT_SIZE],))
+        found = origin_of((data[value : value + _TRACEPARENT_SIZE],))
         return found if found.trace else None
 
     def next_request(self, data: bytes, after: bytes) -> bytes:
@@ -51,7 +51,7 @@ class RepeatedRequest(msgspec.Struct, frozen=True):
         return b"".join((self.new_begin, after, self.new_rest, data[head:]))
 
 
-def remember_request(head: bytes, edited: bytes, origin: Origin, body: int, *, stateless: bool) -> RepeatedRequest | None:
+def remember_request(head: bytes, edited: bytes, origin: TraceOrigin, body: int, *, stateless: bool) -> RepeatedRequest | None:
     """Of a head, what other edits have made of it, and the octets of its body; None where the next one must be read."""
     begin, rest = head, b""
     if origin.before is not None:

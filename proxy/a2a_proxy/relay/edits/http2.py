@@ -41,7 +41,7 @@ from a2a_proxy.relay.edits.http2_headers import (
     encode_traceparent,
 )
 from a2a_proxy.relay.edits.http2_scan import Http2Scanner, EditFrame
-from a2a_proxy.wire.http2_frame import Violation, describe
+from a2a_proxy.wire.http2_frame import Violation, describe_frame_head
 
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 _MAX_NOTED_CHANGES = 100
@@ -170,7 +170,7 @@ class Http2Editor:
     def _encode_traceparent(self, request: RequestHead, block: HeaderBlockFrame) -> bytes:
         if request.origin is None or self._plan.trace is None:
             return b""
-        after = request.origin.next(self._plan.trace)
+        after = request.origin.next_traceparent(self._plan.trace)
         self._facts.append(traceparent_edit(block.stream, block.start, request.origin, after, state=request.stateless))
         return encode_traceparent(after)
 
@@ -189,7 +189,7 @@ class Http2Editor:
 
     def _on_window_update(self, frame: Http2Frame) -> bytes | None:
         if len(frame.raw) != FRAME_HEAD_SIZE + 4:
-            got = describe(WINDOW_UPDATE, frame.stream, len(frame.raw) - FRAME_HEAD_SIZE)
+            got = describe_frame_head(WINDOW_UPDATE, frame.stream, len(frame.raw) - FRAME_HEAD_SIZE)
             raise Violation(frame.start, "WINDOW_UPDATE of 4 octets", got)
         return self._delivery.apply_window_update(frame.stream, unpack_uint32(frame.raw, FRAME_HEAD_SIZE)[0] & STREAM_MASK)
 
@@ -249,7 +249,7 @@ class Http2Editor:
 def _settings_payload(frame: Http2Frame) -> bytes:
     payload = frame.raw[FRAME_HEAD_SIZE:]
     if frame.stream or len(payload) % 6:
-        got = describe(SETTINGS, frame.stream, len(payload))
+        got = describe_frame_head(SETTINGS, frame.stream, len(payload))
         raise Violation(frame.start, "SETTINGS on stream 0 of 6 octets each", got)
     return payload
 

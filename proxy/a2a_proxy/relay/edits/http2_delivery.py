@@ -28,7 +28,7 @@ from a2a_proxy.relay.edits.http2_frames import (
 )
 from a2a_proxy.relay.edits.http2_headers import ResponseHeaders
 from a2a_proxy.relay.edits.http2_scan import Http2Scanner
-from a2a_proxy.wire.http2_frame import Violation, describe
+from a2a_proxy.wire.http2_frame import Violation, describe_frame_head
 
 MAX_QUEUED_FRAMES = 4096
 """Frames of one stream that wait."""
@@ -319,7 +319,7 @@ class FlowController:
         queue = stream.queue
         room = min(self.connection - self._queued_bytes + self.owed, stream.window - stream.size + stream.owed)
         if length > room:
-            raise Violation(offset, f"DATA of at most {room} octets, the window", describe(DATA, stream.number, length))
+            raise Violation(offset, f"DATA of at most {room} octets, the window", describe_frame_head(DATA, stream.number, length))
         if len(queue) >= MAX_QUEUED_FRAMES:
             raise Violation(offset, f"at most {MAX_QUEUED_FRAMES} waiting frames", "one more")
         waiting = QueuedData(self, stream, flags, length, FRAME_HEAD_SIZE + length, bytearray())

@@ -7,7 +7,7 @@ from struct import Struct
 import msgspec
 
 from a2a_proxy.relay.edits.hpack_literals import UNDECODABLE
-from a2a_proxy.wire.http2_frame import Violation, describe
+from a2a_proxy.wire.http2_frame import Violation, describe_frame_head
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 END_STREAM = ACK = 0x1
@@ -77,7 +77,7 @@ def parse_block_start(kind: int, flags: int, stream: int, payload: bytes, start:
         first = 1
         last -= payload[0] if payload else 0
     if not stream or first + fixed > last:
-        raise Violation(start, "a frame on a stream that holds its fields and padding", describe(kind, stream, last))
+        raise Violation(start, "a frame on a stream that holds its fields and padding", describe_frame_head(kind, stream, last))
     fragment = payload[first + fixed : last]
     block = HeaderBlockFrame(kind, flags & ~PADDED, stream, start, payload[first : first + fixed], fragment)
     if len(payload) > DEFAULT_FRAME_SIZE:

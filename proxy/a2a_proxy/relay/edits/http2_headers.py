@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from a2a_proxy.protocol.trace_context import Origin, origin
+from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
 from a2a_proxy.relay.edits.hpack_cache import HeaderMemo
 from a2a_proxy.relay.edits.hpack_literals import FORGET_TABLE, encode_literal, encode_literals, never_indexed_fields
 from a2a_proxy.relay.edits.http2_frames import HeaderBlockFrame, encode_block
@@ -43,7 +43,7 @@ class RequestHead(msgspec.Struct, frozen=True):
     """The protobuf package of a service that is asked for its card, else empty."""
     authority: str = ""
     """What the client called this proxy; empty where it did not say. Only where a card is asked for."""
-    origin: Origin | None = None
+    origin: TraceOrigin | None = None
     """What its next `traceparent` goes on from; None where it gets none."""
     stateless: bool = False
     """Its `tracestate` was left out."""
@@ -116,7 +116,7 @@ class RequestHeaders:
             fields = [field if field[0] not in _AUTHORITY_NAMES else (field[0], authority) for field in fields]
         if not self._trace or named.get(b":method") == b"CONNECT":
             return RequestHead(encode_fields(fields, never), changes, form, called)
-        begins = origin([value for name, value in fields if name == _PARENT])
+        begins = origin_of([value for name, value in fields if name == _PARENT])
         left_out = (_PARENT,) if begins.trace else (_PARENT, _STATE)
         encoded = encode_fields(*_without_names(fields, never, left_out))
         return RequestHead(encoded, changes, form, called, begins, _STATE in left_out and _STATE in named)

@@ -26,7 +26,7 @@ from a2a_proxy.relay.edits.http2_frames import (
 )
 from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.hpack_decoder import HpackError
-from a2a_proxy.wire.http2_frame import Violation, describe
+from a2a_proxy.wire.http2_frame import Violation, describe_frame_head
 
 MAX_WHOLE_FRAME = 1 << 18
 """Octets of a frame that is waited for, and of the frames of a header block. Decoding a block cannot be interrupted:
@@ -197,7 +197,7 @@ class Http2Scanner:
             stream &= STREAM_MASK
             try:
                 if self._block is not None and (kind != CONTINUATION or stream != self._block.stream):
-                    raise Violation(self.offset + pos, "CONTINUATION", describe(kind, stream, word >> 8))
+                    raise Violation(self.offset + pos, "CONTINUATION", describe_frame_head(kind, stream, word >> 8))
                 if kind == DATA:
                     if editor is not None:
                         kept = editor(flags, stream, word >> 8, self.offset + pos)
@@ -287,7 +287,7 @@ class Http2Scanner:
         payload, block = data[pos + FRAME_HEAD_SIZE : stop], self._block
         if block is None:
             if kind == CONTINUATION:
-                raise Violation(self.offset + pos, "HEADERS before CONTINUATION", describe(kind, stream, len(payload)))
+                raise Violation(self.offset + pos, "HEADERS before CONTINUATION", describe_frame_head(kind, stream, len(payload)))
             block = parse_block_start(kind, flags, stream, payload, self.offset + pos)
         else:
             block.fragment = block.fragment if isinstance(block.fragment, bytearray) else bytearray(block.fragment)
@@ -315,7 +315,7 @@ class Http2Scanner:
     def _whole_size(self, kind: int, stream: int, pos: int, stop: int) -> int:
         if stop - pos > MAX_WHOLE_FRAME:
             raise Violation(
-                self.offset + pos, f"frame of at most {MAX_WHOLE_FRAME} octets", describe(kind, stream, stop - pos - FRAME_HEAD_SIZE)
+                self.offset + pos, f"frame of at most {MAX_WHOLE_FRAME} octets", describe_frame_head(kind, stream, stop - pos - FRAME_HEAD_SIZE)
             )
         return stop - pos
 

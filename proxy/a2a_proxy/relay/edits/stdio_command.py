@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from a2a_proxy.protocol.stdio_command import URI
+from a2a_proxy.protocol.stdio_command import STDIO_URI
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _SPACE = " \t\n"
@@ -21,12 +21,12 @@ _SHELL_BUILTIN = re.compile(r"(?:exec|eval|source|\.)(?=\s)")
 
 def has_program(text: str) -> bool:
     """There is more in the command than environment assignments."""
-    return URI.match(text) is not None or _find_command(text) < len(text)
+    return STDIO_URI.match(text) is not None or _find_command(text) < len(text)
 
 
 def is_wrapped(text: str, words: Sequence[str]) -> bool:
     """The command already begins with these two words, whatever folder the first one is called from."""
-    if found := URI.match(text):
+    if found := STDIO_URI.match(text):
         program, _, query = text[found.end() :].partition("?")
         first = [program, *query.split("&")]
     else:
@@ -41,7 +41,7 @@ def is_wrapped(text: str, words: Sequence[str]) -> bool:
 def wrap_command(text: str, words: Sequence[str], program: str) -> str:
     """The command with `words` before it, behind its environment assignments. `program` is the absolute path of the
     first word, which the form `stdio:///PATH` needs."""
-    if found := URI.match(text):
+    if found := STDIO_URI.match(text):
         path, mark, query = text[found.end() :].partition("?")
         inserted = "&".join(_quote_for_query(word) for word in words[1:])
         return f"{found[0]}{_quote_for_query(program)}?{inserted}&{path}{'&' if mark else ''}{query}"

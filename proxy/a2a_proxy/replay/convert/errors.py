@@ -16,7 +16,7 @@ import msgspec
 from a2a_proto import RenderError, from_dict, read_status
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.errors import GRPC_STATUS, GrpcOutcome, binary_value, header, rest_error, rpc_reason
+from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, GrpcOutcome, decode_binary_value, header_value, parse_rest_error, rpc_reason
 from a2a_proxy.replay.convert.form import Json
 from a2a_proxy.replay.convert.responses import OLD_DIALECTS
 from a2a_proxy.rules.families.err.table import DOMAIN, TABLE
@@ -65,7 +65,7 @@ _GRPC_OF_HTTP = {
     501: "UNIMPLEMENTED",
     503: "UNAVAILABLE",
 }
-_HTTP_OF_GRPC = {GRPC_STATUS.index(name): status for status, name in _GRPC_OF_HTTP.items()}
+_HTTP_OF_GRPC = {GRPC_STATUS_NAMES.index(name): status for status, name in _GRPC_OF_HTTP.items()}
 """For errors that are none of A2A's."""
 
 
@@ -107,13 +107,13 @@ class ReplayError(msgspec.Struct, frozen=True):
             return status, self.body
         if dialect in OLD_DIALECTS:
             return status, {"message": self.message}
-        error: Json = {"code": status, "status": GRPC_STATUS[self.grpc_status(dialect)], "message": self.message}
+        error: Json = {"code": status, "status": GRPC_STATUS_NAMES[self.grpc_status(dialect)], "message": self.message}
         details = self.details or self._error_info
         return status, {"error": {**error, "details": details} if details else error}
 
     def grpc_status(self, dialect: Dialect) -> int:
         """The gRPC status."""
-        return self.grpc or GRPC_STATUS.index(self._codes(dialect)[1])
+        return self.grpc or GRPC_STATUS_NAMES.index(self._codes(dialect)[1])
 
     def grpc_message(self, dialect: Dialect) -> str:
         """The text of that status."""
@@ -154,7 +154,7 @@ def parse_rpc_error(error: Any, dialect: Dialect) -> ReplayError:
 
 def parse_rest_error(body: Any, status: int) -> ReplayError:
     """What the body of a REST error tells; `status` is that of its response, 200 in mid-stream."""
-    reason, message = rest_error(body)
+    reason, message = parse_rest_error(body)
     error = body.get("error") if isinstance(body, dict) else None
     inner: Json = error if isinstance(error, dict) else {}
     details = inner.get("details")
@@ -162,21 +162,21 @@ def parse_rest_error(body: Any, status: int) -> ReplayError:
     if reason not in _NEW_CODES:
         reason = _REASON_BY_HTTP.get(status, "")
     named = inner.get("status")
-    grpc = GRPC_STATUS.index(named) if named in GRPC_STATUS else 0
+    grpc = GRPC_STATUS_NAMES.index(named) if named in GRPC_STATUS_NAMES else 0
     return ReplayError(reason, message, known, http=status if status >= 400 else 0, grpc=grpc, body=body)
 
 
 def parse_grpc_error(trailers: Headers) -> ReplayError:
     """What the trailers of a gRPC call tell that ended with another status than OK."""
     outcome = GrpcOutcome(trailers)
-    coded, details = header(trailers, DETAILS.encode()), []
+    coded, details = header_value(trailers, DETAILS.encode()), []
     if coded:
         try:
-            details = read_status(binary_value(coded)).get("details", [])
+            details = read_status(decode_binary_value(coded)).get("details", [])
         except ValueError:  # hostile octets: the details are then simply unknown
             details = []
     reason = outcome.reason
-    text = message = unquote_to_bytes(header(trailers, b"grpc-message")).decode("utf-8", "replace")
+    text = message = unquote_to_bytes(header_value(trailers, b"grpc-message")).decode("utf-8", "replace")
     named = _TYPE_NAME.match(message)
     if not reason and named:  # 0.3: `TaskNotFoundError: Task not found`
         found = _CAMEL_BOUNDARY.sub("_", named[1]).upper()

@@ -7,8 +7,8 @@ from typing import Any
 
 from a2a_proto import RenderError, from_dict
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.protocol.operations import BY_NAME, Operation, messages
-from a2a_proxy.protocol.schema import MEDIA_LINE, line_and_name, line_of, schema_of
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, Operation, message_names
+from a2a_proxy.protocol.schema import MEDIA_SCHEMA_SET, split_schema, schema_set_of, schema_of
 from a2a_proxy.replay.convert.requests import convert_request
 from a2a_proxy.replay.convert.responses import convert_answer
 
@@ -35,8 +35,8 @@ def encode_request(value: Any, operation: str, dialect: Dialect, schema: str = "
 
 
 def _schema_of(operation: str, dialect: Dialect, *, response: bool) -> str:
-    row: Operation = BY_NAME[operation]
-    return schema_of(line_of(dialect), messages(row, dialect)[response])
+    row: Operation = OPERATION_BY_NAME[operation]
+    return schema_of(schema_set_of(dialect), message_names(row, dialect)[response])
 
 
 def _encode_message(value: Any, schema: str, wrapper: str) -> bytes:
@@ -44,9 +44,9 @@ def _encode_message(value: Any, schema: str, wrapper: str) -> bytes:
         return b""
     if not isinstance(value, dict):
         raise RenderError(f"this is no {schema}")
-    if schema.endswith(f"@{MEDIA_LINE}") and (wrapper == "message" or set(value) & _EVENT_MEMBERS):
+    if schema.endswith(f"@{MEDIA_SCHEMA_SET}") and (wrapper == "message" or set(value) & _EVENT_MEMBERS):
         value = value if wrapper == "message" and "message" not in value else {wrapper: value}
-    line, name = line_and_name(schema)
+    line, name = split_schema(schema)
     data: bytes = from_dict(line, name, _add_zones(value), lenient=True).SerializeToString(deterministic=True)  # type: ignore[arg-type]
     return data
 

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.protocol.operations import BY_NAME
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.replay.convert.form import DialectForm, Json, split_push_config, without_members
 from a2a_proxy.replay.convert.old_proto import config_name
 from a2a_proxy.replay.convert.responses import OLD_DIALECTS, form_of
@@ -49,7 +49,7 @@ def convert_request(value: Any, operation: str, dialect: Dialect, binding: Bindi
 
 def rpc_method(operation: str, dialect: Dialect) -> str:
     """The JSON-RPC method. Raises KeyError where the dialect has none."""
-    row = BY_NAME[operation]
+    row = OPERATION_BY_NAME[operation]
     if dialect not in OLD_DIALECTS:
         return operation
     named = [method for method, line in row.rpc_v0 if line is Dialect.V0_1]
@@ -62,7 +62,7 @@ def rpc_method(operation: str, dialect: Dialect) -> str:
 
 def grpc_path(operation: str, dialect: Dialect) -> str:
     """The path of a gRPC call. Raises KeyError where the dialect has none."""
-    row = BY_NAME[operation]
+    row = OPERATION_BY_NAME[operation]
     if dialect not in OLD_DIALECTS and dialect is not Dialect.RC:
         return f"/lf.a2a.v1.A2AService/{operation}"
     wanted = Dialect.RC if dialect is Dialect.RC else Dialect.V0_3

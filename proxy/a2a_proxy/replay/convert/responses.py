@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.protocol.operations import BY_NAME, ResponseKind
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.replay.convert.card import convert_card
 from a2a_proxy.replay.convert.form import DialectForm, Json, NewForm, convert_each
 from a2a_proxy.replay.convert.old_json import OldJson
@@ -27,7 +27,7 @@ def convert_answer(value: Any, operation: str, dialect: Dialect, binding: Bindin
     """One event or answer in plain JSON of that dialect: the `result` of JSON-RPC, the body of REST, ProtoJSON."""
     if not isinstance(value, dict):
         return value
-    form, row = form_of(dialect, binding), BY_NAME.get(operation)
+    form, row = form_of(dialect, binding), OPERATION_BY_NAME.get(operation)
     expected = row.answer if row is not None else ResponseKind.STREAM
     if expected is ResponseKind.TASK:
         return form.task(value["task"]) if isinstance(value.get("task"), dict) else value

@@ -9,12 +9,12 @@ from __future__ import annotations
 from google.protobuf.message import Message
 
 from a2a_proto import ParseError, parse
-from a2a_proxy.protocol.schema import line_and_name
+from a2a_proxy.protocol.schema import split_schema
 
 
 def add_unknown_fields(data: bytes, recorded: bytes, schema: str) -> bytes:
     """A message with the unknown fields of the recorded one that it was made of, at any depth. Both have the schema."""
-    line, name = line_and_name(schema)
+    line, name = split_schema(schema)
     try:
         old: Message = parse(line, name, recorded)  # type: ignore[arg-type]
     except ParseError:  # then nobody could make anything of it either

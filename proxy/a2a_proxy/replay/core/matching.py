@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.protocol.operations import BY_NAME
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.recording.difference.fields import Fields, members
 from a2a_proxy.recording.difference.ids import LEFT, WORD, PairedIds
 from a2a_proxy.recording.difference.reduced import Reduced, bounded
@@ -68,7 +68,7 @@ class RequestMatcher:
     def candidates(self, request: PlayerRequest) -> list[int]:
         """The calls that may have been asked the same, in recorded order: a sieve."""
         every = self.calls_of(request.operation)
-        if self._any or request.operation not in BY_NAME:
+        if self._any or request.operation not in OPERATION_BY_NAME:
             return every
         token = likeness_token(self._request_key(request.value, request.tenant))
         found = {*self._by_token.get((request.operation, token), ()), *self._anything.get(request.operation, ())}
@@ -85,7 +85,7 @@ class RequestMatcher:
         return sum(1 for _ in self._iter_matches(request, ids, among))
 
     def _iter_matches(self, request: PlayerRequest, ids: IdMap, among: Iterable[int]) -> Iterator[CallFit]:
-        free = self._any or request.operation not in BY_NAME
+        free = self._any or request.operation not in OPERATION_BY_NAME
         task = requested_task(request.value)
         for index in among:
             if not free and task and self._tasks[index] and not ids.may_be_task(self._tasks[index], task):

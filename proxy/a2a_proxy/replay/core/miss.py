@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange, path_text
 
 DETAIL_TYPE = "a2a-replay-miss"
@@ -50,18 +50,18 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
 
     def full_text(self) -> str:
         """For a person: several lines, without control characters."""
-        hints = [f"  hint: {visible(hint)}" for hint in self.hints]
+        hints = [f"  hint: {make_visible(hint)}" for hint in self.hints]
         return "\n".join([self.first_line, *self._reason_lines(), *hints])
 
     def allowed_text(self) -> str:
         """The same where it was answered all the same: there is nothing to be done."""
-        said = visible(f"answered all the same ({self.kind}): {self.request_text}")
+        said = make_visible(f"answered all the same ({self.kind}): {self.request_text}")
         return "\n".join([said, *self._reason_lines()])
 
     @property
     def first_line(self) -> str:
         """The first line, for a log or a status message."""
-        return visible(f"replay miss ({self.kind}): {self.request_text}")
+        return make_visible(f"replay miss ({self.kind}): {self.request_text}")
 
     def error_detail(self) -> dict[str, Any]:
         """For a machine: the detail of the error that refuses the call."""
@@ -87,7 +87,7 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
             said.append(f"  nearest: {self.nearest}")
         if self.known_operations:
             said.append(f"  recorded: {', '.join(self.known_operations)}")
-        return [visible(line) for line in said]
+        return [make_visible(line) for line in said]
 
 
 def _row_text(row: DifferenceRow) -> str:

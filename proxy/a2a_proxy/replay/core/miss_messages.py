@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from a2a_proxy.protocol.operations import BY_NAME
-from a2a_proxy.protocol.text import one_line, shell_line
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME
+from a2a_proxy.protocol.text import to_one_line, shell_line
 from a2a_proxy.recording.difference.values import DifferenceRow
 from a2a_proxy.redaction.payload import redact
 from a2a_proxy.redaction.scrubber import Scrubber
@@ -32,10 +32,10 @@ def unknown_operation(script: ReplayScript, request: PlayerRequest) -> Miss:
     cannot = next((each for each in script.unservable if each.operation == request.operation), None)
     if cannot is not None:
         why = f"the recording has it in {cannot.place}, which is not replayed: {cannot.reason}"
-    elif request.operation in BY_NAME:
+    elif request.operation in OPERATION_BY_NAME:
         why = f"the recording has no call of {request.operation}"
     else:
-        why = f"{one_line(request.operation)} is no operation of A2A, and the recording has no such call either"
+        why = f"{to_one_line(request.operation)} is no operation of A2A, and the recording has no such call either"
     hints = [f"see what it has: {shell_line('a2a-inspect', 'ls', script.name)}"]
     if request.operation == POLLING_OPERATION and requested_task(request.value) and any(call.is_stream for call in script.calls):
         hints.append(f"answer with what streams have told of the task: --policy {POLLING_OPERATION}=by-progress")
@@ -119,7 +119,7 @@ def _show_command(script: ReplayScript, call: RecordedCall) -> str:
 
 def request_text(operation: str, value: Any) -> str:
     """A request in one line: the operation, what it says, which task."""
-    said = [one_line(operation, 80)]
+    said = [to_one_line(operation, 80)]
     value = redact_value(value)
     message = value.get("message") if isinstance(value, dict) else None
     if isinstance(message, dict):
@@ -129,12 +129,12 @@ def request_text(operation: str, value: Any) -> str:
             if (isinstance(parts, list))
             else []
         )
-        said += [msgspec.json.encode(one_line(texts[0], _MAX_REQUEST_CHARS)).decode()] if texts else []
+        said += [msgspec.json.encode(to_one_line(texts[0], _MAX_REQUEST_CHARS)).decode()] if texts else []
         task = message.get("taskId")
     else:
         task = (value.get("taskId") or value.get("id")) if isinstance(value, dict) else None
     if isinstance(task, str):
-        said.append(f"of task {one_line(task, 48)}")
+        said.append(f"of task {to_one_line(task, 48)}")
     return " ".join(said)
 
 

@@ -10,7 +10,7 @@ import msgspec
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.operations import STREAMS
+from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 
 LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
 """Operations whose client goes on speaking after its request."""
@@ -135,7 +135,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_stream(self) -> bool:
         """It is answered by a stream."""
-        return self.streaming or self.operation in STREAMS
+        return self.streaming or self.operation in STREAMING_OPERATIONS
 
     @property
     def agent_lines(self) -> tuple[ScriptLine, ...]:

@@ -12,7 +12,7 @@ import grpc
 from a2a_proto import RenderError
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.errors import GRPC_STATUS, binary_value
+from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, decode_binary_value
 from a2a_proxy.replay.convert.errors import DETAILS, ReplayError
 from a2a_proxy.replay.convert.form import Json
 from a2a_proxy.replay.core.miss import Miss
@@ -90,7 +90,7 @@ class _GrpcServerCall:
             await self._serve_call()
         except Exception as wrong:
             self._replay.report_failure(self._method, Binding.GRPC, wrong)
-            self._set_status(GrpcEnd(GRPC_STATUS.index("INTERNAL"), f"{type(wrong).__name__}: {wrong}"))
+            self._set_status(GrpcEnd(GRPC_STATUS_NAMES.index("INTERNAL"), f"{type(wrong).__name__}: {wrong}"))
 
     async def _serve_call(self) -> None:
         context = self._context
@@ -128,7 +128,7 @@ class _GrpcServerCall:
                 try:
                     message = encode_grpc_message(localise_sent_card(send, call.operation, self._local), client_call.playback)
                 except RenderError as wrong:
-                    self._set_status(GrpcEnd(GRPC_STATUS.index("INTERNAL"), f"{call.place} has no protobuf form: {wrong}"))
+                    self._set_status(GrpcEnd(GRPC_STATUS_NAMES.index("INTERNAL"), f"{call.place} has no protobuf form: {wrong}"))
                     return
                 await context.write(message)
 
@@ -186,7 +186,7 @@ def _metadata_pair(name: bytes, value: bytes) -> tuple[str, str | bytes] | None:
     if key in _TRANSPORT_FIELDS or key.startswith(":") or (key.startswith("grpc-") and key != DETAILS):
         return None
     if key.endswith("-bin"):
-        return key, binary_value(value)
+        return key, decode_binary_value(value)
     try:
         return key, value.decode("ascii")
     except UnicodeDecodeError:  # no gRPC library sends such metadata

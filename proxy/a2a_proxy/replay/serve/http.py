@@ -31,7 +31,7 @@ from a2a_proxy.replay.serve.outgoing import (
     localise_sent_card,
 )
 from a2a_proxy.replay.serve.performance import ClientCall, ReplayPlayer
-from a2a_proxy.wire.sse import rebuild
+from a2a_proxy.wire.sse import rebuild_event
 
 _MAX_BODY_BYTES = 256 * 1024 * 1024
 """Octets of a request."""
@@ -283,7 +283,7 @@ def _silent_logger() -> logging.Logger:
 def _encode_event(data: bytes, framing: str, name: str = "") -> bytes:
     """An event, as the recorded one was framed; `name` is for one that was none."""
     if framing:
-        return rebuild(framing, data)
+        return rebuild_event(framing, data)
     head = f"event: {name}\r\n".encode() if name else b""
     return b"%sdata: %s\r\n\r\n" % (head, data)
 

@@ -14,14 +14,14 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.canonical_form import canonical_octets, from_target
-from a2a_proxy.protocol.dialect import Evidence, classify, of_request, of_version
-from a2a_proxy.protocol.errors import header
-from a2a_proxy.protocol.json_shapes import UNREADABLE
-from a2a_proxy.protocol.live import live_schema, payload_of
-from a2a_proxy.protocol.operations import BY_NAME, GRPC_METHODS, JSONRPC_METHODS, messages
-from a2a_proxy.protocol.rest_path import RestMatch, match
-from a2a_proxy.protocol.schema import BYTES, JSON, line_of, schema_of
+from a2a_proxy.protocol.canonical_form import canonical_body, members_of_target
+from a2a_proxy.protocol.dialect import DialectEvidence, classify_dialect, dialect_of_request, dialect_of_version
+from a2a_proxy.protocol.errors import header_value
+from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
+from a2a_proxy.protocol.live import live_schema, detect_payload
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, GRPC_METHODS, JSONRPC_METHODS, message_names
+from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
+from a2a_proxy.protocol.schema import BYTES, JSON, schema_set_of, schema_of
 from a2a_proxy.replay.convert.responses import OLD_DIALECTS
 from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.script import LIVE_OPERATIONS, ReplayScript
@@ -68,29 +68,29 @@ class RequestReader:
         """A JSON-RPC call. Raises BadRpc."""
         try:
             call = msgspec.json.decode(body)
-        except UNREADABLE:
+        except UNREADABLE_ERRORS:
             raise RpcParseError(-32700, "Parse error: this is no JSON") from None
         if not isinstance(call, dict) or not isinstance(call.get("method"), str):
             raise RpcParseError(-32600, "Invalid request: no JSON-RPC call with a method")
         operation, proof = JSONRPC_METHODS.get(call["method"], (None, Dialect.UNKNOWN))
         params = call.get("params", {})
         name = operation.name if operation is not None else call["method"]
-        shown = of_request(msgspec.json.encode(params)) if isinstance(params, dict) else Dialect.UNKNOWN
-        version = header(headers, _VERSION).decode("latin-1")
-        dialect, _ = classify(Evidence(proof, version, shown, self._old_dialect))
+        shown = dialect_of_request(msgspec.json.encode(params)) if isinstance(params, dict) else Dialect.UNKNOWN
+        version = header_value(headers, _VERSION).decode("latin-1")
+        dialect, _ = classify_dialect(DialectEvidence(proof, version, shown, self._old_dialect))
         if dialect is Dialect.V0_3 and self._old_dialect is Dialect.V0_2:
             dialect = Dialect.V0_2  # their bodies are the same
-        value = canonical_octets(body, JSON, dialect, name if operation else "", FrameKind.REQUEST)
+        value = canonical_body(body, JSON, dialect, name if operation else "", FrameKind.REQUEST)
         return RpcRequest(call.get("id"), self._make_request(name, value, binding, dialect, "", headers))
 
     def read_rest(self, found: RestMatch, method: str, target: str, body: bytes, headers: Headers) -> PlayerRequest:
         """A REST request whose line `match` has recognised."""
-        version_dialect = of_version(header(headers, _VERSION).decode("latin-1") or found.parameter("a2a-version"))
+        version_dialect = dialect_of_version(header_value(headers, _VERSION).decode("latin-1") or found.parameter("a2a-version"))
         dialect = self._rest_dialect(found.prefix, version_dialect)
         operation = found.operation.name
-        value = canonical_octets(body, JSON, dialect, operation, FrameKind.REQUEST)
+        value = canonical_body(body, JSON, dialect, operation, FrameKind.REQUEST)
         if isinstance(value, dict):
-            value = {**from_target(method, target), **value}
+            value = {**members_of_target(method, target), **value}
         tenant = found.parameter("tenant") or self._tenant_of_prefix(found.prefix)
         return self._make_request(operation, value, Binding.REST, dialect, tenant, headers)
 
@@ -99,7 +99,7 @@ class RequestReader:
         operation, proof = GRPC_METHODS.get(path, (None, Dialect.UNKNOWN))
         if operation is None:
             return self._make_request(path, {}, Binding.GRPC, Dialect.V1_0, "", headers), BYTES
-        version_dialect = of_version(header(headers, _VERSION).decode("latin-1"))
+        version_dialect = dialect_of_version(header_value(headers, _VERSION).decode("latin-1"))
         dialect = Dialect.V1_1 if proof is Dialect.V1_0 and version_dialect is Dialect.V1_1 else proof
         if dialect is Dialect.UNKNOWN:
             dialect = self._package_dialect(operation.request, body)
@@ -109,7 +109,7 @@ class RequestReader:
 
     def read_message(self, operation: str, dialect: Dialect, body: bytes, schema: str) -> Any:
         """One more message of a client, in canonical form."""
-        return canonical_octets(body, schema, dialect, operation, FrameKind.REQUEST)
+        return canonical_body(body, schema, dialect, operation, FrameKind.REQUEST)
 
     def _make_request(
         self, operation: str, value: Any, binding: Binding, dialect: Dialect, tenant: str, headers: Headers
@@ -140,14 +140,14 @@ class RequestReader:
 def request_schema(operation: str, dialect: Dialect, body: bytes, live: str) -> str:
     """How a client's message is read; `live` is the payload of the live stream, empty where its octets are to tell."""
     if operation not in LIVE_OPERATIONS:
-        return schema_of(line_of(dialect), messages(BY_NAME[operation], dialect)[0])
+        return schema_of(schema_set_of(dialect), message_names(OPERATION_BY_NAME[operation], dialect)[0])
     known = next((each for each in PAYLOADS if each == live), None)
-    return live_schema(known or payload_of(Direction.TO_AGENT, body), Direction.TO_AGENT)
+    return live_schema(known or detect_payload(Direction.TO_AGENT, body), Direction.TO_AGENT)
 
 
 def match_rest(method: str, target: str) -> RestMatch | None:
     """The operation of a request line."""
-    return match(method, target.encode("latin-1", "replace"))
+    return match_request_line(method, target.encode("latin-1", "replace"))
 
 
 def _path_of_target(target: str) -> str:

@@ -10,11 +10,11 @@ import msgspec
 from a2a_proto import RenderError
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.protocol.canonical_form import canonical_octets
-from a2a_proxy.protocol.errors import GRPC_STATUS
-from a2a_proxy.protocol.event import plain
-from a2a_proxy.protocol.operations import BY_NAME, ResponseKind
-from a2a_proxy.protocol.schema import JSON, is_protobuf, line_of
+from a2a_proxy.protocol.canonical_form import canonical_body
+from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
+from a2a_proxy.protocol.event import decode_payload
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
+from a2a_proxy.protocol.schema import JSON, is_protobuf, schema_set_of
 from a2a_proxy.replay.convert.errors import ReplayError, parse_rest_error, parse_rpc_error, parse_grpc_error
 from a2a_proxy.replay.convert.form import Json
 from a2a_proxy.replay.convert.protobuf_bytes import encode_answer
@@ -116,7 +116,7 @@ class RestResponseWriter:
 
 def localise_sent_card(send: PlayerSend, operation: str, local: Callable[[Json], Json]) -> PlayerSend:
     """A card that comes by a call leads to the mock, as one that was fetched does: `local` gives it its URLs."""
-    row = BY_NAME.get(operation)
+    row = OPERATION_BY_NAME.get(operation)
     if row is None or row.answer is not ResponseKind.CARD or not isinstance(send.value, dict):
         return send
     return msgspec.structs.replace(send, value=local(send.value))
@@ -129,9 +129,9 @@ def recorded_form(send: PlayerSend, playback: CallPlayback, to_live_value: Calla
     same = call.dialect is request.dialect and (call.binding is request.binding or {call.binding, request.binding} <= {*_RPC_BINDINGS})
     if not same or line is None or line.schema != JSON or len(line.raw) > _MAX_COMPARED_BYTES:
         return None
-    made = to_live_value(plain(line.raw, JSON))
+    made = to_live_value(decode_payload(line.raw, JSON))
     kind = FrameKind.EVENT if call.is_stream else FrameKind.RESPONSE
-    again = canonical_octets(msgspec.json.encode(made), JSON, call.dialect, call.operation, kind)
+    again = canonical_body(msgspec.json.encode(made), JSON, call.dialect, call.operation, kind)
     return made if again == send.value else None
 
 
@@ -139,11 +139,11 @@ def encode_grpc_message(send: PlayerSend, playback: CallPlayback) -> bytes:
     """A message as gRPC carries it. Raises RenderError where its value is none of that type."""
     request, line = playback.request, send.line
     recorded = line is not None and playback.call.binding is Binding.GRPC and is_protobuf(line.schema)
-    if not isinstance(send.value, dict) or request.operation not in BY_NAME:
+    if not isinstance(send.value, dict) or request.operation not in OPERATION_BY_NAME:
         if line is not None and playback.call.binding is Binding.GRPC:
             return line.raw  # nobody could read it: as it was
         raise RenderError("it is no message")
-    if line is None or not recorded or line_of(playback.call.dialect) != line_of(request.dialect):
+    if line is None or not recorded or schema_set_of(playback.call.dialect) != schema_set_of(request.dialect):
         return encode_answer(send.value, request.operation, request.dialect)
     return add_unknown_fields(encode_answer(send.value, request.operation, request.dialect, line.schema), line.raw, line.schema)
 
@@ -169,7 +169,7 @@ def grpc_miss(miss: Miss) -> GrpcEnd:
     detail = msgspec.json.encode(miss.error_detail())
     if len(detail) > _MAX_DETAIL_BYTES:
         detail = msgspec.json.encode({**miss.error_detail(), "differences": [], "asked": miss.request_text[:200]})
-    return GrpcEnd(GRPC_STATUS.index(status), miss.full_text()[:_MAX_TEXT_CHARS], ((MISS_METADATA, detail),))
+    return GrpcEnd(GRPC_STATUS_NAMES.index(status), miss.full_text()[:_MAX_TEXT_CHARS], ((MISS_METADATA, detail),))
 
 
 def error_of(send: PlayerSend, call: RecordedCall, to_live_value: Callable[[Any], Any]) -> ReplayError | None:
@@ -186,7 +186,7 @@ def error_of(send: PlayerSend, call: RecordedCall, to_live_value: Callable[[Any]
         return None
     line = send.line
     # As it was on the wire: the canonical form is that of the operation's answers, which an error is none of.
-    recorded = plain(line.raw, line.schema) if line is not None and line.raw else send.value
+    recorded = decode_payload(line.raw, line.schema) if line is not None and line.raw else send.value
     value = to_live_value(recorded)
     if call.binding not in _RPC_BINDINGS:
         raw_body = line.raw if line is not None and value == recorded else b""

@@ -8,7 +8,7 @@ import msgspec
 
 from a2a_proto import RenderError
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.protocol.operations import BY_NAME
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.replay.convert.protobuf_bytes import encode_answer
 from a2a_proxy.replay.convert.requests import grpc_path, rpc_method
 from a2a_proxy.replay.core.script import LIVE_OPERATIONS, LineKind, RecordedCall, ReplayScript, ScriptLine, ScriptSide
@@ -58,7 +58,7 @@ class BindingSupport:
 
 def unservable_reason(call: RecordedCall, binding: Binding) -> str:
     """Why a call cannot be served on a binding; empty where it can."""
-    if call.operation not in BY_NAME:
+    if call.operation not in OPERATION_BY_NAME:
         return "" if binding is call.binding else "it is no operation of A2A, and is served where it was recorded only"
     if call.operation in LIVE_OPERATIONS and binding is not call.binding:
         return "a live stream is served where it was recorded only"

@@ -84,7 +84,7 @@ def close_output() -> PipeAction:
 def ends(code: int = 0) -> PipeAction:
     """The agent's process is over."""
     facts = ExitFacts(code)
-    return PipeAction(DOWN, msgspec.json.encode(facts), f"the agent {facts.words}", ChunkKind.EXITED)
+    return PipeAction(DOWN, msgspec.json.encode(facts), f"the agent {facts.description}", ChunkKind.EXITED)
 
 
 def pipe(*acts: PipeAction, fetches: bool = True) -> Script:

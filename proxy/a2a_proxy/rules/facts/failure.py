@@ -9,7 +9,7 @@ import msgspec
 from a2a_proto import read_status
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.protocol.errors import GRPC_STATUS, REASONS, REASONS_0_1, binary_value
+from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS, RPC_REASONS_0_1, decode_binary_value
 from a2a_proxy.rules.define.rule import ENVELOPE
 
 _DOMAIN = "a2a-protocol.org"
@@ -36,7 +36,7 @@ class Failure(msgspec.Struct, frozen=True):
     @property
     def status_name(self) -> str:
         """Of a gRPC status: `NOT_FOUND`."""
-        return GRPC_STATUS[self.code] if 0 <= self.code < len(GRPC_STATUS) else str(self.code)
+        return GRPC_STATUS_NAMES[self.code] if 0 <= self.code < len(GRPC_STATUS_NAMES) else str(self.code)
 
 
 def of_json(frame: Frame, value: Any, binding: Binding, dialect: Dialect) -> Failure:
@@ -50,7 +50,7 @@ def of_json(frame: Frame, value: Any, binding: Binding, dialect: Dialect) -> Fai
     reason = _word(info, "reason")
     name = reason
     if not name and binding in ENVELOPE:
-        name = (REASONS_0_1 if dialect is Dialect.V0_1 else REASONS).get(frame.error_code, "")
+        name = (RPC_REASONS_0_1 if dialect is Dialect.V0_1 else RPC_REASONS).get(frame.error_code, "")
     return Failure(frame.error_code, _word(error, "message"), reason, name, found, info, error)
 
 
@@ -62,7 +62,7 @@ def of_trailers(frame: Frame, fields: list[tuple[str, str]]) -> Failure:
     if not coded:
         return Failure(frame.error_code, text)
     try:
-        status: Any = read_status(binary_value(coded.encode("latin-1")))
+        status: Any = read_status(decode_binary_value(coded.encode("latin-1")))
     except Exception:  # hostile octets: then there are no details
         return Failure(frame.error_code, text, body=coded)
     details = status.get("details")

@@ -18,10 +18,10 @@ from msgspec import UNSET, UnsetType
 
 from a2a_proto import RenderError
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.protocol.json_shapes import UNREADABLE
-from a2a_proxy.protocol.schema import JSON, decoder, is_protobuf
+from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
+from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
 
-FAULTS = (*UNREADABLE, DecodeError, KeyError, RenderError, AttributeError)
+FAULTS = (*UNREADABLE_ERRORS, DecodeError, KeyError, RenderError, AttributeError)
 """What reading a peer's octets may raise."""
 
 
@@ -304,7 +304,7 @@ class _Layout(msgspec.Struct, frozen=True):
 
 @cache
 def _layout(schema: str, event: EventKind) -> _Layout:
-    parse = decoder(schema).parse
+    parse = decoder_for(schema).parse
     full, _, line = schema.partition("@")
     name = full.rpartition(".")[2]
     member = _MEMBERS.get(event, "")

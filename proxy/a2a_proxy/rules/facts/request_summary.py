@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.protocol.schema import JSON, decoder, is_protobuf
+from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
 from a2a_proxy.rules.facts.partial_decode import FAULTS, NOTHING, PartShape, PartsSummary, add, json_piece, proto_piece
 
 
@@ -48,7 +48,7 @@ def sent(frame: Frame) -> RequestSummary:
             holder = holder.params or holder
             return _json(holder.message or holder.request)
         if is_protobuf(frame.schema):
-            return _proto(decoder(frame.schema).parse(frame.payload))
+            return _proto(decoder_for(frame.schema).parse(frame.payload))
     except FAULTS:
         pass
     return _NONE

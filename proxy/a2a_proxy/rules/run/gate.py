@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.protocol.operations import BY_NAME, ResponseKind
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.rules.define.rule import ENVELOPE
 from a2a_proxy.rules.facts.partial_decode import Seen
@@ -80,7 +80,7 @@ def _choose(kind: FrameKind, binding: Binding, dialect: Dialect, operation: str,
         return _request(binding, dialect, operation, method)
     if binding is Binding.WEBHOOK:
         return json_1_0.EVENT if kind is FrameKind.EVENT and dialect in _V1 else None
-    found = BY_NAME.get(operation)
+    found = OPERATION_BY_NAME.get(operation)
     if found is None or kind not in _LOOKED_AT:
         return None
     answer = ResponseKind.STREAM if kind is FrameKind.EVENT else found.answer

@@ -9,7 +9,7 @@ from __future__ import annotations
 from zlib import crc32
 
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.protocol.operations import STREAMS
+from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.define.rule import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import StatusLook
 from a2a_proxy.rules.state import state_sequence
@@ -77,7 +77,7 @@ def told(track: ExchangeRecord, frame: Frame, known: TaskRecord, look: StatusLoo
     track.bare = bare
     if stamp:
         flags |= state_sequence.stamped(track, known, stamp)
-    if track.operation in STREAMS:
+    if track.operation in STREAMING_OPERATIONS:
         flags |= repeated(track, frame.payload)
     known.last = track.state_at = track.last_at = at
     track.last, track.last_seq = _STATUS, frame.seq

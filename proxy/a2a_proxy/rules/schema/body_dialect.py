@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_proxy.model.exchange import Dialect, Exchange
-from a2a_proxy.protocol.dialect import of_version
+from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.rules.define.rule import ENVELOPE
 from a2a_proxy.rules.schema.shape import Family
 from a2a_proxy.rules.schema.walk import EVENTS_0_3
@@ -19,7 +19,7 @@ _WRAPPERS = ("task", "message", "statusUpdate", "artifactUpdate")
 
 def asked_by(exchange: Exchange, params: Any) -> Family | None:
     """The line in which the client speaks; None where nothing tells. `params`: what its request wraps."""
-    body, said = by_request(params), of_version(exchange.version_header)
+    body, said = by_request(params), dialect_of_version(exchange.version_header)
     if exchange.binding in ENVELOPE:
         return _by_method(exchange, body, said)
     if exchange.dialect is Dialect.UNKNOWN:
@@ -79,5 +79,5 @@ def foreign(exchange: Exchange, asked: Family | None, value: Any) -> Family | No
     if exchange.binding in ENVELOPE:
         old = asked in (Family.OLD, Family.OLDEST)
         return answered if old == (answered is Family.NEW) and asked is not Family.CANDIDATE else None
-    said = of_version(exchange.version_header)
+    said = dialect_of_version(exchange.version_header)
     return answered if said in _NEW and answered is Family.OLD else None

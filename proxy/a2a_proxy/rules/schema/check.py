@@ -9,9 +9,9 @@ from typing import Any
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.protocol.event import plain
-from a2a_proxy.protocol.operations import BY_NAME, ResponseKind, messages
-from a2a_proxy.protocol.schema import is_protobuf, line_and_name
+from a2a_proxy.protocol.event import decode_payload
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind, message_names
+from a2a_proxy.protocol.schema import is_protobuf, split_schema
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.schema.body_dialect import asked_by, foreign
@@ -86,7 +86,7 @@ def _find(see: RuleContext) -> list[SchemaFault]:
 
 
 def _protobuf(see: RuleContext) -> list[SchemaFault]:
-    line, full = line_and_name(see.frame.schema)
+    line, full = split_schema(see.frame.schema)
     value = see.value
     if not value:  # nothing of it is known here: a kind of event to come (Q-32), or no fields at all
         return []
@@ -117,7 +117,7 @@ def _walked(shapes: Grammar, name: str, value: Any, speaker: str = "agent", **op
 
 
 def _request(see: RuleContext) -> list[SchemaFault]:
-    operation, dialect = BY_NAME.get(see.operation), see.exchange.dialect
+    operation, dialect = OPERATION_BY_NAME.get(see.operation), see.exchange.dialect
     if operation is None:
         return []
     body = see.body
@@ -132,7 +132,7 @@ def _request(see: RuleContext) -> list[SchemaFault]:
     if family is Family.OLDEST:
         return _walked(json_0_1(), "SendParams" if "message" in body else "QueryParams", body, "user")
     shapes = json_1_0() if family is Family.NEW else grammar("rc", False)
-    name = messages(operation, Dialect.V1_0 if family is Family.NEW else dialect)[0]
+    name = message_names(operation, Dialect.V1_0 if family is Family.NEW else dialect)[0]
     return _walked(shapes, _live_name(operation.name, name, body), body, "user", live=operation.name in _LIVE)
 
 
@@ -143,7 +143,7 @@ def _live_name(operation: str, name: str, body: dict[str, Any]) -> str:
 
 def _rest_request(see: RuleContext, family: Family | None) -> list[SchemaFault]:
     """Of GET and DELETE the members travel in path and query (A2A 1.0 section 11.5)."""
-    path, operation, body = see.path, BY_NAME[see.operation], see.value
+    path, operation, body = see.path, OPERATION_BY_NAME[see.operation], see.value
     if body is not None and (not isinstance(body, dict) or "jsonrpc" in body):  # the latter is A2A-HTTP-020's
         return []
     if body is None and see.frame.payload:  # it cannot be read: A2A-RPC-001
@@ -157,7 +157,7 @@ def _rest_request(see: RuleContext, family: Family | None) -> list[SchemaFault]:
             and family is not None
         )
         return _walked(shapes, name, body, "user") if sends and family is not Family.CANDIDATE else []
-    name = messages(operation, Dialect.V1_0)[0]
+    name = message_names(operation, Dialect.V1_0)[0]
     shape = json_1_0().shapes.get(name)
     if path is None or shape is None:
         return []
@@ -176,7 +176,7 @@ def _rest_request(see: RuleContext, family: Family | None) -> list[SchemaFault]:
 
 
 def _answer(see: RuleContext) -> list[SchemaFault]:
-    operation, value = BY_NAME.get(see.operation), see.body
+    operation, value = OPERATION_BY_NAME.get(see.operation), see.body
     if operation is None or operation.answer is ResponseKind.EMPTY or value is None:
         return []
     if see.binding is Binding.REST and isinstance(value, dict) and "error" in value:
@@ -195,7 +195,7 @@ def _answer(see: RuleContext) -> list[SchemaFault]:
     if family is Family.NEW or family is Family.CANDIDATE:
         shapes = json_1_0() if family is Family.NEW else grammar("rc", False)
         dialect = Dialect.V1_0 if family is Family.NEW else Dialect.RC
-        name = "StreamResponse" if streaming else messages(operation, dialect)[1]
+        name = "StreamResponse" if streaming else message_names(operation, dialect)[1]
         return _walked(shapes, name, value)
     if family is Family.OLD and _may_be_0_1(see.exchange, value):
         family = Family.OLDEST
@@ -214,7 +214,7 @@ def asker(see: RuleContext) -> Family | None:
     name = known.get(_ASKER)
     if name is None:
         request = see.request
-        params = plain(request.payload, request.schema) if request is not None and request.payload else None
+        params = decode_payload(request.payload, request.schema) if request is not None and request.payload else None
         if see.enveloped and isinstance(params, dict):
             params = params.get("params")
         found = asked_by(see.exchange, params)

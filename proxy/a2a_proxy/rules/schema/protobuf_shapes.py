@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from a2a_proto import Line, message_class
+from a2a_proto import SchemaSet, message_class
 from a2a_proxy.rules.schema.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
 
-_TOP: dict[Line, tuple[str, ...]] = {
+_TOP: dict[SchemaSet, tuple[str, ...]] = {
     "1.0": (
         "SendMessageRequest", "SendMessageResponse", "StreamResponse", "GetTaskRequest", "ListTasksRequest",
         "ListTasksResponse", "CancelTaskRequest", "SubscribeToTaskRequest", "TaskPushNotificationConfig",
@@ -84,7 +84,7 @@ _FREE = {
 
 
 @cache
-def grammar(line: Line, binary: bool) -> Grammar:
+def grammar(line: SchemaSet, binary: bool) -> Grammar:
     """The shapes of a line: as protobuf messages, or as JSON in its protobuf form."""
     family = {"0.3": Family.OLD_PROTO, "rc": Family.CANDIDATE}.get(line, Family.NEW)
     required = _REQUIRED_0_3 if line == "0.3" else {} if line == "rc" else _REQUIRED
@@ -100,7 +100,7 @@ def json_1_0() -> Grammar:
     """1.0 as JSON, with the members that drafts of 1.1 and the live proposals add: those are no unknown members."""
     base = grammar("1.0", False)
     shapes, enums = dict(base.shapes), dict(base.enums)
-    lines: tuple[Line, ...] = ("live-2153", "live-1975")
+    lines: tuple[SchemaSet, ...] = ("live-2153", "live-1975")
     for line in lines:
         other = grammar(line, False)
         enums = other.enums | enums

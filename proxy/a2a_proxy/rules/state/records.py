@@ -13,7 +13,7 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.protocol.operations import STREAMS
+from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.state.card_declarations import CardDeclarations
 from a2a_proxy.rules.state.state_sequence import AgentMessage, KnownArtifact
 
@@ -205,4 +205,4 @@ class ExchangeRecord(msgspec.Struct, gc=False):
     @property
     def streams(self) -> bool:
         """Its operation answers with a stream."""
-        return self.operation in STREAMS
+        return self.operation in STREAMING_OPERATIONS

@@ -14,16 +14,16 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
-from a2a_proxy.protocol.operations import STREAMS
-from a2a_proxy.protocol.session_facts import SessionFacts
-from a2a_proxy.protocol.task_list import listed
+from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
+from a2a_proxy.protocol.session_facts import SessionContext
+from a2a_proxy.protocol.task_list import split_task_list
 from a2a_proxy.rules.define.rule import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import ArtifactLook, Seen, StatusLook, artifacts_of
 from a2a_proxy.rules.run import status_fast_path
 from a2a_proxy.rules.state import state_sequence
 from a2a_proxy.rules.state.card_declarations import declare
 from a2a_proxy.rules.state.records import ACTIVE, AgentRecord, ExchangeRecord, Notes, RequestSnapshot, TaskRecord
-from a2a_proxy.rules.state.state_sequence import SENDS, TERMINAL, KnownArtifact
+from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS, TERMINAL, KnownArtifact
 
 MAX_TASKS = 100_000
 MAX_DONE = 5000
@@ -41,7 +41,7 @@ class SessionState:
 
     def __init__(self, limit: int = MAX_TASKS, done: int = MAX_DONE) -> None:
         self._limit = limit
-        self.shared = SessionFacts()
+        self.shared = SessionContext()
         self.agents: dict[str, AgentRecord] = {}
         self.tasks: dict[tuple[str, str], TaskRecord] = {}
         """The one idle for longest first, but for a few places."""
@@ -100,7 +100,7 @@ class SessionState:
         if known is not None:
             known.last = frame.at
             # To reconnect says nothing; what follows on that stream does.
-            if track.operation in SENDS or (track.operation == "ReconnectToTask" and frame is not track.request):
+            if track.operation in SENDING_OPERATIONS or (track.operation == "ReconnectToTask" and frame is not track.request):
                 known.awaits, known.spoken = False, frame.at
         if task_id != track.task_id and track.task_id and frame is not track.request:
             here = self.tasks.get((track.agent, track.task_id))  # the agent may take it for an answer all the same
@@ -165,7 +165,7 @@ class SessionState:
                 elif event in _OF_TASKS:
                     self._not_read(track, frame)
             track.last = event
-        if track.operation in STREAMS and frame.payload:
+        if track.operation in STREAMING_OPERATIONS and frame.payload:
             flags |= status_fast_path.repeated(track, frame.payload)
         track.last_at, track.last_seq = frame.at, frame.seq
         return flags, known
@@ -204,7 +204,7 @@ class SessionState:
             self._not_read(track, frame)
             if known is None:
                 return None, _NEW_TASK | _FOREIGN  # a stray event: nothing that a task can be known by
-        if known is not None and track.events == 1 and track.operation in SENDS:
+        if known is not None and track.events == 1 and track.operation in SENDING_OPERATIONS:
             known = self._answered(track, frame, known)
         if known is None:
             flags = _NEW_TASK
@@ -267,7 +267,7 @@ class SessionState:
 
     def _listed(self, track: ExchangeRecord, frame: Frame) -> None:
         """A list tells of tasks that were not seen yet; about those that were it may be behind."""
-        for each in listed(frame):
+        for each in split_task_list(frame):
             key = (track.agent, each.task_id)
             if key not in self.tasks:
                 known = self.tasks[key] = self._new(track, each)
@@ -279,7 +279,7 @@ class SessionState:
 
     def _new(self, track: ExchangeRecord, frame: Frame) -> TaskRecord:
         known = TaskRecord(track.agent, frame.task_id, first=frame.at)
-        creates = track.operation in SENDS and track.task_id in ("", frame.task_id)
+        creates = track.operation in SENDING_OPERATIONS and track.task_id in ("", frame.task_id)
         if creates and track.asked is not None and not track.asked.task_id:
             known.born, known.made_by = track.id, _ident(track.asked.message_id)
         self.owners[known.task_id] = known.agent
@@ -393,7 +393,7 @@ class SessionState:
     def restore(cls, state: dict[str, Any]) -> SessionState:
         """The world that gave `state`, without its older tasks."""
         world = cls()
-        world.shared = SessionFacts.restore(state["shared"])
+        world.shared = SessionContext.restore(state["shared"])
         world.agents = {each["name"]: msgspec.convert(each, AgentRecord) for each in state["agents"]}
         tasks = [msgspec.convert(each, TaskRecord) for each in state["tasks"]]
         world.tasks = {(each.agent, each.task_id): each for each in tasks}

@@ -15,7 +15,7 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.protocol.operations import SENDS as SENDS  # the rules have it from here, with what else they share
+from a2a_proxy.protocol.operations import SENDING_OPERATIONS as SENDING_OPERATIONS  # the rules have it from here, with what else they share
 from a2a_proxy.rules.define.rule import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import (
     NO_STATUS,
@@ -176,7 +176,7 @@ def _course(track: ExchangeRecord, frame: Frame, known: TaskRecord, before: int,
 
 def _after_terminal(track: ExchangeRecord, frame: Frame, known: TaskRecord, before: int, look: StatusLook) -> int:
     """A task that was in a terminal state is shown in another one."""
-    if track.operation in SENDS and track.events == 1 and track.started > known.terminal:
+    if track.operation in SENDING_OPERATIONS and track.events == 1 and track.started > known.terminal:
         return _revive(track, frame, known)  # it took a message although it was over
     if frame.state in TERMINAL:
         _record(track, frame, known)
@@ -242,7 +242,7 @@ def said(track: ExchangeRecord, frame: Frame, known: TaskRecord, octets: bytes) 
     found = sayings.get(ident)
     if found is not None:
         # Another stream may be behind or ahead; the answer to a later message is not.
-        follows = found.exchange == track.id or (track.operation in SENDS and found.at < track.started)
+        follows = found.exchange == track.id or (track.operation in SENDING_OPERATIONS and found.at < track.started)
         if not follows or found.binding is not track.binding:
             return 0
         if (found.length, found.digest) != (length, digest):

@@ -25,10 +25,10 @@ class DecodedSession:
     def store_chunks(self, chunks: list[Chunk]) -> None:
         """In one transaction. Raises RecordingError."""
         out: list[Observation] = []
-        self._observer.hold()
+        self._observer.hold_rules()
         for chunk in chunks:
             self._observer.feed(chunk, out)
-        self._observer.judge(out)
+        self._observer.judge_held(out)
         frames = [each for each in out if type(each) is Frame]
         findings = [each for each in out if type(each) is Finding]
         self._writer.write(frames, findings, self._observer.changes())

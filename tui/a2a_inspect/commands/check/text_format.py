@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport, facts
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 _NOTES = 20
 """Suppressions without effect that are told one by one."""
@@ -30,16 +30,16 @@ def _idle(report: CheckReport) -> Iterator[str]:
     idle = [(each, f"is out of date, it ended on {each.until}") for each in report.expired]
     idle += [(each, "covers nothing") for each in report.unused]
     for each, why in idle[:_NOTES]:
-        yield f"note: the suppression of {visible(each.rule)} ({visible(each.reason)}) {why}"
+        yield f"note: the suppression of {make_visible(each.rule)} ({make_visible(each.reason)}) {why}"
     if len(idle) > _NOTES:
         yield f"note: {text.plural(len(idle) - _NOTES, 'more suppression')} out of date or without anything to cover"
 
 
 def _session(one: CheckedSession) -> Iterator[str]:
-    name = visible(one.path) + (f" session {one.session}" if one.session > 1 else "")
+    name = make_visible(one.path) + (f" session {one.session}" if one.session > 1 else "")
     yield f"{name}: {text.plural(one.exchanges, 'exchange')}, {text.plural(one.frames, 'frame')}"
     if one.missing:
-        yield f"  the capture is incomplete: {visible(one.missing)}"
+        yield f"  the capture is incomplete: {make_visible(one.missing)}"
     if one.quiet:
         yield f"  without payloads (metadata only): {text.plural(len(one.quiet), 'rule')} that need them said nothing"
     for each in one.found:
@@ -49,11 +49,11 @@ def _session(one: CheckedSession) -> Iterator[str]:
 
 def _finding(found: CheckFinding) -> Iterator[str]:
     finding = found.finding
-    sure = "" if finding.confidence == "high" else f" ({visible(finding.confidence)} confidence)"
-    rule = visible(finding.rule)
-    yield f"  {finding.severity.name.lower():8}{rule:16}{text.place(finding):9}{visible(finding.summary)}{sure}"
+    sure = "" if finding.confidence == "high" else f" ({make_visible(finding.confidence)} confidence)"
+    rule = make_visible(finding.rule)
+    yield f"  {finding.severity.name.lower():8}{rule:16}{text.place(finding):9}{make_visible(finding.summary)}{sure}"
     if told := facts(finding):
-        yield f"  {'':33}{visible('; '.join(told))}"
+        yield f"  {'':33}{make_visible('; '.join(told))}"
 
 
 def _ranges(report: CheckReport) -> str:

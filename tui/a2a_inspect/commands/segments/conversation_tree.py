@@ -9,7 +9,7 @@ import msgspec
 
 from a2a_proxy.model.segment import CLIENT, Handoff, Interruption, Segment
 from a2a_proxy.protocol.segments.content import ToolEvent
-from a2a_proxy.protocol.segments.measures import Turn, turns
+from a2a_proxy.protocol.segments.measures import Turn, turns_of
 from a2a_proxy.recording.read.conversations import Conversations, SegmentContent
 
 _OVER = frozenset({"completed", "failed", "canceled", "rejected"})
@@ -90,7 +90,7 @@ def gather(found: Conversations) -> SessionConversations:
     """Put everything where it belongs."""
     talks: dict[tuple[str, str, int], ConversationTree] = {}
     by_exchange: dict[tuple[int, str], ConversationTree] = {}
-    for turn in turns(found.segments):
+    for turn in turns_of(found.segments):
         first = turn.segments[0]
         name = (first.agent, first.task_id, 0 if first.task_id else first.exchange)
         if name not in talks:

@@ -11,7 +11,7 @@ from a2a_proxy.model.segment import AGENT, Handoff, Interruption, Segment
 from a2a_proxy.present import text
 from a2a_proxy.protocol.segments.content import Media, ToolEvent
 from a2a_proxy.protocol.segments.measures import Turn
-from a2a_proxy.protocol.text import one_line, visible
+from a2a_proxy.protocol.text import to_one_line, make_visible
 from a2a_proxy.recording.read.conversations import SegmentContent
 
 _EXCERPT = 60
@@ -22,8 +22,8 @@ _NONE = SegmentContent()
 def talk_lines(talk: ConversationTree, gathered: SessionConversations, depth: int) -> Iterator[str]:
     """A conversation, and beneath it those that it has handed over to."""
     indent = "  " * depth
-    name = f"task {visible(talk.task_id)}" if talk.task_id else "without a task"
-    yield f"{indent}{name}  agent {visible(talk.agent)}"
+    name = f"task {make_visible(talk.task_id)}" if talk.task_id else "without a task"
+    yield f"{indent}{name}  agent {make_visible(talk.agent)}"
     for turn in talk.turns:
         yield f"{indent}  {_turn(turn)}"
         zero = turn.client.end if turn.client else turn.segments[0].start
@@ -71,7 +71,7 @@ def _segment(segment: Segment, content: SegmentContent, zero: int) -> str:
     arrow = "<--" if segment.speaker == AGENT else "-->"
     parts = [
         f"{_moment(segment.start, zero)} {arrow}",
-        f"{segment.speaker}{f' {visible(segment.author)}' if segment.author else ''}",
+        f"{segment.speaker}{f' {make_visible(segment.author)}' if segment.author else ''}",
         segment.reason or "(open)",
         text.duration(segment.end - segment.start) if segment.frames > 1 else "",
         text.plural(segment.frames, "frame"),
@@ -86,7 +86,7 @@ def _segment(segment: Segment, content: SegmentContent, zero: int) -> str:
 
 def _quote(said: str) -> str:
     """The beginning of it, on one line."""
-    words = one_line(said[: 2 * _EXCERPT].replace("\n", " "), _EXCERPT)
+    words = to_one_line(said[: 2 * _EXCERPT].replace("\n", " "), _EXCERPT)
     return f'"{words}"' if words else ""
 
 
@@ -103,13 +103,13 @@ def _generations(segment: Segment) -> str:
 
 
 def _media(media: Media) -> str:
-    about = " ".join(visible(word) for word in (media.filename, media.media_type) if word)
-    where = visible(one_line(media.url, _EXCERPT)) if media.url else text.size(len(media.data))
+    about = " ".join(make_visible(word) for word in (media.filename, media.media_type) if word)
+    where = make_visible(to_one_line(media.url, _EXCERPT)) if media.url else text.size(len(media.data))
     return f"[{about} {where}]".replace("[ ", "[")
 
 
 def _called(tool: ToolEvent) -> str:
-    return f"[{'answer of' if tool.response else 'calls'} {visible(one_line(tool.name, _EXCERPT))}]"
+    return f"[{'answer of' if tool.response else 'calls'} {make_visible(to_one_line(tool.name, _EXCERPT))}]"
 
 
 def interruption_words(broken: Interruption) -> str:
@@ -136,7 +136,7 @@ _BY = {
 
 def handoff_words(handoff: Handoff) -> str:
     """One line about a hand-off, without what was carried over."""
-    to = f"{visible(handoff.to_agent)}{f' task {visible(handoff.to_task)}' if handoff.to_task else ''}"
+    to = f"{make_visible(handoff.to_agent)}{f' task {make_visible(handoff.to_task)}' if handoff.to_task else ''}"
     parts = [
         f"hand-off to {to}  {handoff.kind} by {handoff.evidence}  #{handoff.exchange}.{handoff.seq}",
         _measure("latency", handoff.latency) or ("no output" if handoff.ended else "(open)"),
@@ -152,7 +152,7 @@ def _handoff(handoff: Handoff, gathered: SessionConversations) -> str:
 
 def _tool(tool: Tool) -> str:
     parts = [
-        f"tool {visible(one_line(tool.name, _EXCERPT))}",
+        f"tool {make_visible(to_one_line(tool.name, _EXCERPT))}",
         _measure("latency", tool.latency),
         text.plural(len(tool.answers), "answer"),
         _measure("one every", tool.period),

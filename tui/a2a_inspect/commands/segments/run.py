@@ -16,7 +16,7 @@ from a2a_inspect.commands.session import session_line
 from a2a_inspect.data.references import is_task, written
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import shell_line, visible
+from a2a_proxy.protocol.text import shell_line, make_visible
 from a2a_proxy.recording.read.conversations import conversations
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow
@@ -85,7 +85,7 @@ def _print_lines(session: SessionRow, gathered: SessionConversations, wanted: li
     for context, talks in gathered.contexts():
         shown = [talk for talk in talks if _beneath(talk, chosen)]
         if shown:
-            print(f"  context {visible(context)}" if context else "  outside any context")
+            print(f"  context {make_visible(context)}" if context else "  outside any context")
         for talk in shown:
             for line in talk_lines(talk, gathered, 2):
                 print(line)

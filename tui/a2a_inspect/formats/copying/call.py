@@ -10,8 +10,8 @@ import msgspec
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Connection, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.protocol.event import plain
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.event import decode_payload
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import key
 
@@ -96,7 +96,7 @@ class CopiedCall(msgspec.Struct, frozen=True):
         """Those of the request that belong to the call; secrets are the labels that the recording has for them."""
         pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in self.exchange.request_headers)
         return [
-            (visible(name), visible(value))
+            (make_visible(name), make_visible(value))
             for name, value in pairs
             if name.lower() not in _LEFT_OUT and not name.startswith(":")
         ]
@@ -108,7 +108,7 @@ class CopiedCall(msgspec.Struct, frozen=True):
     def asked(self) -> Any:
         """The first request as plain JSON values; raises NotOffered where it is not there as it was sent."""
         frame = self.first()
-        value = plain(frame.payload, frame.schema)
+        value = decode_payload(frame.payload, frame.schema)
         if value is None:
             raise NotOffered("its request cannot be read")
         return value

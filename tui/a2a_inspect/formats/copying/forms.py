@@ -15,7 +15,7 @@ from a2a_inspect.formats.copying.python_sdk import python
 from a2a_inspect.formats.copying.shell import curl, grpcurl
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.protocol.decoded import decoded
+from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import key
 from a2a_proxy.recording.write.note_writer import NotePlace
@@ -32,7 +32,7 @@ class CopyForm(msgspec.Struct, frozen=True):
 
 def _json(call: CopiedCall, frame: Frame | None) -> bytes:
     if frame is not None:
-        return json_text(decoded(frame, call.exchange)).encode("utf-8", "replace")
+        return json_text(readable_payload(frame, call.exchange)).encode("utf-8", "replace")
     if not call.whole:
         raise NotOffered("it is too long: take it with show --json")
     frames = [frame_object(each, call.exchange) for each in call.frames]

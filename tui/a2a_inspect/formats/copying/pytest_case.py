@@ -16,10 +16,10 @@ from a2a_inspect.formats.copying.call import CopiedCall, NotOffered
 from a2a_inspect.formats.copying.literal import literal
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.present import text
-from a2a_proxy.protocol.errors import GRPC_STATUS
-from a2a_proxy.protocol.event import plain
-from a2a_proxy.protocol.operations import STREAMS
-from a2a_proxy.protocol.schema import is_protobuf, line_and_name
+from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
+from a2a_proxy.protocol.event import decode_payload
+from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
+from a2a_proxy.protocol.schema import is_protobuf, split_schema
 
 _PROTOS = {"1.0": "a2a.types", "0.3": "a2a.grpc"}
 """Line -> the package of the SDK that has its messages."""
@@ -60,7 +60,7 @@ def pytest_case(call: CopiedCall) -> str:
     Raises:
         NotOffered: the call did not end, or it is none that a test can make alone.
     """
-    if text.outcome(call.exchange) not in ("ok", "error"):
+    if text.outcome_of(call.exchange) not in ("ok", "error"):
         raise NotOffered("it did not come to an end: there is nothing to expect")
     if not call.whole:
         raise NotOffered("it is too long")
@@ -104,7 +104,7 @@ def _http(call: CopiedCall) -> tuple[str, str, str, list[str]]:
         "import json\nimport urllib.error\nimport urllib.request\n"
         "from collections.abc import Iterator\nfrom typing import Any"
     )
-    answers = [plain(frame.payload, frame.schema) for frame in call.answers]
+    answers = [decode_payload(frame.payload, frame.schema) for frame in call.answers]
     body = call.first().payload
     value = call.asked() if body else None
     method = "POST" if call.exchange.binding is Binding.JSONRPC else call.exchange.method
@@ -135,19 +135,19 @@ def _http(call: CopiedCall) -> tuple[str, str, str, list[str]]:
 
 def _grpc(call: CopiedCall) -> tuple[str, str, str, list[str]]:
     frame = call.first()
-    if not is_protobuf(frame.schema) or line_and_name(frame.schema)[0] not in _PROTOS:
+    if not is_protobuf(frame.schema) or split_schema(frame.schema)[0] not in _PROTOS:
         raise NotOffered("the SDK has no messages for its dialect")
     if not call.answers and call.exchange.grpc_status == 0:
         raise NotOffered("its answer was not recorded")
-    module = _PROTOS[line_and_name(frame.schema)[0]]
+    module = _PROTOS[split_schema(frame.schema)[0]]
     imports = (
         "from collections.abc import Iterator\nfrom typing import Any\n\nimport grpc\n"
         f"{'import pytest' + chr(10) if call.exchange.grpc_status > 0 else ''}"
         f"from {module} import a2a_pb2\n"
         "from google.protobuf.json_format import MessageToDict, ParseDict"
     )
-    answers = [plain(each.payload, each.schema) for each in call.answers]
-    kind = line_and_name(frame.schema)[1].rpartition(".")[2]
+    answers = [decode_payload(each.payload, each.schema) for each in call.answers]
+    kind = split_schema(frame.schema)[1].rpartition(".")[2]
     metadata = [(name.lower(), value) for name, value in call.extra_headers().items() if name != "grpc-timeout"]
     constants = "\n".join(
         (
@@ -155,7 +155,7 @@ def _grpc(call: CopiedCall) -> tuple[str, str, str, list[str]]:
             f"REQUEST = {literal(call.asked() if frame.payload else {})}",
         )
     )
-    streams = call.exchange.operation in STREAMS
+    streams = call.exchange.operation in STREAMING_OPERATIONS
     reader = f"a2a_pb2.{_answer_kind(call)}.FromString" if call.answers else "None"
     got = "list(answered)" if streams else "[answered]"
     request = f'''def ask(target: str) -> list[Any]:
@@ -168,7 +168,7 @@ def _grpc(call: CopiedCall) -> tuple[str, str, str, list[str]]:
         answered = method(message, metadata=METADATA, timeout=60)
         return [MessageToDict(each) for each in {got}]'''
     if call.exchange.grpc_status > 0:
-        name = GRPC_STATUS[call.exchange.grpc_status]
+        name = GRPC_STATUS_NAMES[call.exchange.grpc_status]
         checks = [
             "with pytest.raises(grpc.RpcError) as refused:",
             "    ask(a2a_agent.grpc_target)",
@@ -179,4 +179,4 @@ def _grpc(call: CopiedCall) -> tuple[str, str, str, list[str]]:
 
 
 def _answer_kind(call: CopiedCall) -> str:
-    return line_and_name(call.answers[0].schema)[1].rpartition(".")[2]
+    return split_schema(call.answers[0].schema)[1].rpartition(".")[2]

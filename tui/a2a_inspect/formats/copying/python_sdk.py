@@ -8,7 +8,7 @@ from a2a_inspect.formats.copying.call import CopiedCall, NotOffered
 from a2a_inspect.formats.copying.literal import literal
 from a2a_inspect.formats.copying.request import parameters, rest_match
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.protocol.operations import BY_NAME, STREAMS
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, STREAMING_OPERATIONS
 
 _NEW = {
     "SendMessage": "send_message",
@@ -61,7 +61,7 @@ def python(call: CopiedCall) -> str:
 
 def _new(call: CopiedCall) -> tuple[list[str], Any, str, str]:
     """Imports, the request's literal, the expression that makes the request of it, the transport's arguments."""
-    kind = BY_NAME[call.exchange.operation].request
+    kind = OPERATION_BY_NAME[call.exchange.operation].request
     imports = ["from google.protobuf.json_format import ParseDict", f"from a2a.types.a2a_pb2 import {kind}"]
     if call.exchange.binding is Binding.GRPC:
         wired = "channel, None"
@@ -90,7 +90,7 @@ def _old(call: CopiedCall) -> tuple[list[str], Any, str, str]:
 
 def _program(call: CopiedCall, line: str, method: str, imports: list[str], value: Any, request: str, wired: str) -> str:
     module, transport = _TRANSPORTS[call.exchange.binding]
-    streams = call.exchange.operation in STREAMS
+    streams = call.exchange.operation in STREAMING_OPERATIONS
     grpc = call.exchange.binding is Binding.GRPC
     library = "grpc" if grpc else "httpx"
     opened = _channel(call) if grpc else "httpx.AsyncClient(headers=HEADERS, timeout=60) as http"

@@ -32,7 +32,7 @@ def parameters(call: CopiedCall) -> dict[str, Any]:
 
 def rest_match(call: CopiedCall) -> RestMatch:
     """What its request line says; raises NotOffered where that is no operation of REST."""
-    found = rest_path.match(call.exchange.method, call.exchange.target.encode("latin-1", "replace"))
+    found = rest_path.match_request_line(call.exchange.method, call.exchange.target.encode("latin-1", "replace"))
     if found is None:
         raise NotOffered("its path is none of A2A's")
     return found

@@ -10,8 +10,8 @@ from pathlib import Path
 import a2a_proto
 from a2a_inspect.formats.copying.call import CopiedCall, NotOffered
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.protocol.event import plain
-from a2a_proxy.protocol.schema import JSON, is_protobuf, line_and_name
+from a2a_proxy.protocol.event import decode_payload
+from a2a_proxy.protocol.schema import JSON, is_protobuf, split_schema
 
 _PRINTED = re.compile(r"[\t\n\r -~]*")
 _FOLDERS = {"0.3": "v0_3", "1.0": "v1", "rc": "rc", "live-1975": "live1975", "live-2153": "live2153"}
@@ -70,7 +70,7 @@ def grpcurl(call: CopiedCall) -> str:
     schema = call.first().schema
     if not is_protobuf(schema):
         raise NotOffered("its request is no message that is known here")
-    folder = Path(a2a_proto.__file__).parent / _FOLDERS[line_and_name(schema)[0]]
+    folder = Path(a2a_proto.__file__).parent / _FOLDERS[split_schema(schema)[0]]
     words = ["grpcurl", *([] if call.secure else ["-plaintext"]), "-protoset", str(folder / "a2a.binpb")]
     for name, value in call.headers():
         if name.lower() not in ("content-type", "grpc-timeout"):
@@ -85,7 +85,7 @@ def _messages(call: CopiedCall) -> list[str]:
         raise NotOffered("it has too many messages")
     found = []
     for frame in call.asks:
-        value = None if frame.truncated else plain(frame.payload, frame.schema)
+        value = None if frame.truncated else decode_payload(frame.payload, frame.schema)
         if value is None:
             raise NotOffered("one of its messages cannot be read")
         found.append(json.dumps(value))

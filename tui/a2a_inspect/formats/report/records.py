@@ -26,7 +26,7 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.task import ArtifactState, Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.present import generations, text
-from a2a_proxy.protocol.decoded import decoded
+from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow
 from a2a_proxy.recording.write.note_writer import NotePlace
@@ -72,7 +72,7 @@ def row_record(row: LaneRow, exchange: int, more: int) -> list[object]:
 def detail_record(row: int, frame: Frame, exchange: Exchange | None, notes: Sequence[str]) -> dict[str, object]:
     """A frame with its payload; `row` is the number of its row."""
     facts = frame_object(frame, exchange) if exchange is not None else {"seq": frame.seq}
-    value = facts.pop("payload", None) if exchange is not None else decoded(frame, exchange)
+    value = facts.pop("payload", None) if exchange is not None else readable_payload(frame, exchange)
     payload, form = _payload(value)
     if withheld(frame):
         payload = "payload not recorded: metadata only"

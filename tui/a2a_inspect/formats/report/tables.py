@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 BLOCK = 256 << 10
 """Characters of JSON after which a block is written."""
@@ -83,9 +83,9 @@ def plain(value: object) -> str:
 def shown(value: Any) -> Any:
     """The same with each line of each text made visible: no control characters, no marks that turn text around."""
     if isinstance(value, str):
-        return value if value.isprintable() else "\n".join(map(visible, value.split("\n")))
+        return value if value.isprintable() else "\n".join(map(make_visible, value.split("\n")))
     if isinstance(value, dict):
-        return {visible(name): shown(each) for name, each in value.items()}
+        return {make_visible(name): shown(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [shown(each) for each in value]
     return value

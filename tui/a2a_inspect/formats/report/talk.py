@@ -16,7 +16,7 @@ from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import key
@@ -128,7 +128,7 @@ class ReportConversation:
     def _words(self, row: LaneRow) -> str:
         """What a frame says, without the operation behind it (`lanes.read`), for the list of conversations."""
         exchange: Exchange | None = self._talk.exchange(row.exchange)
-        title = f"  {visible(text.title(exchange))}" if exchange is not None else ""
+        title = f"  {make_visible(text.title(exchange))}" if exchange is not None else ""
         return flat(row.text.removesuffix(title).removeprefix("message user "))
 
     def _detail(self, row: LaneRow, number: int) -> int:

@@ -13,7 +13,7 @@ from a2a_proxy.rules.examples.objects import reply, send, snapshot, state
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.facts.secret_places import secrets
 from a2a_proxy.rules.state.card_declarations import member
-from a2a_proxy.rules.state.state_sequence import SENDS
+from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 
 def _login(text: str) -> Script:
@@ -30,7 +30,7 @@ def _login(text: str) -> Script:
     moment=HookPoint.REQUEST,
     scope=EvidenceScope.LIVE,
     lines=Dialects.V1,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     needs=FrameFlag.NAMES,
     flagged=_login("here it is: Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.c2ln"),
     clean=_login("I have logged in"),

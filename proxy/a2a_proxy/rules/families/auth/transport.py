@@ -23,7 +23,7 @@ from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.facts.credentials import credentials, in_url
 from a2a_proxy.rules.facts.hosts import HostReach, host_of, in_clear
 from a2a_proxy.rules.state.push_configs import pushed, secrets_of
-from a2a_proxy.rules.state.state_sequence import SENDS
+from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _GET = {"id": "t1"}
 _BEARER: Fields = {"Authorization": "Bearer t0ken-of-ann"}
@@ -102,7 +102,7 @@ _SET = "CreateTaskPushNotificationConfig"
     moment=HookPoint.REQUEST,
     scope=EvidenceScope.FRAME,
     lines=Dialects.ALL,
-    operations=SENDS | {_SET},
+    operations=SENDING_OPERATIONS | {_SET},
     needs=FrameFlag.PUSHES,
     flagged=rpc(
         _SET,

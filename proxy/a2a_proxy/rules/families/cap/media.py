@@ -14,7 +14,7 @@ from a2a_proxy.rules.examples.conversation import fetch_card, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import message, snapshot, task
 from a2a_proxy.rules.facts.failure import Failure
 from a2a_proxy.rules.state.card_declarations import Json, member, objects, word, words
-from a2a_proxy.rules.state.state_sequence import SENDS
+from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _WRONG_TYPE = "CONTENT_TYPE_NOT_SUPPORTED"
 _OTHER_REFUSALS = frozenset({"INVALID_PARAMS", "INVALID_REQUEST", "UNSUPPORTED_OPERATION", "INTERNAL_ERROR"})
@@ -52,7 +52,7 @@ _IMAGE: Json = {"message": message(parts=[{"url": "https://example.com/cat.png",
     section="1.0 3.1.1, 4.4.1; 0.3 7.1",
     scope=EvidenceScope.LIVE,
     when=FrameFlag.FIRST,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     needs=FrameFlag.CARD_SEEN,
     flagged=fetch_card() + rpc("SendMessage", _IMAGE, snapshot("COMPLETED")),
     clean=fetch_card() + rpc("SendMessage", _IMAGE, error=rpc_error(-32005, _WRONG_TYPE, "image/png is not supported")),
@@ -100,7 +100,7 @@ def _drawn(media: str) -> Json:
     section="1.0 3.2.2; 0.3 7.1.2",
     scope=EvidenceScope.EXCHANGE,
     when=FrameFlag.TASK | FrameFlag.ARTIFACT | FrameFlag.MESSAGE,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     flagged=rpc("SendMessage", _TEXT_ONLY, _drawn("image/png")),
     clean=rpc("SendMessage", _TEXT_ONLY, _drawn("text/plain")),
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.protocol.errors import GRPC_STATUS
+from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.rules.context import RuleContext, media_type
 from a2a_proxy.rules.define.rule import (
     HTTP,
@@ -134,7 +134,7 @@ def status_shape(see: RuleContext) -> Iterator[RuleFinding]:
     if "code" in body and code != see.exchange.status:
         told = f"`error.code` is {_json(code)} under HTTP {see.exchange.status}"
         yield RuleFinding(summary=told, path="error.code", value=_json(code))
-    if "status" in body and status not in GRPC_STATUS:
+    if "status" in body and status not in GRPC_STATUS_NAMES:
         told = f"`error.status` is {_json(status)}, which is not a gRPC status"
         yield RuleFinding(summary=told, path="error.status", value=_json(status))
     if isinstance(details, list):

@@ -29,7 +29,7 @@ from a2a_proxy.rules.families.ext.reading import (
     may_have,
     used,
 )
-from a2a_proxy.rules.state.state_sequence import SENDS
+from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _A, _B = "https://example.com/ext/a/v1", "https://example.com/ext/b/v1"
 _A2 = "https://example.com/ext/a/v2"
@@ -57,7 +57,7 @@ def _names(*uris: str) -> Fields:
     moment=(HookPoint.HEADS, HookPoint.ANSWER),
     bindings=RPC,
     when=FrameFlag.FIRST,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     needs=FrameFlag.CARD_SEEN,
     flagged=fetch_card(_card(_A, required=True)) + rpc("SendMessage", send(), _TASK),
     clean=fetch_card(_card(_A, required=True))
@@ -189,7 +189,7 @@ def fallback(see: RuleContext) -> Iterator[RuleFinding]:
     lines=Dialects.V1,
     bindings=HTTP,
     when=FrameFlag.UNCLEAN,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     flagged=rpc("SendMessage", send(), _USED, headers=_names(_A)),
     clean=rpc("SendMessage", send(), _USED, headers=_names(_A), reply_headers=_names(_A)),
 )

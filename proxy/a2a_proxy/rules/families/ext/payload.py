@@ -10,7 +10,7 @@ from a2a_proxy.rules.define.rule import RPC, Dialects, EvidenceScope, FrameFlag,
 from a2a_proxy.rules.examples.conversation import Fields, rpc
 from a2a_proxy.rules.examples.objects import send, task
 from a2a_proxy.rules.families.ext.reading import activated, asked, listed, may_have, used
-from a2a_proxy.rules.state.state_sequence import SENDS
+from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _A, _B = "https://example.com/ext/a/v1", "https://example.com/ext/b/v1"
 _TASK = {"task": task()}
@@ -27,7 +27,7 @@ _ACTIVE: Fields = {"A2A-Extensions": _A}
     moment=(HookPoint.HEADS, HookPoint.ANSWER),
     bindings=RPC,
     when=FrameFlag.UNCLEAN,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     flagged=rpc("SendMessage", send(extensions=[_B]), _TASK, headers=_ACTIVE, reply_headers=_ACTIVE),
     clean=rpc("SendMessage", send(extensions=[_A]), _TASK, headers=_ACTIVE, reply_headers=_ACTIVE),
 )

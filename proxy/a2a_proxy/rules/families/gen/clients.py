@@ -7,7 +7,7 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.protocol.dialect import of_version
+from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_stream
@@ -81,7 +81,7 @@ def _note_told(see: RuleContext) -> None:
         see.frame.generation == 0
         and not task.generation
         and see.is_(OF_TASK)
-        and (of_version(see.exchange.version_header) is Dialect.V1_1 or current_generation(see) is not None)
+        and (dialect_of_version(see.exchange.version_header) is Dialect.V1_1 or current_generation(see) is not None)
     )
     if without and len(_told(see)) < _MAX_CLIENTS:
         task.remember().setdefault("gen.without", []).append(client)

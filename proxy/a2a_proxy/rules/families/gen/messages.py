@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.protocol.dialect import of_version
+from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.families.gen.tracker import Verdict
-from a2a_proxy.rules.state.state_sequence import SENDS
+from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _MAX_SAID = 32
 _PROFILE = "@live-2153"
@@ -21,7 +21,7 @@ _PROFILE = "@live-2153"
 def note_message(see: RuleContext) -> None:
     """Remember when a client said something to a task that is numbered."""
     track, frame = see.track, see.frame
-    if track.operation not in SENDS or not (task_id := frame.task_id or track.task_id):
+    if track.operation not in SENDING_OPERATIONS or not (task_id := frame.task_id or track.task_id):
         return
     task = see.world.task(track.agent, task_id)
     log = (task.notes or {}).get("gen") if task is not None else None
@@ -37,7 +37,7 @@ def note_message(see: RuleContext) -> None:
 def explains(see: RuleContext, gap: Verdict) -> bool:
     """As many messages came since the last number of this stream as numbers are left out."""
     task, notes = see.task, see.track.notes or {}
-    if task is None or of_version(see.exchange.version_header) is Dialect.V1_1:
+    if task is None or dialect_of_version(see.exchange.version_header) is Dialect.V1_1:
         return False
     after: int = notes["gen"].get("before", 0)
     times: dict[tuple[int, int], int] = {
@@ -45,7 +45,7 @@ def explains(see: RuleContext, gap: Verdict) -> bool:
     }
     for track in see.world.tracks.values():  # those whose requests are not judged yet
         asked = track.asked
-        if asked is not None and asked.task_id == task.task_id and track.operation in SENDS and track.request:
+        if asked is not None and asked.task_id == task.task_id and track.operation in SENDING_OPERATIONS and track.request:
             times[track.id, track.request.seq] = asked.at
     count = sum(after < at <= see.at for at in times.values())
     return count == gap.final - gap.first + 1

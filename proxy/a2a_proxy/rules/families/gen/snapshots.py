@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.protocol.dialect import of_version
+from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import RPC, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
@@ -48,7 +48,7 @@ def not_implemented(see: RuleContext) -> Iterator[RuleFinding]:
         return
     if task.generation or see.agent.numbers or see.agent.notes.get("gen.none"):
         return
-    asks = of_version(see.exchange.version_header) is Dialect.V1_1
+    asks = dialect_of_version(see.exchange.version_header) is Dialect.V1_1
     if not asks and current_generation(see) is None and if_match(see) is None:
         return
     if see.object.get("generation") not in (None, 0, "0"):
@@ -90,7 +90,7 @@ def begins(see: RuleContext) -> Iterator[RuleFinding]:
     if task is None or task.born != see.track.id or not see.is_(FrameFlag.TASK) or frame.generation == 1:
         return
     number = frame.generation
-    if number <= 0 and not (see.agent.numbers and of_version(see.exchange.version_header) is Dialect.V1_1):
+    if number <= 0 and not (see.agent.numbers and dialect_of_version(see.exchange.version_header) is Dialect.V1_1):
         return
     if frame.state == int(TaskState.SUBMITTED):
         yield RuleFinding(

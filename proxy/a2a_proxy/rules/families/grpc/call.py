@@ -8,7 +8,7 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.errors import header
+from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.rules.context import RuleContext, fields, media_type
 from a2a_proxy.rules.define.rule import GRPC, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc
@@ -54,7 +54,7 @@ def content_type(see: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _content_type(headers: Headers) -> str:
-    return header(headers, b"content-type").decode("latin-1").strip()
+    return header_value(headers, b"content-type").decode("latin-1").strip()
 
 
 @rule(

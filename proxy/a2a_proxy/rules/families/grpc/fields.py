@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from a2a_proto import LINES, message_class
+from a2a_proto import SCHEMA_SETS, message_class
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.protocol.schema import is_protobuf, line_and_name
+from a2a_proxy.protocol.schema import is_protobuf, split_schema
 from a2a_proxy.rules.context import RuleContext
 
 _MAX_DEPTH = 32
@@ -58,7 +58,7 @@ def oddities(see: RuleContext) -> Oddities:
 def elsewhere(unknown: Unknown) -> str:
     """What other lines of the same package call a field of this number and wire type; empty where none has it."""
     short = unknown.message.rpartition(".")[2]
-    found = [f"`{name}` in {line}" for line in LINES for name in _named(line, short, unknown)]
+    found = [f"`{name}` in {line}" for line in SCHEMA_SETS for name in _named(line, short, unknown)]
     return " or ".join(found)
 
 
@@ -76,7 +76,7 @@ def _oddities(frame: Frame) -> Oddities:
     found = Oddities()
     if not frame.payload or frame.truncated or not is_protobuf(frame.schema):
         return found
-    cls: Any = message_class(*line_and_name(frame.schema))
+    cls: Any = message_class(*split_schema(frame.schema))
     try:
         message = cls.FromString(frame.payload)
     except Exception:  # redaction or a peer left octets that are no message: other rules speak of that

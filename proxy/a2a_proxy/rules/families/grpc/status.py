@@ -9,7 +9,7 @@ import msgspec
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.protocol.errors import GRPC_STATUS
+from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import GRPC, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc
@@ -198,7 +198,7 @@ def deadline(see: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc(
         "SendMessage",
         send(),
-        status=GRPC_STATUS.index("INTERNAL"),
+        status=GRPC_STATUS_NAMES.index("INTERNAL"),
         text="it failed",
         details=[error_info("INTERNAL_ERROR")],
     ),

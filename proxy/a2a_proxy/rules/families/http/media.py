@@ -8,7 +8,7 @@ from typing import Any
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.protocol.operations import STREAMS
+from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext, media_type
 from a2a_proxy.rules.define.rule import (
     CARD,
@@ -124,7 +124,7 @@ def type_of_rest(see: RuleContext) -> Iterator[RuleFinding]:
         kind = media_type(types(see)[0])
         yield from _judged(kind, "request", see.world.client(see.track.client), asked.seq)
     kind = media_type(types(see)[1])
-    if kind not in (_A2A, _EVENTS) and see.operation not in STREAMS and _carries(see):
+    if kind not in (_A2A, _EVENTS) and see.operation not in STREAMING_OPERATIONS and _carries(see):
         yield from _judged(kind, "response", see.agent.notes, -1)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.protocol.json_summary import camel
-from a2a_proxy.protocol.rest_path import RestMatch, match
+from a2a_proxy.protocol.json_summary import rename_to_camel
+from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import REST, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
@@ -54,7 +54,7 @@ def wrong_method(see: RuleContext) -> Iterator[RuleFinding]:
         return
     if not path.endswith(_OURS) and "/pushNotificationConfigs/" not in path:
         return
-    found = [(method, row) for method in _METHODS if (row := match(method, target.encode("latin-1"))) is not None]
+    found = [(method, row) for method in _METHODS if (row := match_request_line(method, target.encode("latin-1"))) is not None]
     if found:
         methods, name = " or ".join(method for method, _ in found), found[0][1].operation.name
         told = f"`{exchange.method[:20]}` on the path of {name}, the method must be {methods}"
@@ -92,7 +92,7 @@ def status_and_body(see: RuleContext) -> Iterator[RuleFinding]:
 
 def _shape(value: dict[str, object]) -> str:
     """What of A2A's results stands there, in words."""
-    members = camel(value)
+    members = rename_to_camel(value)
     found = next((name for name in ("task", "message") if isinstance(members.get(name), dict)), "")
     if found:
         return f"the member `{found}` of a result"
@@ -150,7 +150,7 @@ def two_names(see: RuleContext) -> Iterator[RuleFinding]:
     path, body = see.path, see.value
     if path is None or not isinstance(body, dict):
         return
-    members = camel(body)
+    members = rename_to_camel(body)
     if named:
         name = "taskId" if see.operation == "CreateTaskPushNotificationConfig" else "id"
         yield from _differs(name, path.task_id, members.get(name))
@@ -227,4 +227,4 @@ def path_as_base(see: RuleContext) -> Iterator[RuleFinding]:
 
 def _ends(path: RestMatch) -> RestMatch | None:
     """The operation that the prefix ends in."""
-    return match("POST", path.prefix.encode("latin-1")) or match("GET", path.prefix.encode("latin-1"))
+    return match_request_line("POST", path.prefix.encode("latin-1")) or match_request_line("GET", path.prefix.encode("latin-1"))

@@ -9,7 +9,7 @@ from datetime import datetime
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.protocol.operations import OPERATIONS, STREAMS
+from a2a_proxy.protocol.operations import OPERATIONS, STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext, media_type
 from a2a_proxy.rules.define.rule import HTTP, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, fetch_card, http, json_text, rpc, rpc_stream
@@ -18,7 +18,7 @@ from a2a_proxy.rules.families.http.media import named, types
 
 _EVENTS = "text/event-stream"
 _JSON = frozenset({"application/json", "application/a2a+json"})
-_UNARY = tuple(each.name for each in OPERATIONS if each.name not in STREAMS)
+_UNARY = tuple(each.name for each in OPERATIONS if each.name not in STREAMING_OPERATIONS)
 _GET = {"id": "t1"}
 _ACCEPTS: dict[str, str | None] = {"Accept": _EVENTS}
 
@@ -38,7 +38,7 @@ _CALL = json_text({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", 
     moment=HookPoint.HEADS,
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
-    operations=STREAMS,
+    operations=STREAMING_OPERATIONS,
     flagged=http(
         "POST",
         "/",
@@ -69,7 +69,7 @@ def other_type(see: RuleContext) -> Iterator[RuleFinding]:
     section="1.0 3.1.2, 9.4.2",
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
-    operations=STREAMS,
+    operations=STREAMING_OPERATIONS,
     when=FrameFlag.FIRST,
     flagged=fetch_card() + rpc("SendStreamingMessage", send(), snapshot("COMPLETED"), headers=_ACCEPTS),
     clean=fetch_card() + rpc_stream("SendStreamingMessage", send(), snapshot("COMPLETED")),
@@ -122,7 +122,7 @@ def stream_for_one(see: RuleContext) -> Iterator[RuleFinding]:
     section="1.0 9.4.2; RFC 9110 12.5.1",
     moment=HookPoint.HEADS,
     bindings=HTTP,
-    operations=STREAMS,
+    operations=STREAMING_OPERATIONS,
     flagged=rpc_stream("SendStreamingMessage", send(), snapshot("COMPLETED"), headers={"Accept": "application/json"}),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("COMPLETED"), headers={"Accept": "*/*"}),
 )
@@ -168,7 +168,7 @@ _STAMP = re.compile(rb'"timestamp"\s*:\s*"([^"]{19,40})"')
     moment=(HookPoint.HEADS, HookPoint.ANSWER),
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
-    operations=STREAMS,
+    operations=STREAMING_OPERATIONS,
     when=FrameFlag.TOGETHER,
     flagged=rpc_stream(
         "SendStreamingMessage",

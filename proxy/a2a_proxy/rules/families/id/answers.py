@@ -13,7 +13,7 @@ from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import asking, said, send, snapshot, status, task
 from a2a_proxy.rules.facts.naming import differ, holder, named
 from a2a_proxy.rules.state.records import RequestSnapshot
-from a2a_proxy.rules.state.state_sequence import SENDS
+from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE})
 _GET = {"id": "t1"}
@@ -36,7 +36,7 @@ def _asked(see: RuleContext) -> RequestSnapshot | None:
     scope=EvidenceScope.LIVE,
     lines=Dialects.SINCE_0_2,
     when=FrameFlag.FIRST,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     needs=FrameFlag.NAMES,
     flagged=rpc("SendMessage", send(taskId="mine-1", configuration=_AT_ONCE), snapshot(id="mine-1")),
     clean=_UNKNOWN,
@@ -66,7 +66,7 @@ def made_up(see: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.EXCHANGE,
     lines=Dialects.SINCE_0_2,
     when=FrameFlag.FIRST,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     needs=FrameFlag.NAMES,
     flagged=_ASKS + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED", id="t2")),
     clean=_ASKS + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED", second=1)),
@@ -95,7 +95,7 @@ def _path(see: RuleContext, of_task: str, of_other: str) -> str:
     scope=EvidenceScope.LIVE,
     lines=Dialects.SINCE_0_2,
     when=FrameFlag.FIRST,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     needs=FrameFlag.NAMES,
     flagged=_ASKS + rpc("SendMessage", send(id="m2", taskId="t1", contextId="c2"), snapshot("COMPLETED", second=1)),
     clean=_ASKS
@@ -125,7 +125,7 @@ def wrong_context(see: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.EXCHANGE,
     lines=Dialects.SINCE_0_2,
     when=FrameFlag.FIRST,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     needs=FrameFlag.NAMES,
     flagged=rpc("SendMessage", send(contextId="c1"), snapshot("COMPLETED", contextId="c9")),
     clean=rpc("SendMessage", send(contextId="c1"), snapshot("COMPLETED")),
@@ -150,7 +150,7 @@ def replaced_context(see: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.EXCHANGE,
     lines=Dialects.SINCE_0_2,
     when=FrameFlag.FIRST,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     flagged=rpc(
         "SendMessage",
         send(contextId="c1"),
@@ -188,7 +188,7 @@ def no_context(see: RuleContext) -> Iterator[RuleFinding]:
     section="1.0 3.4.2",
     scope=EvidenceScope.LIVE,
     when=FrameFlag.FIRST,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     flagged=rpc("SendMessage", send(), snapshot("COMPLETED"))
     + rpc_stream("SendStreamingMessage", send(id="m2"), snapshot(second=2), status("COMPLETED", second=3)),
     clean=rpc("SendMessage", send(), snapshot("COMPLETED"))

@@ -13,7 +13,7 @@ from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import reply, said, send, snapshot, status
 from a2a_proxy.rules.facts.partial_decode import PartsSummary
 from a2a_proxy.rules.facts.request_summary import RequestSummary, sent
-from a2a_proxy.rules.state.state_sequence import SENDS
+from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _KEPT = 5000
 """Messages of clients that are remembered."""
@@ -29,7 +29,7 @@ _AGAIN = rpc("SendMessage", send("good bye"), said(id="r2"))
     moment=(HookPoint.REQUEST, HookPoint.CLOSED),
     scope=EvidenceScope.LIVE,
     lines=Dialects.SINCE_0_2,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     flagged=_FIRST_SENT + _AGAIN,
     clean=_FIRST_SENT + rpc("SendMessage", send("good bye", id="m2"), said(id="r2")),
 )
@@ -113,7 +113,7 @@ def _retried(see: RuleContext) -> Iterable[RuleFinding]:
     moment=HookPoint.REQUEST,
     scope=EvidenceScope.LIVE,
     lines=Dialects.SINCE_0_2,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     flagged=rpc("SendMessage", send(referenceTaskIds=["zz"]), said()),
     clean=rpc("SendMessage", send(), snapshot("COMPLETED"))
     + rpc("SendMessage", send(id="m2", referenceTaskIds=["t1"]), said(id="r2")),

@@ -7,7 +7,7 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.protocol.schema import decoder, is_protobuf
+from a2a_proxy.protocol.schema import decoder_for, is_protobuf
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, rpc
@@ -56,7 +56,7 @@ def _member(see: RuleContext) -> str:
     frame = see.frame
     found: Any = ""
     if is_protobuf(frame.schema):
-        found = getattr(decoder(frame.schema).parse(frame.payload), "tenant", "")
+        found = getattr(decoder_for(frame.schema).parse(frame.payload), "tenant", "")
     elif b'"tenant"' in frame.payload:
         body = see.body
         found = body.get("tenant") if isinstance(body, dict) else ""

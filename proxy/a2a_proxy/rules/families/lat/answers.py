@@ -8,7 +8,7 @@ from typing import Any
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.protocol.operations import STREAMS
+from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import NETWORK, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_stream
@@ -49,7 +49,7 @@ def seconds(ns: int) -> str:
     section="a2a-proxy: latency of streams",
     scope=EvidenceScope.EXCHANGE,
     when=FrameFlag.FIRST,
-    operations=STREAMS,
+    operations=STREAMING_OPERATIONS,
     flagged=rpc_stream("SendStreamingMessage", send(), EventPause(6), *_BEGUN, status("COMPLETED")),
     clean=rpc_stream("SendStreamingMessage", send(), *_BEGUN, status("COMPLETED")),
 )
@@ -106,7 +106,7 @@ def _stalled(see: RuleContext) -> Iterator[RuleFinding]:
     section="a2a-proxy: latency of streams",
     scope=EvidenceScope.EXCHANGE,
     when=FrameFlag.FIRST,
-    operations=STREAMS,
+    operations=STREAMING_OPERATIONS,
     due=_stalled,
     flagged=rpc_stream("SendStreamingMessage", send(), *_BEGUN, EventPause(40), status("COMPLETED")),
     clean=rpc_stream("SendStreamingMessage", send(), *_BEGUN, EventPause(20), status("COMPLETED")),
@@ -202,7 +202,7 @@ def waiting(see: RuleContext) -> Iterator[RuleFinding]:
     bindings=NETWORK,
     moment=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
-    operations=STREAMS,
+    operations=STREAMING_OPERATIONS,
     flagged=rpc_stream("SendStreamingMessage", send(), *_BEGUN, status("COMPLETED"), EventPause(0.8)),
     clean=rpc_stream("SendStreamingMessage", send(), *_BEGUN, status("COMPLETED")),
 )

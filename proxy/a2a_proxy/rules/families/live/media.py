@@ -8,7 +8,7 @@ from typing import Any
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.protocol.schema import decoder
+from a2a_proxy.protocol.schema import decoder_for
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import GRPC, Dialects, EvidenceScope, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc
@@ -86,7 +86,7 @@ def _frame(frame: Frame) -> Any:
     if not frame.schema.endswith("@live-1975") or frame.truncated:
         return None
     try:
-        message: Any = decoder(frame.schema).parse(frame.payload)
+        message: Any = decoder_for(frame.schema).parse(frame.payload)
     except FAULTS:
         return None
     return message.frame if message.HasField("frame") else None

@@ -8,7 +8,7 @@ from typing import Any
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.protocol.event import plain
+from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import GRPC, Dialects, EvidenceScope, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import ClientMessage, grpc
@@ -107,7 +107,7 @@ def reconfigured(see: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _configuration(frame: Frame) -> dict[str, Any]:
-    value = plain(frame.payload, frame.schema) if frame.payload else None
+    value = decode_payload(frame.payload, frame.schema) if frame.payload else None
     found = value.get("configuration") if isinstance(value, dict) else None
     return found if isinstance(found, dict) else {}
 

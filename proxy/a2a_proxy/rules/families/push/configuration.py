@@ -14,7 +14,7 @@ from a2a_proxy.rules.facts.hosts import HostReach, host_of, reach, scheme_of
 from a2a_proxy.rules.run.request_flags import CREATE
 from a2a_proxy.rules.state.card_declarations import word
 from a2a_proxy.rules.state.push_configs import DELETE, GET, LIST, pushed, secrets_of, told
-from a2a_proxy.rules.state.state_sequence import SENDS
+from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _HOOK = "https://client.example.com/hook"
 _SET = {"taskId": "t1", "url": _HOOK}
@@ -30,7 +30,7 @@ _NO_PUSH = fetch_card(card(capabilities={"streaming": True}))
     scope=EvidenceScope.LIVE,
     lines=Dialects.SINCE_0_2,
     when=FrameFlag.FIRST,
-    operations=SENDS | {CREATE, GET, LIST, DELETE},
+    operations=SENDING_OPERATIONS | {CREATE, GET, LIST, DELETE},
     needs=FrameFlag.CARD_SEEN,
     flagged=_NO_PUSH + rpc(CREATE, _SET, _STORED),
     clean=_NO_PUSH
@@ -45,7 +45,7 @@ def undeclared(see: RuleContext) -> Iterator[RuleFinding]:
     declared = see.declared
     if declared is None or declared.push or not see.succeeded:
         return
-    if see.operation not in SENDS:
+    if see.operation not in SENDING_OPERATIONS:
         yield RuleFinding(summary=f"`{see.operation}` succeeds, the card does not declare `pushNotifications`")
     elif pushed(see) is not None:
         yield RuleFinding(
@@ -61,7 +61,7 @@ def undeclared(see: RuleContext) -> Iterator[RuleFinding]:
     section="1.0 13.2; 0.3 9.5",
     moment=HookPoint.REQUEST,
     lines=Dialects.SINCE_0_2,
-    operations=SENDS | {CREATE},
+    operations=SENDING_OPERATIONS | {CREATE},
     needs=FrameFlag.PUSHES,
     flagged=rpc(CREATE, _SET | {"url": "http://10.0.0.5/hook"}, _STORED | {"url": "http://10.0.0.5/hook"}),
     clean=rpc(CREATE, _SET, _STORED),
@@ -129,7 +129,7 @@ _EMBEDDED = {"url": _HOOK}
     section="1.0 3.2.2, 4.3.1",
     moment=HookPoint.REQUEST,
     lines=Dialects.V1,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     needs=FrameFlag.PUSHES,
     flagged=rpc(
         "SendMessage",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.protocol.errors import REASONS, REASONS_0_1
+from a2a_proxy.protocol.errors import RPC_REASONS, RPC_REASONS_0_1
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import ENVELOPE, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error
@@ -154,9 +154,9 @@ def undefined_code(see: RuleContext) -> Iterator[RuleFinding]:
     No client that was not written for this agent knows whether to try again, to ask again, or to give up.
     """
     frame, dialect = see.frame, see.exchange.dialect
-    if frame.error_code in REASONS or dialect is Dialect.VENDOR:
+    if frame.error_code in RPC_REASONS or dialect is Dialect.VENDOR:
         return
-    if dialect is Dialect.V0_1 and frame.error_code in REASONS_0_1:
+    if dialect is Dialect.V0_1 and frame.error_code in RPC_REASONS_0_1:
         return
     error = envelope(see).get("error")
     code = error.get("code") if isinstance(error, dict) else None

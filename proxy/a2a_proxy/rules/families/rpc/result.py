@@ -8,8 +8,8 @@ from typing import Any
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
-from a2a_proxy.protocol.json_summary import camel
-from a2a_proxy.protocol.operations import BY_NAME, ResponseKind
+from a2a_proxy.protocol.json_summary import rename_to_camel
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import ENVELOPE, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
@@ -55,13 +55,13 @@ def wrong_result(see: RuleContext) -> Iterator[RuleFinding]:
     value = envelope(see)
     if "result" not in value or frame.event is EventKind.UNKNOWN or frame.note == "batch":
         return
-    row = BY_NAME.get(see.exchange.operation)
+    row = OPERATION_BY_NAME.get(see.exchange.operation)
     table = _V1 if see.exchange.dialect in _NEW else _V0 if see.exchange.dialect in _OLD else None
     result = value["result"]
     if row is None or table is None or (result is None and see.exchange.dialect is Dialect.V0_1):
         return
     expected = table[ResponseKind.STREAM if frame.kind is FrameKind.EVENT else row.answer]
-    complaint = expected(camel(result))
+    complaint = expected(rename_to_camel(result))
     if complaint and not hits(see, FaultKind.FOREIGN) and not _lacks_its_wrapper(see):
         told = f"the result of {see.exchange.method} is {_told(result)}, {complaint}"
         # What stands in the place of a secret has the secret's type: the complaint holds.

@@ -19,7 +19,7 @@ from a2a_proxy.rules.facts.naming import holder
 from a2a_proxy.rules.facts.partial_decode import artifacts_of, status_of
 from a2a_proxy.rules.families.state.terminal import label
 from a2a_proxy.rules.state.records import ACTIVE
-from a2a_proxy.rules.state.state_sequence import SECOND, SENDS
+from a2a_proxy.rules.state.state_sequence import SECOND, SENDING_OPERATIONS
 
 _WAIT = re.compile(rb"mmediately|locking|\\u")
 """Where JSON has none of these, it has neither member, under no name that stands for it."""
@@ -136,7 +136,7 @@ def waited(see: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.LIVE,
     lines=Dialects.SINCE_0_2,
     when=FrameFlag.MESSAGE,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     flagged=_ASKED + rpc("SendMessage", send("this one", id="m2", taskId="t1"), said()),
     clean=_ASKED + rpc("SendMessage", send("this one", id="m2", taskId="t1"), snapshot("COMPLETED", second=1)),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.protocol.task_list import listed
+from a2a_proxy.protocol.task_list import split_task_list
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_error, rpc_stream
@@ -17,7 +17,7 @@ from a2a_proxy.rules.facts.naming import holder, named
 from a2a_proxy.rules.facts.partial_decode import NOTHING, add, artifacts_of, earlier, status_of
 from a2a_proxy.rules.facts.request_summary import sent
 from a2a_proxy.rules.state.records import TaskRecord
-from a2a_proxy.rules.state.state_sequence import SECOND, SENDS, TERMINAL
+from a2a_proxy.rules.state.state_sequence import SECOND, SENDING_OPERATIONS, TERMINAL
 
 _CROSSING = SECOND // 4
 """ns. What may be under way to a client when it sends a message."""
@@ -76,7 +76,7 @@ def left(see: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.LIVE,
     lines=Dialects.SINCE_0_2,
     when=FrameFlag.FIRST,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     also=("A2A-STATE-005",),
     needs=FrameFlag.NAMES,
     flagged=_DONE + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("FAILED", id="t1", second=2)),
@@ -106,7 +106,7 @@ def accepted(see: RuleContext) -> Iterator[RuleFinding]:
     moment=HookPoint.REQUEST,
     scope=EvidenceScope.LIVE,
     lines=Dialects.SINCE_0_2,
-    operations=SENDS,
+    operations=SENDING_OPERATIONS,
     needs=FrameFlag.NAMES,
     flagged=_DONE.then(_REFUSED, 2 * SECOND),
     clean=_DONE + rpc("SendMessage", send(id="m2", contextId="c1", referenceTaskIds=["t1"]), said()),
@@ -168,7 +168,7 @@ def stale(see: RuleContext) -> Iterator[RuleFinding]:
 
 def _in_list(see: RuleContext) -> Iterator[RuleFinding]:
     asked = see.track.asked
-    for each in listed(see.frame):
+    for each in split_task_list(see.frame):
         known = see.world.task(see.track.agent, each.task_id)
         if known is None or asked is None or not 0 < known.terminal < asked.at:
             continue
@@ -197,7 +197,7 @@ def changed(see: RuleContext) -> Iterator[RuleFinding]:
     """
     frame, asked = see.frame, see.track.asked
     if frame.event is EventKind.ARTIFACT:
-        revived = asked is not None and asked.terminal and asked.task_id and see.operation in SENDS
+        revived = asked is not None and asked.terminal and asked.task_id and see.operation in SENDING_OPERATIONS
         if see.track.terminal or not (revived or see.is_(FrameFlag.KNOWN_ARTIFACT)):
             was = label(see.track.state) if see.track.terminal else ended(see.task) if see.task is not None else "over"
             told = f"an update of artifact {frame.artifact_id} after task {frame.task_id} was {was}"

@@ -14,7 +14,7 @@ from a2a_proxy.rules.facts.naming import holder, named
 from a2a_proxy.rules.facts.partial_decode import earlier, status_of
 from a2a_proxy.rules.families.state.terminal import label
 from a2a_proxy.rules.state.records import TaskRecord
-from a2a_proxy.rules.state.state_sequence import SENDS, TERMINAL
+from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS, TERMINAL
 
 _WORKS = frozenset({TaskState.WORKING, TaskState.COMPLETED})
 _QUESTION = reply("which one?", id="q1", taskId="t1")
@@ -53,7 +53,7 @@ def back(see: RuleContext) -> Iterator[RuleFinding]:
     if frame.state != TaskState.SUBMITTED or see.is_(FrameFlag.STALE):
         return
     before = see.shown_before
-    if not before and asked is not None and asked.task_id == frame.task_id and see.operation in SENDS:
+    if not before and asked is not None and asked.task_id == frame.task_id and see.operation in SENDING_OPERATIONS:
         before = asked.state
     if before and before not in TERMINAL:
         told = f"task {frame.task_id} was {label(before)}, {named(frame)} now says submitted"
@@ -94,7 +94,7 @@ def unasked(see: RuleContext) -> Iterator[RuleFinding]:
 
 def _from_input(see: RuleContext) -> bool:
     """INPUT_REQUIRED is what this stream has shown last; or a snapshot is later than that was, by its timestamp."""
-    if see.shown_before or see.operation in SENDS:
+    if see.shown_before or see.operation in SENDING_OPERATIONS:
         return see.shown_before == TaskState.INPUT_REQUIRED
     asked = see.track.asked
     if asked is None or asked.state != TaskState.INPUT_REQUIRED or see.before != asked.state:

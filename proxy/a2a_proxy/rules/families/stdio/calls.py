@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.model.wire import BROKE_OFF
-from a2a_proxy.protocol.bindings.stdio import AFTER_END, EXITED, FROM_AGENT, IN_FLIGHT, SECOND, UNKNOWN_ID
+from a2a_proxy.model.wire import REASON_BROKE_OFF
+from a2a_proxy.protocol.bindings.stdio import NOTE_AFTER_END, HOW_AGENT_EXITED, NOTE_FROM_AGENT, NOTE_ID_IN_FLIGHT, NOTE_SECOND_RESPONSE, NOTE_UNKNOWN_ID
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import STDIO, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
@@ -49,7 +49,7 @@ def unknown_id(see: RuleContext) -> Iterator[RuleFinding]:
     There is nothing but the id to tell calls apart on a pipe: the client drops the response, and its call waits.
     """
     frame = see.frame
-    if _loose(frame, UNKNOWN_ID) and not (frame.rpc_id == "null" and "error" in see.value):
+    if _loose(frame, NOTE_UNKNOWN_ID) and not (frame.rpc_id == "null" and "error" in see.value):
         told = f"the response has id {frame.rpc_id[:60]}" if frame.rpc_id else "the response has no id"
         yield RuleFinding(summary=f"{told}, no request has had it", path="id", value=frame.rpc_id)
 
@@ -73,7 +73,7 @@ def used_again(see: RuleContext) -> Iterator[RuleFinding]:
     Nobody can tell which of the two calls a response belongs to.
     """
     frame = see.frame
-    if frame.note == IN_FLIGHT:
+    if frame.note == NOTE_ID_IN_FLIGHT:
         yield RuleFinding(
             summary=f"id {frame.rpc_id[:60]} stands for a call that is still open", path="id", value=frame.rpc_id
         )
@@ -97,7 +97,7 @@ def after_the_end(see: RuleContext) -> Iterator[RuleFinding]:
 
     On a pipe nothing but these says that a stream ends, so the client has forgotten the call by then.
     """
-    if _loose(see.frame, AFTER_END):
+    if _loose(see.frame, NOTE_AFTER_END):
         yield RuleFinding(
             summary=f"the stream with id {see.frame.rpc_id[:60]} was over", path="id", value=see.frame.rpc_id
         )
@@ -121,7 +121,7 @@ def second_response(see: RuleContext) -> Iterator[RuleFinding]:
     The client has taken the first one and forgotten the call; the second is dropped, or is taken for the answer to a
     later call with that id.
     """
-    if _loose(see.frame, SECOND):
+    if _loose(see.frame, NOTE_SECOND_RESPONSE):
         told = f"the call with id {see.frame.rpc_id[:60]} had its response already"
         yield RuleFinding(summary=told, path="id", value=see.frame.rpc_id)
 
@@ -147,13 +147,13 @@ def pending(see: RuleContext) -> Iterator[RuleFinding]:
     """
     frame = see.shown
     if frame is not None:
-        if frame.kind is FrameKind.UNDECODABLE and frame.note == BROKE_OFF and frame.direction is Direction.TO_CLIENT:
+        if frame.kind is FrameKind.UNDECODABLE and frame.note == REASON_BROKE_OFF and frame.direction is Direction.TO_CLIENT:
             told = f"the agent's output ends after {frame.size} octets of a message"
             yield RuleFinding(summary=told, severity=Severity.ERROR)
         return
     exchange = see.exchange
-    if exchange.how in (EXITED, "agent gone"):
-        how = see.track.cut if exchange.how == EXITED else "closed its output"
+    if exchange.how in (HOW_AGENT_EXITED, "agent gone"):
+        how = see.track.cut if exchange.how == HOW_AGENT_EXITED else "closed its output"
         how = f"was {how}" if how.startswith("killed") else how
         name = exchange.operation or exchange.method[:60]
         yield RuleFinding(summary=f"the agent {how} while {name} (id {exchange.rpc_id[:60]}) was open")
@@ -184,7 +184,7 @@ def by_itself(see: RuleContext) -> Iterator[RuleFinding]:
     pass over them.
     """
     frame = see.frame
-    if not _loose(frame, FROM_AGENT) and not (frame.exchange and see.notified):
+    if not _loose(frame, NOTE_FROM_AGENT) and not (frame.exchange and see.notified):
         return
     if frame.exchange and see.track.remember().setdefault("stdio notified", frame.seq) != frame.seq:
         return

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.protocol.bindings.stdio import NO_JSON, NO_RPC
-from a2a_proxy.protocol.conversation import STRAY
+from a2a_proxy.protocol.bindings.stdio import NOTE_NOT_JSON, NOTE_NOT_JSONRPC
+from a2a_proxy.protocol.conversation import NOTE_STRAY
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import STDIO, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import json_text
@@ -40,7 +40,7 @@ def stray(see: RuleContext) -> Iterator[RuleFinding]:
     what is written to people; libraries that print to standard output have to be told.
     """
     frame = see.frame
-    if frame.kind is not FrameKind.OTHER or frame.note != STRAY:
+    if frame.kind is not FrameKind.OTHER or frame.note != NOTE_STRAY:
         return
     known = session(see)
     before = known.get(f"{side(frame)} stray")
@@ -77,10 +77,10 @@ def no_message(see: RuleContext) -> Iterator[RuleFinding]:
             yield RuleFinding(
                 summary=f"the {side(frame)} begins with a {frame.note}: a variant", severity=Severity.INFO
             )
-    elif frame.note == NO_JSON and not frame.exchange:
+    elif frame.note == NOTE_NOT_JSON and not frame.exchange:
         text = frame.payload[:_SHOWN].decode("utf-8", "replace")
         yield RuleFinding(summary=f"the content of the {side(frame)}'s message is no JSON", value=text)
-    elif frame.note == NO_RPC and not frame.exchange:
+    elif frame.note == NOTE_NOT_JSONRPC and not frame.exchange:
         told = kind_of(see.value)
         told += " that is neither request nor response" if isinstance(see.value, dict) else ""
         yield RuleFinding(summary=f"the content of the {side(frame)}'s message is {told}")
@@ -112,6 +112,6 @@ def by_lines(see: RuleContext) -> Iterator[RuleFinding]:
     extensions, no trace context.
     """
     frame = see.frame
-    message = "\0" in frame.framing and frame.note != STRAY
+    message = "\0" in frame.framing and frame.note != NOTE_STRAY
     if message and not framed(frame) and once(see, f"{side(frame)} by lines"):
         yield RuleFinding(summary=f"the {side(frame)} writes newline-delimited JSON, each message needs a header block")

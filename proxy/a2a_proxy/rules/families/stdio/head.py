@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.model.wire import BROKE_OFF, CUT_SHORT
+from a2a_proxy.model.wire import REASON_BROKE_OFF, REASON_CUT_SHORT
 from a2a_proxy.rules.context import RuleContext, media_type
 from a2a_proxy.rules.define.rule import STDIO, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import json_text
@@ -125,8 +125,8 @@ def wrong_length(see: RuleContext) -> Iterator[RuleFinding]:
     frame = see.frame
     said = [value for value in values(frame, "content-length") if value != RIGHT]
     wrong = [value for value in said if not _same(value, frame.size)]
-    no_value = frame.note in (CUT_SHORT, BROKE_OFF)
-    if not (said if no_value else wrong) or (wrong and frame.note == BROKE_OFF) or frame.truncated:
+    no_value = frame.note in (REASON_CUT_SHORT, REASON_BROKE_OFF)
+    if not (said if no_value else wrong) or (wrong and frame.note == REASON_BROKE_OFF) or frame.truncated:
         return
     value = (wrong or said)[0][:40]
     if no_value:

@@ -7,7 +7,7 @@ from sys import intern
 
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.protocol.dialect import of_version
+from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import (
     CARD,
@@ -111,7 +111,7 @@ def contradiction(see: RuleContext) -> Iterator[RuleFinding]:
     exchange = see.exchange
     if not exchange.version_header or not exchange.operation:
         return
-    said, shown = of_version(exchange.version_header), _shown(see)
+    said, shown = dialect_of_version(exchange.version_header), _shown(see)
     if shown and ((said in NEW and shown == "0.3") or (said in OLD and shown == "1.0")):
         told = f"A2A-Version is {exchange.version_header}, but `{_form(exchange)}` is of {shown}"
         yield RuleFinding(summary=told, value=exchange.version_header)

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from google.protobuf.message import DecodeError, EncodeError
 
-from a2a_proto import Line, message_class
+from a2a_proto import SchemaSet, message_class
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.rules.facts.partial_decode import ArtifactLook, Seen, StatusLook, moment_of
 from a2a_proxy.rules.schema.fast.strict_messages import twin
@@ -28,7 +28,7 @@ _LAST_SECOND = 253_402_300_799
 """Of the year 9999; later times have no JSON form."""
 
 
-def checker(line: Line, name: str, fine: Callable[[Any], bool]) -> FrameCheck:
+def checker(line: SchemaSet, name: str, fine: Callable[[Any], bool]) -> FrameCheck:
     """A check by parsing: known fields only, each once, in the shortest form, and `fine`."""
     parse: Any = message_class(line, name).FromString
 
@@ -47,7 +47,7 @@ def checker(line: Line, name: str, fine: Callable[[Any], bool]) -> FrameCheck:
     return check
 
 
-def quick(line: Line, name: str, otherwise: FrameCheck) -> FrameCheck:
+def quick(line: SchemaSet, name: str, otherwise: FrameCheck) -> FrameCheck:
     """The same by a strict twin, which takes the common ones only: what it does not take, `otherwise` looks at."""
     parse: Any = twin(line, name).FromString
     old = line == "0.3"

@@ -14,7 +14,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_proto import Line, message_class
+from a2a_proto import SchemaSet, message_class
 
 _FIELDS: dict[str, str] = {
     "Task": "id! context_id! status! artifacts history metadata generation",
@@ -35,13 +35,13 @@ _TYPE, _LABEL = FieldDescriptorProto.Type, FieldDescriptorProto.Label
 
 
 @cache
-def twin(line: Line, name: str) -> type[Message]:
+def twin(line: SchemaSet, name: str) -> type[Message]:
     """The class that reads a message of a line strictly; raises KeyError where there is no twin of it."""
     return GetMessageClass(_pool(line).FindMessageTypeByName(f"strict.{name}"))
 
 
 @cache
-def _pool(line: Line) -> DescriptorPool:
+def _pool(line: SchemaSet) -> DescriptorPool:
     file = FileDescriptorProto(name="strict.proto", package="strict", syntax="proto2")
     found: dict[str, Any] = {}
     for name in ("StreamResponse", "SendMessageResponse"):

@@ -12,7 +12,7 @@ import html
 from importlib import resources
 from string import Template
 
-from a2a_proxy.protocol.text import visible
+from a2a_proxy.protocol.text import make_visible
 
 SCRIPTS = (
     "data.js",
@@ -36,7 +36,7 @@ def halves(title: str) -> tuple[bytes, bytes]:
     """What stands before the data, and what after it. They belong together: the one has the hashes of the other."""
     script, style = source(SCRIPTS), source(STYLES)
     whole = Template(source(("page.html",))).substitute(
-        title=html.escape(visible(title)), policy=policy(script, style), style=style, script=script
+        title=html.escape(make_visible(title)), policy=policy(script, style), style=style, script=script
     )
     before, _, after = whole.partition(_DATA)
     return before.encode(), after.encode()
