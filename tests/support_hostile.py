@@ -19,7 +19,7 @@ from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import ArtifactState, Task
 from a2a_proxy.recording.cassette.file import write_cassette
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.store.notes import store
+from a2a_proxy.recording.store.notes import store_notes
 from a2a_proxy.recording.store.schema import SCHEMA_VERSION
 from a2a_proxy.recording.store.zstd import compressor
 from a2a_proxy.recording.write.writer import Writer
@@ -81,7 +81,7 @@ def evil_texts(folder: Path) -> Path:
     made.write(rows, found, Changes([line], [call], [task]))
     made.finish(STARTED + 9 * MS, how="clean", complete=own)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
-        store(db, 1, STARTED, [Note(own, STARTED, exchange=1, seq=1)])
+        store_notes(db, 1, STARTED, [Note(own, STARTED, exchange=1, seq=1)])
     return path
 
 
@@ -157,7 +157,7 @@ def many_notes(folder: Path) -> Path:
     path = sample(folder / "notes.db", 1)
     notes = [Note("n" * (1_000_000 if n == 5 else 10), STARTED, exchange=1, seq=n) for n in range(2_000)]
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db, db:
-        store(db, 1, STARTED, notes)
+        store_notes(db, 1, STARTED, notes)
     return path
 
 
@@ -408,7 +408,7 @@ def _altered(folder: Path, *statements: str | tuple[str, bytes]) -> Path:
     made.write([request(1), status(1, 1, "x")], found, Changes(changes().connections, [exchange(1)], [task]))
     made.finish(STARTED + MS)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
-        store(db, 1, STARTED, [Note("look", STARTED, exchange=1, seq=1)])
+        store_notes(db, 1, STARTED, [Note("look", STARTED, exchange=1, seq=1)])
         for statement in statements:
             db.execute(*((statement,) if isinstance(statement, str) else (statement[0], (statement[1],))))
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

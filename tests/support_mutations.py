@@ -31,7 +31,7 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.protocol.schema import is_protobuf, split_schema
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.run import repeat_limit
 
@@ -229,7 +229,7 @@ class Want(msgspec.Struct, frozen=True):
 @cache
 def _loaded(name: str) -> bytes:
     """Pickled: that is copied in a seventh of the time of `deepcopy`."""
-    with open_any(SAMPLES / f"{name}.a2a.jsonl") as recording:
+    with open_recording_or_cassette(SAMPLES / f"{name}.a2a.jsonl") as recording:
         (session,) = recording.sessions()
         zero = session.facts.started
         upstreams = {row.connection.id: row.connection.upstream for row in recording.connections(session.id)}

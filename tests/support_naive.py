@@ -16,7 +16,7 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.recording.query.tree import And, Anything, Match, Node, Not, Number, Op, Or, Range, TimeValue, WordValue
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, key
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, make_key
 
 
 class OneFrame:
@@ -25,7 +25,7 @@ class OneFrame:
     def __init__(self, row: FrameRow, world: World) -> None:
         self.id, self.session, self.frame = row.id, world.sessions[row.session], row.frame
         self.exchange = world.exchanges.get(row.exchange_key)
-        self.connection = world.connections[key(row.session, row.frame.connection)]
+        self.connection = world.connections[make_key(row.session, row.frame.connection)]
         self.findings = [each for each in world.findings[row.session] if _concerns(each, row.frame)]
         notes = world.notes[row.session] if row.frame.exchange else []
         self.notes = [n for n in notes if n.exchange == row.frame.exchange and n.seq in (-1, row.frame.seq)]
@@ -41,7 +41,7 @@ class OneExchange:
 
     def __init__(self, row: ExchangeRow, world: World) -> None:
         self.id, self.session, self.exchange = row.key, world.sessions[row.session], row.exchange
-        self.connection = world.connections[key(row.session, row.exchange.connection)]
+        self.connection = world.connections[make_key(row.session, row.exchange.connection)]
         self.findings = [each for each in world.findings[row.session] if each.exchange == row.exchange.id]
         self.notes = [each for each in world.notes[row.session] if each.exchange == row.exchange.id]
         self.frames: list[OneFrame] = []

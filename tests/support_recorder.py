@@ -60,7 +60,7 @@ class Bench:
             listens=("127.0.0.1:9000",),
             upstreams=("agent:8000",),
         )
-        self.folder: JournalFolder = file_layout.new_journal(self.session)
+        self.folder: JournalFolder = file_layout.create_journal(self.session)
         self.heard: list[Status] = []
         self.killed = 0
         """Process id of the recorder killed last."""
@@ -80,14 +80,14 @@ class Bench:
     def end(self, at: int = START + 10**12) -> None:
         """A clean end of the relay."""
         self.journal.close(at, SECONDS)
-        self.keeper.let_go()
+        self.keeper.release()
 
     def die(self) -> None:
         """The relay is gone without a word: everything it held is closed, no END."""
         self.journal.flush()
         wait_until(lambda: not self.journal.stats().queued)
-        self.journal.wake_by(None)
-        self.keeper.let_go()
+        self.journal.set_wake_fd(None)
+        self.keeper.release()
 
     def kill_recorder(self) -> None:
         """SIGKILL the recorder that runs now; one that has not been killed before."""

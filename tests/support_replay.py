@@ -10,7 +10,7 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import ReplayOptions
@@ -29,7 +29,7 @@ TASK, CONTEXT = "11111111-aaaa-4aaa-8aaa-111111111111", "22222222-bbbb-4bbb-8bbb
 @cache
 def sample(name: str) -> ReplayScript:
     """The script of a sample recording."""
-    with open_any(next(path for path in SAMPLES if path.name == f"{name}.a2a.jsonl")) as recording:
+    with open_recording_or_cassette(next(path for path in SAMPLES if path.name == f"{name}.a2a.jsonl")) as recording:
         return load_script(recording)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.report.writer import write
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 
 Element = tuple[str, tuple[tuple[str, str | None], ...]]
 """Name and attributes."""
@@ -78,7 +78,7 @@ class Report:
 def reported(path: Path, where: str = "") -> Report:
     """The report of a recording, or of what matches."""
     octets = io.BytesIO()
-    with open_any(path) as recording:
+    with open_recording_or_cassette(path) as recording:
         keys = frozenset(row.key for row in recording.find_exchanges(where)) if where else None
         write(ExportSelection(recording, keys, f"what matches {where}" if where else ""), octets)
     return Report(octets.getvalue())

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from support_chain import AGENTS, ASKS
 from support_otlp import Received, attributes
 
@@ -68,7 +68,7 @@ def recorded(paths: Iterable[Path]) -> list[Exchange]:
     """All calls of recordings or cassettes, in order of time."""
     found: list[Exchange] = []
     for path in paths:
-        with open_any(path) as recording:
+        with open_recording_or_cassette(path) as recording:
             found += [row.exchange for row in recording.exchanges()]
     return sorted(found, key=lambda each: each.started)
 

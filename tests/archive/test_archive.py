@@ -23,9 +23,9 @@ from a2a_proxy.archive.url import check
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.cassette.exporter import Selection
-from a2a_proxy.recording.cassette.file import open_any, write_cassette
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, write_cassette
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import CHOSEN, key
+from a2a_proxy.recording.read.rows import SELECTION_PREFIX, make_key
 from a2a_proxy.recording.write.writer import Writer
 from support_inspect import changes, exchange, request, status, writer
 from support_recording import STARTED, facts
@@ -51,7 +51,7 @@ def content(folder: str) -> dict[str, bytes]:
 
 def cassette(recording: Recording, file: Path, keys: set[int] | None = None, what: str = "") -> list[Any]:
     """All lines but what the last one says of those before."""
-    selection = None if keys is None else Selection(recording, keys, f"{CHOSEN}{what}")
+    selection = None if keys is None else Selection(recording, keys, f"{SELECTION_PREFIX}{what}")
     write_cassette(recording, file, selection=selection)
     return [json.loads(line) for line in file.read_bytes().splitlines()]
 
@@ -62,7 +62,7 @@ def test_a_task_comes_back_as_a_trimmed_recording(
 ) -> None:
     """Also where its calls lie in many segments; with the call before it that brought the card of its agent."""
     monkeypatch.setattr(segment, "ROWS", rows)
-    with open_any(RECORDINGS / "lossy.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / "lossy.a2a.jsonl") as recording:
         put(place, recording)
         task = next(row.finding.task_id for row in recording.findings() if row.finding.task_id)
         calls = [row for row in recording.exchanges() if row.exchange.task_id == task]
@@ -78,7 +78,7 @@ def test_a_task_comes_back_as_a_trimmed_recording(
 
 
 def test_doing_it_again_changes_nothing(place: ArchiveStore) -> None:
-    with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         assert put(place, recording) == recording.counts().frames
         before = content(place.url)
         assert put(place, recording) == 0
@@ -89,7 +89,7 @@ def test_doing_it_again_changes_nothing(place: ArchiveStore) -> None:
 
 def test_names_come_from_the_recording_alone(place: ArchiveStore) -> None:
     """By them another version knows what is there already: they never change, whatever the octets are."""
-    with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         put(place, recording)
         [session] = recording.sessions()
         first = next(recording.frames_after(0)).frame.at
@@ -106,7 +106,7 @@ def test_who_was_killed_between_two_objects_is_gone_on_from(
 ) -> None:
     """The objects that are there stay, those that are not there come to be the same octets; also where a segment would
     be cut otherwise by now."""
-    with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         monkeypatch.setattr(segment, "ROWS", 20)
         put(place, recording)
         before = content(place.url)
@@ -132,7 +132,7 @@ def test_a_session_that_goes_on_is_gone_on_with(place: ArchiveStore, tmp_path: P
         assert put(place, recording) == 0
         keeper = SessionUpload(place, "here", recording, recording.sessions()[0])
         assert keeper.over
-        whole = cassette(recording, tmp_path / "whole.a2a.jsonl", {key(1, 1)}, "all")
+        whole = cassette(recording, tmp_path / "whole.a2a.jsonl", {make_key(1, 1)}, "all")
     bring(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
     with Recording(tmp_path / "back.a2a.db") as back:
         assert cassette(back, tmp_path / "back.a2a.jsonl") == whole
@@ -163,7 +163,7 @@ def test_what_a_rule_of_the_bucket_removed_is_said_and_the_rest_is_brought(
 ) -> None:
     """It does not remove the files of a segment at the same moment, and the manifest perhaps last."""
     monkeypatch.setattr(segment, "ROWS", 20)
-    with open_any(RECORDINGS / "generations.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
         frames = put(place, recording)
     first, *others = segments(place, SegmentQuery())
     top = Path(place.url.removeprefix("file://"))
@@ -175,7 +175,7 @@ def test_what_a_rule_of_the_bucket_removed_is_said_and_the_rest_is_brought(
     assert brought.gone == (first.cut.key(table),)
     assert 0 < brought.frames <= frames - (table == "frames") * first.frames.rows
     with Recording(tmp_path / "back.a2a.db") as back:
-        assert back.sessions()[0].lacking == "files with more of it that the archive no longer had: 1"
+        assert back.sessions()[0].missing_text == "files with more of it that the archive no longer had: 1"
     for file in top.rglob("*.parquet"):
         file.unlink()
     with pytest.raises(ArchiveError, match="files that may have had it are gone"):
@@ -185,7 +185,7 @@ def test_what_a_rule_of_the_bucket_removed_is_said_and_the_rest_is_brought(
 def test_a_segment_tells_of_the_tasks_that_had_begun(place: ArchiveStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the recording had ended long before it was put: those that began later come later."""
     monkeypatch.setattr(segment, "ROWS", 20)
-    with open_any(RECORDINGS / "generations.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
         put(place, recording)
         tasks = recording.counts().tasks
     told = []
@@ -203,7 +203,7 @@ def test_each_row_group_of_facts_is_read_once(
 ) -> None:
     """Whether the calls, their tasks or their connections lead to it."""
     monkeypatch.setattr(segment, "ROWS", 20)
-    with open_any(RECORDINGS / "generations.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
         put(place, recording)
         task = next(recording.tasks()).task.task_id
     asked: list[tuple[str, int]] = []
@@ -224,7 +224,7 @@ def test_each_row_group_of_facts_is_read_once(
 def test_only_matching_segments_are_read(place: ArchiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a segment that has nothing of the calls of a task not an octet."""
     monkeypatch.setattr(segment, "ROWS", 20)
-    with open_any(RECORDINGS / "generations.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
         put(place, recording)
         task = next(recording.tasks()).task.task_id
     read: list[str] = []
@@ -243,7 +243,7 @@ def test_only_matching_segments_are_read(place: ArchiveStore, tmp_path: Path, mo
 
 @pytest.mark.parametrize("what", ["manifest", "frames", "facts", "cut", "newer"])
 def test_what_is_foreign_or_was_changed_is_told(place: ArchiveStore, tmp_path: Path, what: str) -> None:
-    with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         put(place, recording)
     [manifest] = segments(place, SegmentQuery())
     key = manifest.cut.key("manifests" if what in ("manifest", "newer") else "facts" if what == "facts" else "frames")

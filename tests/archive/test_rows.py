@@ -11,7 +11,7 @@ from a2a_proxy.archive.rows import frames_table, read_frames, write_frames
 from a2a_proxy.archive.schema import FACTS, FRAMES
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.rows import FrameRow
 from support_recording import frames
 
@@ -55,7 +55,7 @@ def test_a_trace_is_what_a_traceparent_has() -> None:
 def test_duckdb_reads_a_recording(tmp_path: Path) -> None:
     """Tasks with gaps by agent, from the one file."""
     file = tmp_path / "frames.parquet"
-    with open_any(RECORDINGS / "lossy.a2a.jsonl") as recording, file.open("wb") as stream:
+    with open_recording_or_cassette(RECORDINGS / "lossy.a2a.jsonl") as recording, file.open("wb") as stream:
         written = write_frames(recording, recording.frames_after(0), stream)
         counts = recording.counts()
         gaps = {row.finding.task_id for row in recording.findings() if row.finding.rule == "A2A-GEN-001"}

@@ -12,7 +12,7 @@ from a2a_proxy.archive.restore import bring
 from a2a_proxy.archive.search import SegmentQuery, segments
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.archive.upload import SessionUpload
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from support_s3 import BUCKET, CUT, Bucket, s3_server
 
@@ -23,7 +23,7 @@ VARIABLES = ("ENDPOINT_URL", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "REGION")
 
 @pytest.fixture(scope="module")
 def recording() -> Iterator[Recording]:
-    with open_any(RECORDING) as recording:
+    with open_recording_or_cassette(RECORDING) as recording:
         yield recording
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import grpc
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from a2a_proxy.recorder.priority import give_way_to_all
+from a2a_proxy.recorder.priority import set_idle_priority
 from support_otlp import Received, grpc_backend, http_backend
 
 _ANSWERS: dict[str, dict[str, Any]] = {
@@ -52,7 +52,7 @@ class Moody(Received):
 
 def main() -> None:
     """Serve until stdin ends."""
-    give_way_to_all()
+    set_idle_priority()
     moody = Moody(sys.argv[1])
     with (grpc_backend if moody.protocol == "grpc" else http_backend)(int(sys.argv[2]), moody):
         print("ready", flush=True)

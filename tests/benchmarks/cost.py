@@ -154,11 +154,11 @@ def _trickle(journal: Path, recording: Path) -> None:
 
 def _burst(folder: Path, wake: int) -> None:
     """What a recorder process does, at equal priority and silent."""
-    from a2a_proxy.recorder.garbage_collection import spare_collector
+    from a2a_proxy.recorder.garbage_collection import reduce_collections
     from a2a_proxy.recorder.process import record_session
     from a2a_proxy.recorder.status_writer import StatusWriter
 
-    spare_collector()
+    reduce_collections()
     record_session(folder, wake, StatusWriter(-1))
 
 

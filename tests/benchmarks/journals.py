@@ -14,7 +14,7 @@ from english import English
 
 from a2a_proxy.capture.file_layout import SessionFile, write_session
 from a2a_proxy.capture.journal_files import JournalLimits
-from a2a_proxy.capture.record_format import pack, segment_header, segment_path
+from a2a_proxy.capture.record_format import pack_record, segment_header, segment_path
 from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
 
 Record = tuple[ChunkKind, Direction, int, bytes, int]
@@ -122,7 +122,7 @@ class _Segments:
 
     def put(self, kind: int, direction: int, connection: int, at: int, data: bytes) -> None:
         """One record."""
-        pieces = pack(kind, direction, connection, at, data)
+        pieces = pack_record(kind, direction, connection, at, data)
         self._pieces += pieces
         self._size += sum(map(len, pieces))
         if self._size >= self._limit:

@@ -68,7 +68,7 @@ def _open_tasks(tasks: int) -> Open:
     """One client calls one agent; what changed is taken away as a recorder does."""
     from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, Direction
     from a2a_proxy.observer import Observer
-    from a2a_proxy.recorder.garbage_collection import spare_collector
+    from a2a_proxy.recorder.garbage_collection import reduce_collections
     from a2a_proxy.redaction import Redactor
 
     observer = Observer(Redactor(b"k" * 32))
@@ -76,7 +76,7 @@ def _open_tasks(tasks: int) -> Open:
     calls = unary_connection(English())
     times = itertools.count(STARTED, STEP_NS)
     observer.feed(Chunk(1, ChunkKind.OPEN, Direction.TO_AGENT, next(times), msgspec.json.encode(facts)), [])
-    spare_collector()
+    reduce_collections()
     _talk(observer, calls, times, _ROUND)  # what is made once
     before = _resident()
     _talk(observer, calls, times, tasks)
@@ -96,9 +96,9 @@ def _talk(observer: Any, calls: Any, times: Any, tasks: int) -> None:
 
 
 def _again(path: Path) -> Again:
-    from a2a_proxy.recorder.garbage_collection import spare_collector
+    from a2a_proxy.recorder.garbage_collection import reduce_collections
     from a2a_proxy.recording.read.reader import Recording
-    from a2a_proxy.recording.tools.recheck import recheck
+    from a2a_proxy.recording.tools.recheck import recheck_session
 
     class Watched(Recording):
         """Looks at the memory on the way."""
@@ -113,9 +113,9 @@ def _again(path: Path) -> Again:
     with Watched(path) as recording:
         frames = recording.counts().frames
         tenth = frames // 10
-        spare_collector()
+        reduce_collections()
         began = time.process_time()
-        findings = sum(1 for session in recording.sessions() for _ in recheck(recording, session))
+        findings = sum(1 for session in recording.sessions() for _ in recheck_session(recording, session))
         return Again(frames, findings, time.process_time() - began, marks[0], _resident())
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from a2a_proxy.capture import loss as gap_module
 from a2a_proxy.capture.loss import LossBuffer
-from a2a_proxy.capture.record_format import pack, scan
+from a2a_proxy.capture.record_format import pack_record, scan_records
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from support_journal import lost, payload
 
@@ -21,11 +21,11 @@ A, B = Direction
 
 def add(gap: LossBuffer, *records: tuple[ChunkKind, Direction, int, bytes]) -> None:
     for kind, direction, connection, data in records:
-        gap.add(list(pack(kind, direction, connection, 5, data)))
+        gap.add(list(pack_record(kind, direction, connection, 5, data)))
 
 
 def taken(gap: LossBuffer) -> list[Chunk]:
-    return scan(b"".join(gap.take())).chunks
+    return scan_records(b"".join(gap.take())).chunks
 
 
 def test_the_story_is_kept_and_payload_counted() -> None:
@@ -42,7 +42,7 @@ def test_the_story_is_kept_and_payload_counted() -> None:
         (CLOSED, A),
     ]
     assert [chunk.data for chunk in chunks[1:3]] == [b'{"bytes":4}', b'{"bytes":4}']
-    assert gap.lost == 8
+    assert gap.lost_bytes == 8
     assert not gap
 
 
@@ -53,7 +53,7 @@ def test_a_lost_record_that_is_lost_again_adds_up() -> None:
     again = gap.take()
     gap.add(again)
     add(gap, (DATA, A, 1, b"de"))
-    assert lost(taken(gap)) == 5 == gap.lost
+    assert lost(taken(gap)) == 5 == gap.lost_bytes
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,5 +73,5 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         (LOST, 0),
         (CLOSED, 2),
     ]
-    assert lost(chunks) == 192 == gap.lost
+    assert lost(chunks) == 192 == gap.lost_bytes
     assert payload(chunks) == 0

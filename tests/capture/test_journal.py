@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.capture.record_format import RECORD, SEGMENT, pack, previous_end, scan, segment_header, unpack_head
+from a2a_proxy.capture.record_format import RECORD_HEADER, SEGMENT_HEADER, pack_record, previous_segment_end, scan_records, segment_header, unpack_head
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 
 CHUNKS = st.lists(
@@ -21,24 +21,24 @@ CHUNKS = st.lists(
 
 def wire(chunks: list[Chunk]) -> bytes:
     return b"".join(
-        piece for chunk in chunks for piece in pack(chunk.kind, chunk.direction, chunk.connection, chunk.at, chunk.data)
+        piece for chunk in chunks for piece in pack_record(chunk.kind, chunk.direction, chunk.connection, chunk.at, chunk.data)
     )
 
 
 def test_the_format() -> None:
     """The octets of a record and of a segment's header, so that a change of the format does not go unseen."""
-    record = b"".join(pack(ChunkKind.DATA, Direction.TO_CLIENT, 7, 0x0102030405060708, b"hi"))
+    record = b"".join(pack_record(ChunkKind.DATA, Direction.TO_CLIENT, 7, 0x0102030405060708, b"hi"))
     assert record.hex() == "02000000" + record[4:8].hex() + "03010000" + "07000000" + "0807060504030201" + "6869"
-    assert RECORD.size == 24
+    assert RECORD_HEADER.size == 24
     assert segment_header(2, 99) == b"A2AJRNL\n" + bytes.fromhex("01000000020000006300000000000000")
-    assert unpack_head(pack(3, 1, 7, 9, b"")[1]) == (3, 1, 7, 9)
+    assert unpack_head(pack_record(3, 1, 7, 9, b"")[1]) == (3, 1, 7, 9)
 
 
 @given(CHUNKS)
 def test_what_is_packed_is_scanned(chunks: list[Chunk]) -> None:
     """Records come back equal, with nothing left."""
     octets = wire(chunks)
-    found = scan(octets)
+    found = scan_records(octets)
     assert (found.chunks, found.end, found.damage) == (chunks, len(octets), "")
 
 
@@ -47,10 +47,10 @@ def test_a_torn_tail_is_waited_for(chunks: list[Chunk], data: st.DataObject) -> 
     """Cut anywhere, the whole records are found, the rest is no damage, and reading on from there finds the others."""
     octets = wire(chunks)
     cut = data.draw(st.integers(0, len(octets)))
-    first = scan(octets[:cut])
+    first = scan_records(octets[:cut])
     assert first.damage == ""
-    assert first.end + first.wanted > cut
-    rest = scan(octets, first.end)
+    assert first.end + first.needed_bytes > cut
+    rest = scan_records(octets, first.end)
     assert first.chunks + rest.chunks == chunks
 
 
@@ -60,35 +60,35 @@ def test_damage_is_told_and_never_raised(chunks: list[Chunk], data: st.DataObjec
     octets = bytearray(wire(chunks))
     place = data.draw(st.integers(0, len(octets) - 1))
     octets[place] ^= data.draw(st.integers(1, 255))
-    found = scan(bytes(octets))
+    found = scan_records(bytes(octets))
     assert found.chunks == chunks[: len(found.chunks)]
     assert found.end <= place
-    assert found.damage or found.wanted > len(octets) - found.end
+    assert found.damage or found.needed_bytes > len(octets) - found.end
 
 
 @given(st.binary(max_size=200))
 def test_any_octets_can_be_scanned(octets: bytes) -> None:
     """Garbage is damage or a torn tail."""
-    found = scan(octets)
+    found = scan_records(octets)
     assert found.end <= len(octets)
 
 
 def test_a_record_of_a_kind_that_is_not_known_is_damage() -> None:
     """Also with a right checksum."""
     for kind, direction in ((0, 0), (len(ChunkKind) + 1, 0), (255, 1), (3, 2)):
-        assert "unknown kind" in scan(b"".join(pack(kind, direction, 1, 1, b""))).damage
+        assert "unknown kind" in scan_records(b"".join(pack_record(kind, direction, 1, 1, b""))).damage
 
 
 def test_an_impossible_length_is_damage_at_once() -> None:
     """It is not waited for."""
-    assert "length" in scan(b"\xff\xff\xff\xff" + bytes(20)).damage
+    assert "length" in scan_records(b"\xff\xff\xff\xff" + bytes(20)).damage
 
 
 def test_a_segment_of_another_version_is_none() -> None:
     """Wrong magic, wrong version, or too short."""
     good = segment_header(1, 5)
-    assert previous_end(good) == 5
-    assert previous_end(good[:-1]) is None
-    assert previous_end(b"X" + good[1:]) is None
-    assert previous_end(good[:8] + b"\2" + good[9:]) is None
-    assert len(good) == SEGMENT.size
+    assert previous_segment_end(good) == 5
+    assert previous_segment_end(good[:-1]) is None
+    assert previous_segment_end(b"X" + good[1:]) is None
+    assert previous_segment_end(good[:8] + b"\2" + good[9:]) is None
+    assert len(good) == SEGMENT_HEADER.size

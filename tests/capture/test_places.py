@@ -62,14 +62,14 @@ def test_a_broken_key_is_not_replaced(state: Path) -> None:
 
 def test_leftovers_are_what_nobody_holds() -> None:
     """A journal belongs to its relay until that lets go, or dies; then it is left over, oldest first."""
-    later = file_layout.new_journal(SessionFile("/tmp/b.db", os.getpid(), 2_000_000_000))
-    first = file_layout.new_journal(SessionFile("/tmp/a.db", os.getpid(), 1_000_000_000))
+    later = file_layout.create_journal(SessionFile("/tmp/b.db", os.getpid(), 2_000_000_000))
+    first = file_layout.create_journal(SessionFile("/tmp/a.db", os.getpid(), 1_000_000_000))
     assert file_layout.is_held(first.path)
     assert first.path.stat().st_mode & 0o777 == 0o700
-    assert file_layout.leftovers() == []
+    assert file_layout.find_leftovers() == []
     later.release()
     first.release()
-    found = file_layout.leftovers()
+    found = file_layout.find_leftovers()
     assert [leftover.session.recording for leftover in found] == ["/tmp/a.db", "/tmp/b.db"]
     assert found[0].path == first.path
 
@@ -83,7 +83,7 @@ def test_a_killed_relay_leaves_its_journal() -> None:
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     subprocess.run([sys.executable, "-c", script], check=False, timeout=120)
-    (leftover,) = file_layout.leftovers()
+    (leftover,) = file_layout.find_leftovers()
     assert leftover.session.recording == "/tmp/a.db"
 
 
@@ -93,29 +93,29 @@ def test_foreign_folders_are_left_alone() -> None:
     (file_layout.journals_dir() / "y").mkdir()
     (file_layout.journals_dir() / "y" / "session.json").write_text("{")
     (file_layout.journals_dir() / "file").write_text("")
-    assert file_layout.leftovers() == []
+    assert file_layout.find_leftovers() == []
 
 
 def test_a_journal_whose_recorder_still_works_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The recorder finishes it by itself; only where both are dead somebody else has to."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
-    folder = file_layout.new_journal(file_layout.SessionFile("r.db", 1, 1))
+    folder = file_layout.create_journal(file_layout.SessionFile("r.db", 1, 1))
     folder.release()
     lock = file_layout.lock_recorder(folder.path)
     assert lock is not None
-    assert file_layout.leftovers() == []
+    assert file_layout.find_leftovers() == []
     assert file_layout.lock_recorder(folder.path) is None
     os.close(lock)
-    assert [left.path for left in file_layout.leftovers()] == [folder.path]
+    assert [left.path for left in file_layout.find_leftovers()] == [folder.path]
 
 
 def test_a_journal_that_is_being_deleted_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path))
-    folder = file_layout.new_journal(file_layout.SessionFile("r.db", 1, 1))
+    folder = file_layout.create_journal(file_layout.SessionFile("r.db", 1, 1))
     folder.release()
-    (found,) = file_layout.leftovers()
+    (found,) = file_layout.find_leftovers()
     meanwhile: list[list[file_layout.Leftover]] = []
-    monkeypatch.setattr(file_layout.shutil, "rmtree", lambda *_, **__: meanwhile.append(file_layout.leftovers()))
+    monkeypatch.setattr(file_layout.shutil, "rmtree", lambda *_, **__: meanwhile.append(file_layout.find_leftovers()))
     file_layout.delete_journal(found.path)
     assert meanwhile == [[]]
 
@@ -123,9 +123,9 @@ def test_a_journal_that_is_being_deleted_is_no_leftover(tmp_path: Path, monkeypa
 def test_a_copy_of_the_lock_holds_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A recorder that inherited it: the relay may go."""
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path))
-    folder = file_layout.new_journal(file_layout.SessionFile("r.db", 1, 1))
+    folder = file_layout.create_journal(file_layout.SessionFile("r.db", 1, 1))
     copy = os.dup(folder.lock)
     folder.release()
-    assert file_layout.leftovers() == []
+    assert file_layout.find_leftovers() == []
     os.close(copy)
-    assert len(file_layout.leftovers()) == 1
+    assert len(file_layout.find_leftovers()) == 1

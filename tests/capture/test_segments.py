@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.capture.journal_files import LONGEST_PAUSE, SHORTEST_PAUSE, JournalFiles, JournalLimits
+from a2a_proxy.capture.journal_files import MAX_RETRY_SECONDS, MIN_RETRY_SECONDS, JournalFiles, JournalLimits
 from a2a_proxy.capture.record_format import segment_numbers
 from support_journal import Disk
 
@@ -16,25 +16,25 @@ def test_a_segment_that_cannot_end_is_not_tried_for_ever(tmp_path: Path) -> None
     """On a full disk an idle segment is due, but tried after longer and longer pauses only; with room again it ends."""
     disk, now = Disk(), 100.0
     segments = JournalFiles(tmp_path, JournalLimits(segment_seconds=60, keep_free=0), write=disk, now=lambda: now)
-    assert segments.patience is None
+    assert segments.seconds_until_rotation is None
     assert segments.write([b"head", b"data", b"tail"]) == 3
-    assert segments.patience == 60
+    assert segments.seconds_until_rotation == 60
     disk.room = 0
     pauses = []
     now += 60
     for _ in range(7):
-        assert segments.patience == 0
-        segments.rest()
-        assert segments.patience is not None
-        pauses.append(segments.patience)
-        now += segments.patience
-    assert pauses[:2] == [SHORTEST_PAUSE, 2 * SHORTEST_PAUSE]
-    assert pauses[-2:] == [LONGEST_PAUSE, LONGEST_PAUSE]
+        assert segments.seconds_until_rotation == 0
+        segments.rotate_if_due()
+        assert segments.seconds_until_rotation is not None
+        pauses.append(segments.seconds_until_rotation)
+        now += segments.seconds_until_rotation
+    assert pauses[:2] == [MIN_RETRY_SECONDS, 2 * MIN_RETRY_SECONDS]
+    assert pauses[-2:] == [MAX_RETRY_SECONDS, MAX_RETRY_SECONDS]
     assert segment_numbers(tmp_path) == [1]
     disk.room = None
-    segments.rest()
+    segments.rotate_if_due()
     assert segment_numbers(tmp_path) == [1, 2]
-    assert segments.patience is None
+    assert segments.seconds_until_rotation is None
     segments.close()
 
 
@@ -54,7 +54,7 @@ def test_a_disk_that_does_not_say_how_full_it_is(
     with monkeypatch.context() as patched:
         patched.setattr(os, "statvfs", failing)
         assert segments.write([b"head", b"data", b"tail"]) == 0
-    assert (segments.reason, segments.blocked) == (reason, True)
+    assert (segments.reason, segments.is_blocked) == (reason, True)
     assert segments.write([b"head", b"data", b"tail"]) == 3
     assert segments.reason == ""
     segments.close()

@@ -10,7 +10,7 @@ from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.capture.journal_reader import JournalReader
 from a2a_proxy.capture.loss import LossRecord
-from a2a_proxy.capture.record_format import SEGMENT, segment_numbers, segment_path
+from a2a_proxy.capture.record_format import SEGMENT_HEADER, segment_numbers, segment_path
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from support_journal import Turns, read_all
 
@@ -43,8 +43,8 @@ def test_a_position_is_enough_to_go_on(tmp_path: Path) -> None:
         more = reader.read(300)
         got += more
         position = reader.position
-        assert reader.behind <= behind
-        behind = reader.behind
+        assert reader.unread_bytes <= behind
+        behind = reader.unread_bytes
         reader.close()
         if not more:
             break
@@ -76,7 +76,7 @@ def test_following_a_live_writer(tmp_path: Path) -> None:
     thread.join()
     assert chunk.kind is ChunkKind.END
     assert segment_numbers(tmp_path) == [reader.position[0]]
-    assert reader.behind == 0
+    assert reader.unread_bytes == 0
     reader.close()
 
 
@@ -93,11 +93,11 @@ def test_damage_is_told_once_and_the_next_segment_is_read(tmp_path: Path) -> Non
     chunks = written(tmp_path)
     path = segment_path(tmp_path, 2)
     octets = bytearray(path.read_bytes())
-    octets[SEGMENT.size + 2 * 124 + 50] ^= 1
+    octets[SEGMENT_HEADER.size + 2 * 124 + 50] ^= 1
     path.write_bytes(octets)
     got = read_all(tmp_path)
     (said,) = damages(got)
-    assert said == f"journal segment 2, offset {SEGMENT.size + 2 * 124}: a wrong checksum"
+    assert said == f"journal segment 2, offset {SEGMENT_HEADER.size + 2 * 124}: a wrong checksum"
     place = next(index for index, chunk in enumerate(got) if chunk.kind is ChunkKind.LOST)
     assert got[:place] == chunks[:place]
     rest = got[place + 1 :]
@@ -111,7 +111,7 @@ def test_a_segment_that_was_cut_is_told(tmp_path: Path) -> None:
     chunks = written(tmp_path)
     path = segment_path(tmp_path, 2)
     whole = path.read_bytes()
-    for cut in (len(whole) - 1, len(whole) - 124, len(whole) - 200, SEGMENT.size):
+    for cut in (len(whole) - 1, len(whole) - 124, len(whole) - 200, SEGMENT_HEADER.size):
         path.write_bytes(whole[:cut])
         got = read_all(tmp_path)
         assert len(damages(got)) == 1
@@ -158,7 +158,7 @@ def test_nothing_is_there_yet(tmp_path: Path) -> None:
     """A reader may come before the writer."""
     reader = JournalReader(tmp_path / "later")
     assert reader.read() == []
-    assert reader.behind == 0
+    assert reader.unread_bytes == 0
     chunks = written(tmp_path / "later", count=1)
     assert reader.read() == chunks
     reader.close()

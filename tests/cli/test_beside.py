@@ -48,7 +48,7 @@ class Follower:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JournalFolder:
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
     monkeypatch.setattr(stdio_followers, "_LOOK_EVERY", 0.01)
-    return file_layout.new_journal(SessionFile(recording=str(tmp_path / "r.a2a.db"), pid=1, started=STARTED))
+    return file_layout.create_journal(SessionFile(recording=str(tmp_path / "r.a2a.db"), pid=1, started=STARTED))
 
 
 def work(tmp_path: Path, folder: JournalFolder) -> FollowersJob:

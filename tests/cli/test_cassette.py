@@ -10,7 +10,7 @@ import pytest
 
 from a2a_inspect.cli.main import cli
 from a2a_proxy.cli.main import run_cli
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.replay.load import load_script
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -72,14 +72,14 @@ def test_migrate_refuses_what_was_changed_or_is_newer(inspect: Inspect, tmp_path
 
 def test_trim_keeps_what_a_replay_needs(inspect: Inspect, tmp_path: Path) -> None:
     """A poll alone would ask for a task that nobody began: the call that did stays, and the card."""
-    with open_any(SDK) as recording:
+    with open_recording_or_cassette(SDK) as recording:
         poll = next(row.exchange for row in recording.exchanges() if row.exchange.operation == "GetTask")
     target = tmp_path / "t.a2a.jsonl"
     assert inspect("cassette", "trim", SDK, poll.id, "-o", target) == 0
     assert f"kept besides  #3  began the task of #{poll.id}" in inspect.out
     assert "kept besides  #1  agent card" in inspect.out
     assert "left out  34 exchanges of 38" in inspect.out
-    with open_any(target) as made, open_any(SDK) as whole:
+    with open_recording_or_cassette(target) as made, open_recording_or_cassette(SDK) as whole:
         assert [row.exchange.id for row in made.exchanges()] == [1, 2, 3, 4]
         key = 1 << 40 | poll.id
         assert [row.frame for row in made.frames(key)] == [row.frame for row in whole.frames(key)]
@@ -125,7 +125,7 @@ def test_trim_by_time_and_by_nothing(inspect: Inspect, tmp_path: Path) -> None:
     """A span of time is a filter; to choose nothing, or what is not there, is a mistake that leaves no file."""
     target = tmp_path / "t.a2a.jsonl"
     assert inspect("cassette", "trim", SDK, "-f", "t:<+7s", "--exact", "-o", target) == 0
-    with open_any(target) as made, open_any(SDK) as whole:
+    with open_recording_or_cassette(target) as made, open_recording_or_cassette(SDK) as whole:
         start = whole.sessions()[0].facts.started
         early = [row.exchange.id for row in whole.exchanges() if row.exchange.started < start + 7_000_000_000]
         assert [row.exchange.id for row in made.exchanges()] == early
@@ -138,7 +138,7 @@ def test_trim_by_time_and_by_nothing(inspect: Inspect, tmp_path: Path) -> None:
 
 def test_a_webhook_stays_with_its_task(inspect: Inspect, tmp_path: Path) -> None:
     """Who trims to a task keeps the call that registered its webhook."""
-    with open_any(SDK) as recording:
+    with open_recording_or_cassette(SDK) as recording:
         rows = [row.exchange for row in recording.exchanges()]
     made = next(row for row in rows if row.operation == "CreateTaskPushNotificationConfig")
     asked = next(row for row in rows if row.operation == "ListTaskPushNotificationConfigs")
@@ -151,7 +151,7 @@ def test_merge_makes_a_cassette(inspect: Inspect, tmp_path: Path) -> None:
     out = tmp_path / "m.a2a.jsonl"
     assert inspect("cassette", "merge", out, DEMO, SDK, DEMO) == 0
     assert inspect.out.endswith(f"merged 2 sessions into {out}\n")
-    with open_any(out) as made, open_any(DEMO) as one, open_any(SDK) as other:
+    with open_recording_or_cassette(out) as made, open_recording_or_cassette(DEMO) as one, open_recording_or_cassette(SDK) as other:
         assert made.counts().frames == one.counts().frames + other.counts().frames
     assert inspect("cassette", "merge", out, DEMO) == 2
     assert "--overwrite" in inspect.err

@@ -14,10 +14,10 @@ from a2a_inspect.cli.main import cli
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.main import run_cli
 from a2a_proxy.cli.redaction_options import policy_words
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.recheck import recheck
+from a2a_proxy.recording.tools.recheck import recheck_session
 from a2a_proxy.replay.load import load_script
 from support_cli import Agent, Proxy
 
@@ -132,7 +132,7 @@ def test_a_capture_without_payloads(proxy: Callable[..., Proxy], agent: Agent, t
         assert sum(frame.size for frame in frames) > 100
         assert frames[1].message_id.startswith("a-")
         assert dict(next(recording.exchanges()).exchange.request_headers)[b"X-Tenant"].startswith(b"redacted-")
-        assert [each.rule for each in recheck(recording, session) if each.severity >= 2] == []
+        assert [each.rule for each in recheck_session(recording, session) if each.severity >= 2] == []
 
 
 def test_export_applies_a_policy_again(inspect: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_export_applies_a_policy_again(inspect: Callable[..., tuple[int, str, st
     assert inspect("export", first, "--redact", "$..text", "-o", second)[0] == 0
     assert first.read_bytes() == second.read_bytes()
     assert inspect("export", SDK, "--redact", "$..text", "-o", tmp_path / "3.a2a.jsonl")[0] == 0
-    with open_any(first) as clean, open_any(GRPC) as whole:
+    with open_recording_or_cassette(first) as clean, open_recording_or_cassette(GRPC) as whole:
         assert clean.sessions()[0].facts.redaction == ("path:$..text",)
         assert clean.counts().frames == whole.counts().frames
         sizes = [(row.frame.size, row.frame.state, row.frame.at) for row in clean.frames_after(0)]
@@ -162,12 +162,12 @@ def test_export_of_a_part_and_trim_take_a_policy(inspect: Callable[..., tuple[in
     """What is chosen is chosen in the original: a filter may name what goes."""
     words = ("-f", "op:GetTask", "--redact", "metadata-only")
     assert inspect("export", SDK, *words, "-o", tmp_path / "p.a2a.jsonl")[0] == 0
-    with open_any(tmp_path / "p.a2a.jsonl") as part, open_any(SDK) as whole:
+    with open_recording_or_cassette(tmp_path / "p.a2a.jsonl") as part, open_recording_or_cassette(SDK) as whole:
         kept = [row.exchange.id for row in part.exchanges()]
         assert kept == [row.exchange.id for row in whole.find_exchanges("op:GetTask")] != []
         assert not any(row.frame.payload for row in part.frames_after(0))
     assert inspect("cassette", "trim", SDK, "4", "--redact", "pii", "-o", tmp_path / "t.a2a.jsonl")[0] == 0
-    with open_any(tmp_path / "t.a2a.jsonl") as part:
+    with open_recording_or_cassette(tmp_path / "t.a2a.jsonl") as part:
         assert [row.exchange.id for row in part.exchanges()] == [1, 2, 3, 4]
         assert part.sessions()[0].facts.redaction == ("pii",)
     code, _, err = inspect("export", SDK, "--redact", "regex:(", "-o", tmp_path / "no.a2a.jsonl")
@@ -185,7 +185,7 @@ def test_without_payloads_it_is_said_everywhere(inspect: Callable[..., tuple[int
     assert (code, "its payloads were not recorded" in err) == (2, True)
     out = inspect("check", bare, "--fail-on", "never")[1]
     assert "without payloads (metadata only): " in out
-    with open_any(bare) as recording, pytest.raises(RecordingError, match="holds no payloads"):
+    with open_recording_or_cassette(bare) as recording, pytest.raises(RecordingError, match="holds no payloads"):
         load_script(recording)
 
 

@@ -138,7 +138,7 @@ class Scene:
     def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path / "state"))
         self.file = tmp_path / "r.db"
-        self.folder: JournalFolder = file_layout.new_journal(SessionFile(str(self.file), os.getpid(), 1, uuid="u"))
+        self.folder: JournalFolder = file_layout.create_journal(SessionFile(str(self.file), os.getpid(), 1, uuid="u"))
         self.time = 0.0
         self.on_sleep: Callable[[], object] = lambda: None
 

@@ -11,7 +11,7 @@ from a2a_proxy.cli.demo import run_demo
 from a2a_proxy.demo.agent import DemoAgent
 from a2a_proxy.demo.story import TravelAgent
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 
 
 def _message(words: str, task: str = "") -> dict[str, object]:
@@ -84,7 +84,7 @@ def test_the_lossy_demo_has_something_to_find(tmp_path: Path, monkeypatch: pytes
     with Recording(file) as recording:
         found = [each.finding.rule for each in recording.findings()]
         (missed,) = [loss for row in recording.tasks() for loss in row.task.missed]
-        healer = recording.exchange(key(1, missed.by))
+        healer = recording.exchange(make_key(1, missed.by))
     # A machine that stops everybody for half a second has latencies to tell of.
     assert [rule for rule in found if not rule.startswith("A2A-LAT-")] == ["A2A-GEN-001", "A2A-ART-006"]
     assert (missed.first, missed.last) == (4, 4)

@@ -191,11 +191,11 @@ def test_a_drive_that_was_broken_off_leaves_nothing_to_recover(monkeypatch: pyte
     def broken_off(options: DriveCommandOptions, file: Path) -> int:
         for number, recording in enumerate((file, tmp_path / "other.a2a.db")):
             session = SessionFile(recording=str(recording), pid=1, started=number + 1, uuid=str(number))
-            file_layout.new_journal(session).release()
-        assert len(file_layout.leftovers()) == 2
+            file_layout.create_journal(session).release()
+        assert len(file_layout.find_leftovers()) == 2
         raise UserError("stopped before all calls were made", "nothing was compared", 130)
 
     monkeypatch.setattr(command, "_driven", lambda _plan, options, file: broken_off(options, file))
     with pytest.raises(UserError, match="stopped"):
         run_drive(options(upstream="127.0.0.1:1"))
-    assert [left.session.uuid for left in file_layout.leftovers()] == ["1"]
+    assert [left.session.uuid for left in file_layout.find_leftovers()] == ["1"]

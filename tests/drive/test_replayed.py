@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import MockServer
 from support_drive import SAMPLES, driven
@@ -36,7 +36,7 @@ async def test_a_mock_answers_as_recorded(
 ) -> None:
     """Heads of responses included. The mock is called by its own name, which it may write its card by."""
     sample, words = case
-    with open_any(SAMPLES / f"{sample}.a2a.jsonl") as recording:
+    with open_recording_or_cassette(SAMPLES / f"{sample}.a2a.jsonl") as recording:
         mock = MockServer(load_script(recording))
     named: list[str] = []
     card = mock.cards.card_page

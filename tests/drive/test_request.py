@@ -9,7 +9,7 @@ import pytest
 from a2a_proxy.cli.drive.options import credentials
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.drive.load import load_plan
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 
 SAMPLES = Path(__file__).parents[2] / "recordings"
 ONE, OTHER = b"redacted-0123456789ab", b"redacted-ba9876543210"
@@ -29,7 +29,7 @@ def test_each_label_is_another_credential() -> None:
 
 def test_its_headers_are_kept_from_the_recording_of_the_drive() -> None:
     """Also those that are no credentials by their names."""
-    with open_any(SAMPLES / "live-bidi.a2a.jsonl") as recording:
+    with open_recording_or_cassette(SAMPLES / "live-bidi.a2a.jsonl") as recording:
         steps = load_plan(recording, list(recording.exchanges())).steps
     recorded = next(
         value for step in steps for name, value in step.exchange.request_headers if name == b"authorization"

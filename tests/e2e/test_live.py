@@ -20,7 +20,7 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.recheck import recheck
+from a2a_proxy.recording.tools.recheck import recheck_session
 from peers.live.agent import STORY, LiveAgent
 from peers.live.client import LiveClient
 from peers.live.faults import FAULTS, NOTICED, UNDECLARED_FAULT
@@ -165,7 +165,7 @@ def test_nothing_is_found_beside_the_stories(account: Account) -> None:
     with Recording(account.path) as recording:
         everything = [row.finding for row in recording.findings()]
         (session,) = recording.sessions()
-        again = list(recheck(recording, session))
+        again = list(recheck_session(recording, session))
     assert sum(map(of_the_agent, everything)) == sum(each.times for story in EVERY for each in story.finds)
     assert Counter(map(repr, again)) == Counter(map(repr, everything))
     assert (session.how, session.complete) == ("clean", "complete")
@@ -371,7 +371,7 @@ def test_a_payload_that_the_user_names(tmp_path: Path) -> None:
         (row,) = recording.exchanges()
         frames = [each.frame for each in recording.frames(row.key)]
         found = [each.finding for each in recording.findings()]
-        assert list(map(repr, recheck(recording, session))) == list(map(repr, found))
+        assert list(map(repr, recheck_session(recording, session))) == list(map(repr, found))
     assert session.facts.command[-2:] == ("--live", "1975")
     assert row.exchange.live_payload == "1975"
     assert frames[0].kind is FrameKind.UNDECODABLE

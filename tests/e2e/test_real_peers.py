@@ -22,7 +22,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.recheck import recheck
+from a2a_proxy.recording.tools.recheck import recheck_session
 from support_account import Line, Told, lines, match, told
 from support_faults import explained
 from support_peers import Agent, Transcript, agent, missing, normalise, run_client
@@ -291,7 +291,7 @@ def test_checking_the_recording_finds_the_same(talk: Talk) -> None:
     """What the rules said while the traffic passed, they say again over the recording, in the same order."""
     live = [row.finding for row in talk.recording.findings() if row.finding.rule.startswith("A2A-")]
     (session,) = talk.recording.sessions()
-    assert [each for each in recheck(talk.recording, session) if each.rule.startswith("A2A-")] == live
+    assert [each for each in recheck_session(talk.recording, session) if each.rule.startswith("A2A-")] == live
 
 
 @pytest.mark.peers

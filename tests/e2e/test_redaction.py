@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.scan import scan
+from a2a_proxy.recording.tools.scan import scan_recording
 from a2a_proxy.redaction.policy import DEFAULT
 from support_proxy import Proxy, environment, inspect, program, proxy
 from support_secrets import CALLS, Canaries, SecretAgent, SecretClient, everything
@@ -151,7 +151,7 @@ def test_the_scan_finds_them_all(kept: Leak, leak: Leak) -> None:
 def scan_of(of: Leak) -> bytes:
     """All secrets that a scan of its recording finds; a plus may be a blank, as in a query."""
     with Recording(of.between.recording) as recording:
-        found = b"\n".join(each.secret for each in scan(recording, DEFAULT).secrets)
+        found = b"\n".join(each.secret for each in scan_recording(recording, DEFAULT).secrets)
     return found + found.replace(b" ", b"+")
 
 

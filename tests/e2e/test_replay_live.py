@@ -20,7 +20,7 @@ import grpc
 import pytest
 from msgspec.structs import replace
 
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.script import ReplayScript
@@ -65,7 +65,7 @@ class Absent:
 
 def script(sample: str, story: str) -> ReplayScript:
     """The calls of one story."""
-    with open_any(SAMPLES / f"{sample}.a2a.jsonl") as recording:
+    with open_recording_or_cassette(SAMPLES / f"{sample}.a2a.jsonl") as recording:
         return of_story(load_script(recording), story)
 
 

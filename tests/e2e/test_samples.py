@@ -12,7 +12,7 @@ import pytest
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.recording.cassette.file import open_any, read_cassette, write_cassette
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
 from a2a_proxy.recording.read.reader import Recording
 from support_faults import explained
 from support_proxy import inspect
@@ -60,7 +60,7 @@ every = pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.re
 
 def exchanges(sample: Path) -> list[Exchange]:
     """All calls of a sample."""
-    with open_any(sample) as recording:
+    with open_recording_or_cassette(sample) as recording:
         return [row.exchange for row in recording.exchanges()]
 
 
@@ -90,7 +90,7 @@ def test_a_sample_is_small_and_says_nothing_of_the_machine(sample: Path) -> None
 @every
 def test_a_sample_is_a_whole_recording(sample: Path) -> None:
     """Captured completely, every call closed and every octet read, in the dialect of its name."""
-    with open_any(sample) as recording:
+    with open_recording_or_cassette(sample) as recording:
         (session,) = recording.sessions()
         undecodable = [row for row in recording.frames_after(0) if row.frame.kind is FrameKind.UNDECODABLE]
         findings = [row.finding for row in recording.findings()]

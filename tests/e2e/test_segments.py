@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 
 from a2a_proxy.model.segment import YIELD_WITHIN
-from a2a_proxy.recording.read.conversations import conversations
+from a2a_proxy.recording.read.conversations import read_conversations
 from a2a_proxy.recording.read.reader import Recording
 from support_proxy import Proxy, inspect
 from support_two_agents import PRICE, QUESTION, SERVICE, Desk, Handler, clerk, message, post, request, served
@@ -127,7 +127,7 @@ def test_a_barge_in_and_a_hand_off_between_two_agents(tmp_path: Path, conversati
 
     with Recording(path) as recording:
         (session,) = recording.sessions()
-        found = conversations(recording, session)
+        found = read_conversations(recording, session)
         assert [row.interruption for row in recording.interruptions()] == found.interruptions
         assert [row.handoff for row in recording.handoffs()] == found.handoffs
         stored = [row.segment for row in recording.segments()]

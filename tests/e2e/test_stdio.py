@@ -276,7 +276,7 @@ def test_a_session_that_is_being_finished_is_no_left_over(tmp_path: Path, monkey
     assert client.end()[0] == 0
 
     def finished() -> bool:
-        left, journals = file_layout.leftovers(), list((state / "journals").iterdir())
+        left, journals = file_layout.find_leftovers(), list((state / "journals").iterdir())
         assert not left
         return not journals
 

@@ -24,7 +24,7 @@ from a2a_proxy.follower.metrics.readiness import RecorderLag
 from a2a_proxy.follower.metrics.server import MetricsPages
 from a2a_proxy.follower.metrics.session_reader import MetricsSession
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.recording.cassette.file import open_any, read_cassette
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette
 from a2a_proxy.relay.route import Listen
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -42,7 +42,7 @@ def samples(page: bytes) -> dict[str, list[tuple[dict[str, str], float]]]:
 
 
 def counted(path: Path) -> dict[str, list[tuple[dict[str, str], float]]]:
-    with open_any(path) as recording:
+    with open_recording_or_cassette(path) as recording:
         session = MetricsSession(recording, recording.sessions()[0])
         while session.look():
             pass
@@ -60,7 +60,7 @@ def total(found: list[tuple[dict[str, str], float]], **labels: str) -> float:
 def test_numbers_are_those_of_the_recording() -> None:
     """Counted once, however often one looks."""
     found = counted(LOSSY)
-    with open_any(LOSSY) as recording:
+    with open_recording_or_cassette(LOSSY) as recording:
         exchanges = [row.exchange for row in recording.exchanges()]
         frames = [row.frame for row in recording.frames_after(0)]
         findings = [row.finding for row in recording.findings()]
@@ -87,7 +87,7 @@ def test_labels_are_few() -> None:
     known = {"method", "binding", "upstream", "direction", "status", "state", "rule", "severity", "le"}
     found = counted(RECORDINGS / "sdk-1.x-jsonrpc.a2a.jsonl")
     assert {name for each in found.values() for labels, _ in each for name in labels} <= known
-    with open_any(RECORDINGS / "sdk-1.x-jsonrpc.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / "sdk-1.x-jsonrpc.a2a.jsonl") as recording:
         ids = {row.task.task_id for row in recording.tasks()} | {row.task.context_id for row in recording.tasks()}
     assert not ids & {value for each in found.values() for labels, _ in each for value in labels.values()}
 
@@ -120,7 +120,7 @@ def test_how_far_the_recorder_is_behind(tmp_path: Path, monkeypatch: pytest.Monk
     """What the journal has beyond the position of a running session; segments before it do not count."""
     for number, size in ((1, 100), (2, 50), (3, 7)):
         (tmp_path / f"{number:06d}.a2aj").write_bytes(bytes(size))
-    with open_any(LOSSY) as recording:
+    with open_recording_or_cassette(LOSSY) as recording:
         row = recording.sessions()[0]
         session = MetricsSession(recording, row, tmp_path)
         assert session.behind() == 0  # it has ended
@@ -209,7 +209,7 @@ def until(true: Callable[[], bool]) -> None:
 def test_the_process_serves_and_comes_again(tmp_path: Path) -> None:
     """Killed, it is started again on the same port and counts from the start; closed, the port is free."""
     read_cassette(LOSSY, tmp_path / "r.a2a.db")
-    with open_any(tmp_path / "r.a2a.db") as recording:
+    with open_recording_or_cassette(tmp_path / "r.a2a.db") as recording:
         uuid = recording.sessions()[0].facts.uuid
     sock = socket.create_server(("127.0.0.1", 0))
     port = sock.getsockname()[1]

@@ -14,7 +14,7 @@ from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import split
+from a2a_proxy.recording.read.rows import split_key
 from a2a_proxy.recording.write.writer import Writer
 from support_recording import STARTED, facts
 
@@ -43,7 +43,7 @@ class Table:
     def look(self, until: int | None = None) -> list[int]:
         """Numbers of those that are new and over."""
         found, self.known = ended(self.recording.db, RowKind.SEGMENT, 1, self.known, until)
-        return [split(number)[1] for number, _ in found]
+        return [split_key(number)[1] for number, _ in found]
 
 
 @pytest.fixture
@@ -93,8 +93,8 @@ def test_only_what_was_before(table: Table) -> None:
 def test_old_recordings_have_no_such_tables(table: Table) -> None:
     """Nothing is told of what they do not have."""
     assert tables(table.recording.db) == {RowKind.SEGMENT, RowKind.INTERRUPTION, RowKind.HANDOFF}
-    table.writer._opened().db.execute("DROP VIEW handoffs")
-    table.writer._opened().db.execute("DROP TABLE handoff")
+    table.writer._open_tables().db.execute("DROP VIEW handoffs")
+    table.writer._open_tables().db.execute("DROP TABLE handoff")
     assert tables(table.recording.db) == {RowKind.SEGMENT, RowKind.INTERRUPTION}
 
 
@@ -106,5 +106,5 @@ def test_interruptions_and_hand_offs(table: Table) -> None:
     table.writer.write([], changes=Changes([], [], [], [], [broken], [handed]))
     for kind, number, over in ((RowKind.INTERRUPTION, 1, 107), (RowKind.HANDOFF, 2, 109)):
         found, known = ended(table.recording.db, kind, 1, TableProgress(), None)
-        assert [(split(row)[1], time) for row, time in found] == [(number, over)]
+        assert [(split_key(row)[1], time) for row, time in found] == [(number, over)]
         assert known.open == []

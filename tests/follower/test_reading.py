@@ -22,7 +22,7 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.segment import Segment
 from a2a_proxy.observer import Observer
-from a2a_proxy.recording.cassette.file import open_any, read_cassette
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.write.writer import Writer
 from a2a_proxy.redaction import Redactor
@@ -109,7 +109,7 @@ def in_order(seen: list[tuple[RowKind, int, Any]]) -> None:
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_all_of_a_sample_once_and_in_order(path: Path) -> None:
     """Of real agents: each frame with its payload, each finding, each exchange that ended."""
-    with open_any(path) as recording:
+    with open_recording_or_cassette(path) as recording:
         walk = Walk(recording)
         in_order(walk.all())
         rows = list(recording.frames_after(0))
@@ -237,5 +237,5 @@ def test_no_transaction_is_left_open(tmp_path: Path) -> None:
 def test_a_cassette_read_into_a_file_is_the_same(tmp_path: Path) -> None:
     """Imported, or opened as it is."""
     read_cassette(SAMPLES[0], tmp_path / "r.db")
-    with Recording(tmp_path / "r.db") as imported, open_any(SAMPLES[0]) as opened:
+    with Recording(tmp_path / "r.db") as imported, open_recording_or_cassette(SAMPLES[0]) as opened:
         assert Walk(imported).all() == Walk(opened).all()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.hooks.find import HookError, check, installed, load
+from a2a_proxy.hooks.find import HookError, check_hook, installed_hooks, load_hook
 from support_hooks import install, write_hooks
 
 
@@ -23,10 +23,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("folder")
 def test_installed_hooks_are_found_by_name() -> None:
     """With the package that brings them."""
-    found = {each.name: each for each in installed()}
+    found = {each.name: each for each in installed_hooks()}
     assert (found["notes"].reference, found["notes"].package) == ("noting:Notes", "hooked-package 1.2")
-    check("notes")
-    assert load("notes").__name__ == load("noting:Notes").__name__ == "Notes"
+    check_hook("notes")
+    assert load_hook("notes").__name__ == load_hook("noting:Notes").__name__ == "Notes"
 
 
 @pytest.mark.usefixtures("folder")
@@ -45,7 +45,7 @@ def test_installed_hooks_are_found_by_name() -> None:
 def test_what_is_not_there(name: str, message: str, hint: str) -> None:
     """The message names what was typed, the hint what to type instead."""
     with pytest.raises(HookError) as wrong:
-        load(name)
+        load_hook(name)
     assert wrong.value.message == message
     assert hint in wrong.value.hint
 
@@ -55,9 +55,9 @@ def test_what_is_not_there(name: str, message: str, hint: str) -> None:
 def test_what_shows_before_anything_is_started(name: str) -> None:
     """Without the hook's code: that there is no such name and no such module."""
     with pytest.raises(HookError) as looked:
-        check(name)
+        check_hook(name)
     with pytest.raises((HookError, ModuleNotFoundError)) as loaded:
-        load(name)
+        load_hook(name)
     assert looked.value.hint
     assert isinstance(loaded.value, ModuleNotFoundError) or loaded.value.message == looked.value.message
 
@@ -65,9 +65,9 @@ def test_what_shows_before_anything_is_started(name: str) -> None:
 @pytest.mark.usefixtures("folder")
 def test_looking_runs_no_code_of_a_hook() -> None:
     """A module that cannot be imported is found; only loading it fails."""
-    check("broken:Hook")
+    check_hook("broken:Hook")
     with pytest.raises(ModuleNotFoundError):
-        load("broken:Hook")
+        load_hook("broken:Hook")
 
 
 def test_a_script_in_the_current_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,6 +76,6 @@ def test_a_script_in_the_current_folder(folder: Path, monkeypatch: pytest.Monkey
     (folder / "scripts/alone.py").write_text("class Mine:\n    pass\n")
     (folder / "scripts/json.py").write_text("raise RuntimeError('this one is not meant')\n")
     monkeypatch.chdir(folder / "scripts")
-    check("alone:Mine")
-    assert load("alone:Mine").__name__ == "Mine"
-    assert load("json:JSONDecoder").__module__ == "json.decoder"
+    check_hook("alone:Mine")
+    assert load_hook("alone:Mine").__name__ == "Mine"
+    assert load_hook("json:JSONDecoder").__module__ == "json.decoder"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.hooks.gap import RULE, gap_of
+from a2a_proxy.hooks.gap import GAP_RULE, gap_of
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.rules.define.catalogue import rules
 from support_rules import record
@@ -14,7 +14,7 @@ from support_rules import record
 
 def test_the_numbers_of_the_rules_own_example(tmp_path: Path) -> None:
     """Generation 4 after 2: 3 is missing, of this task."""
-    (finding,) = [each for each in record(tmp_path / "r.db", rules()[RULE].flagged.chunks()) if each.rule == RULE]
+    (finding,) = [each for each in record(tmp_path / "r.db", rules()[GAP_RULE].flagged.chunks()) if each.rule == GAP_RULE]
     gap = gap_of(finding)
     assert gap is not None
     assert (gap.task_id, list(gap.missing), gap.finding) == (finding.task_id, [3], finding)
@@ -35,7 +35,7 @@ def test_the_numbers_of_the_rules_own_example(tmp_path: Path) -> None:
 )
 def test_every_sentence_of_the_rule(summary: str, missing: list[int]) -> None:
     """One number or a range."""
-    gap = gap_of(Finding(RULE, Severity.ERROR, 1, summary, task_id="t"))
+    gap = gap_of(Finding(GAP_RULE, Severity.ERROR, 1, summary, task_id="t"))
     assert gap is not None
     assert list(gap.missing) == missing
 

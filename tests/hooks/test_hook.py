@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from a2a_proxy.hooks import METHODS, Frame, Hook
-from a2a_proxy.hooks.hook import overridden
+from a2a_proxy.hooks.hook import overridden_methods
 
 
 class _Derived(Hook):
@@ -20,12 +20,12 @@ class _Free:
 
 def test_what_is_overridden_is_called() -> None:
     """Also on a class of nobody's, and where an instance has it; what is no method is none."""
-    assert overridden(_Derived()) == {"on_frame"}
-    assert overridden(_Free()) == {"on_finding"}
-    assert overridden(Hook()) == frozenset()
+    assert overridden_methods(_Derived()) == {"on_frame"}
+    assert overridden_methods(_Free()) == {"on_finding"}
+    assert overridden_methods(Hook()) == frozenset()
     given = Hook()
     given.close = lambda: None  # type: ignore[method-assign]
-    assert overridden(given) == {"close"}
+    assert overridden_methods(given) == {"close"}
 
 
 def test_the_names_of_all_methods() -> None:

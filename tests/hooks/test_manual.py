@@ -26,9 +26,9 @@ def test_the_example_prints_what_the_manual_says(tmp_path: Path) -> None:
 
 def test_the_entry_point_of_the_example_is_found() -> None:
     """The group is the one that is looked at."""
-    from a2a_proxy.hooks.hook import GROUP
+    from a2a_proxy.hooks.hook import ENTRY_POINT_GROUP
 
-    assert f'[project.entry-points."{GROUP}"]' in _PAGE
+    assert f'[project.entry-points."{ENTRY_POINT_GROUP}"]' in _PAGE
 
 
 def test_every_method_is_in_the_table() -> None:

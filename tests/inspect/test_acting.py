@@ -10,7 +10,7 @@ import pytest
 from a2a_inspect.dialogs.copy_menu import FORMS as OFFERED
 from a2a_inspect.formats.copying.forms import FORMS
 from a2a_inspect.formats.export import free_name
-from a2a_proxy.recording.cassette.file import open_any, write_cassette
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, write_cassette
 from a2a_proxy.recording.read.reader import Recording
 from support_inspect import sample
 from support_screen import SMALL, looking
@@ -92,9 +92,9 @@ async def test_exporting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         await person.sees("Export as", "1  jsonl")
         await person.types("1")
         await person.told("1 exchange written to")
-    with open_any(tmp_path / "r-selected.a2a.jsonl") as part:
+    with open_recording_or_cassette(tmp_path / "r-selected.a2a.jsonl") as part:
         assert [row.exchange.id for row in part.exchanges()] == [1, 2]
-    with open_any(tmp_path / "r-filtered.a2a.jsonl") as part:
+    with open_recording_or_cassette(tmp_path / "r-filtered.a2a.jsonl") as part:
         assert [row.exchange.id for row in part.exchanges()] == [2]
 
 

@@ -10,7 +10,7 @@ from a2a_inspect.data import tree
 from a2a_inspect.data.next_places import next_finding, next_of_task
 from a2a_inspect.data.tree import TreeBranch, TreeLevel, children
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from support_inspect import changes, exchange, request, status, writer
 
 
@@ -90,13 +90,13 @@ def test_what_a_branch_is_stays_while_it_grows(path: Path) -> None:
 def test_the_frames_of_a_task(path: Path) -> None:
     """From one of its calls to the next, and back; a call without a task has none beside it."""
     with Recording(path) as recording:
-        steps = [(key(1, 1), -1)]
+        steps = [(make_key(1, 1), -1)]
         while (place := next_of_task(recording, steps[-1], 1)) is not None:
             steps.append(place)
-        assert steps[1:] == [(key(1, 1), 0), (key(1, 1), 1), (key(1, 4), 0), (key(1, 4), 1)]
-        assert next_of_task(recording, (key(1, 4), 0), -1) == (key(1, 1), 1)
-        assert next_of_task(recording, (key(1, 1), 0), -1) is None
-        assert next_of_task(recording, (key(1, 2), -1), 1) is None
+        assert steps[1:] == [(make_key(1, 1), 0), (make_key(1, 1), 1), (make_key(1, 4), 0), (make_key(1, 4), 1)]
+        assert next_of_task(recording, (make_key(1, 4), 0), -1) == (make_key(1, 1), 1)
+        assert next_of_task(recording, (make_key(1, 1), 0), -1) is None
+        assert next_of_task(recording, (make_key(1, 2), -1), 1) is None
 
 
 def test_the_next_finding_is_looked_up_in_the_index(path: Path) -> None:
@@ -104,8 +104,8 @@ def test_the_next_finding_is_looked_up_in_the_index(path: Path) -> None:
     asked: list[str] = []
     with Recording(path) as recording:
         recording.db.set_trace_callback(asked.append)
-        assert next_finding(recording, (key(1, 1), -1), 1, lambda _: True) is None
-        assert next_finding(recording, (key(1, 1), -1), -1, lambda _: True) is None
+        assert next_finding(recording, (make_key(1, 1), -1), 1, lambda _: True) is None
+        assert next_finding(recording, (make_key(1, 1), -1), -1, lambda _: True) is None
         recording.db.set_trace_callback(None)
         plans = [recording.db.execute(f"EXPLAIN QUERY PLAN {query}").fetchall() for query in asked]
     assert len(plans) == 2

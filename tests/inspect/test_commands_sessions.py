@@ -116,7 +116,7 @@ def test_a_session_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """Its journal tells: held, it is being recorded; left over, recover finishes it; gone, nobody will."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
     assert session_line(session_of("u")).endswith("  ended without a word")
-    folder = file_layout.new_journal(file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u"))
+    folder = file_layout.create_journal(file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u"))
     assert session_line(session_of("u")).endswith("(being recorded)")
     recorder = file_layout.lock_recorder(folder.path)
     folder.release()
@@ -133,7 +133,7 @@ def test_recover_waits_for_a_recorder_that_has_much_to_read(
     """What is recorded of a journal is read once more before it goes on, and that may take longer than any start."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
     monkeypatch.setattr(RecorderKeeper.start, "__defaults__", (0.001,))
-    file_layout.new_journal(file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u")).release()
+    file_layout.create_journal(file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u")).release()
     assert recover_all() == 0
     assert capsys.readouterr().out == f"recovered {tmp_path / 'r.db'}: 0 exchanges, 0 frames from the journal\n"
 

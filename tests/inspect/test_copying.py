@@ -26,8 +26,8 @@ from a2a_inspect.formats.copying.shell import curl
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.protocol.event import decode_payload
-from a2a_proxy.recording.cassette.file import open_any
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
+from a2a_proxy.recording.read.rows import make_key
 from support_inspect import exchange, request, status
 from support_peers import ENVIRONMENTS, Agent, agent, missing
 from support_recording import STARTED
@@ -40,7 +40,7 @@ SECONDS = 120
 
 def recorded(name: str, operation: str) -> CopiedCall:
     """The first call of a sample with this operation that ended well."""
-    with open_any(RECORDINGS / name) as recording:
+    with open_recording_or_cassette(RECORDINGS / name) as recording:
         rows = (row for row in recording.exchanges() if row.exchange.operation == operation and not row.exchange.error)
         call = load(recording, next(rows).key)
     assert call is not None
@@ -67,7 +67,7 @@ def seen(call: CopiedCall) -> tuple[list[str], list[str], list[object]]:
 def test_every_call_of_every_sample(name: str) -> None:
     """A form is refused with a reason, or is right by its own grammar and harmless; raw is the request's octets."""
     offered = set()
-    with open_any(RECORDINGS / name) as recording:
+    with open_recording_or_cassette(RECORDINGS / name) as recording:
         for row in recording.exchanges():
             call = load(recording, row.key)
             assert call is not None
@@ -288,9 +288,9 @@ def test_one_frame() -> None:
 
 def test_show_as(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """What a file gets is exact; what is not there, or has no such form, is one error."""
-    with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         show_as(recording, ("2.0",), "raw")
-        assert capfdbinary.readouterr().out == next(recording.frames(key(1, 2))).frame.payload + b"\n"
+        assert capfdbinary.readouterr().out == next(recording.frames(make_key(1, 2))).frame.payload + b"\n"
         for words, form, wrong in (
             ((), "json", "which exchange"),
             (("1:",), "json", "is no exchange"),

@@ -20,8 +20,8 @@ from a2a_inspect.widgets.finding_lines import finding_lines, paint_findings
 from a2a_inspect.widgets.hex_view import with_bounds
 from a2a_inspect.widgets.tab_line import TABS, words
 from a2a_inspect.widgets.trace_lines import trace_lines
-from a2a_proxy.recording.cassette.file import open_any
-from a2a_proxy.recording.read.rows import ExchangeRow, key
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
+from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 from support_inspect import MS, exchange, frame, live, request
 from support_recording import STARTED
 
@@ -88,7 +88,7 @@ def test_brackets_stand_between_octets(offset: int, width: int) -> None:
 @pytest.mark.parametrize("name", ["stdio", "sdk-0.3-rest", "live-2153", "generations", "dialect-vendor"])
 def test_every_frame_of_a_sample(name: str) -> None:
     """All tabs have something to say, in text that acts on no terminal."""
-    with open_any(RECORDINGS / f"{name}.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / f"{name}.a2a.jsonl") as recording:
         for row in recording.exchanges():
             stream = ExchangeStream(row, 0)
             lines = [*timing_lines(recording, row.key, 1), *process_lines(recording, row.key)]
@@ -105,25 +105,25 @@ def test_every_frame_of_a_sample(name: str) -> None:
 
 def test_an_artifact_as_it_was_at_a_moment() -> None:
     """In a replay neither a chunk nor a frame is told of that had not come yet."""
-    with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
-        frames = [each.frame for each in recording.frames(key(1, 2))]
+    with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
+        frames = [each.frame for each in recording.frames(make_key(1, 2))]
         second = [each for each in frames if each.artifact_id == "plan"][1]
-        lines = artifact_lines(recording, key(1, 2), None, second.at)
+        lines = artifact_lines(recording, make_key(1, 2), None, second.at)
         assert len([line for line in lines if "  1 part  " in line]) == 2
         assert lines[2].endswith(", not complete")
         assert not [line for line in lines if "Evening" in line]
         passed = [each for each in frames if each.at <= second.at]
-        assert len(timing_lines(recording, key(1, 2), None, second.at)) == 1 + len(passed) < 1 + len(frames)
-        assert artifact_lines(recording, key(1, 2), None, frames[0].at) == ["(its task has no artifacts)"]
+        assert len(timing_lines(recording, make_key(1, 2), None, second.at)) == 1 + len(passed) < 1 + len(frames)
+        assert artifact_lines(recording, make_key(1, 2), None, frames[0].at) == ["(its task has no artifacts)"]
 
 
 def test_an_artifact_with_its_chunks() -> None:
     """Which frame brought which part, the chosen frame marked; then the content."""
-    with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
-        lines = artifact_lines(recording, key(1, 2), 4)
+    with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
+        lines = artifact_lines(recording, make_key(1, 2), 4)
         chunks = [line for line in lines if "chunk " in line and "  1 part  " in line]
-        frames = [each.frame for each in recording.frames(key(1, 2)) if each.frame.artifact_id == "plan"]
-        assert artifact_lines(recording, key(1, 1), None) == ["(this exchange has no task)"]
+        frames = [each.frame for each in recording.frames(make_key(1, 2)) if each.frame.artifact_id == "plan"]
+        assert artifact_lines(recording, make_key(1, 1), None) == ["(this exchange has no task)"]
     assert lines[:2] == ["ARTIFACT", "name              plan"]
     assert lines[2].endswith(", complete")
     assert [f"1:2.{each.seq} " in line for each, line in zip(frames, chunks, strict=True)] == [True] * 3
@@ -170,9 +170,9 @@ def test_a_trace_that_the_proxy_sent_on() -> None:
 
 def test_times_of_frames() -> None:
     """Each from the exchange's first octet and from the one before it on its way."""
-    with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
-        lines = timing_lines(recording, key(1, 2), 0)
-        assert timing_lines(recording, key(9, 9), None) == []
+    with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
+        lines = timing_lines(recording, make_key(1, 2), 0)
+        assert timing_lines(recording, make_key(9, 9), None) == []
     assert lines[0] == "FRAMES"
     assert lines[1].startswith("▸ 0 → request")
     assert "after the one before" in lines[-2]
@@ -180,14 +180,14 @@ def test_times_of_frames() -> None:
 
 def test_a_process_beside_its_calls() -> None:
     """Log lines and stray output of a stdio agent, and its end; nothing for a call over HTTP."""
-    with open_any(RECORDINGS / "stdio.a2a.jsonl") as recording:
-        lines = process_lines(recording, key(1, 2))
+    with open_recording_or_cassette(RECORDINGS / "stdio.a2a.jsonl") as recording:
+        lines = process_lines(recording, make_key(1, 2))
     assert lines[0] == "PROCESS"
     assert lines[1] == "command           python3 story.py"
     assert next(line for line in lines if line.startswith("end ")).split(None, 1)[1]
     assert len(lines) > 5
-    with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
-        assert process_lines(recording, key(1, 2)) == []
+    with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
+        assert process_lines(recording, make_key(1, 2)) == []
 
 
 @given(values)

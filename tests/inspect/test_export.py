@@ -14,7 +14,7 @@ from a2a_inspect.data.redacted_view import RedactionOptions
 from a2a_inspect.formats.export import new_file
 from a2a_inspect.formats.registry import FORMATS
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.recording.cassette.file import open_any, read_cassette, write_cassette
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.write.note_writer import NotePlace, annotate
@@ -35,11 +35,11 @@ def test_all_of_it_is_the_same_recording(name: str, tmp_path: Path) -> None:
 
 def test_what_matches_is_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Of an exchange that matches all frames are there, with its task, findings and connection; of others nothing."""
-    with open_any(DEMO) as recording:
+    with open_recording_or_cassette(DEMO) as recording:
         task = next(row.exchange.task_id for row in recording.exchanges() if row.exchange.operation == "SendMessage")
     target = tmp_path / "part.a2a.jsonl"
     export_recording(ExportOptions(DEMO, f"task:{task}"), target, "jsonl")
-    with open_any(target) as part, open_any(DEMO) as whole:
+    with open_recording_or_cassette(target) as part, open_recording_or_cassette(DEMO) as whole:
         kept = [row.exchange for row in part.exchanges()]
         assert kept == [row.exchange for row in whole.find_exchanges(f"task:{task}")]
         for one in kept:
@@ -71,7 +71,7 @@ def test_notes_go_with_it(tmp_path: Path) -> None:
     for place in (NotePlace(1), NotePlace(1, 2), NotePlace(1, 2, 1), NotePlace(1, 3)):
         annotate(path, place, STARTED, text="here")
     export_recording(ExportOptions(path, "err"), tmp_path / "part.a2a.jsonl", "jsonl")
-    with open_any(tmp_path / "part.a2a.jsonl") as part:
+    with open_recording_or_cassette(tmp_path / "part.a2a.jsonl") as part:
         assert [(row.note.exchange, row.note.seq) for row in part.notes()] == [(0, -1), (2, -1), (2, 1)]
 
 

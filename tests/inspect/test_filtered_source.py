@@ -15,7 +15,7 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.query import payload_tests
 from a2a_proxy.recording.query.parser import parse
 from a2a_proxy.recording.query.tree import Node
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from support_inspect import changes, exchange, frame, live, request, sample, status, writer
 from support_recording import STARTED
 
@@ -43,11 +43,11 @@ async def test_what_is_found_comes_by_windows_with_progress(tmp_path: Path) -> N
     finder = Finder(source.another, lambda s: told.append((len(s.keys), s.looked, s.total, s.done)))
     search = finder.start(parse("word1"))
     await until(lambda: search.done)
-    assert list(search.keys) == [key(1, n) for n in range(1, MANY + 1, 3)]
+    assert list(search.keys) == [make_key(1, n) for n in range(1, MANY + 1, 3)]
     assert told[0][0] < len(search.keys)
     assert told[0][1] < told[0][2] == MANY
     assert told == sorted(told)
-    assert (search.has(key(1, 4)), search.has(key(1, 5)), search.index(key(1, 5))) == (True, False, 2)
+    assert (search.has(make_key(1, 4)), search.has(make_key(1, 5)), search.index(make_key(1, 5))) == (True, False, 2)
     finder.close()
     source.close()
 
@@ -65,10 +65,10 @@ async def test_what_exchanges_have_themselves_comes_before_their_frames_are_look
     finder = Finder(source.another, lambda s: told.append((list(s.keys), s.upto)))
     search = finder.start(parse("task:t1"))
     await until(lambda: search.done)
-    late = [key(1, n) for n in range(MANY - 1, MANY + 1)]
+    late = [make_key(1, n) for n in range(MANY - 1, MANY + 1)]
     assert told[0] == (late, 0)
     assert all(keys == sorted(set(keys)) for keys, _ in told)
-    assert list(search.keys) == [key(1, n) for n in range(1, MANY + 1) if n % 2 or n > MANY - 2]
+    assert list(search.keys) == [make_key(1, n) for n in range(1, MANY + 1) if n % 2 or n > MANY - 2]
     assert search.upto == search.keys[-1]
     finder.close()
     source.close()
@@ -76,7 +76,7 @@ async def test_what_exchanges_have_themselves_comes_before_their_frames_are_look
 
 async def test_a_search_that_is_cancelled_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of it; the next one need not wait, and nothing more is told of the first."""
-    matches, begun, cancelled = payload_tests.matches, threading.Event(), threading.Event()
+    matches, begun, cancelled = payload_tests.matches_pattern, threading.Event(), threading.Event()
 
     def slow_to_match(pattern: str, text: str) -> bool:
         begun.set()
@@ -123,10 +123,10 @@ async def test_a_growing_recording(tmp_path: Path) -> None:
 
     assert await grown(by_text) == []
     made.write([status(1, 1, "Halfway")], changes=changes(live(1, events=1)))
-    assert await grown(by_text) == [key(1, 1)]
+    assert await grown(by_text) == [make_key(1, 1)]
     made.write([request(3, "halfway"), request(4)], changes=changes(exchange(3), exchange(4)))
-    assert await grown(by_text) == [key(1, 1), key(1, 3)]
-    assert await grown(not_ended) == [key(1, n) for n in (1, 2, 3, 4)]
+    assert await grown(by_text) == [make_key(1, 1), make_key(1, 3)]
+    assert await grown(not_ended) == [make_key(1, n) for n in (1, 2, 3, 4)]
     made.finish(STARTED + 1)
     finder.close()
     source.close()
@@ -167,6 +167,6 @@ async def test_where_an_exchange_stands(tmp_path: Path) -> None:
     second.close()
     source = RecordingSource(tmp_path / "r.db")
     await source.poll()
-    places = [await source.index(key(*at)) for at in ((1, 1), (1, 128), (1, 129), (1, 300), (2, 1), (2, 130))]
+    places = [await source.index(make_key(*at)) for at in ((1, 1), (1, 128), (1, 129), (1, 300), (2, 1), (2, 130))]
     assert places == [0, 127, 128, 299, 300, 429]
     source.close()

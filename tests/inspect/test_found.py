@@ -8,7 +8,7 @@ from a2a_inspect.data.finding_counts import FindingCounts, about, by_frame, line
 from a2a_inspect.data.replay.as_of import AsOf
 from a2a_inspect.widgets.finding_lines import finding_lines
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from support_inspect import MS, changes, exchange, live, request, status, writer
 from support_recording import STARTED
@@ -101,7 +101,7 @@ def test_one_page_is_one_question_to_an_index(tmp_path: Path) -> None:
 
 def test_the_sample_with_a_lost_event() -> None:
     """Exchange 1 and its frame 4."""
-    with open_any(GENERATIONS) as recording:
+    with open_recording_or_cassette(GENERATIONS) as recording:
         first, second, *_ = lines(recording, list(recording.exchanges(limit=3)))
         assert (first.found, second.found) == (FindingCounts(1, Severity.ERROR), None)
         assert by_frame(recording, list(recording.frames(first.key))) == {4: FindingCounts(1, Severity.ERROR)}

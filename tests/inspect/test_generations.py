@@ -15,8 +15,8 @@ from a2a_inspect.data.source import ExchangeStream, RecordingSource
 from a2a_inspect.widgets.exchange_list import ended_well, outcome_style, states_error
 from a2a_inspect.widgets.facts import fact_lines
 from a2a_inspect.widgets.finding_lines import finding_lines, paint_findings
-from a2a_proxy.recording.cassette.file import open_any
-from a2a_proxy.recording.read.rows import ExchangeRow, key
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
+from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 from support_inspect import live
 
 SAMPLE = Path(__file__).parents[2] / "recordings" / "generations.a2a.jsonl"
@@ -46,8 +46,8 @@ def test_the_facts_of_an_exchange_have_the_line_of_its_task(number: int) -> None
 
 def test_the_findings_of_a_gap_say_what_became_of_it() -> None:
     """Beneath the finding, from the moment at which it was healed on."""
-    with open_any(SAMPLE) as recording:
-        row = recording.exchange(key(1, 1))
+    with open_recording_or_cassette(SAMPLE) as recording:
+        row = recording.exchange(make_key(1, 1))
         assert row is not None
         found, total = about(recording, row, 4)
         ((_, noticed),) = gaps_of(recording, row)
@@ -76,7 +76,7 @@ def test_a_call_that_waits_is_no_failure() -> None:
 
 def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
     """`ls`, `ls --tasks --json` and `show` have it in words and as JSON."""
-    with open_any(SAMPLE) as recording:
+    with open_recording_or_cassette(SAMPLE) as recording:
         ls.list_exchanges(recording, as_json=False)
         assert "waited for a generation above 3, still 3" in capsys.readouterr().out
         ls.list_tasks(recording, as_json=True)

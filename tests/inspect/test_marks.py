@@ -7,7 +7,7 @@ from pathlib import Path
 from a2a_inspect.app import InspectApp
 from a2a_inspect.screens.main import MainScreen
 from a2a_inspect.widgets.marks import Marked, RowMarks, with_mark
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from support_inspect import sample
 from support_screen import looking
 
@@ -34,8 +34,8 @@ async def test_exchanges_and_frames_are_marked(tmp_path: Path) -> None:
         await person.types("m")
         await person.until(lambda: len(screen(person.app).marked()) == 3)
         first, second, third = screen(person.app).marked()
-        assert (first, second) == (Marked(key(1, 3)), Marked(key(1, 1)))
-        assert third.exchange == key(1, 1)
+        assert (first, second) == (Marked(make_key(1, 3)), Marked(make_key(1, 1)))
+        assert third.exchange == make_key(1, 1)
         assert third.frame == person.frames.row.row.id
         await person.types("m")
         assert len(screen(person.app).marked()) == 2

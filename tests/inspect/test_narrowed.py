@@ -11,7 +11,7 @@ import pytest
 from a2a_inspect.screens.main import MainScreen
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.query.complete import Completion
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from support_inspect import changes, exchange, request, sample, status, writer
 from support_recording import STARTED
 from support_screen import LARGE, PATIENCE, SMALL, Person, looking
@@ -216,7 +216,7 @@ async def test_a_session_that_is_pruned_is_gone_from_a_narrowed_list(tmp_path: P
         await person.types("slash", *"question", "enter")
         await person.sees("4 of 4")
         with sqlite3.connect(path) as db:
-            db.execute("DELETE FROM exchange WHERE id < ?", (key(2, 0),))
+            db.execute("DELETE FROM exchange WHERE id < ?", (make_key(2, 0),))
             db.execute("DELETE FROM session WHERE id = 1")
         await person.sees("1 of 1")
     second.close()

@@ -10,9 +10,9 @@ import pytest
 
 from a2a_inspect.cli.main import cli
 from a2a_proxy.cli.main import run_cli
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.multi_reader import MultiReader
-from a2a_proxy.recording.tools.merge import merge
+from a2a_proxy.recording.tools.merge import merge_sessions
 
 SAMPLE = Path(__file__).parents[2] / "recordings" / "demo.a2a.jsonl"
 OTHER = SAMPLE.with_name("generations.a2a.jsonl")
@@ -39,7 +39,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording of two sessions."""
     path = tmp_path_factory.mktemp("two") / "two.a2a.db"
     with MultiReader([SAMPLE, OTHER]) as several:
-        merge(several, path)
+        merge_sessions(several, path)
     return path
 
 
@@ -54,7 +54,7 @@ def test_show_has_every_place(two: Path, run: Run) -> None:
     assert [len(frames) for _, _, frames in shown("1:2", "1:2.3")] == [8]
     assert {session for session, _, _ in shown("2:")} == {2}
     assert shown("1:2.5", "-f", "kind:status") == []
-    with open_any(SAMPLE) as recording:
+    with open_recording_or_cassette(SAMPLE) as recording:
         task = next(recording.tasks()).task
     assert [number for _, number, _ in shown(task.task_id[:6])] == list(task.exchanges)
 

@@ -19,8 +19,8 @@ from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.protocol.segments.evidence import is_message
-from a2a_proxy.recording.cassette.file import open_any, read_cassette, write_cassette
-from a2a_proxy.recording.read.conversations import conversations
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
+from a2a_proxy.recording.read.conversations import read_conversations
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionFacts
 from a2a_proxy.recording.write.writer import Writer
@@ -54,9 +54,9 @@ def test_two_samples_line_by_line(tmp_path: Path, name: str) -> None:
 @every
 def test_samples_make_sense(sample: Path) -> None:
     """Each message of a client is in a turn, what an agent says follows it, everything is over in the end."""
-    with open_any(sample) as recording:
+    with open_recording_or_cassette(sample) as recording:
         for session in recording.sessions():
-            found = conversations(recording, session)
+            found = read_conversations(recording, session)
             asked = 0
             for row in recording.exchanges(session.id):
                 if row.exchange.operation in ("SendMessage", "SendStreamingMessage", "SendLiveMessage"):

@@ -15,7 +15,7 @@ from a2a_inspect.data.positions import PAGE
 from a2a_inspect.data.source import RecordingSnapshot, RecordingSource, RowCounter
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from support_hostile import wrong_types
 from support_inspect import changes, exchange, live, request, sample, status, writer
 from support_recording import STARTED, event_frames
@@ -108,7 +108,7 @@ async def test_pages_cross_sessions(tmp_path: Path) -> None:
         made = writer(path, session)
         made.write([], changes=changes(*(exchange(number) for number in range(1, count + 1))))
         made.finish(STARTED)
-        expected += [key(session, number) for number in range(1, count + 1)]
+        expected += [make_key(session, number) for number in range(1, count + 1)]
     async with opened(path) as source:
         await _snapshot(source)
         pages = [await source.exchanges(page) for page in range(len(expected) // PAGE + 2)]
@@ -145,18 +145,18 @@ async def test_frames_come_in_pages_with_their_descriptions(tmp_path: Path) -> N
     made = writer(tmp_path / "r.db")
     made.write([request(1), *(status(1, seq, f"step {seq}") for seq in range(1, PAGE + 2))], changes=changes(live(1)))
     async with opened(tmp_path / "r.db") as source:
-        stream = await source.stream(key(1, 1))
+        stream = await source.stream(make_key(1, 1))
         assert stream is not None
         assert stream.frames == PAGE + 2
         assert stream.connection is not None
-        assert [line.row.frame.seq for line in await source.frames(key(1, 1), 1)] == [PAGE, PAGE + 1]
+        assert [line.row.frame.seq for line in await source.frames(make_key(1, 1), 1)] == [PAGE, PAGE + 1]
         made.write([status(1, PAGE + 2, "and more")])
-        stream = await source.stream(key(1, 1))
+        stream = await source.stream(make_key(1, 1))
         assert stream is not None
         assert stream.frames == PAGE + 3
-        assert (await source.frames(key(1, 1), 1))[-1].text == 'status working "and more"'
-        assert await source.frames(key(1, 2), 0) == []
-        assert await source.stream(key(1, 2)) is None
+        assert (await source.frames(make_key(1, 1), 1))[-1].text == 'status working "and more"'
+        assert await source.frames(make_key(1, 2), 0) == []
+        assert await source.stream(make_key(1, 2)) is None
     made.close()
 
 
@@ -176,9 +176,9 @@ async def test_the_end_of_a_long_stream_is_found_quickly(tmp_path: Path) -> None
     made.close()
     async with opened(tmp_path / "r.db") as source:
         begin = time.process_time()
-        stream = await source.stream(key(1, 1))
+        stream = await source.stream(make_key(1, 1))
         assert stream is not None
-        lines = await source.frames(key(1, 1), (stream.frames - 1) // PAGE)
+        lines = await source.frames(make_key(1, 1), (stream.frames - 1) // PAGE)
         assert time.process_time() - begin < 2
     assert lines[-1].row.frame.seq == 99_999
 
@@ -192,7 +192,7 @@ def test_a_tally_follows_a_table_that_grows_and_shrinks(tmp_path: Path) -> None:
         more = writer(path, 2)
         more.write([request(1)], changes=changes(live(1)))
         assert tally.grow() == 10
-        more._opened().db.execute("DELETE FROM frame WHERE session = 2")
+        more._open_tables().db.execute("DELETE FROM frame WHERE session = 2")
         more.close()
         assert tally.grow() == 9
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.data import tree
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from support_inspect import changes, exchange, request, screen_lines, status, writer
 from support_screen import SMALL, Person, looking
 
@@ -51,7 +51,7 @@ async def test_a_branch_narrows_the_list(tmp_path: Path) -> None:
 
         def chosen() -> bool:
             line = person.frames.row
-            return line is not None and (line.row.exchange_key, line.row.frame.seq) == (key(1, 3), 2)
+            return line is not None and (line.row.exchange_key, line.row.frame.seq) == (make_key(1, 3), 2)
 
         await person.until(chosen, "the frame")
         await person.types("h", "h")

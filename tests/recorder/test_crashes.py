@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from a2a_proxy.recorder.crashes import CAREFUL_RECORDS, Crashes
+from a2a_proxy.recorder.crashes import CAREFUL_RECORDS, CrashHistory
 
 
-def start(folder: Path, at: tuple[int, int] | None, *, first: bool = False) -> Crashes:
+def start(folder: Path, at: tuple[int, int] | None, *, first: bool = False) -> CrashHistory:
     """A recorder that begins at a position, and dies at the record there."""
-    crashes = Crashes(folder, at, careful=not first)
-    crashes.begin()
+    crashes = CrashHistory(folder, at, is_successor=not first)
+    crashes.note_start()
     return crashes
 
 
@@ -34,12 +34,12 @@ def test_deaths_at_different_records_are_accidents(tmp_path: Path) -> None:
 
 def test_care_ends(tmp_path: Path) -> None:
     """After so many records it goes on in large steps; the first recorder never takes small ones."""
-    assert start(tmp_path, None, first=True).careful == 0
+    assert start(tmp_path, None, first=True).careful_records == 0
     crashes = start(tmp_path, (1, 5))
     for _ in range(CAREFUL_RECORDS):
-        assert crashes.careful
-        crashes.passed()
-    assert not crashes.careful
+        assert crashes.careful_records
+        crashes.note_commit()
+    assert not crashes.careful_records
 
 
 def test_a_damaged_file_is_no_reason_to_die(tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from a2a_proxy.capture.record_format import pack, segment_header, segment_path
+from a2a_proxy.capture.record_format import pack_record, segment_header, segment_path
 from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
-from a2a_proxy.recorder.crashes import Crashes
+from a2a_proxy.recorder.crashes import CrashHistory
 from a2a_proxy.recorder.pump import MOST, PIECE, JournalPump
 from a2a_proxy.redaction import Redactor
 from support_conversation import Grpc, frame
@@ -20,13 +20,13 @@ _EACH = 3000
 
 
 def _journal(folder: Path, chunks: list[Chunk]) -> Path:
-    records = [b"".join(pack(each.kind, each.direction, each.connection, each.at, each.data)) for each in chunks]
+    records = [b"".join(pack_record(each.kind, each.direction, each.connection, each.at, each.data)) for each in chunks]
     segment_path(folder, 1).write_bytes(segment_header(1, 0) + b"".join(records))
     return folder
 
 
 def _feed(folder: Path) -> JournalPump:
-    return JournalPump(folder, Crashes(folder, None, careful=False), Observer(Redactor(KEY)))
+    return JournalPump(folder, CrashHistory(folder, None, is_successor=False), Observer(Redactor(KEY)))
 
 
 def _frames(out: list[Observation]) -> list[Frame]:
@@ -46,7 +46,7 @@ def test_a_step_holds_a_bounded_number_of_messages(tmp_path: Path) -> None:
     messages = 90_000
     session = _empty(messages)
     feed, steps, out = _feed(_journal(tmp_path, session)), list[int](), list[Observation]()
-    while feed.step(step := []):
+    while feed.decode_next(step := []):
         steps.append(len(step))
         out += step
     assert max(steps) < MOST + PIECE / 5
@@ -61,6 +61,6 @@ def test_pieces_make_no_difference(tmp_path: Path) -> None:
     expected = _frames(observe(session).out)
     for octets in (1, 500, 1 << 20):
         feed, out = _feed(tmp_path), list[Observation]()
-        while feed.step(out, octets=octets):
+        while feed.decode_next(out, max_bytes=octets):
             pass
         assert _frames(out) == expected

@@ -83,7 +83,7 @@ def test_the_same_failure_is_told_once(tmp_path: Path) -> None:
         locked,
         RecorderFailed("other", permanent=False),
     ):
-        keeper._hear(status.encode(said) + b"\n")
-    keeper._hear(b'{"type":"prog')
+        keeper._handle_line(status.encode(said) + b"\n")
+    keeper._handle_line(b'{"type":"prog')
     assert [type(each).__name__ for each in heard] == ["Ready", "Failed", "Ready", "Failed", "Failed"]
     assert keeper.outcome is None

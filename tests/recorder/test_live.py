@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.recorder.open_exchanges import LIVE_AFTER, MAX_TOLD, OpenExchanges
+from a2a_proxy.recorder.open_exchanges import LIVE_AFTER, MAX_REPORTED, OpenExchanges
 
 SECOND = LIVE_AFTER
 
@@ -16,23 +16,23 @@ def test_a_short_call_gets_none() -> None:
     """It ends within a second."""
     live = OpenExchanges()
     live.update(exchange(), "agent")
-    assert not list(live.due(SECOND - 1))
+    assert not list(live.take_due(SECOND - 1))
     live.update(exchange(closed=5), "agent")
-    assert not list(live.due(SECOND * 9))
+    assert not list(live.take_due(SECOND * 9))
 
 
 def test_a_silent_one_gets_one_and_news_wait_for_a_pause() -> None:
     """Also the last event before a silence is told."""
     live = OpenExchanges()
     live.update(exchange(1), "agent")
-    assert [each.events for each, _ in live.due(SECOND)] == [1]
-    assert not list(live.due(SECOND * 9))
+    assert [each.events for each, _ in live.take_due(SECOND)] == [1]
+    assert not list(live.take_due(SECOND * 9))
     live.update(exchange(2), "agent")
-    assert [each.events for each, _ in live.due(SECOND * 9)] == [2]
+    assert [each.events for each, _ in live.take_due(SECOND * 9)] == [2]
     live.update(exchange(3), "agent")
     live.update(exchange(4), "agent")
-    assert not list(live.due(SECOND * 14 - 1))
-    assert list(live.due(SECOND * 14)) == [(exchange(4), "agent")]
+    assert not list(live.take_due(SECOND * 14 - 1))
+    assert list(live.take_due(SECOND * 14)) == [(exchange(4), "agent")]
 
 
 def test_the_pauses_grow() -> None:
@@ -41,7 +41,7 @@ def test_the_pauses_grow() -> None:
     told = []
     for tenth in range(2300):
         live.update(exchange(tenth), "agent")
-        told += [tenth / 10 for _ in live.due(tenth * SECOND // 10)]
+        told += [tenth / 10 for _ in live.take_due(tenth * SECOND // 10)]
     assert told == [1, 3, 8, 18, 48, 108, 168, 228]
 
 
@@ -57,8 +57,8 @@ def test_it_remembers_only_what_is_open() -> None:
 def test_an_end_is_told_once() -> None:
     """Of an exchange that changes after its end; of very many, the oldest are forgotten."""
     live = OpenExchanges()
-    assert [live.ends(exchange(closed=closed)) for closed in (0, 5, 5)] == [False, True, False]
+    assert [live.mark_ended(exchange(closed=closed)) for closed in (0, 5, 5)] == [False, True, False]
     for number in range(2, 2000):
-        assert live.ends(exchange(number=number, closed=9))
-    assert not live.ends(exchange(number=1999, closed=9))
-    assert len(live._over) == MAX_TOLD
+        assert live.mark_ended(exchange(number=number, closed=9))
+    assert not live.mark_ended(exchange(number=1999, closed=9))
+    assert len(live._ended) == MAX_REPORTED

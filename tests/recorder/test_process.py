@@ -234,7 +234,7 @@ def test_a_locked_recording_is_waited_for(bench: Make, monkeypatch: pytest.Monke
         if len(tries) < 5:
             raise recording_output.RecordingError("x.db is locked by another program", "close it")
 
-    recording_output.persist(write, told.append, lambda seconds: True)
+    recording_output.write_with_retries(write, told.append, lambda seconds: True)
     assert len(tries) == 5
     message = "x.db is locked by another program; the journal keeps everything, trying again"
     assert told == [
@@ -242,8 +242,8 @@ def test_a_locked_recording_is_waited_for(bench: Make, monkeypatch: pytest.Monke
         TroubleEnded("the recording is written again, nothing is missing"),
     ]
     tries.clear()
-    with pytest.raises(recording_output.GaveUp):
-        recording_output.persist(write, told.append, lambda seconds: len(tries) < 3)
+    with pytest.raises(recording_output.RetriesExhausted):
+        recording_output.write_with_retries(write, told.append, lambda seconds: len(tries) < 3)
     assert len(tries) == 3
 
 

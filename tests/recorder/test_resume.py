@@ -80,7 +80,7 @@ def test_a_snapshot_that_cannot_be_read(bench: Make, damage: bytes | None) -> No
     again = RecorderKeeper(one.folder.path, one.heard.append, pauses=(0.01,))
     assert isinstance(again.start(SECONDS), RecorderReady)
     one.keeper = again
-    one.journal.wake_by(again.wake_write)
+    one.journal.set_wake_fd(again.wake_write)
     written(one, scripted(endless(40), 2)[-8:])
     written(one, scripted(unary("t-3"), 3)[:3])
     one.kill_recorder()
@@ -221,16 +221,16 @@ def test_a_recording_that_stays_unwritable_is_given_up_after_the_relay(bench: Ma
     assert failed.message.endswith("the disk is full; the journal is left for later")
     assert failed.hint == "finish with: a2a-inspect recover"
     one.folder.release()
-    assert [left.path for left in file_layout.leftovers()] == [one.folder.path]
+    assert [left.path for left in file_layout.find_leftovers()] == [one.folder.path]
     db.execute("DROP TRIGGER f")
     db.close()
     later = RecorderKeeper(one.folder.path, one.heard.append)
     assert isinstance(later.start(SECONDS), RecorderReady)
-    later.let_go()
+    later.release()
     assert later.drain(SECONDS)
     assert isinstance(later.outcome, RecorderDone)
     assert [exchange.id for exchange in contents(one.recording)["exchanges"]] == [1, 2]
-    assert not file_layout.leftovers()
+    assert not file_layout.find_leftovers()
 
 
 def test_a_recorder_that_always_fails_is_given_up_after_the_relay(bench: Make) -> None:
@@ -288,7 +288,7 @@ def test_a_journal_that_is_deleted_goes_on(bench: Make) -> None:
     written(one, chunks[:30], step=30)
     shutil.rmtree(one.folder.path)
     written(one, chunks[30:50], step=5)
-    assert one.folder.mend(one.session)
+    assert one.folder.restore_files(one.session)
     written(one, chunks[50:], step=5)
     one.end()
     one.finish()

@@ -17,7 +17,7 @@ from a2a_proxy.recorder.status import (
     RecorderReady,
     Status,
 )
-from a2a_proxy.recorder.status_writer import StatusWriter, before_ready
+from a2a_proxy.recorder.status_writer import StatusWriter, call_before_ready
 
 DONE = RecorderDone(
     connections=1,
@@ -148,7 +148,7 @@ def test_where_errors_are_too_many_nothing_less_grave_is_said() -> None:
 def test_something_is_done_once_before_it_is_ready() -> None:
     """What opens the recording again is no first time."""
     heard: list[object] = []
-    say = before_ready(lambda message, at: heard.append(message), lambda: heard.append("done"))
+    say = call_before_ready(lambda message, at: heard.append(message), lambda: heard.append("done"))
     for message in (DONE, READY, READY):
         say(message, 1)
     assert heard == [DONE, "done", READY, READY]

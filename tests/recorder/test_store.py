@@ -8,7 +8,7 @@ from pathlib import Path
 from a2a_proxy.model.exchange import Binding, Connection, Exchange
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.present import text
-from a2a_proxy.recorder.recording_output import sum_up
+from a2a_proxy.recorder.recording_output import summarize_session
 from a2a_proxy.recording.write.writer import Writer
 from support_recording import STARTED, facts
 
@@ -28,7 +28,7 @@ def test_outcomes_are_those_of_the_lines(tmp_path: Path) -> None:
         writer.write([], [], Changes([Connection(1, "c", "l", "u", STARTED)], exchanges, []), (1, 0), None)
         session = writer.session
         writer.finish(STARTED)
-        done = sum_up(tmp_path / "r.db", session, lost=0, clean=True)
+        done = summarize_session(tmp_path / "r.db", session, lost=0, clean=True)
         said = Counter(text.outcome_of(exchange) for exchange in exchanges)
         assert {name: getattr(done, name) for name in said} == said
         assert said == {"ok": 5, "cut": 2, "error": 2, "refused": 1}

@@ -8,7 +8,7 @@ import pytest
 
 from a2a_inspect.commands.show import show_conversation
 from a2a_inspect.commands.show_selection import ShowSelection
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.artifacts import artifacts_of
 
 _RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -16,7 +16,7 @@ _RECORDINGS = Path(__file__).parents[2] / "recordings"
 
 def test_chunks_become_one_artifact() -> None:
     """The demo's plan comes in three chunks and is one artifact of three parts, from the stream that brought it."""
-    with open_any(_RECORDINGS / "demo.a2a.jsonl") as recording:
+    with open_recording_or_cassette(_RECORDINGS / "demo.a2a.jsonl") as recording:
         task = next(recording.tasks()).task
         found = artifacts_of(recording, 1, task)["plan"]
     assert [part.text.split(":")[0] for part in found.artifact.parts if part.text] == [
@@ -31,7 +31,7 @@ def test_chunks_become_one_artifact() -> None:
 @pytest.mark.parametrize("name", sorted(path.name for path in _RECORDINGS.glob("*.a2a.jsonl")))
 def test_the_parts_are_as_many_as_the_task_has_counted(name: str) -> None:
     """For every task of every sample: what is put together agrees with what the recorder counted as it passed."""
-    with open_any(_RECORDINGS / name) as recording:
+    with open_recording_or_cassette(_RECORDINGS / name) as recording:
         for row in recording.tasks():
             found = artifacts_of(recording, row.session, row.task)
             counted = {artifact.artifact_id: artifact.parts for artifact in row.task.artifacts}
@@ -40,7 +40,7 @@ def test_the_parts_are_as_many_as_the_task_has_counted(name: str) -> None:
 
 def test_show_prints_them(capsys: pytest.CaptureFixture[str]) -> None:
     """`show --artifacts` has their content below the task's line."""
-    with open_any(_RECORDINGS / "demo.a2a.jsonl") as recording:
+    with open_recording_or_cassette(_RECORDINGS / "demo.a2a.jsonl") as recording:
         show_conversation(recording, ShowSelection(("#3",), artifacts=True), as_json=False)
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert "artifact booking  1 part, complete" in lines

@@ -19,11 +19,11 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import ArtifactState, Task
-from a2a_proxy.recording.cassette.file import is_cassette, open_any, read_cassette, write_cassette
-from a2a_proxy.recording.cassette.rewrite import rewrite
+from a2a_proxy.recording.cassette.file import is_cassette, open_recording_or_cassette, read_cassette, write_cassette
+from a2a_proxy.recording.cassette.rewrite import rewrite_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.store.database import private
+from a2a_proxy.recording.store.database import open_private
 from a2a_proxy.recording.write.writer import Writer
 from support_recording import STARTED, changes, event_frames, facts, findings, frames
 
@@ -53,20 +53,20 @@ _written = st.tuples(st.lists(frames(), max_size=4), st.lists(findings, max_size
 def test_lossless_both_ways(tmp_path_factory, written, ended):
     """SQLite to cassette to SQLite to cassette: the same values, the same octets; also for values of no sense."""
     folder = tmp_path_factory.mktemp("lossless")
-    db = private()
-    writers = [Writer.into(db, facts(number, started=STARTED + number, command=("a", "b"))) for number in (1, 2)]
+    db = open_private()
+    writers = [Writer.on_connection(db, facts(number, started=STARTED + number, command=("a", "b"))) for number in (1, 2)]
     for session, (stored, found, snapshots) in written:
         writers[session].write(stored, found, snapshots)
     if ended:
         writers[1].finish(STARTED + 99, how="unclean", complete="all but 3 octets", lost=3, edits=2)
-    first = Recording.over(db, "first")
+    first = Recording.from_connection(db, "first")
     write_cassette(first, folder / "one.a2a.jsonl")
     read_cassette(folder / "one.a2a.jsonl", folder / "back.a2a.db")
     with Recording(folder / "back.a2a.db") as back:
         assert _content(back) == _content(first)
         write_cassette(back, folder / "two.a2a.jsonl")
     assert (folder / "two.a2a.jsonl").read_bytes() == (folder / "one.a2a.jsonl").read_bytes()
-    with open_any(folder / "one.a2a.jsonl") as opened:
+    with open_recording_or_cassette(folder / "one.a2a.jsonl") as opened:
         assert _content(opened) == _content(first)
     db.close()
 
@@ -98,11 +98,11 @@ def _story() -> tuple[list[Frame], list[Finding], Changes]:
 
 
 def _cassette(path: Path) -> list[bytes]:
-    db = private()
-    writer = Writer.into(db, facts())
+    db = open_private()
+    writer = Writer.on_connection(db, facts())
     writer.write(*_story())
     writer.finish(STARTED + 50)
-    write_cassette(Recording.over(db, "story"), path)
+    write_cassette(Recording.from_connection(db, "story"), path)
     db.close()
     return path.read_bytes().splitlines(keepends=True)
 
@@ -202,28 +202,28 @@ def test_one_edited_by_hand_can_be_read(tmp_path: Path):
 def test_big_payloads_may_lie_beside_it(tmp_path: Path):
     """With `blobs` a big payload is a file named by its hash; a missing or changed one is noticed."""
     path = tmp_path / "s.a2a.jsonl"
-    db = private()
+    db = open_private()
     frame = msgspec.structs.replace(event_frames(1)[0], payload=b"x" * 100_000)
-    Writer.into(db, facts()).write([frame])
-    write_cassette(Recording.over(db, "big"), path, blobs=True)
+    Writer.on_connection(db, facts()).write([frame])
+    write_cassette(Recording.from_connection(db, "big"), path, blobs=True)
     blob = next((tmp_path / "blobs").iterdir())
-    with open_any(path) as recording:
+    with open_recording_or_cassette(path) as recording:
         assert next(recording.frames_after(0)).frame == frame
     blob.write_bytes(b"y")
     with pytest.raises(RecordingError, match="has been changed"):
-        open_any(path)
+        open_recording_or_cassette(path)
     blob.unlink()
     with pytest.raises(RecordingError, match="is missing"):
-        open_any(path)
+        open_recording_or_cassette(path)
 
 
 def test_some_sessions_only(tmp_path: Path):
     """A session can be taken out of a recording of several."""
-    db = private()
+    db = open_private()
     for number in (1, 2):
-        Writer.into(db, facts(number)).write(event_frames(3, seed=number))
-    write_cassette(Recording.over(db, "two"), tmp_path / "s.a2a.jsonl", sessions=[2])
-    with open_any(tmp_path / "s.a2a.jsonl") as recording:
+        Writer.on_connection(db, facts(number)).write(event_frames(3, seed=number))
+    write_cassette(Recording.from_connection(db, "two"), tmp_path / "s.a2a.jsonl", sessions=[2])
+    with open_recording_or_cassette(tmp_path / "s.a2a.jsonl") as recording:
         assert [row.facts for row in recording.sessions()] == [facts(2)]
         assert [row.frame for row in recording.frames_after(0)] == event_frames(3, seed=2)
 
@@ -232,12 +232,12 @@ def test_files_are_never_overwritten_unasked(tmp_path: Path):
     """Neither a cassette nor a recording."""
     path = tmp_path / "s.a2a.jsonl"
     before = b"".join(_cassette(path))
-    with open_any(path) as recording, pytest.raises(RecordingError, match="exists"):
+    with open_recording_or_cassette(path) as recording, pytest.raises(RecordingError, match="exists"):
         write_cassette(recording, path)
     with pytest.raises(RecordingError, match="exists"):
         read_cassette(path, path)
     assert path.read_bytes() == before
-    with open_any(path) as recording:
+    with open_recording_or_cassette(path) as recording:
         write_cassette(recording, path, overwrite=True)
     assert path.read_bytes() == before
     assert path.stat().st_mode & 0o777 == 0o600
@@ -249,7 +249,7 @@ def test_a_recording_is_no_cassette(tmp_path: Path):
     Writer(path, facts()).open()
     assert not is_cassette(path)
     assert is_cassette(tmp_path / "nothing") is False
-    with open_any(path) as recording:
+    with open_recording_or_cassette(path) as recording:
         assert recording.counts().sessions == 1
 
 
@@ -304,31 +304,31 @@ def test_nothing_hidden_stands_in_it(tmp_path: Path) -> None:
         1, 1, 0, Binding.JSONRPC, STARTED, Dialect.V1_0, "SendMessage", request_headers=((b"X", b"\x9b31m"),)
     )
     found = Finding("A2A-GEN-001", Severity.WARNING, STARTED + 7, f"a gap {hidden}", exchange=1, seq=1)
-    db = private()
-    writer = Writer.into(db, facts())
+    db = open_private()
+    writer = Writer.on_connection(db, facts())
     writer.write(stored, [found], Changes([Connection(1, "c:1", "l:1", "u:1", STARTED)], [exchange], []))
     writer.finish(STARTED + 50)
-    before = Recording.over(db, "hidden")
+    before = Recording.from_connection(db, "hidden")
     write_cassette(before, path := tmp_path / "h.a2a.jsonl")
     text = path.read_text("utf-8")
     assert not set(text) & set(hidden)
     assert "é 🤖" in text
-    with open_any(path) as back:
+    with open_recording_or_cassette(path) as back:
         assert _content(back) == _content(before)
     db.close()
-    assert not rewrite(path, check=True).changed
+    assert not rewrite_cassette(path, check=True).changed
 
 
 def test_an_older_one_with_hidden_characters_is_read(tmp_path: Path) -> None:
     """As it is; `fmt` escapes them, which changes nothing that is recorded."""
     path = Path(__file__).parent / "hidden.a2a.jsonl"
     assert "\x9b" in path.read_text("utf-8")
-    with open_any(path) as before:
+    with open_recording_or_cassette(path) as before:
         content = _content(before)
     (copy := tmp_path / "h.a2a.jsonl").write_bytes(path.read_bytes())
-    made = rewrite(copy, edited=True)
+    made = rewrite_cassette(copy, edited=True)
     assert (made.changed, made.edited) == (True, False)
     assert "\x9b" not in copy.read_text("utf-8")
-    with open_any(copy) as after:
+    with open_recording_or_cassette(copy) as after:
         assert _content(after) == content
-    assert not rewrite(copy, check=True).changed
+    assert not rewrite_cassette(copy, check=True).changed

@@ -8,23 +8,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from a2a_proxy.recording.cassette.exporter import BLOB_MIN, COUNTED, FORMAT_VERSION, STATE
-from a2a_proxy.recording.cassette.importer import LONGEST
-from a2a_proxy.recording.cassette.json_objects import MEMBERS
+from a2a_proxy.recording.cassette.exporter import MIN_BLOB_BYTES, COUNTED_KINDS, FORMAT_VERSION, STATE_FIELDS
+from a2a_proxy.recording.cassette.importer import MAX_LINE_BYTES
+from a2a_proxy.recording.cassette.json_objects import MEMBER_NAMES
 from a2a_proxy.recording.read.rows import SessionFacts
 
 PAGE = (Path(__file__).parents[2] / "proxy" / "a2a_proxy" / "manual" / "cassette.md").read_text()
 TABLES = {
     "### First line": ("cassette", "version", "tool", "sessions"),
-    "### A session": (*SessionFacts.__struct_fields__, *STATE),
-    "### A connection": MEMBERS["connection"],
-    "### An exchange": MEMBERS["exchange"],
-    "### A frame": MEMBERS["frame"],
-    "### A task": MEMBERS["task"],
-    "Of each of its `artifacts`:": MEMBERS["artifact"],
-    "Of each run of generations that it `missed`:": MEMBERS["missed"],
-    "### A finding": MEMBERS["finding"],
-    "### A note": MEMBERS["note"],
+    "### A session": (*SessionFacts.__struct_fields__, *STATE_FIELDS),
+    "### A connection": MEMBER_NAMES["connection"],
+    "### An exchange": MEMBER_NAMES["exchange"],
+    "### A frame": MEMBER_NAMES["frame"],
+    "### A task": MEMBER_NAMES["task"],
+    "Of each of its `artifacts`:": MEMBER_NAMES["artifact"],
+    "Of each run of generations that it `missed`:": MEMBER_NAMES["missed"],
+    "### A finding": MEMBER_NAMES["finding"],
+    "### A note": MEMBER_NAMES["note"],
     "### Last line": ("end", "payloads", "sha256"),
 }
 
@@ -39,7 +39,7 @@ def test_every_member_is_described(title: str) -> None:
 def test_its_numbers_are_those_of_the_code() -> None:
     """Versions, limits and the kinds that are counted."""
     assert f"of the format, 1 to {FORMAT_VERSION}" in PAGE
-    assert f"A line has {LONGEST >> 20} MiB at most" in PAGE
-    assert f"payloads of {BLOB_MIN >> 10} KiB or more" in PAGE
-    assert ", ".join(f"`{kind}s`" for kind in COUNTED) in PAGE
+    assert f"A line has {MAX_LINE_BYTES >> 20} MiB at most" in PAGE
+    assert f"payloads of {MIN_BLOB_BYTES >> 10} KiB or more" in PAGE
+    assert ", ".join(f"`{kind}s`" for kind in COUNTED_KINDS) in PAGE
     assert {each.name for each in msgspec.structs.fields(SessionFacts)} >= {"uuid", "redaction"}

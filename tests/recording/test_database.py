@@ -15,10 +15,10 @@ import pytest
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store import migrations, schema
-from a2a_proxy.recording.store.database import open_writable, private
+from a2a_proxy.recording.store.database import open_writable, open_private
 from a2a_proxy.recording.store.file_header import check_writable
 from a2a_proxy.recording.store.migrations import STEPS
-from a2a_proxy.recording.write.writer import Writer, resume
+from a2a_proxy.recording.write.writer import Writer, resume_writer
 from support_recording import event_frames, facts
 
 
@@ -36,7 +36,7 @@ def _refused(path: Path, said: str) -> None:
     """Reader and writer refuse it alike, and leave everything as it was."""
     folder = next(parent for parent in path.parents if parent.is_dir())
     before = _state(folder)
-    attempts = (lambda: Recording(path), lambda: Writer(path, facts()), lambda: resume(path, facts().uuid))
+    attempts = (lambda: Recording(path), lambda: Writer(path, facts()), lambda: resume_writer(path, facts().uuid))
     for attempt in attempts:
         with pytest.raises(RecordingError, match=said) as caught:
             attempt()
@@ -115,7 +115,7 @@ def test_a_folder(tmp_path: Path):
 def test_a_missing_recording(tmp_path: Path):
     """Readers make none."""
     path = tmp_path / "none.a2a.db"
-    for attempt in (lambda: Recording(path), lambda: resume(path, "x"), lambda: Writer(path, facts(), create=False)):
+    for attempt in (lambda: Recording(path), lambda: resume_writer(path, "x"), lambda: Writer(path, facts(), create=False)):
         with pytest.raises(RecordingError, match="there is no recording"):
             attempt()
     assert list(tmp_path.iterdir()) == []
@@ -172,7 +172,7 @@ def test_a_session_that_is_not_there(tmp_path: Path):
     path = tmp_path / "r.a2a.db"
     _make(path)
     with pytest.raises(RecordingError, match="has no session x"):
-        resume(path, "x")
+        resume_writer(path, "x")
 
 
 def test_the_steps_count_up_to_the_version():
@@ -183,13 +183,13 @@ def test_the_steps_count_up_to_the_version():
 def test_without_strict_tables_nothing_is_converted(monkeypatch: pytest.MonkeyPatch):
     """SQLite before 3.37: texts that look like numbers stay texts."""
     monkeypatch.setattr(migrations, "_STRICT_SINCE", (99,))
-    db = private()
+    db = open_private()
     script = " ".join(row[0] for row in db.execute("SELECT sql FROM sqlite_schema WHERE type = 'table'"))
     assert "STRICT" not in script
     assert " ANY" not in script
-    writer = Writer.into(db, facts())
+    writer = Writer.on_connection(db, facts())
     writer.write(event_frames(3))
-    assert [row.frame for row in Recording.over(db, "old").frames_after(0)] == event_frames(3)
+    assert [row.frame for row in Recording.from_connection(db, "old").frames_after(0)] == event_frames(3)
     db.execute("INSERT INTO text (value) VALUES ('7.0')")
     assert db.execute("SELECT typeof(value) FROM text ORDER BY id DESC").fetchone() == ("text",)
 
@@ -199,7 +199,7 @@ def test_tables_are_strict_where_they_can_be():
     if sqlite3.sqlite_version_info < (3, 37):
         pytest.skip("this SQLite knows no STRICT")
     with pytest.raises(sqlite3.IntegrityError):
-        private().execute("INSERT INTO note (session, exchange, seq, at, bookmark, body) VALUES (1, 1, 0, 'x', 0, 'b')")
+        open_private().execute("INSERT INTO note (session, exchange, seq, at, bookmark, body) VALUES (1, 1, 0, 'x', 0, 'b')")
 
 
 def test_a_log_without_its_database_is_not_played_into_a_new_one(tmp_path: Path) -> None:

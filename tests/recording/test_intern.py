@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from a2a_proxy.recording.store import intern
 from a2a_proxy.recording.store.codec import unpack_ident
-from a2a_proxy.recording.store.database import private
+from a2a_proxy.recording.store.database import open_private
 
 
 @given(st.lists(st.sets(st.integers(0, 60).map(lambda n: f"id {n}"), max_size=9), max_size=30))
@@ -16,8 +16,8 @@ def test_numbers_never_change(batches):
     """Whatever was forgotten in between, a value has one row, and the cache stays near its bound."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intern, "_GENERATION", 12)
-        db = private()
-        known = intern.idents(db)
+        db = open_private()
+        known = intern.ident_interner(db)
         seen: dict[str, int] = {}
         for batch in batches:
             known.learn(batch)
@@ -31,13 +31,13 @@ def test_numbers_never_change(batches):
 
 def test_two_writers_share_rows():
     """A value that another session stored is found, not stored again."""
-    db = private()
-    one, two = intern.idents(db), intern.idents(db)
+    db = open_private()
+    one, two = intern.ident_interner(db), intern.ident_interner(db)
     one.learn({"a", "b", "7"})
     two.learn({"b", "c", "7"})
     assert two.ids["b"] == one.ids["b"]
-    assert one.one("c") == two.ids["c"]
-    assert one.one("7") == two.one("7") == -8
-    assert one.one("") == 0
+    assert one.row_number("c") == two.ids["c"]
+    assert one.row_number("7") == two.row_number("7") == -8
+    assert one.row_number("") == 0
     assert db.execute("SELECT count(*) FROM ident").fetchone() == (3,)
     db.close()

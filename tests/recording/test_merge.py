@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.store.schema import SCHEMA_VERSION
-from a2a_proxy.recording.tools.merge import UNENDED, merge, plan
+from a2a_proxy.recording.tools.merge import UNENDED, merge_sessions, plan_merge
 from a2a_proxy.recording.write.note_writer import NotePlace, annotate
 from support_inspect import MS, frame
 from support_recording import STARTED
@@ -38,7 +38,7 @@ def content(recording: Recording, session: int) -> list[object]:
         connections,
         [row.exchange for row in exchanges],
         [[each.frame for each in recording.frames(row.key)] for row in exchanges],
-        [[each.frame for each in recording.connection_frames(key(session, line.id))] for line in connections],
+        [[each.frame for each in recording.connection_frames(make_key(session, line.id))] for line in connections],
         [row.task for row in recording.tasks(session)],
         [row.finding for row in recording.findings(session)],
         [row.note for row in recording.notes(session)],
@@ -54,7 +54,7 @@ def by_uuid(recording: Recording) -> dict[str, list[object]]:
 
 def merged(out: Path, *sources: Path) -> dict[str, list[object]]:
     with MultiReader(sources) as several:
-        merge(several, out)
+        merge_sessions(several, out)
     with Recording(out) as recording:
         assert recording.db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         return by_uuid(recording)
@@ -66,7 +66,7 @@ def test_whole_sessions_come_over_as_they_were(tmp_path: Path) -> None:
     annotate(files[0], NotePlace(1, 2, 1), STARTED, text="look here", bookmark=True)
     before: dict[str, list[object]] = {}
     for path in files:
-        with open_any(path) as recording:
+        with open_recording_or_cassette(path) as recording:
             before.update(by_uuid(recording))
 
     assert merged(tmp_path / "out.a2a.db", *files) == before
@@ -119,7 +119,7 @@ def test_a_session_goes_in_once_from_the_file_that_has_most_of_it(tmp_path: Path
     writer = begin(tmp_path / "live.a2a.db", 1)
     call(writer, 1, 1, 1)
     with MultiReader([tmp_path / "live.a2a.db"]) as several:
-        (session,) = merge(several, tmp_path / "early.a2a.db")
+        (session,) = merge_sessions(several, tmp_path / "early.a2a.db")
         assert session.frames == 2
     call(writer, 1, 2, 2)
     writer.finish(STARTED + 5 * MS)
@@ -127,7 +127,7 @@ def test_a_session_goes_in_once_from_the_file_that_has_most_of_it(tmp_path: Path
     files = tmp_path / "early.a2a.db", tmp_path / "live.a2a.db", tmp_path / "copy.a2a.db"
     shutil.copy(files[1], files[2])
     with MultiReader(files) as several:
-        taken, left = plan(several)
+        taken, left = plan_merge(several)
         assert [(each.member.name, each.frames) for each in taken] == [("live", 4)]
         assert [(each.member.name, each.better.name) for each in left] == [("early", "live"), ("copy", "live")]
     (told,) = merged(tmp_path / "out.a2a.db", *files).values()
@@ -140,7 +140,7 @@ def test_what_is_being_recorded_is_merged_as_it_is_and_says_so(tmp_path: Path) -
     writer = begin(tmp_path / "live.a2a.db", 1)
     call(writer, 1, 1, 1)
     with MultiReader([tmp_path / "live.a2a.db"]) as several:
-        taken = merge(several, tmp_path / "out.a2a.db")
+        taken = merge_sessions(several, tmp_path / "out.a2a.db")
         call(writer, 1, 2, 2)
     assert [each.frames for each in taken] == [2]
 
@@ -157,7 +157,7 @@ def test_the_source_is_one_moment_though_it_is_written_meanwhile(
     """Counted first and read later: the frames that come in between stay out, and none is missed."""
     writer = begin(tmp_path / "live.a2a.db", 1)
     call(writer, 1, 1, 1)
-    planned = plan
+    planned = plan_merge
 
     def late(several: MultiReader) -> object:
         found = planned(several)
@@ -166,7 +166,7 @@ def test_the_source_is_one_moment_though_it_is_written_meanwhile(
 
     monkeypatch.setattr("a2a_proxy.recording.tools.merge.plan", late)
     with MultiReader([tmp_path / "live.a2a.db"]) as several:
-        merge(several, tmp_path / "out.a2a.db")
+        merge_sessions(several, tmp_path / "out.a2a.db")
         assert several.members[0].recording.counts().frames == 4
     with Recording(tmp_path / "out.a2a.db") as recording:
         assert recording.counts().frames == 2
@@ -200,16 +200,16 @@ def test_nothing_is_overwritten_unasked_nor_a_source_at_all(tmp_path: Path) -> N
     files = sorted(tmp_path.iterdir())
     with MultiReader([first, second]) as several:
         with pytest.raises(RecordingError, match="exists"):
-            merge(several, taken)
+            merge_sessions(several, taken)
         with pytest.raises(RecordingError, match="is to be merged"):
-            merge(several, second, overwrite=True)
+            merge_sessions(several, second, overwrite=True)
         (tmp_path / "letter.txt").write_text("no recording")
         with pytest.raises(RecordingError, match="is not a recording"):
-            merge(several, tmp_path / "letter.txt", overwrite=True)
+            merge_sessions(several, tmp_path / "letter.txt", overwrite=True)
         (tmp_path / "letter.txt").unlink()
         with Recording(taken), pytest.raises(RecordingError, match="open in another program"):
-            merge(several, taken, overwrite=True)
-        merge(several, taken, overwrite=True)
+            merge_sessions(several, taken, overwrite=True)
+        merge_sessions(several, taken, overwrite=True)
     with Recording(taken) as recording:
         assert recording.counts().sessions == 2
     assert sorted(tmp_path.iterdir()) == files
@@ -222,5 +222,5 @@ def test_a_damaged_source_leaves_no_file(tmp_path: Path) -> None:
         db.execute("UPDATE block SET data = x'00'")
         db.commit()
     with MultiReader([first, second]) as several, pytest.raises(RecordingError, match="recording cannot be read"):
-        merge(several, tmp_path / "out.a2a.db")
+        merge_sessions(several, tmp_path / "out.a2a.db")
     assert not list(tmp_path.glob("*out*"))

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.model.task import Support, Task
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store.database import open_writable
 from a2a_proxy.recording.store.schema import SCHEMA_VERSION
-from a2a_proxy.recording.store.version_1 import ranges_told
+from a2a_proxy.recording.store.version_1 import generation_ranges
 from a2a_proxy.recording.write.writer import Writer
 from support_recording import event_frames, facts
 
@@ -93,7 +93,7 @@ def tables(path: Path) -> dict[str, list[object]]:
 
 
 def test_a_cassette_of_version_1() -> None:
-    with open_any(DATA / "version_1.a2a.jsonl") as recording:
+    with open_recording_or_cassette(DATA / "version_1.a2a.jsonl") as recording:
         task = only(recording)
     assert (task.seen, task.missed, task.support) == (((3, 3), (5, 5), (8, 8)), (), Support.YES)
 
@@ -108,4 +108,4 @@ def test_a_cassette_of_version_1() -> None:
     ],
 )
 def test_what_version_1_knew(highest: int, missed: list[int], ranges: list[tuple[int, int]]) -> None:
-    assert ranges_told(highest, missed) == ranges
+    assert generation_ranges(highest, missed) == ranges

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.names import near, newest_recording, recording_name
+from a2a_proxy.recording.names import suggest_names, newest_recording, recording_name
 
 
 def test_a_name_tells_when_it_began():
@@ -43,4 +43,4 @@ def test_what_was_meant(tmp_path: Path, missing: str, hint: str) -> None:
     """Recordings and cassettes whose names begin so, or are nearly the same; what they end with does not count."""
     for name in ("lossy.a2a.jsonl", "demo.a2a.db", "demo.a2a.jsonl", "lossy.txt"):
         (tmp_path / name).touch()
-    assert near(tmp_path / missing) == hint.format(tmp_path)
+    assert suggest_names(tmp_path / missing) == hint.format(tmp_path)

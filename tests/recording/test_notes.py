@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.model.note import Note
-from a2a_proxy.recording.cassette.file import open_any, read_cassette, write_cassette
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store.schema import SCHEMA_VERSION
@@ -26,7 +26,7 @@ DATA = Path(__file__).parent.parent / "data"
 
 def noted(path: Path) -> dict[tuple[int, int, int], Note]:
     """What is written in a recording, by place."""
-    with open_any(path) as recording:
+    with open_recording_or_cassette(path) as recording:
         return {(row.session, row.note.exchange, row.note.seq): row.note for row in recording.notes()}
 
 

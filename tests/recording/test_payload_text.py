@@ -17,8 +17,8 @@ from support_recording import payloads, schemas
 @given(payloads | st.text().map(str.encode), schemas)
 def test_any_payload_comes_back(payload: bytes, schema: str):
     """Also through the JSON of a line."""
-    line = json.loads(json.dumps(payload_text.write(payload, schema)))
-    assert payload_text.read(line, schema) == payload
+    line = json.loads(json.dumps(payload_text.write_payload(payload, schema)))
+    assert payload_text.read_payload(line, schema) == payload
 
 
 def _finite(value: object) -> bool:
@@ -33,9 +33,9 @@ def test_compact_json_is_data(value: object):
         payload = text.encode()
     except UnicodeEncodeError:
         return
-    line = payload_text.write(payload, "json")
+    line = payload_text.write_payload(payload, "json")
     assert set(line) == ({"data"} if _finite(value) else {"text"})
-    assert payload_text.read(line, "json") == payload
+    assert payload_text.read_payload(line, "json") == payload
 
 
 @pytest.mark.parametrize(
@@ -49,15 +49,15 @@ def test_compact_json_is_data(value: object):
 )
 def test_the_ways_peers_write_json_are_data(text: str, style: str | None):
     """The style is named unless it is the compact one, and gives the same octets again."""
-    line = payload_text.write(text.encode(), "json")
+    line = payload_text.write_payload(text.encode(), "json")
     assert (line["data"], line.get("json")) == (json.loads(text), style)
-    assert payload_text.read(line, "json") == text.encode()
+    assert payload_text.read_payload(line, "json") == text.encode()
 
 
 def test_an_unknown_style_is_refused():
     """A newer program may know more styles than this one."""
     with pytest.raises(ValueError, match="unknown way"):
-        payload_text.read({"data": 1, "json": "pretty"}, "json")
+        payload_text.read_payload({"data": 1, "json": "pretty"}, "json")
 
 
 def test_protobuf_is_data_only_where_that_is_exact():
@@ -66,10 +66,10 @@ def test_protobuf_is_data_only_where_that_is_exact():
         "1.0", "Message", {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"b": 1, "a": [2.5]}}]}
     )
     exact = message.SerializeToString(deterministic=True)
-    assert set(payload_text.write(exact, "lf.a2a.v1.Message")) == {"data"}
+    assert set(payload_text.write_payload(exact, "lf.a2a.v1.Message")) == {"data"}
     other = b"\x12\x01c\x0a\x01m"
-    line = payload_text.write(other, "lf.a2a.v1.Message")
+    line = payload_text.write_payload(other, "lf.a2a.v1.Message")
     assert line["view"] == {"messageId": "m", "contextId": "c"}
-    assert payload_text.read(line, "lf.a2a.v1.Message") == other
-    assert set(payload_text.write(b"\xff\xff", "lf.a2a.v1.Message")) == {"raw_b64"}
-    assert set(payload_text.write(b"x", "no.such.Message")) == {"raw_b64"}
+    assert payload_text.read_payload(line, "lf.a2a.v1.Message") == other
+    assert set(payload_text.write_payload(b"\xff\xff", "lf.a2a.v1.Message")) == {"raw_b64"}
+    assert set(payload_text.write_payload(b"x", "no.such.Message")) == {"raw_b64"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from a2a_proxy.recording.cassette.file import read_cassette, write_cassette
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.prune import _KEYED, _OF_ROWS, _OWNED, remove_sessions
+from a2a_proxy.recording.tools.prune import _KEYED_TABLES, _ROW_TABLES, _SESSION_TABLES, remove_sessions
 from support_inspect import changes, exchange, request, status, writer
 from support_recording import STARTED
 
@@ -95,4 +95,4 @@ def test_no_table_is_forgotten(tmp_path: Path) -> None:
     with sqlite3.connect(path) as db:
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
-    assert tables - SHARED == {*_KEYED, *_OWNED, *_OF_ROWS}
+    assert tables - SHARED == {*_KEYED_TABLES, *_SESSION_TABLES, *_ROW_TABLES}

@@ -14,9 +14,9 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import Task
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.read.pages import PAGE
+from a2a_proxy.recording.read.pages import PAGE_ROWS
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import Counts, key
+from a2a_proxy.recording.read.rows import Counts, make_key
 from a2a_proxy.recording.write.writer import Writer
 from support_recording import STARTED, event_frames, facts
 
@@ -40,14 +40,14 @@ def test_things_are_found_by_key(path: Path):
         writer.write(event_frames(60, seed=number), found, snapshots)
         writer.finish(STARTED + 1)
     with Recording(path) as recording:
-        keys = [key(session, number) for session in (1, 2) for number in (1, 2, 3)]
+        keys = [make_key(session, number) for session in (1, 2) for number in (1, 2, 3)]
         assert [row.key for row in recording.exchanges()] == keys
         assert [row.key for row in recording.exchanges(2)] == keys[3:]
         assert [row.key for row in recording.exchanges(after=keys[1], limit=3)] == keys[2:5]
         row = recording.exchange(keys[4])
         assert row is not None
         assert (row.session, row.exchange) == (2, _exchange(2))
-        assert recording.exchange(key(3, 1)) is None
+        assert recording.exchange(make_key(3, 1)) is None
         frames = list(recording.frames(keys[4]))
         assert [row.frame for row in frames] == event_frames(60, seed=2)[20:40]
         assert {row.exchange_key for row in frames} == {keys[4]}
@@ -61,7 +61,7 @@ def test_things_are_found_by_key(path: Path):
         assert [(row.session, row.task.agent) for row in recording.task("7")] == [(1, "a"), (2, "a")]
         assert recording.task("7", "b") == recording.task("nothing") == []
         assert [row.task.task_id for row in recording.task("x", "b")] == ["x", "x"]
-        assert recording.connection(key(2, 1)) == next(recording.connections(2))
+        assert recording.connection(make_key(2, 1)) == next(recording.connections(2))
         assert recording.session(2) == recording.sessions()[1]
         assert recording.counts() == Counts(2, 2, 6, 120, 4, 6)
         assert recording.counts(2) == Counts(1, 1, 3, 60, 2, 3)
@@ -73,15 +73,15 @@ def test_frames_of_a_connection_are_its_own(path: Path):
     own = [msgspec.structs.replace(base, exchange=0, connection=n, seq=s) for s in (0, 1) for n in (1, 2)]
     Writer(path, facts()).write([*own, base])
     with Recording(path) as recording:
-        assert [row.frame for row in recording.connection_frames(key(1, 2))] == own[1::2]
-        assert [row.exchange_key for row in recording.connection_frames(key(1, 2))] == [0, 0]
+        assert [row.frame for row in recording.connection_frames(make_key(1, 2))] == own[1::2]
+        assert [row.exchange_key for row in recording.connection_frames(make_key(1, 2))] == [0, 0]
 
 
 def test_a_follower_reads_on_while_the_writer_commits(path: Path):
     """Neither waits for the other: each commit is seen at once by an iteration begun before it, and is noticed."""
-    stored = event_frames(4 * PAGE)
+    stored = event_frames(4 * PAGE_ROWS)
     writer = Writer(path, facts())
-    writer.write(stored[:PAGE])
+    writer.write(stored[:PAGE_ROWS])
     with Recording(path) as recording:
         version = recording.data_version()
         assert recording.data_version() == version
@@ -89,11 +89,11 @@ def test_a_follower_reads_on_while_the_writer_commits(path: Path):
         for row in recording.frames_after(0):
             read.append(row.frame)
             done = len(read)
-            if done % PAGE == 1 and done + PAGE < len(stored):
-                writer.write(stored[done + PAGE - 1 : done + 2 * PAGE - 1])
+            if done % PAGE_ROWS == 1 and done + PAGE_ROWS < len(stored):
+                writer.write(stored[done + PAGE_ROWS - 1 : done + 2 * PAGE_ROWS - 1])
                 assert recording.data_version() != version
                 version = recording.data_version()
-            if done % PAGE == 7:
+            if done % PAGE_ROWS == 7:
                 checkpoint = sqlite3.connect(path, timeout=0).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 assert checkpoint[0] == 0, "a reader in mid-iteration holds no transaction"
         assert read == stored

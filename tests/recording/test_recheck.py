@@ -8,7 +8,7 @@ import pytest
 
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.recheck import recheck
+from a2a_proxy.recording.tools.recheck import recheck_session
 from a2a_proxy.rules.define.catalogue import rules
 from a2a_proxy.rules.define.rule import Rule
 from support_mutations import SAMPLES, chunks, loaded
@@ -17,7 +17,7 @@ from support_thin import thin
 
 
 def checked(recording: Recording) -> list[Finding]:
-    return [finding for session in recording.sessions() for finding in recheck(recording, session)]
+    return [finding for session in recording.sessions() for finding in recheck_session(recording, session)]
 
 
 def in_order(live: list[Finding]) -> list[Finding]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.redact import redacted
+from a2a_proxy.recording.tools.redact import open_redacted
 from a2a_proxy.redaction.policy import policy_of
 from a2a_proxy.rules.define.catalogue import rules
 from support_rules import record
@@ -17,7 +17,7 @@ KEY = b"k" * 32
 
 def findings(path: Path, *words: str) -> dict[str, str]:
     """Rule -> what the copy says that it found."""
-    with Recording(path) as recording, redacted(recording, policy_of(words), KEY) as copy:
+    with Recording(path) as recording, open_redacted(recording, policy_of(words), KEY) as copy:
         return {row.finding.rule: repr(row.finding) for row in copy.recording.findings()}
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.cassette.file import open_any, read_cassette
-from a2a_proxy.recording.cassette.importer import LONGEST
-from a2a_proxy.recording.cassette.rewrite import Rewritten, rewrite, version_of
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette
+from a2a_proxy.recording.cassette.importer import MAX_LINE_BYTES
+from a2a_proxy.recording.cassette.rewrite import RewriteResult, rewrite_cassette, cassette_version
 from a2a_proxy.recording.errors import CassetteChanged, RecordingError
 from support_thin import thin
 
@@ -21,7 +21,7 @@ DEMO = ROOT / "recordings" / "demo.a2a.jsonl"
 @pytest.mark.parametrize("sample", thin(SAMPLES, 4), ids=lambda path: path.name.partition(".a2a")[0])
 def test_the_samples_are_as_they_should_be(sample: Path) -> None:
     """What is committed here is in the one form."""
-    assert not rewrite(sample, check=True).changed
+    assert not rewrite_cassette(sample, check=True).changed
 
 
 def test_one_edited_by_hand_is_taken_over(tmp_path: Path) -> None:
@@ -31,16 +31,16 @@ def test_one_edited_by_hand_is_taken_over(tmp_path: Path) -> None:
     path.write_bytes(edited)
     path.chmod(0o644)
     with pytest.raises(CassetteChanged) as caught:
-        rewrite(path)
+        rewrite_cassette(path)
     assert f"cassette fmt {path}" in caught.value.hint
-    made = rewrite(path, edited=True, check=True)
+    made = rewrite_cassette(path, edited=True, check=True)
     assert (made.changed, made.edited) == (True, True)
     assert path.read_bytes() == edited
-    rewrite(path, edited=True)
+    rewrite_cassette(path, edited=True)
     assert path.read_bytes().splitlines()[:-1] == edited.splitlines()[:-1]
     assert path.stat().st_mode & 0o777 == 0o644
-    assert rewrite(path) == Rewritten(False, False, 1, 1)
-    with open_any(path) as recording, open_any(DEMO) as before:
+    assert rewrite_cassette(path) == RewriteResult(False, False, 1, 1)
+    with open_recording_or_cassette(path) as recording, open_recording_or_cassette(DEMO) as before:
         assert recording.sessions()[0].how == before.sessions()[0].how == "clean"
 
 
@@ -52,7 +52,7 @@ def test_lines_in_another_order_and_spacing_are_set_right(tmp_path: Path) -> Non
     lines.remove(task)
     lines.insert(1, task.replace(b'","', b'" , "'))
     path.write_bytes(b"".join(lines))
-    rewrite(path, edited=True)
+    rewrite_cassette(path, edited=True)
     assert path.read_bytes() == DEMO.read_bytes()
 
 
@@ -60,13 +60,13 @@ def test_an_older_format_becomes_the_newest(tmp_path: Path) -> None:
     """Version 1 had the numbers of missed generations; the same recording is read from the old file and the new."""
     path = tmp_path / "old.a2a.jsonl"
     path.write_bytes(OLD.read_bytes())
-    with open_any(path) as recording:
+    with open_recording_or_cassette(path) as recording:
         before = [row.task for row in recording.tasks()]
-    assert rewrite(path).changed
-    assert not rewrite(path).changed
+    assert rewrite_cassette(path).changed
+    assert not rewrite_cassette(path).changed
     assert b'"seen":' in path.read_bytes()
     assert b'"seen":' not in OLD.read_bytes()
-    with open_any(path) as recording:
+    with open_recording_or_cassette(path) as recording:
         assert [row.task for row in recording.tasks()] == before
 
 
@@ -74,15 +74,15 @@ def test_large_payloads_go_out_and_come_back(tmp_path: Path) -> None:
     """`blobs` puts them beside the file, its opposite into it; without either they stay where they are."""
     path = tmp_path / "b.a2a.jsonl"
     path.write_bytes(DEMO.read_bytes().replace(b"Lisbon", b"L" * 70_000))
-    rewrite(path, edited=True)
+    rewrite_cassette(path, edited=True)
     whole = path.read_bytes()
-    rewrite(path, blobs=True)
+    rewrite_cassette(path, blobs=True)
     assert list((tmp_path / "blobs").iterdir())
     assert b"LLLL" * 100 not in path.read_bytes()
-    assert not rewrite(path).changed
-    rewrite(path, blobs=False)
+    assert not rewrite_cassette(path).changed
+    rewrite_cassette(path, blobs=False)
     assert path.read_bytes() == whole
-    assert version_of(path) == 1
+    assert cassette_version(path) == 1
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_what_is_no_sound_cassette_is_refused(tmp_path: Path, octets: bytes, sai
     path = tmp_path / "x.a2a.jsonl"
     path.write_bytes(octets)
     with pytest.raises(RecordingError, match=said) as caught:
-        rewrite(path)
+        rewrite_cassette(path)
     assert caught.value.hint
     assert path.read_bytes() == octets
 
@@ -148,7 +148,7 @@ def test_a_number_that_no_recording_holds(tmp_path: Path) -> None:
 
 def test_an_endless_line_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No line takes more memory than the longest that a recording can have."""
-    assert LONGEST >= 6 * 64 << 20
+    assert MAX_LINE_BYTES >= 6 * 64 << 20
     monkeypatch.setattr("a2a_proxy.recording.cassette.importer.LONGEST", 1 << 14)
     path = tmp_path / "l.a2a.jsonl"
     path.write_bytes(DEMO.read_bytes().replace(b"Lisbon", b"L" * (1 << 15)))

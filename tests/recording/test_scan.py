@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.cassette.file import open_any
-from a2a_proxy.recording.cassette.rewrite import rewrite
-from a2a_proxy.recording.tools.scan import ScanResult, scan
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
+from a2a_proxy.recording.cassette.rewrite import rewrite_cassette
+from a2a_proxy.recording.tools.scan import ScanResult, scan_recording
 from a2a_proxy.redaction.policy import DEFAULT, policy_of
 from a2a_proxy.redaction.scanner import Clue
 from support_thin import thin
@@ -22,8 +22,8 @@ GRPC = RECORDINGS / "sdk-1.x-grpc.a2a.jsonl"
 
 
 def scanned(path: Path, *words: str) -> ScanResult:
-    with open_any(path) as recording:
-        return scan(recording, policy_of(words) if words else DEFAULT, path)
+    with open_recording_or_cassette(path) as recording:
+        return scan_recording(recording, policy_of(words) if words else DEFAULT, path)
 
 
 def put(tmp_path: Path, sample: Path, old: bytes, new: bytes, times: int = 1) -> Path:
@@ -32,7 +32,7 @@ def put(tmp_path: Path, sample: Path, old: bytes, new: bytes, times: int = 1) ->
     octets = sample.read_bytes()
     assert old in octets
     path.write_bytes(octets.replace(old, new, times))
-    rewrite(path, edited=True)
+    rewrite_cassette(path, edited=True)
     return path
 
 
@@ -76,7 +76,7 @@ def test_it_is_found_again_elsewhere(tmp_path: Path) -> None:
     path = tmp_path / "two.a2a.jsonl"
     octets = DEMO.read_bytes().replace(b"Lisbon", b"say aHVudGVyMi1odW50ZXIy now", 1)
     path.write_bytes(octets.replace(b'["Host",', b'["X-API-Key","hunter2-hunter2"],["Host",'))
-    rewrite(path, edited=True)
+    rewrite_cassette(path, edited=True)
     seen = scanned(path)
     assert {(each.clue, each.secret) for each in seen.secrets} == {(Clue.NAME, b"hunter2-hunter2")}
     wheres = {each.where for each in seen.secrets}
@@ -89,7 +89,7 @@ def test_what_no_import_reads_is_looked_at_too(tmp_path: Path) -> None:
     path = tmp_path / "extra.a2a.jsonl"
     lines = DEMO.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines))
-    with open_any(path):
+    with open_recording_or_cassette(path):
         pass
     extra = lines[2].replace(b"}\n", b',"x-debug":{"password":"hunter2-hunter2"}}\n')
     body = b"".join([*lines[:2], extra, *lines[3:-1]])

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionFacts, key
-from a2a_proxy.recording.store.database import private
+from a2a_proxy.recording.read.rows import SessionFacts, make_key
+from a2a_proxy.recording.store.database import open_private
 from a2a_proxy.recording.tools.prune import remove_sessions
 from a2a_proxy.recording.write.writer import Writer
 from support_recording import STARTED, idents, numbers, texts, times
@@ -66,7 +66,7 @@ def handoffs(number: int) -> st.SearchStrategy[Handoff]:
 
 
 def _read(db: Any) -> Changes:
-    recording = Recording.over(db, "test")
+    recording = Recording.from_connection(db, "test")
     return Changes(
         [],
         [],
@@ -80,8 +80,8 @@ def _read(db: Any) -> Changes:
 @given(st.tuples(segments(1), segments(7)), interruptions(3), handoffs(2))
 def test_what_went_in_comes_out(cut: tuple[Segment, Segment], broken: Interruption, handoff: Handoff) -> None:
     changes = Changes([], [], [], segments=list(cut), interruptions=[broken], handoffs=[handoff])
-    db = private()
-    Writer.into(db, FACTS).write([], [], changes)
+    db = open_private()
+    Writer.on_connection(db, FACTS).write([], [], changes)
     assert _read(db) == changes
     db.close()
 
@@ -93,26 +93,26 @@ def _segment(number: int, **fields: Any) -> Segment:
 
 
 def test_a_later_snapshot_replaces_the_one_before() -> None:
-    db = private()
-    writer = Writer.into(db, FACTS)
+    db = open_private()
+    writer = Writer.on_connection(db, FACTS)
     writer.write([], [], Changes([], [], [], segments=[_segment(1), _segment(2)]))
     over = _segment(1, ended=STARTED + 50, reason="speaker", frames=3)
     writer.write([], [], Changes([], [], [], segments=[over]))
     assert _read(db).segments == [over, _segment(2)]
-    after = Recording.over(db, "test").segments(after=key(1, 1))
-    assert [(row.key, row.session, row.segment.id) for row in after] == [(key(1, 2), 1, 2)]
+    after = Recording.from_connection(db, "test").segments(after=make_key(1, 1))
+    assert [(row.key, row.session, row.segment.id) for row in after] == [(make_key(1, 2), 1, 2)]
     db.close()
 
 
 def test_the_views_say_it_in_plain_words() -> None:
-    db = private()
+    db = open_private()
     segment = _segment(1, ended=STARTED + 50, reason="completed", first_output=STARTED + 12, last_output=STARTED + 25)
     broken = Interruption(1, "agent:1", "t", "c", "message", 1, 5, 0, STARTED + 20, outcome="yielded")
     broken = msgspec.structs.replace(broken, last_residual=STARTED + 26, reaction=STARTED + 29)
     handoff = Handoff(1, "delegation", "context", "agent:1", "t", "c", 1, "agent:2", "k", 6, 6, 0, STARTED + 14)
     changes = Changes([], [], [], segments=[segment], interruptions=[broken], handoffs=[handoff])
-    Writer.into(db, FACTS).write([], [], changes)
-    Recording.over(db, "test")
+    Writer.on_connection(db, FACTS).write([], [], changes)
+    Recording.from_connection(db, "test")
     found = db.execute(
         'SELECT agent, task_id, speaker, start, "end", ended, reason, first_output, last_output FROM segments'
     )
@@ -145,11 +145,11 @@ def test_they_go_with_their_session_and_keep_the_names_of_others(tmp_path: Path)
 
 
 def test_a_recording_of_an_older_schema_has_none() -> None:
-    db = private()
-    Writer.into(db, FACTS).write([], [], Changes([], [], []))
+    db = open_private()
+    Writer.on_connection(db, FACTS).write([], [], Changes([], [], []))
     for table in ("segment", "interruption", "handoff"):
         db.execute(f"DROP VIEW {table}s")
         db.execute(f"DROP TABLE {table}")
-    recording = Recording.over(db, "test")
+    recording = Recording.from_connection(db, "test")
     assert [*recording.segments(), *recording.interruptions(), *recording.handoffs()] == []
     db.close()

@@ -13,7 +13,7 @@ from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store import migrations
-from a2a_proxy.recording.store.row_types import declared, sensible
+from a2a_proxy.recording.store.row_types import declared_types, check_row
 from a2a_proxy.recording.write.writer import Writer
 from support_recording import facts
 
@@ -22,16 +22,16 @@ def test_the_declared_columns_are_those_of_a_fresh_database():
     """Same columns in the same order, each with the types that its declaration allows."""
     types = {"INTEGER": {int}, "TEXT": {str}, "BLOB": {bytes}, "ANY": {int, str, bytes}}
     with closing(sqlite3.connect(":memory:")) as db:
-        migrations.create(db)
+        migrations.create_schema(db)
         tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
-        assert sorted(declared()) == tables
+        assert sorted(declared_types()) == tables
         for table in tables:
             columns = db.execute(f"PRAGMA table_info({table})").fetchall()
             fresh = [
                 frozenset(types[kind] if required or key else types[kind] | {type(None)})
                 for _, _, kind, required, _, key in columns
             ]
-            assert list(declared()[table]) == fresh, table
+            assert list(declared_types()[table]) == fresh, table
 
 
 def test_the_trace_that_was_sent_on_is_checked(tmp_path: Path):
@@ -55,7 +55,7 @@ def test_a_row_with_more_columns_than_declared_is_refused():
     """No version of the schema has such a row."""
 
     class Rows:
-        @sensible("rule")
+        @check_row("rule")
         def read(self, row: tuple[object, ...]) -> object:
             return row[0]
 

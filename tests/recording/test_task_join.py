@@ -12,8 +12,8 @@ import pytest
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.store.database import private
-from a2a_proxy.recording.write.task_merge import joined
+from a2a_proxy.recording.store.database import open_private
+from a2a_proxy.recording.write.task_merge import merge_tasks
 from a2a_proxy.recording.write.writer import Writer
 from support_recording import STARTED, facts
 
@@ -42,16 +42,16 @@ LATER = Task(
 
 @pytest.fixture
 def db() -> Iterator[Connection]:
-    with closing(private()) as connection:
+    with closing(open_private()) as connection:
         yield connection
 
 
 def stored(db: Connection, *snapshots: Task) -> Task:
     """What the recording has after these snapshots, each in a transaction of its own."""
-    writer = Writer.into(db, facts())
+    writer = Writer.on_connection(db, facts())
     for snapshot in snapshots:
         writer.write((), (), Changes([], [], [snapshot]))
-    (row,) = Recording.over(db, "test").tasks()
+    (row,) = Recording.from_connection(db, "test").tasks()
     return row.task
 
 
@@ -70,10 +70,10 @@ def test_later_snapshots_of_it_are_added_once(db: Connection) -> None:
 
 def test_it_is_looked_up_where_the_writer_forgot_it_too(db: Connection) -> None:
     others = [msgspec.structs.replace(RICH, task_id=f"other {n}") for n in range(4097)]
-    writer = Writer.into(db, facts())
+    writer = Writer.on_connection(db, facts())
     for tasks in ([RICH], others, [LATER], [LATER]):
         writer.write((), (), Changes([], [], tasks))
-    made = Recording.over(db, "test").task("t1")[0].task
+    made = Recording.from_connection(db, "test").task("t1")[0].task
     assert (made.states, made.artifacts, made.exchanges) == (RICH.states, RICH.artifacts, (1, 2, 9))
 
 
@@ -87,14 +87,14 @@ def test_generations_are_joined() -> None:
     """A gap that was made good after the task had been forgotten is told once."""
     healed = MissedGenerations(2, 2, STARTED + 4, 1, STARTED + 50, 9, 6)
     again = msgspec.structs.replace(LATER, generation=6, seen=((5, 6),), missed=(healed,), support=Support.YES)
-    made = joined(RICH, again)
+    made = merge_tasks(RICH, again)
     assert (made.generation, made.seen, made.missed) == (6, ((1, 1), (3, 6)), (healed,))
 
 
 def test_artifacts_are_joined_by_their_ids() -> None:
     again = ArtifactState("report", "", 1, 9, 100, False, STARTED + 50, STARTED + 51)
     fresh = ArtifactState("log", "Log", 1, 1, 5, True, STARTED + 52, STARTED + 52)
-    made = joined(RICH, msgspec.structs.replace(LATER, artifacts=(again, fresh)))
+    made = merge_tasks(RICH, msgspec.structs.replace(LATER, artifacts=(again, fresh)))
     assert made.artifacts == (ArtifactState("report", "Report", 5, 9, 900, True, STARTED + 3, STARTED + 51), fresh)
 
 
@@ -106,6 +106,6 @@ def test_lists_stay_bounded() -> None:
         seen=tuple((number, number) for number in range(10, 138, 2)),
         missed=tuple(MissedGenerations(number, number, STARTED + 60, 9) for number in range(11, 139, 2)),
     )
-    made = joined(RICH, many)
+    made = merge_tasks(RICH, many)
     assert (len(made.states), len(made.exchanges), len(made.seen), len(made.missed)) == (64, 256, 64, 64)
     assert made.exchanges[-1] == 355

@@ -23,10 +23,10 @@ from a2a_proxy.model.task import ArtifactState, Task
 from a2a_proxy.recording.errors import PositionConflict
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store.blocks import BLOCK_SIZE
-from a2a_proxy.recording.store.database import private
+from a2a_proxy.recording.store.database import open_private
 from a2a_proxy.recording.store.schema import SCHEMA_VERSION
-from a2a_proxy.recording.write.task_merge import joined
-from a2a_proxy.recording.write.writer import Writer, resume
+from a2a_proxy.recording.write.task_merge import merge_tasks
+from a2a_proxy.recording.write.writer import Writer, resume_writer
 from support_inspect import frame
 from support_recording import STARTED, changes, event_frames, facts, findings, frames
 
@@ -42,12 +42,12 @@ def _same(value: object) -> object:
 @given(st.lists(frames(), max_size=8), st.lists(findings, max_size=3), st.lists(changes(), min_size=1, max_size=2))
 def test_every_value_comes_out_as_it_went_in(stored, found, snapshots):
     """Any frame, finding, connection, exchange and task, also those that no peer should have sent."""
-    db = private()
-    writer = Writer.into(db, facts())
+    db = open_private()
+    writer = Writer.on_connection(db, facts())
     for snapshot in snapshots:
         writer.write((), (), snapshot)
     writer.write(stored, found)
-    recording = Recording.over(db, "test")
+    recording = Recording.from_connection(db, "test")
     rows = list(recording.frames_after(0))
     assert [_same(row.frame) for row in rows] == [_same(frame) for frame in stored]
     assert [type(row.frame.kind) for row in rows] == [type(frame.kind) for frame in stored]
@@ -62,7 +62,7 @@ def test_every_value_comes_out_as_it_went_in(stored, found, snapshots):
     for task in (task for s in snapshots for task in s.tasks):
         before = kept.get((task.agent, task.task_id))
         younger = before is not None and before.first < task.first
-        kept[task.agent, task.task_id] = joined(before, task) if younger else task
+        kept[task.agent, task.task_id] = merge_tasks(before, task) if younger else task
     assert {(row.task.agent, row.task.task_id): row.task for row in recording.tasks()} == kept
     db.close()
 
@@ -104,14 +104,14 @@ def test_a_repeated_big_payload_is_stored_once(tmp_path: Path):
 
 def test_artifacts_that_change_or_go_are_replaced():
     """A task's artifacts are those of its last snapshot."""
-    db = private()
-    writer = Writer.into(db, facts())
+    db = open_private()
+    writer = Writer.on_connection(db, facts())
     first = Task("agent", "t", artifacts=tuple(ArtifactState(str(n), first=STARTED, last=STARTED) for n in range(4)))
     changed = (first.artifacts[0], msgspec.structs.replace(first.artifacts[1], chunks=9))
     for artifacts in (first.artifacts, first.artifacts, changed):
         task = msgspec.structs.replace(first, artifacts=artifacts, first=STARTED, last=STARTED)
         writer.write((), (), Changes([], [], [task]))
-        assert [row.task for row in Recording.over(db, "x").tasks()] == [task]
+        assert [row.task for row in Recording.from_connection(db, "x").tasks()] == [task]
 
 
 def test_construction_creates_nothing(tmp_path: Path):
@@ -130,13 +130,13 @@ def test_the_position_moves_with_the_rows(tmp_path: Path):
     stored = event_frames(6)
     first = Writer(path, facts())
     first.write(stored[:2], position=(1, 100), snapshot="one")
-    second = resume(path, facts().uuid)
+    second = resume_writer(path, facts().uuid)
     assert (second.position, second.snapshot) == ((1, 100), "one")
     first.write(stored[2:4], position=(1, 200))
     with pytest.raises(PositionConflict):
         second.write(stored[2:4], position=(1, 200))
     second.close()
-    third = resume(path, facts().uuid)
+    third = resume_writer(path, facts().uuid)
     assert (third.position, third.snapshot) == ((1, 200), "one")
     third.write(stored[4:], position=(2, 0), snapshot="two")
     third.finish(STARTED + 9, how="unclean", complete="2 octets were not captured", lost=2, edits=1)
@@ -193,7 +193,7 @@ def test_a_killed_writer_leaves_whole_transactions(tmp_path: Path):
     os.kill(child.pid, signal.SIGKILL)
     child.stdout.close()
     child.wait(10)
-    writer = resume(path, facts().uuid)
+    writer = resume_writer(path, facts().uuid)
     assert writer.position is not None
     done = writer.position[1]
     assert done >= told

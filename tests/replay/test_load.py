@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.cassette.file import open_any, read_cassette
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.write.note_writer import NotePlace, annotate
 from a2a_proxy.replay.core.script import LineKind, ScriptSide
 from a2a_proxy.replay.load import load_script
@@ -65,7 +65,7 @@ def test_labels_in_headers_are_not_delivered() -> None:
 
 
 def test_a_session_or_an_agent_that_is_not_there() -> None:
-    with open_any(SAMPLES[0]) as recording:
+    with open_recording_or_cassette(SAMPLES[0]) as recording:
         with pytest.raises(RecordingError, match="has no session 9"):
             load_script(recording, session=9)
         with pytest.raises(RecordingError, match="has no call of the agent nobody:1") as wrong:
@@ -92,7 +92,7 @@ def test_an_incomplete_capture_is_refused(tmp_path: Path) -> None:
 def test_a_call_that_was_open_at_the_end_is_a_cut(tmp_path: Path) -> None:
     path = copy("demo", tmp_path)
     statements = (
-        f"UPDATE exchange SET closed = NULL, how = 0 WHERE id = {key(1, 2)}",
+        f"UPDATE exchange SET closed = NULL, how = 0 WHERE id = {make_key(1, 2)}",
         "DELETE FROM frame WHERE exchange = 2 AND seq > 3",
     )
     with changed(path, *statements) as recording:

@@ -17,9 +17,9 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.recording.cassette.file import open_any
-from a2a_proxy.recording.read.rows import key
-from a2a_proxy.recording.tools.recheck import recheck
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
+from a2a_proxy.recording.read.rows import make_key
+from a2a_proxy.recording.tools.recheck import recheck_session
 from a2a_proxy.rules.define.catalogue import rules
 from a2a_proxy.rules.define.rule import Rule
 from a2a_proxy.rules.examples.conversation import Raw, grpc, json_text, rest, rest_stream, rpc, rpc_stream
@@ -53,8 +53,8 @@ def test_samples_are_judged_alike_without_it(sample: Path, monkeypatch: pytest.M
     """Traffic of real peers."""
 
     def judged() -> list[Finding]:
-        with open_any(sample) as recording:
-            return [each for session in recording.sessions() for each in recheck(recording, session)]
+        with open_recording_or_cassette(sample) as recording:
+            return [each for session in recording.sessions() for each in recheck_session(recording, session)]
 
     gated = judged()
     monkeypatch.setattr(engine, "clean", lambda *_: False)
@@ -83,10 +83,10 @@ def test_an_empty_grpc_message_is_clean() -> None:
 
 def frames(sample: Path) -> Iterator[tuple[Frame, Exchange]]:
     """Frames of a sample with their exchanges."""
-    with open_any(sample) as recording:
+    with open_recording_or_cassette(sample) as recording:
         for session in recording.sessions():
             for row in recording.frames_after(0, session=session.id):
-                found = recording.exchange(key(session.id, row.frame.exchange)) if row.frame.exchange else None
+                found = recording.exchange(make_key(session.id, row.frame.exchange)) if row.frame.exchange else None
                 if found is not None:
                     yield row.frame, found.exchange
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.telemetry.offline import BackendSink, RecordingExport
 from a2a_proxy.telemetry.sdk import SdkBackend
 from a2a_proxy.telemetry.target import target
@@ -30,7 +30,7 @@ from support_spans import (
 
 
 def sent(path: Path, open_backend: Callable[[], AbstractContextManager[Received]]) -> list[Seen]:
-    with open_backend() as received, open_any(path) as recording:
+    with open_backend() as received, open_recording_or_cassette(path) as recording:
         backend = SdkBackend(target(received.endpoint, received.protocol, {}))
         RecordingExport(recording, BackendSink(backend)).run(None)
         backend.close()

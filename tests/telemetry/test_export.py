@@ -26,7 +26,7 @@ from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import Handoff
 from a2a_proxy.model.task import Task
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import BackendSink, JsonLinesSink, RecordingExport
@@ -93,7 +93,7 @@ def by_name(received: Received, name: str) -> list[Any]:
 
 
 def test_a_stream_arrives_with_its_gap_and_its_times(received: Received) -> None:
-    with open_any(RECORDINGS / "lossy.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / "lossy.a2a.jsonl") as recording:
         export = send(recording, received, frames=True)
         calls = [row.exchange for row in recording.exchanges()]
         frames = sum(1 for row in recording.exchanges() for _ in recording.frames(row.key))
@@ -114,7 +114,7 @@ def test_a_stream_arrives_with_its_gap_and_its_times(received: Received) -> None
 
 def test_exported_twice_the_spans_are_the_same(received: Received) -> None:
     for _ in range(2):
-        with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+        with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
             send(recording, received)
     spans = received.spans()
     half = len(spans) // 2
@@ -123,7 +123,7 @@ def test_exported_twice_the_spans_are_the_same(received: Received) -> None:
 
 
 def test_polls_link_to_the_span_that_began_the_task(received: Received) -> None:
-    with open_any(RECORDINGS / "sdk-1.x-grpc.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / "sdk-1.x-grpc.a2a.jsonl") as recording:
         send(recording, received)
     for poll in by_name(received, "GetTask"):
         task = attributes(poll).get("a2a.task.id")
@@ -136,7 +136,7 @@ def test_polls_link_to_the_span_that_began_the_task(received: Received) -> None:
 
 
 def test_the_callers_trace_goes_on_where_it_named_one(received: Received) -> None:
-    with open_any(RECORDINGS / "stdio.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / "stdio.a2a.jsonl") as recording:
         send(recording, received)
         parents = [
             row.exchange.traceparent.split("-")[1:3] for row in recording.exchanges() if row.exchange.traceparent
@@ -237,7 +237,7 @@ def three_agents(path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["lossy", "stdio", "live-bidi"])
 def test_the_file_says_what_the_exporters_send(name: str) -> None:
-    with open_any(RECORDINGS / f"{name}.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / f"{name}.a2a.jsonl") as recording:
         assert_alike(recording, ALL)
 
 
@@ -426,7 +426,7 @@ def test_too_much_at_once_is_known_as_such_where_the_last_try_has_no_time_left()
 
 
 def test_an_offline_export_sends_halves_where_all_is_too_much_and_ends_where_a_part_is_not_taken() -> None:
-    with http_backend() as received, open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+    with http_backend() as received, open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         received.answers = [413, None, 413]
         export = send(recording, received)
         assert len({span.span_id for span in received.spans()}) == len(received.spans()) == export.done.spans
@@ -437,7 +437,7 @@ def test_an_offline_export_sends_halves_where_all_is_too_much_and_ends_where_a_p
 
 
 def test_an_offline_export_ends_where_it_is_refused() -> None:
-    with http_backend() as received, open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+    with http_backend() as received, open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         received.answers = [403]
         with pytest.raises(TelemetryError) as told:
             send(recording, received)

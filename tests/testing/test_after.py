@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from a2a_proxy.recording.cassette.file import open_any, read_cassette
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette
 from a2a_proxy.replay.load import load_script
 from a2a_proxy.testing.teardown import append_session, count_calls, list_differences
 
@@ -30,7 +30,7 @@ def test_a_part_is_appended(tmp_path: Path) -> None:
     assert count_calls(new) == 9
     assert count_calls(new, lambda call: call.operation == "GetTask") == 3
     append_session(new, cassette, lambda call: call.operation == "GetTask")
-    with open_any(cassette) as recording:
+    with open_recording_or_cassette(cassette) as recording:
         counts = [sum(1 for _ in recording.exchanges(row.id)) for row in recording.sessions()]
         assert sorted(counts) == [3, 7]
         assert load_script(recording).sessions == 2

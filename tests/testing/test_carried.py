@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from a2a_proxy.recording.cassette.exporter import Selection
-from a2a_proxy.recording.cassette.file import open_any, read_cassette, write_cassette
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.write.note_writer import NotePlace, annotate
 from a2a_proxy.testing.note_migration import migrate_notes
 from a2a_proxy.testing.teardown import replace_cassette
@@ -37,13 +37,13 @@ def test_a_pinned_gate_survives(tmp_path: Path) -> None:
         before = {(each.note.exchange, each.note.seq): each.note for each in recording.notes()}
 
     anew = tmp_path / "anew.a2a.jsonl"
-    with open_any(LIVE) as recording:
+    with open_recording_or_cassette(LIVE) as recording:
         wanted = {row.key for row in recording.exchanges()} - {gone.key}
         write_cassette(recording, anew, selection=Selection(recording, wanted, "all but one"))
     now = tmp_path / "now.a2a.db"
     read_cassette(anew, now)
     assert replace_cassette(now, cassette) == [f"1:{gone.exchange.id}: never again"]
-    with open_any(cassette) as recording:
+    with open_recording_or_cassette(cassette) as recording:
         after = {(each.note.exchange, each.note.seq): each.note for each in recording.notes()}
     assert after == {place: note for place, note in before.items() if place != (gone.exchange.id, -1)}
     assert (number, said) in after
@@ -63,8 +63,8 @@ def test_a_note_follows_its_frame(tmp_path: Path) -> None:
     noted, now = tmp_path / "noted.a2a.db", tmp_path / "now.a2a.db"
     for binding, made in (("jsonrpc", noted), ("grpc", now)):
         part = tmp_path / f"{binding}.a2a.jsonl"
-        with open_any(LIVE.with_name(f"sdk-1.x-{binding}.a2a.jsonl")) as recording:
-            write_cassette(recording, part, selection=Selection(recording, {key(1, 6)}, "one call"))
+        with open_recording_or_cassette(LIVE.with_name(f"sdk-1.x-{binding}.a2a.jsonl")) as recording:
+            write_cassette(recording, part, selection=Selection(recording, {make_key(1, 6)}, "one call"))
         read_cassette(part, made)
     annotate(noted, NotePlace(1, 6, 3), 7, text="gate: after #6.2")
     assert migrate_notes(noted, now) == []

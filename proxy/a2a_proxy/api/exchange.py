@@ -20,16 +20,16 @@ from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.event import to_event
 from a2a_proxy.protocol.outcome import outcome_of, latency_origin
-from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, key
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, make_key
 
 if TYPE_CHECKING:
-    from a2a_proxy.api.file import File
+    from a2a_proxy.api.file import RecordingFile
 
 
 class Exchange(OfSession[ExchangeRow]):
     """One call: a request with its response or stream. As it was when it was read: a live one can be read again."""
 
-    def __init__(self, file: File, row: ExchangeRow) -> None:
+    def __init__(self, file: RecordingFile, row: ExchangeRow) -> None:
         super().__init__(file, row)
         self.facts: ExchangeFacts = row.exchange
         """Everything that is recorded of it."""
@@ -60,12 +60,12 @@ class Exchange(OfSession[ExchangeRow]):
     @property
     def agent(self) -> str:
         """Address of the agent, as the proxy's command line names it."""
-        return self._file.ends(self._row)[1]
+        return self._file.peer_addresses(self._row)[1]
 
     @property
     def client(self) -> str:
         """Address of the client."""
-        return self._file.ends(self._row)[0]
+        return self._file.peer_addresses(self._row)[0]
 
     @property
     def outcome(self) -> str:
@@ -123,17 +123,17 @@ class Exchange(OfSession[ExchangeRow]):
     @property
     def request_headers(self) -> list[tuple[str, str]]:
         """In the order of the wire, credentials replaced by labels."""
-        return _pairs(self.facts.request_headers)
+        return _decode_headers(self.facts.request_headers)
 
     @property
     def response_headers(self) -> list[tuple[str, str]]:
         """In the order of the wire."""
-        return _pairs(self.facts.response_headers)
+        return _decode_headers(self.facts.response_headers)
 
     @property
     def trailers(self) -> list[tuple[str, str]]:
         """Of gRPC or HTTP."""
-        return _pairs(self.facts.trailers)
+        return _decode_headers(self.facts.trailers)
 
     def frames(self, *, payloads: bool = True) -> Iterator[Frame]:
         """Its frames, both directions in one order. Without `payloads` they are read for each frame when asked for."""
@@ -147,9 +147,9 @@ class Exchange(OfSession[ExchangeRow]):
 class Frame(OfSession[FrameRow]):
     """One A2A message or wire event."""
 
-    def __init__(self, file: File, row: FrameRow, of: Exchange | None) -> None:
+    def __init__(self, file: RecordingFile, row: FrameRow, exchange: Exchange | None) -> None:
         super().__init__(file, row)
-        self._exchange = of
+        self._exchange = exchange
         self.facts: FrameFacts = row.frame
         """Everything that is recorded of it. Its `payload` is empty where payloads were left out."""
 
@@ -223,7 +223,7 @@ class Frame(OfSession[FrameRow]):
 
         Text where it is no JSON; None where it is empty.
         """
-        return readable_payload(self._whole(), self.exchange.facts if self.exchange is not None else None)
+        return readable_payload(self._load_facts(), self.exchange.facts if self.exchange is not None else None)
 
     def said(self) -> Event:
         """The same as a typed event; no member is set where it is none."""
@@ -242,11 +242,11 @@ class Frame(OfSession[FrameRow]):
     def findings(self) -> list[Finding]:
         """What the rules found in this frame."""
         mine = self.facts.exchange, self.facts.connection, self.seq
-        rows = self._file.reader.findings(exchange=key(self.session, self.facts.exchange))
+        rows = self._file.reader.findings(exchange=make_key(self.session, self.facts.exchange))
         told = ((row, row.finding) for row in rows)
         return [Finding(self._file, row) for row, each in told if (each.exchange, each.connection, each.seq) == mine]
 
-    def _whole(self) -> FrameFacts:
+    def _load_facts(self) -> FrameFacts:
         return self.facts if self.facts.payload else replace(self.facts, payload=self.payload)
 
 
@@ -257,5 +257,5 @@ def state_label(number: int) -> str:
     return TaskState(number).label if number in TaskState._value2member_map_ else str(number)
 
 
-def _pairs(headers: Headers) -> list[tuple[str, str]]:
+def _decode_headers(headers: Headers) -> list[tuple[str, str]]:
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from a2a_proxy.api.exchange import Exchange, Frame
 from a2a_proxy.api.session import Session
 from a2a_proxy.recording.read.multi_reader import MultiReaderFile
-from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, key
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, make_key
 
-_KEPT = 1024
+_MAX_CACHED_EXCHANGES = 1024
 """Exchanges that frames were asked for, and connections, kept for the next frame."""
 
 
-class File:
+class RecordingFile:
     """Makes objects of a file's rows."""
 
     def __init__(self, member: MultiReaderFile) -> None:
@@ -35,33 +35,33 @@ class File:
         """An exchange."""
         return Exchange(self, row)
 
-    def frame(self, row: FrameRow, of: Exchange | None = None) -> Frame:
+    def frame(self, row: FrameRow, exchange: Exchange | None = None) -> Frame:
         """A frame, of an exchange that is known already or is looked for when it is asked for."""
-        return Frame(self, row, of)
+        return Frame(self, row, exchange)
 
     def exchange_of(self, row: FrameRow) -> Exchange | None:
         """The exchange that a frame is part of; None for a frame of the connection itself."""
         number = row.exchange_key
         if number not in self._exchanges:
             found = self.reader.exchange(number) if number else None
-            if len(self._exchanges) >= _KEPT:
+            if len(self._exchanges) >= _MAX_CACHED_EXCHANGES:
                 self._exchanges.clear()
             self._exchanges[number] = self.exchange(found) if found is not None else None
         return self._exchanges[number]
 
-    def ends(self, row: ExchangeRow) -> tuple[str, str]:
+    def peer_addresses(self, row: ExchangeRow) -> tuple[str, str]:
         """Addresses of the client and of the agent; empty where the connection is not known."""
-        number = key(row.session, row.exchange.connection)
+        number = make_key(row.session, row.exchange.connection)
         if number not in self._agents:
             found = self.reader.connection(number)
             if found is None:
                 return "", ""
-            if len(self._agents) >= _KEPT:
+            if len(self._agents) >= _MAX_CACHED_EXCHANGES:
                 self._agents.clear()
             self._agents[number] = found.connection.client, found.connection.upstream
         return self._agents[number]
 
     def exchanges_numbered(self, session: int, numbers: tuple[int, ...]) -> Iterator[Exchange]:
         """Those exchanges of a session that the file has."""
-        rows = (self.reader.exchange(key(session, number)) for number in numbers)
+        rows = (self.reader.exchange(make_key(session, number)) for number in numbers)
         return (self.exchange(row) for row in rows if row is not None)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from a2a_proxy.api.stored import OfSession
 from a2a_proxy.model.finding import Finding as FindingFacts
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.recording.read.rows import FindingRow, key
+from a2a_proxy.recording.read.rows import FindingRow, make_key
 
 if TYPE_CHECKING:
     from a2a_proxy.api.exchange import Exchange
-    from a2a_proxy.api.file import File
+    from a2a_proxy.api.file import RecordingFile
 
 
 class Finding(OfSession[FindingRow]):
     """What a rule or a decoder has to say about a call, a frame of it, or a connection."""
 
-    def __init__(self, file: File, row: FindingRow) -> None:
+    def __init__(self, file: RecordingFile, row: FindingRow) -> None:
         super().__init__(file, row)
         self.facts: FindingFacts = row.finding
         """Everything that is recorded of it."""
@@ -29,7 +29,7 @@ class Finding(OfSession[FindingRow]):
     def exchange(self) -> Exchange | None:
         """The call that it is about; None where it is about a connection, or the call is not there yet."""
         number = self.facts.exchange
-        row = self._file.reader.exchange(key(self.session, number)) if number else None
+        row = self._file.reader.exchange(make_key(self.session, number)) if number else None
         return self._file.exchange(row) if row is not None else None
 
     @property

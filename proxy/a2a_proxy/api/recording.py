@@ -6,15 +6,15 @@ import os
 from collections.abc import Iterator
 
 from a2a_proxy.api.exchange import Exchange, Frame
-from a2a_proxy.api.file import File
+from a2a_proxy.api.file import RecordingFile
 from a2a_proxy.api.finding import Finding
 from a2a_proxy.api.handover import Handover
 from a2a_proxy.api.session import Session
 from a2a_proxy.api.task import Task
 from a2a_proxy.model.segment import Handoff
 from a2a_proxy.recording.joined.numbers import NumberMap, Origin
-from a2a_proxy.recording.joined.once import joined_once
-from a2a_proxy.recording.query.tree import quoted
+from a2a_proxy.recording.joined.once import join_recordings
+from a2a_proxy.recording.query.tree import quote_text
 from a2a_proxy.recording.read.multi_reader import MultiReader, TaskSighting
 
 
@@ -29,15 +29,15 @@ class Recording:
     def __init__(self, *paths: str | os.PathLike[str]) -> None:
         if not paths:
             raise ValueError("name a recording")
-        self._several = MultiReader(paths)
-        self._files = [File(member) for member in self._several.members]
+        self._reader = MultiReader(paths)
+        self._files = [RecordingFile(member) for member in self._reader.members]
 
     def __repr__(self) -> str:
         return f"Recording({', '.join(repr(file.path) for file in self._files)})"
 
     def close(self) -> None:
         """Close the files."""
-        self._several.close()
+        self._reader.close()
 
     def __enter__(self) -> Recording:
         return self
@@ -52,31 +52,31 @@ class Recording:
 
     def sessions(self) -> list[Session]:
         """Runs of proxies by the time of their start."""
-        return [self._files[member.number].session(row) for member, row in self._several.sessions()]
+        return [self._files[member.number].session(row) for member, row in self._reader.sessions()]
 
     def exchanges(self, where: str = "") -> Iterator[Exchange]:
         """Calls by the time of their first octet, or those for which an expression of the filter language holds.
 
         Raises QueryError where the expression is wrong.
         """
-        return (self._files[member.number].exchange(row) for member, row in self._several.exchanges(where))
+        return (self._files[member.number].exchange(row) for member, row in self._reader.exchanges(where))
 
     def frames(self, where: str = "", *, payloads: bool = True) -> Iterator[Frame]:
         """Frames by time, or those for which an expression holds. Without `payloads` each is read when it is asked for.
 
         Raises QueryError where the expression is wrong.
         """
-        rows = self._several.frames(where, payloads=payloads)
+        rows = self._reader.frames(where, payloads=payloads)
         return (self._files[member.number].frame(row) for member, row in rows)
 
     def tasks(self) -> Iterator[Task]:
         """Tasks in order of first sight; one that several sessions or files saw comes once."""
-        return map(self._task, self._several.tasks())
+        return map(self._make_task, self._reader.tasks())
 
     def task(self, task_id: str) -> Task | None:
         """The task of this id, the first where agents share the id."""
-        seen = self._several.task(task_id)
-        return self._task(seen) if seen else None
+        seen = self._reader.task(task_id)
+        return self._make_task(seen) if seen else None
 
     def findings(self) -> Iterator[Finding]:
         """What the rules found, session by session."""
@@ -89,15 +89,15 @@ class Recording:
         """
         if not word:
             raise ValueError("name a trace or a context")
-        return self.exchanges(f"trace:{quoted(word)} OR ctx:{quoted(word)}")
+        return self.exchanges(f"trace:{quote_text(word)} OR ctx:{quote_text(word)}")
 
     def handoffs(self) -> list[Handover]:
         """Hand-offs between agents, over all files: by who calls whom while at work, by trace, context, reference or
         content. Found anew from all frames, so it takes about as long as reading them."""
-        with joined_once(self._several) as (recording, numbers):
-            return [self._handover(row.handoff, numbers) for row in recording.handoffs()]
+        with join_recordings(self._reader) as (recording, numbers):
+            return [self._make_handover(row.handoff, numbers) for row in recording.handoffs()]
 
-    def _handover(self, value: Handoff, numbers: NumberMap) -> Handover:
+    def _make_handover(self, value: Handoff, numbers: NumberMap) -> Handover:
         return Handover(
             kind=value.kind,
             evidence=value.evidence,
@@ -108,15 +108,15 @@ class Recording:
             context_id=value.context_id,
             at=value.at,
             latency=value.latency,
-            exchange=self._call(numbers.origin(value.exchange)),
-            to_exchange=self._call(numbers.origin(value.to_exchange)),
+            exchange=self._find_exchange(numbers.origin(value.exchange)),
+            to_exchange=self._find_exchange(numbers.origin(value.to_exchange)),
         )
 
-    def _call(self, where: tuple[Origin, int] | None) -> Exchange | None:
+    def _find_exchange(self, where: tuple[Origin, int] | None) -> Exchange | None:
         if where is None:
             return None
         (file, session), number = where
         return next(self._files[file].exchanges_numbered(session, (number,)), None)
 
-    def _task(self, seen: list[TaskSighting]) -> Task:
-        return Task([(self._files[each.member.number], each) for each in seen])
+    def _make_task(self, sightings: list[TaskSighting]) -> Task:
+        return Task([(self._files[each.member.number], each) for each in sightings])

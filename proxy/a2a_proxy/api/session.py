@@ -9,19 +9,19 @@ from a2a_proxy.api.finding import Finding
 from a2a_proxy.api.stored import StoredRow
 from a2a_proxy.api.task import Task
 from a2a_proxy.model.note import Note
-from a2a_proxy.recording.read.conversations import Conversations, conversations
+from a2a_proxy.recording.read.conversations import Conversations, read_conversations
 from a2a_proxy.recording.read.multi_reader import TaskSighting
-from a2a_proxy.recording.read.rows import SessionFacts, SessionRow, key
+from a2a_proxy.recording.read.rows import SessionFacts, SessionRow, make_key
 
 if TYPE_CHECKING:
     from a2a_proxy.api.exchange import Exchange
-    from a2a_proxy.api.file import File
+    from a2a_proxy.api.file import RecordingFile
 
 
 class Session(StoredRow[SessionRow]):
     """One run of a proxy. As it was when it was read: one that goes on can be read again."""
 
-    def __init__(self, file: File, row: SessionRow) -> None:
+    def __init__(self, file: RecordingFile, row: SessionRow) -> None:
         super().__init__(file, row)
         self.facts: SessionFacts = row.facts
         """The command line, tool and clock of the run."""
@@ -66,7 +66,7 @@ class Session(StoredRow[SessionRow]):
 
     def exchange(self, number: int) -> Exchange | None:
         """The exchange of this number."""
-        row = self._file.reader.exchange(key(self.number, number))
+        row = self._file.reader.exchange(make_key(self.number, number))
         return self._file.exchange(row) if row is not None else None
 
     def exchanges(self, where: str = "") -> Iterator[Exchange]:
@@ -96,4 +96,4 @@ class Session(StoredRow[SessionRow]):
 
         Cut anew from all of its frames, so it takes about as long as reading them.
         """
-        return conversations(self._file.reader, self._row)
+        return read_conversations(self._file.reader, self._row)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from a2a_proxy.recording.read.rows import ExchangeRow, FindingRow, FrameRow, SessionRow
 
 if TYPE_CHECKING:
-    from a2a_proxy.api.file import File
+    from a2a_proxy.api.file import RecordingFile
 
 Row = TypeVar("Row", SessionRow, ExchangeRow, FrameRow, FindingRow)
 
@@ -15,8 +15,8 @@ Row = TypeVar("Row", SessionRow, ExchangeRow, FrameRow, FindingRow)
 class StoredRow(Generic[Row]):
     """A row, and the file that it is from."""
 
-    def __init__(self, file: File, row: Row) -> None:
-        self._file: File = file
+    def __init__(self, file: RecordingFile, row: Row) -> None:
+        self._file: RecordingFile = file
         self._row: Row = row
 
     @property

@@ -15,13 +15,13 @@ from a2a_proxy.recording.read.multi_reader import TaskSighting
 
 if TYPE_CHECKING:
     from a2a_proxy.api.exchange import Exchange
-    from a2a_proxy.api.file import File
+    from a2a_proxy.api.file import RecordingFile
 
 
 class Task:
     """A task. Where several sessions saw it, what the one says that heard of it last holds."""
 
-    def __init__(self, views: list[tuple[File, TaskSighting]]) -> None:
+    def __init__(self, views: list[tuple[RecordingFile, TaskSighting]]) -> None:
         self._views = views
         self.views: list[TaskFacts] = [seen.row.task for _, seen in views]
         """What each session knows of it, the earliest first."""
@@ -71,13 +71,13 @@ class Task:
     @property
     def generations(self) -> list[tuple[int, int]]:
         """Its line of generations: those told, as ascending ranges of first and last."""
-        line: list[tuple[int, int]] = []
+        ranges: list[tuple[int, int]] = []
         for first, last in sorted(span for view in self.views for span in view.seen):
-            if line and first <= line[-1][1] + 1:
-                line[-1] = line[-1][0], max(line[-1][1], last)
+            if ranges and first <= ranges[-1][1] + 1:
+                ranges[-1] = ranges[-1][0], max(ranges[-1][1], last)
             else:
-                line.append((first, last))
-        return line
+                ranges.append((first, last))
+        return ranges
 
     @property
     def missed(self) -> list[MissedGenerations]:
@@ -100,8 +100,8 @@ class Task:
 
     def artifacts(self) -> list[Artifact]:
         """Its artifacts, put together from their chunks: of those that several sessions saw, what the last one saw."""
-        found: dict[str, Artifact] = {}
-        for _, seen in sorted(self._views, key=lambda view: view[1].row.task.last):
-            made = artifacts_of(seen.member.recording, seen.row.session, seen.row.task)
-            found.update((name, each.artifact) for name, each in made.items())
-        return list(found.values())
+        artifacts: dict[str, Artifact] = {}
+        for _, sighting in sorted(self._views, key=lambda view: view[1].row.task.last):
+            made = artifacts_of(sighting.member.recording, sighting.row.session, sighting.row.task)
+            artifacts.update((name, each.artifact) for name, each in made.items())
+        return list(artifacts.values())

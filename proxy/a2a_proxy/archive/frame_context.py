@@ -10,7 +10,7 @@ from a2a_proxy.archive.cell_values import sound, trace_of
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import FrameRow, key
+from a2a_proxy.recording.read.rows import FrameRow, make_key
 
 SHARED = {"t": "task_id", "c": "context_id"}
 """Columns that a frame has of its call where it names none itself."""
@@ -61,8 +61,8 @@ class FrameContexts:
         return msgspec.structs.replace(plain, findings=found) if found else plain
 
     def _made(self, session: int, connection: int, exchange: int) -> FrameContext:
-        call = self._call(key(session, exchange)) if exchange else None
-        agent = self._agent(key(session, connection))
+        call = self._call(make_key(session, exchange)) if exchange else None
+        agent = self._agent(make_key(session, connection))
         return FrameContext(self._sessions[session], call_cells(call) if call is not None else {}, agent)
 
     def _call(self, number: int) -> Exchange | None:

@@ -23,10 +23,10 @@ from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import Task
 from a2a_proxy.recording.cassette import json_objects
 from a2a_proxy.recording.cassette.json_objects import Line
-from a2a_proxy.recording.read.conversations import cut_again
+from a2a_proxy.recording.read.conversations import rebuild_segments
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import CHOSEN, SessionFacts, SessionRow
-from a2a_proxy.recording.store.row_types import SENSELESS
+from a2a_proxy.recording.read.rows import SELECTION_PREFIX, SessionFacts, SessionRow
+from a2a_proxy.recording.store.row_types import ROW_ERRORS
 from a2a_proxy.recording.write.writer import Writer
 
 _Value = TypeVar("_Value")
@@ -69,7 +69,7 @@ class SessionRebuild:
 
     def store(self, db: sqlite3.Connection) -> RestoredCounts:
         """Write it. Raises ArchiveError, RecordingError."""
-        writer = Writer.into(db, self._facts)
+        writer = Writer.on_connection(db, self._facts)
         frames = self._frames(writer)
         known = self._known()
         writer.write([], known.findings, Changes(known.connections, known.exchanges, known.tasks))
@@ -77,13 +77,13 @@ class SessionRebuild:
         state = {name: self._line[name] for name in ("how", "complete", "lost", "edits")}
         over = 0 if ended is None else self._facts.started + ended
         row = SessionRow(id=writer.session, facts=self._facts, ended=over, how=state["how"])
-        for changes in cut_again(Recording.over(db, "the recording"), row):
+        for changes in rebuild_segments(Recording.from_connection(db, "the recording"), row):
             writer.write([], [], changes)
         complete = state["complete"]
         said = [] if complete in ("", "complete") else [complete]
         if self._files.gone:
             said.append(f"files with more of it that the archive no longer had: {len(self._files.gone)}")
-        writer.finish(over, **{**state, "complete": "; ".join((*said, f"{CHOSEN}{self._what}"))})
+        writer.finish(over, **{**state, "complete": "; ".join((*said, f"{SELECTION_PREFIX}{self._what}"))})
         return RestoredCounts(1, len(known.exchanges), frames, len(self._used))
 
     def _frames(self, writer: Writer) -> int:
@@ -133,7 +133,7 @@ class SessionRebuild:
     def _sensible(self, part: Manifest, table: str, make: Callable[[], _Value]) -> _Value:
         try:
             return make()
-        except SENSELESS as wrong:
+        except ROW_ERRORS as wrong:
             raise foreign(part.cut.key(table)) from wrong
 
 

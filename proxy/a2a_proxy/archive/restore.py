@@ -22,7 +22,7 @@ from a2a_proxy.archive.rebuild import RestoredCounts, SessionRebuild
 from a2a_proxy.archive.rows import plain
 from a2a_proxy.archive.search import SegmentQuery, days, manifests
 from a2a_proxy.archive.store import ArchiveStore
-from a2a_proxy.recording.store.atomic_create import made_whole
+from a2a_proxy.recording.store.atomic_create import create_atomically
 
 _COLUMNS = {"task": "task_id", "context": "context_id", "trace": "trace_id"}
 
@@ -61,7 +61,7 @@ def bring(place: ArchiveStore, wanted: SegmentQuery, what: str, into: Path) -> R
     for each in sorted(known.values(), key=lambda each: each.cut.number):
         if each.cut.session in calls:
             parts[each.cut.session].append(each)
-    with made_whole(into) as db:
+    with create_atomically(into) as db:
         counts = [_rebuilt(files, parts[uuid], calls[uuid], what).store(db) for uuid in _by_start(parts)]
     return RestoredCounts(
         sessions=len(counts),

@@ -25,7 +25,7 @@ from a2a_proxy.recording.read.rows import FrameRow
 _KEYS = {"kind": "frame", "time": "at", "octet_start": "start", "octet_end": "end"}
 """Members that have another name in a cassette's line."""
 _NAMES = [column.name for column in FRAMES]
-_OF_FRAME = [(name, _KEYS.get(name, name)) for name in _NAMES if _KEYS.get(name, name) in json_objects.MEMBERS["frame"]]
+_OF_FRAME = [(name, _KEYS.get(name, name)) for name in _NAMES if _KEYS.get(name, name) in json_objects.MEMBER_NAMES["frame"]]
 """Columns that hold a member of a frame's line, each with the name of the member."""
 _FLAGS = [column.name for column in FRAMES if pa.types.is_boolean(column.type)]
 _Columns = dict[str, list[Any]]

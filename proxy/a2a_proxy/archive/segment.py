@@ -23,8 +23,8 @@ from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.recording.cassette.exporter import session_line
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionRow, key
-from a2a_proxy.recording.store.corruption_guard import sound
+from a2a_proxy.recording.read.rows import SessionRow, make_key
+from a2a_proxy.recording.store.corruption_guard import guard_corruption
 
 ROWS = 200_000
 """Frames of a segment, at most."""
@@ -70,7 +70,7 @@ def next_rows(recording: Recording, session: SessionRow, last: Manifest | None) 
     rows: list[PendingFrame] = []
     octets = 0
     start = session.facts.started
-    with sound(recording):
+    with guard_corruption(recording):
         after, finding = _known(recording, session, last.cut) if last is not None else (0, 0)
         found = recording.db.execute(_PASSED, (session.id, after, ROWS + 1)).fetchall()
         for number, at, *more in found:
@@ -108,7 +108,7 @@ def put_segment(
 
     Raises RecordingError, ArchiveError.
     """
-    with sound(recording):
+    with guard_corruption(recording):
         gathered = _SegmentRows(recording, session, last, found, proxy)
         cut = gathered.cut
         facts_key = cut.key("facts")
@@ -133,7 +133,7 @@ def put_segment(
 
 
 def _frames(recording: Recording, session: SessionRow, cut: SegmentRange, calls: list[Exchange]) -> pa.Table:
-    scenes = FrameContexts(recording, {key(session.id, call.id): call for call in calls})
+    scenes = FrameContexts(recording, {make_key(session.id, call.id): call for call in calls})
     rows = recording.frames_after(cut.after, session=session.id)
     return frames_table((row, scenes.of(row)) for row in takewhile(lambda row: row.id <= cut.through, rows))
 
@@ -156,12 +156,12 @@ class _SegmentRows:
         self._exchanges = self._numbers(
             "exchange", {row.exchange for row in found.rows}, before.open_exchanges if before else (), exchange
         )
-        values = [recording.exchange(key(session.id, number)) for number in self._exchanges]
+        values = [recording.exchange(make_key(session.id, number)) for number in self._exchanges]
         self.calls = [row.exchange for row in values if row is not None]
         """That it has frames of, or news."""
         of_calls = {call.connection for call in self.calls} | {row.connection for row in found.rows}
         self._connections = self._numbers("connection", of_calls, before.open_connections if before else (), connection)
-        channels = [recording.connection(key(session.id, number)) for number in self._connections]
+        channels = [recording.connection(make_key(session.id, number)) for number in self._connections]
         self._channels = [row.connection for row in channels if row is not None]
         self._agents = {channel.id: channel.upstream for channel in self._channels}
         self._findings = list(recording.findings(session.id, after=found.finding))
@@ -205,11 +205,11 @@ class _SegmentRows:
         """Those that frames name, that were open before, and that have none of their own, up to the newest named one;
         at the end of a session all that are left."""
         session = self._session.id
-        top = key(session + 1, 0) if self._over else key(session, max(named, default=0) + 1)
+        top = make_key(session + 1, 0) if self._over else make_key(session, max(named, default=0) + 1)
         rows = self._recording.db.execute(
-            f"SELECT id FROM {table} WHERE id > ? AND id < ?", (key(session, before), top)
+            f"SELECT id FROM {table} WHERE id > ? AND id < ?", (make_key(session, before), top)
         )
-        fresh = {row[0] - key(session, 0) for row in rows}
+        fresh = {row[0] - make_key(session, 0) for row in rows}
         return sorted((named | fresh | set(still)) - {0})
 
     def _touched(self) -> list[int]:

@@ -29,7 +29,7 @@ _LOCK_TRIES, _LOCK_PAUSE = 5, 0.05
 
 def state_dir() -> Path:
     """`$A2A_PROXY_STATE`, else the platform's state directory. Made 0700 where it is not there. Raises OSError."""
-    return _private(_state_path())
+    return _make_private_folder(_state_path())
 
 
 def _state_path() -> Path:
@@ -38,25 +38,25 @@ def _state_path() -> Path:
 
 def journals_dir() -> Path:
     """Holds one folder per running or left-over session. Raises OSError."""
-    return _private(state_dir() / "journals")
+    return _make_private_folder(state_dir() / "journals")
 
 
 def recordings_dir() -> Path:
     """Where recordings go that no `--record` names. Raises OSError."""
-    return _private(state_dir() / "recordings")
+    return _make_private_folder(state_dir() / "recordings")
 
 
 def hooks_dir() -> Path:
     """Where the logs of hooks lie. Raises OSError."""
-    return _private(state_dir() / "hooks")
+    return _make_private_folder(state_dir() / "hooks")
 
 
 def otlp_dir() -> Path:
     """Where it is kept which spans a backend has. Raises OSError."""
-    return _private(state_dir() / "otlp")
+    return _make_private_folder(state_dir() / "otlp")
 
 
-def _private(folder: Path) -> Path:
+def _make_private_folder(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
@@ -67,14 +67,14 @@ def redaction_key() -> bytes:
     if not path.exists():
         import secrets  # and with it hashlib: seldom needed, and never by the relay
 
-        _make_once(path, secrets.token_bytes(KEY_BYTES))
+        _create_whole(path, secrets.token_bytes(KEY_BYTES))
     key = path.read_bytes()
     if len(key) != KEY_BYTES:
         raise ValueError(f"{path} is not a key of {KEY_BYTES} octets")
     return key
 
 
-def _make_once(path: Path, data: bytes) -> None:
+def _create_whole(path: Path, data: bytes) -> None:
     """The file appears whole, and the first of two processes wins."""
     fd, name = tempfile.mkstemp(dir=path.parent)
     try:
@@ -115,20 +115,20 @@ class JournalFolder:
     def __init__(self, path: Path) -> None:
         """Raises OSError."""
         self.path = path
-        self._lock, self._proxy_lock = _hold(path / _FOLDER_LOCK), _hold(path / _PROXY_LOCK)
+        self._lock, self._proxy_lock = _take_lock(path / _FOLDER_LOCK), _take_lock(path / _PROXY_LOCK)
 
     @property
     def lock(self) -> int:
         """The descriptor that holds it. Whoever has it open too, or a copy of it, holds it as well."""
         return self._lock
 
-    def mend(self, session: SessionFile) -> bool:
+    def restore_files(self, session: SessionFile) -> bool:
         """Make again what somebody deleted; False where nothing was. Raises OSError."""
         if (self.path / _FOLDER_LOCK).exists() and (self.path / "session.json").exists():
             return False
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.release()
-        self._lock, self._proxy_lock = _hold(self.path / _FOLDER_LOCK), _hold(self.path / _PROXY_LOCK)
+        self._lock, self._proxy_lock = _take_lock(self.path / _FOLDER_LOCK), _take_lock(self.path / _PROXY_LOCK)
         write_session(self.path, session)
         return True
 
@@ -155,15 +155,15 @@ class Leftover(msgspec.Struct, frozen=True):
     session: SessionFile
 
 
-def new_journal(session: SessionFile) -> JournalFolder:
+def create_journal(session: SessionFile) -> JournalFolder:
     """Make a session's folder (0700) with its `session.json` (0600), and hold it. Raises OSError."""
     path = Path(tempfile.mkdtemp(prefix=f"{session.started // 1_000_000_000}-", dir=journals_dir()))
     folder = JournalFolder(path)
-    _make_once(path / "session.json", name_json.encode(session))
+    _create_whole(path / "session.json", name_json.encode(session))
     return folder
 
 
-def _hold(path: Path) -> int:
+def _take_lock(path: Path) -> int:
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return lock
@@ -176,12 +176,12 @@ def delete_journal(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def leftovers() -> list[Leftover]:
+def find_leftovers() -> list[Leftover]:
     """Journals that neither a relay nor a recorder holds, oldest first. A folder without a readable `session.json` is
     none."""
     found = []
     for path in journals_dir().iterdir():
-        if is_at_work(path):
+        if is_in_use(path):
             continue
         session = read_session(path)  # after the locks: one that is being deleted loses it before them
         if session is not None:
@@ -209,7 +209,7 @@ def unfinished(recording: Path | None = None) -> list[Unfinished]:
     found, name = [], recording and os.path.realpath(recording)
     for path in folders:
         lock = _PROXY_LOCK if (path / _PROXY_LOCK).exists() else _FOLDER_LOCK  # a proxy of an older version has one
-        held = _is_locked(path / lock), is_at_work(path)
+        held = _is_locked(path / lock), is_in_use(path)
         session = read_session(path)  # after the locks: one that is being deleted loses it before them
         if session is not None and name in (None, os.path.realpath(session.recording)):
             found.append(Unfinished(path, session, *held))
@@ -231,7 +231,7 @@ def read_session(path: Path) -> SessionFile | None:
         return None
 
 
-def is_at_work(path: Path) -> bool:
+def is_in_use(path: Path) -> bool:
     """A relay writes this journal, or a recorder reads it."""
     return is_held(path) or _is_locked(path / RECORDER_LOCK)
 

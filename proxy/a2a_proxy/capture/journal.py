@@ -14,7 +14,7 @@ import msgspec
 from a2a_proxy.capture.journal_files import JournalFiles, JournalLimits, Write
 from a2a_proxy.capture.journal_writer import JournalWriter, WriteBatch
 from a2a_proxy.capture.loss import LossBuffer
-from a2a_proxy.capture.record_format import RECORD, Position, pack
+from a2a_proxy.capture.record_format import RECORD_HEADER, Position, pack_record
 from a2a_proxy.model.chunk import ChunkKind, Direction
 
 FLUSH_SECONDS = 0.004
@@ -58,24 +58,24 @@ class Journal:
     ) -> None:
         """`call_later` is the event loop's. Raises OSError where `folder` cannot be written at all."""
         self._writer = JournalWriter(JournalFiles(folder, limits, write=write))
-        self._writer.wake_by(wake_fd)
+        self._writer.set_wake_fd(wake_fd)
         self._call_later = call_later
         self._queue_bytes = limits.queue_bytes
         self._pending: list[bytes] = []
-        self._size = self._handed = self._appended = 0
+        self._pending_bytes = self._bytes_handed_over = self._bytes_appended = 0
         self._timer_runs = False
-        self._gap = LossBuffer()
+        self._losses = LossBuffer()
 
     def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
         """Take one record; `at` in ns since the epoch. Never blocks, never raises for a disk."""
-        self._pending += pack(kind, direction, connection, at, data)
-        self._size += len(data) + RECORD.size
+        self._pending += pack_record(kind, direction, connection, at, data)
+        self._pending_bytes += len(data) + RECORD_HEADER.size
         if kind is _DATA or kind is _OURS:
-            self._appended += len(data)
-        if self._size >= FLUSH_BYTES:
+            self._bytes_appended += len(data)
+        if self._pending_bytes >= FLUSH_BYTES:
             self.flush()
         elif not self._timer_runs:
-            self._call_again(FLUSH_SECONDS)
+            self._schedule_flush(FLUSH_SECONDS)
 
     def _on_timer(self) -> None:
         self._timer_runs = False
@@ -83,56 +83,56 @@ class Journal:
 
     def flush(self) -> None:
         """Hand over what is pending now."""
-        pieces, size = self._pending, self._size
-        if not pieces and not self._gap:
+        pieces, size = self._pending, self._pending_bytes
+        if not pieces and not self._losses:
             return
-        self._pending, self._size = [], 0
-        queued = self._handed - self._writer.taken
+        self._pending, self._pending_bytes = [], 0
+        queued = self._bytes_handed_over - self._writer.consumed_bytes
         if queued and queued + size > self._queue_bytes:
-            self._gap.add(pieces)
+            self._losses.add(pieces)
             self._writer.lost_reason = self._writer.segments.reason
-            self._call_again(RETRY_SECONDS)
+            self._schedule_flush(RETRY_SECONDS)
             return
-        holes = bool(self._gap)
+        holes = bool(self._losses)
         if holes:
-            told = self._gap.take()
-            pieces, size = told + pieces, size + sum(map(len, told))
-        self._handed += size
+            loss_pieces = self._losses.take()
+            pieces, size = loss_pieces + pieces, size + sum(map(len, loss_pieces))
+        self._bytes_handed_over += size
         self._writer.put(WriteBatch(pieces, size, holes))
 
-    def _call_again(self, seconds: float) -> None:
+    def _schedule_flush(self, seconds: float) -> None:
         if not self._timer_runs:
             self._timer_runs = True
             self._call_later(seconds, self._on_timer)
 
-    def wake_by(self, fd: int | None) -> None:
+    def set_wake_fd(self, fd: int | None) -> None:
         """Wake the reader by one octet to `fd` after each batch (None: stop that). A duplicate is kept: close yours."""
-        self._writer.wake_by(fd)
+        self._writer.set_wake_fd(fd)
 
     def stats(self) -> JournalStats:
         """How much was taken, lost and written so far."""
         writer, segments = self._writer, self._writer.segments
-        lost = self._gap.lost + writer.gap.lost + writer.late
-        queued = self._handed - writer.taken
-        about = (segments.begun, segments.position, queued, segments.reason, writer.lost_reason)
-        return JournalStats(self._appended, lost, *about)
+        lost = self._losses.lost_bytes + writer.losses.lost_bytes + writer.opaque_bytes_dropped
+        queued = self._bytes_handed_over - writer.consumed_bytes
+        about = (segments.segment_count, segments.position, queued, segments.reason, writer.lost_reason)
+        return JournalStats(self._bytes_appended, lost, *about)
 
     def end(self, at: int) -> None:
         """Hand over all that is pending, and END; nothing can be appended after it. Never blocks."""
         self.flush()
-        pieces = self._gap.take()
-        pieces += pack(ChunkKind.END, Direction.TO_AGENT, 0, at, b"")
-        self._writer.put(WriteBatch(pieces, 0, holes=True))
+        pieces = self._losses.take()
+        pieces += pack_record(ChunkKind.END, Direction.TO_AGENT, 0, at, b"")
+        self._writer.put(WriteBatch(pieces, 0, has_holes=True))
         self._writer.finish()
 
-    def settled(self, timeout: float | None = None) -> bool:
+    def wait_until_written(self, timeout: float | None = None) -> bool:
         """Wait until all is written after `end`; False where `timeout` seconds were not enough."""
-        return self._writer.wait(timeout)
+        return self._writer.wait_for_end(timeout)
 
     def close(self, at: int, timeout: float | None = None) -> bool:
         """`end` and `settled` in one."""
         self.end(at)
-        return self.settled(timeout)
+        return self.wait_until_written(timeout)
 
 
 _DATA, _OURS = ChunkKind.DATA, ChunkKind.OURS

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.capture.record_format import SEGMENT, Position, segment_header, segment_numbers, segment_path
+from a2a_proxy.capture.record_format import SEGMENT_HEADER, Position, segment_header, segment_numbers, segment_path
 
 Write = Callable[[int, bytes | memoryview], int]
 
 MEBI = 1024 * 1024
 GIBI = 1024 * MEBI
-LARGE = 32 * 1024
+UNCOPIED_BYTES = 32 * 1024
 """A piece of this size is written without being copied."""
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.25, 4.0
+MIN_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.25, 4.0
 """Seconds between attempts while nothing can be written; doubled each time."""
 
 
@@ -55,69 +55,69 @@ class JournalFiles:
         self._limits = limits
         self._write, self._now = write, now
         self._fd = -1
-        self._torn = False
-        self._pause, self._blocked_until = SHORTEST_PAUSE, 0.0
+        self._has_torn_record = False
+        self._retry_seconds, self._blocked_until = MIN_RETRY_SECONDS, 0.0
         self.position: Position = ((segment_numbers(folder) or [0])[-1], 0)
         """After the last whole record."""
-        self.begun = 0
+        self.segment_count = 0
         """Segments begun."""
         self.reason = ""
         """Why the last write failed, or was not tried; empty where it did not fail."""
-        self._on_disk = self._measure()
-        self._begin()
+        self._bytes_on_disk = self._measure_folder()
+        self._begin_segment()
 
     @property
-    def blocked(self) -> bool:
+    def is_blocked(self) -> bool:
         """Nothing could be written lately and it is too early to try again."""
         return self._now() < self._blocked_until
 
     @property
-    def patience(self) -> float | None:
+    def seconds_until_rotation(self) -> float | None:
         """Seconds until the current segment must end, or may be tried to; None while it is empty."""
-        due = max(self._opened + self._limits.segment_seconds, self._blocked_until)
-        return None if self._empty else max(0.0, due - self._now())
+        due = max(self._opened_at + self._limits.segment_seconds, self._blocked_until)
+        return None if self._is_empty else max(0.0, due - self._now())
 
     @property
-    def _empty(self) -> bool:
-        return not self._torn and self.position[1] <= SEGMENT.size
+    def _is_empty(self) -> bool:
+        return not self._has_torn_record and self.position[1] <= SEGMENT_HEADER.size
 
-    def rest(self) -> None:
+    def rotate_if_due(self) -> None:
         """End the current segment where its time is over, so that it can be deleted though nothing more comes."""
-        if self.patience == 0.0 and not self._rotate():
-            self._wait()
+        if self.seconds_until_rotation == 0.0 and not self._rotate():
+            self._delay_retry()
 
     def write(self, pieces: list[bytes]) -> int:
         """Append records (three pieces each). Returns how many pieces lie whole in the journal."""
-        self.reason = self._no_room(sum(map(len, pieces)))
+        self.reason = self._full_reason(sum(map(len, pieces)))
         if self.reason:
-            self._block()
+            self._pause_writing()
             return 0
-        done = self._write_some(pieces)
+        done = self._append_pieces(pieces)
         if done < len(pieces) and self._rotate():  # a file may be at its limit where the disk is not
-            done += self._write_some(pieces[done:])
+            done += self._append_pieces(pieces[done:])
         if done < len(pieces):
-            self._block()
+            self._pause_writing()
         else:
-            self._pause, self.reason = SHORTEST_PAUSE, ""
+            self._retry_seconds, self.reason = MIN_RETRY_SECONDS, ""
         return done
 
-    def _write_some(self, pieces: list[bytes]) -> int:
-        if self._is_due() and not self._rotate():
+    def _append_pieces(self, pieces: list[bytes]) -> int:
+        if self._needs_rotation() and not self._rotate():
             return 0
         written = 0
-        for data in runs(pieces):
-            count = self._write_to(self._fd, data)
+        for data in join_small_pieces(pieces):
+            count = self._write_all(self._fd, data)
             written += count
             if count < len(data):
-                self._torn = True
+                self._has_torn_record = True
                 break
         number, offset = self.position
-        done, octets = whole_records(pieces, written) if self._torn else (len(pieces), written)
-        self.position = (number, offset + octets)
-        self._on_disk += written
+        done, byte_count = count_whole_records(pieces, written) if self._has_torn_record else (len(pieces), written)
+        self.position = (number, offset + byte_count)
+        self._bytes_on_disk += written
         return done
 
-    def _write_to(self, fd: int, data: bytes) -> int:
+    def _write_all(self, fd: int, data: bytes) -> int:
         """Write all of it, in as many calls as it takes. Returns how much could be written."""
         view, written = memoryview(data), 0
         try:
@@ -128,24 +128,24 @@ class JournalFiles:
             return written
         return written
 
-    def _is_due(self) -> bool:
-        full = self.position[1] >= self._limits.segment_bytes or self.patience == 0.0
-        return self._torn or full or not os.fstat(self._fd).st_nlink  # somebody has deleted it
+    def _needs_rotation(self) -> bool:
+        full = self.position[1] >= self._limits.segment_bytes or self.seconds_until_rotation == 0.0
+        return self._has_torn_record or full or not os.fstat(self._fd).st_nlink  # somebody has deleted it
 
-    def _no_room(self, size: int) -> str:
+    def _full_reason(self, size: int) -> str:
         """Why so many octets may not be written; empty where they may."""
         limit = self._limits.max_bytes
-        if self._on_disk + size > limit:
-            self._on_disk = self._measure()
-        if self._on_disk + size > limit:
+        if self._bytes_on_disk + size > limit:
+            self._bytes_on_disk = self._measure_folder()
+        if self._bytes_on_disk + size > limit:
             return f"it has reached its limit of {limit} octets"
         try:
-            free = self._free()
+            free = self._free_bytes()
         except OSError as wrong:
             return _words(wrong)
         return "" if free - size > 0 else "the disk is almost full"
 
-    def _free(self) -> int:
+    def _free_bytes(self) -> int:
         """Octets that may still be used. Raises OSError."""
         try:
             disk = os.statvfs(self._folder)
@@ -157,7 +157,7 @@ class JournalFiles:
             keep = min(GIBI, disk.f_blocks * disk.f_frsize // 20)
         return disk.f_bavail * disk.f_frsize - keep
 
-    def _measure(self) -> int:
+    def _measure_folder(self) -> int:
         total = 0
         for number in segment_numbers(self._folder):
             try:
@@ -166,15 +166,15 @@ class JournalFiles:
                 continue
         return total
 
-    def _block(self) -> None:
-        if not self._empty:
+    def _pause_writing(self) -> None:
+        if not self._is_empty:
             self._rotate()  # so that the reader can delete what it has read, which may be what makes room
-        self._wait()
+        self._delay_retry()
 
-    def _wait(self) -> None:
+    def _delay_retry(self) -> None:
         """Nothing can be written now: try again after a pause, each longer than the one before."""
-        self._blocked_until = self._now() + self._pause
-        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+        self._blocked_until = self._now() + self._retry_seconds
+        self._retry_seconds = min(self._retry_seconds * 2, MAX_RETRY_SECONDS)
 
     def _make_folder(self) -> None:
         """Also in mid-session: somebody may have deleted it."""
@@ -182,13 +182,13 @@ class JournalFiles:
 
     def _rotate(self) -> bool:
         try:
-            self._begin()
+            self._begin_segment()
         except OSError as wrong:
             self.reason = self.reason or _words(wrong)
             return False
         return True
 
-    def _begin(self) -> None:
+    def _begin_segment(self) -> None:
         """The next segment appears under its name only when its header is whole."""
         self._make_folder()
         number, end = self.position
@@ -196,7 +196,7 @@ class JournalFiles:
         fresh = self._folder / "next"
         fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            if self._write_to(fd, header) < len(header):
+            if self._write_all(fd, header) < len(header):
                 raise OSError("no room for a header")
             fresh.rename(segment_path(self._folder, number + 1))
         except OSError:
@@ -204,10 +204,10 @@ class JournalFiles:
             fresh.unlink(missing_ok=True)
             raise
         self.close()
-        self._fd, self._torn, self._opened = fd, False, self._now()
+        self._fd, self._has_torn_record, self._opened_at = fd, False, self._now()
         self.position = (number + 1, len(header))
-        self._on_disk += len(header)
-        self.begun += 1
+        self._bytes_on_disk += len(header)
+        self.segment_count += 1
 
     def close(self) -> None:
         """Close the current file; what is written stays."""
@@ -220,14 +220,14 @@ def _words(wrong: OSError) -> str:
     return (wrong.strerror or str(wrong)).lower()
 
 
-def runs(pieces: list[bytes]) -> Iterator[bytes]:
+def join_small_pieces(pieces: list[bytes]) -> Iterator[bytes]:
     """The same octets in few pieces: small ones joined, for a call costs more than a copy, large ones as they are."""
-    if max(map(len, pieces), default=0) < LARGE:
+    if max(map(len, pieces), default=0) < UNCOPIED_BYTES:
         yield b"".join(pieces)
         return
     small: list[bytes] = []
     for piece in pieces:
-        if len(piece) < LARGE:
+        if len(piece) < UNCOPIED_BYTES:
             small.append(piece)
             continue
         yield b"".join(small)
@@ -236,12 +236,12 @@ def runs(pieces: list[bytes]) -> Iterator[bytes]:
     yield b"".join(small)
 
 
-def whole_records(pieces: list[bytes], written: int) -> tuple[int, int]:
+def count_whole_records(pieces: list[bytes], written: int) -> tuple[int, int]:
     """How many pieces, and octets of them, belong to records that lie within the first `written` octets."""
-    octets = 0
+    byte_count = 0
     for index in range(0, len(pieces), 3):
         size = sum(map(len, pieces[index : index + 3]))
-        if octets + size > written:
-            return index, octets
-        octets += size
-    return len(pieces), octets
+        if byte_count + size > written:
+            return index, byte_count
+        byte_count += size
+    return len(pieces), byte_count

@@ -11,20 +11,20 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.capture.loss import LossRecord
-from a2a_proxy.capture.record_format import SEGMENT, START, Position, previous_end, scan, segment_numbers, segment_path
+from a2a_proxy.capture.record_format import SEGMENT_HEADER, START_POSITION, Position, previous_segment_end, scan_records, segment_numbers, segment_path
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 
 
 class JournalReader:
     """Follows one journal. Never raises for what a segment holds."""
 
-    def __init__(self, folder: Path, position: Position = START) -> None:
+    def __init__(self, folder: Path, position: Position = START_POSITION) -> None:
         """`position` is where the next record begins, as `position` said before."""
         self._folder = folder
         self._segment, self._offset = position
         self._fd = -1
-        self._given_up = False
-        self._at = 0
+        self._is_abandoned = False
+        self._last_at = 0
 
     @property
     def position(self) -> Position:
@@ -32,12 +32,12 @@ class JournalReader:
         return self._segment, self._offset
 
     @property
-    def behind(self) -> int:
+    def unread_bytes(self) -> int:
         """Octets written and not yet read."""
         total = -self._offset
         for number in segment_numbers(self._folder):
             if number >= self._segment:
-                total += _size(segment_path(self._folder, number))
+                total += _file_size(segment_path(self._folder, number))
         return max(0, total)
 
     def read(self, max_bytes: int = 1 << 20, until: Position | None = None) -> list[Chunk]:
@@ -52,33 +52,33 @@ class JournalReader:
                 max_bytes = min(max_bytes, until[1] - self._offset)
                 if self.position >= until or max_bytes <= 0:
                     return []
-            chunks = self._open()
+            chunks = self._open_segment()
             if chunks or self._fd < 0:
                 return chunks
             ended = segment_path(self._folder, self._segment + 1).exists()  # asked before the last read of this one
-            chunks = [] if self._given_up else self._read_some(max_bytes)
+            chunks = [] if self._is_abandoned else self._read_chunks(max_bytes)
             if chunks or not ended:
                 return chunks
-            chunks = self._advance()
+            chunks = self._advance_segment()
             if chunks:
                 return chunks
 
-    def _read_some(self, max_bytes: int) -> list[Chunk]:
+    def _read_chunks(self, max_bytes: int) -> list[Chunk]:
         size = max_bytes
         while True:
             buffer = os.pread(self._fd, size, self._offset)
-            found = scan(buffer)
-            if found.chunks or found.damage or len(buffer) < size or found.wanted <= size:
+            result = scan_records(buffer)
+            if result.chunks or result.damage or len(buffer) < size or result.needed_bytes <= size:
                 break
-            size = found.wanted
-        self._offset += found.end
-        if found.chunks:
-            self._at = found.chunks[-1].at
-        elif found.damage:
-            return self._give_up(found.damage)
-        return found.chunks
+            size = result.needed_bytes
+        self._offset += result.end
+        if result.chunks:
+            self._last_at = result.chunks[-1].at
+        elif result.damage:
+            return self._abandon_segment(result.damage)
+        return result.chunks
 
-    def _open(self) -> list[Chunk]:
+    def _open_segment(self) -> list[Chunk]:
         """Open the segment of the position; skip to the next one that is there where it is gone."""
         if self._fd >= 0:
             return []
@@ -89,32 +89,32 @@ class JournalReader:
             later = [number for number in segment_numbers(self._folder) if number > self._segment]
             if not later:
                 return []
-            damage = self._damage("the segment is missing")
+            damage = self._damage_chunk("the segment is missing")
             self._segment, self._offset = later[0], 0
             return damage
-        self._offset = max(self._offset, SEGMENT.size)
-        if previous_end(os.pread(self._fd, SEGMENT.size, 0)) is None:
-            return self._give_up("it does not begin as a segment of this version")
+        self._offset = max(self._offset, SEGMENT_HEADER.size)
+        if previous_segment_end(os.pread(self._fd, SEGMENT_HEADER.size, 0)) is None:
+            return self._abandon_segment("it does not begin as a segment of this version")
         return []
 
-    def _advance(self) -> list[Chunk]:
+    def _advance_segment(self) -> list[Chunk]:
         """Go to the next segment, whose header says where this one had to end."""
         following = segment_path(self._folder, self._segment + 1)
-        end = previous_end(_head(following))
-        if end is not None and self._offset < end and not self._given_up:
-            return self._give_up(f"{end - self._offset} octets are missing at its end")
+        end = previous_segment_end(_read_segment_header(following))
+        if end is not None and self._offset < end and not self._is_abandoned:
+            return self._abandon_segment(f"{end - self._offset} octets are missing at its end")
         self.close()
-        self._segment, self._offset, self._given_up = self._segment + 1, 0, False
+        self._segment, self._offset, self._is_abandoned = self._segment + 1, 0, False
         return []
 
-    def _give_up(self, reason: str) -> list[Chunk]:
-        self._given_up = True
-        return self._damage(reason)
+    def _abandon_segment(self, reason: str) -> list[Chunk]:
+        self._is_abandoned = True
+        return self._damage_chunk(reason)
 
-    def _damage(self, reason: str) -> list[Chunk]:
+    def _damage_chunk(self, reason: str) -> list[Chunk]:
         where = f"journal segment {self._segment}, offset {self._offset}: {reason}"
         data = msgspec.json.encode(LossRecord(0, damage=where))
-        return [Chunk(0, ChunkKind.LOST, Direction.TO_AGENT, self._at, data)]
+        return [Chunk(0, ChunkKind.LOST, Direction.TO_AGENT, self._last_at, data)]
 
     def delete_before(self, segment: int) -> None:
         """Delete the segments with lower numbers."""
@@ -129,16 +129,16 @@ class JournalReader:
             self._fd = -1
 
 
-def _size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
 
 
-def _head(path: Path) -> bytes:
+def _read_segment_header(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            return file.read(SEGMENT.size)
+            return file.read(SEGMENT_HEADER.size)
     except FileNotFoundError:
         return b""

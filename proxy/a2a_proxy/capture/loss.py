@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.capture.record_format import pack, unpack_head
+from a2a_proxy.capture.record_format import pack_record, unpack_head
 from a2a_proxy.model.chunk import ChunkKind
 
 PAYLOAD_KINDS = frozenset({int(ChunkKind.DATA), int(ChunkKind.OURS), int(ChunkKind.EDIT)})
@@ -31,9 +31,9 @@ class LossRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     point is opaque from it."""
 
 
-def lost_record(direction: int, connection: int, at: int, count: int) -> list[bytes]:
+def make_lost_record(direction: int, connection: int, at: int, count: int) -> list[bytes]:
     """A LOST record as pieces."""
-    return list(pack(_LOST, direction, connection, at, msgspec.json.encode(LossRecord(count))))
+    return list(pack_record(_LOST, direction, connection, at, msgspec.json.encode(LossRecord(count))))
 
 
 class _Hole(msgspec.Struct):
@@ -47,11 +47,11 @@ class LossBuffer:
     """Records waiting for room, in order, each run of dropped payload shrunk to one count."""
 
     def __init__(self) -> None:
-        self.lost = 0
+        self.lost_bytes = 0
         """Octets of DATA and OURS dropped here since the beginning."""
         self._entries: list[list[bytes] | _Hole] = []
         self._holes: dict[tuple[int, int], _Hole] = {}
-        self._untold: set[int] = set()
+        self._dropped_connections: set[int] = set()
 
     def __bool__(self) -> bool:
         return bool(self._entries)
@@ -63,19 +63,19 @@ class LossBuffer:
             data = pieces[index + 2]
             if kind in PAYLOAD_KINDS:
                 count = len(data) if kind != ChunkKind.EDIT else 0
-                self.lost += count
-                self._count(direction, connection, at, count)
+                self.lost_bytes += count
+                self._add_loss(direction, connection, at, count)
             elif kind == _LOST:
-                self._count(direction, connection, at, msgspec.json.decode(data, type=LossRecord).bytes)
+                self._add_loss(direction, connection, at, msgspec.json.decode(data, type=LossRecord).bytes)
             elif kind == _OPEN and len(self._entries) >= MAX_ENTRIES:
-                self._untold.add(connection)
-            elif connection not in self._untold:
+                self._dropped_connections.add(connection)
+            elif connection not in self._dropped_connections:
                 self._entries.append(pieces[index : index + 3])
             elif kind == _CLOSED:
-                self._untold.discard(connection)
+                self._dropped_connections.discard(connection)
 
-    def _count(self, direction: int, connection: int, at: int, count: int) -> None:
-        key = (0, 0) if connection in self._untold else (connection, direction)
+    def _add_loss(self, direction: int, connection: int, at: int, count: int) -> None:
+        key = (0, 0) if connection in self._dropped_connections else (connection, direction)
         hole = self._holes.get(key)
         if hole is None:
             hole = self._holes[key] = _Hole(key[1], key[0], at)
@@ -87,7 +87,7 @@ class LossBuffer:
         pieces: list[bytes] = []
         for entry in self._entries:
             pieces += (
-                lost_record(entry.direction, entry.connection, entry.at, entry.count)
+                make_lost_record(entry.direction, entry.connection, entry.at, entry.count)
                 if isinstance(entry, _Hole)
                 else entry
             )

@@ -14,10 +14,10 @@ import msgspec
 
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 
-RECORD = struct.Struct("<IIBBHIQ")
+RECORD_HEADER = struct.Struct("<IIBBHIQ")
 """Payload length, CRC-32 of all that follows it, kind, direction, flags (0), connection, time in ns; then payload."""
 
-SEGMENT = struct.Struct("<8sIIQ")
+SEGMENT_HEADER = struct.Struct("<8sIIQ")
 """Magic, version, number of the segment, offset at which the records of the segment before it end."""
 
 MAGIC = b"A2AJRNL\n"
@@ -28,7 +28,7 @@ MAX_PAYLOAD = 64 * 1024 * 1024
 Position = tuple[int, int]
 """Segment number (from 1) and offset in it; where the next record begins."""
 
-START: Position = (1, 0)
+START_POSITION: Position = (1, 0)
 
 _FRONT = struct.Struct("<II")
 _HEAD = struct.Struct("<BBHIQ")
@@ -39,7 +39,7 @@ Record = tuple[bytes, bytes, bytes]
 """Length and checksum, the rest of the header, the payload: three pieces, so that the payload is not copied."""
 
 
-def pack(kind: int, direction: int, connection: int, at: int, data: bytes) -> Record:
+def pack_record(kind: int, direction: int, connection: int, at: int, data: bytes) -> Record:
     """One record as its three pieces."""
     head = _HEAD.pack(kind, direction, 0, connection, at)
     return _FRONT.pack(len(data), crc32(data, crc32(head))), head, data
@@ -57,16 +57,16 @@ class RecordScan(msgspec.Struct):
     chunks: list[Chunk]
     end: int
     """Offset after the last whole record."""
-    wanted: int = 0
+    needed_bytes: int = 0
     """Octets from `end` on that the next record needs, as far as known; 0 where `damage` is set."""
     damage: str = ""
     """Why the record at `end` cannot be one; empty where the buffer just ends in mid-record."""
 
 
-def scan(buffer: bytes, start: int = 0) -> RecordScan:
+def scan_records(buffer: bytes, start: int = 0) -> RecordScan:
     """Read whole records from `start` on. An incomplete last one is no fault: more may come."""
     chunks: list[Chunk] = []
-    add, unpack, view, size, header = chunks.append, RECORD.unpack_from, memoryview(buffer), len(buffer), RECORD.size
+    add, unpack, view, size, header = chunks.append, RECORD_HEADER.unpack_from, memoryview(buffer), len(buffer), RECORD_HEADER.size
     at = start
     while size - at >= header:
         length, check, kind, direction, _, connection, time = unpack(buffer, at)
@@ -74,7 +74,7 @@ def scan(buffer: bytes, start: int = 0) -> RecordScan:
         if length > MAX_PAYLOAD:
             return RecordScan(chunks, at, damage=f"a length of {length} octets")
         if end > size:
-            return RecordScan(chunks, at, wanted=end - at)
+            return RecordScan(chunks, at, needed_bytes=end - at)
         if crc32(view[at + 8 : end]) != check:
             return RecordScan(chunks, at, damage="a wrong checksum")
         if not 0 < kind < len(_KINDS) or direction > 1:
@@ -83,19 +83,19 @@ def scan(buffer: bytes, start: int = 0) -> RecordScan:
         assert known is not None
         add(Chunk(connection, known, _DIRECTIONS[direction], time, buffer[at + header : end]))
         at = end
-    return RecordScan(chunks, at, wanted=header)
+    return RecordScan(chunks, at, needed_bytes=header)
 
 
 def segment_header(number: int, previous_end: int) -> bytes:
     """The octets a segment begins with. `previous_end` is 0 for the first."""
-    return SEGMENT.pack(MAGIC, VERSION, number, previous_end)
+    return SEGMENT_HEADER.pack(MAGIC, VERSION, number, previous_end)
 
 
-def previous_end(header: bytes) -> int | None:
+def previous_segment_end(header: bytes) -> int | None:
     """Where the records of the segment before this one end; None where `header` begins no segment of this version."""
-    if len(header) < SEGMENT.size:
+    if len(header) < SEGMENT_HEADER.size:
         return None
-    magic, version, _, end = SEGMENT.unpack_from(header)
+    magic, version, _, end = SEGMENT_HEADER.unpack_from(header)
     return int(end) if magic == MAGIC and version == VERSION else None
 
 

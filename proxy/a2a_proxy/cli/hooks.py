@@ -21,13 +21,13 @@ def check_hooks(names: tuple[str, ...]) -> None:
     Raises:
         UserError: one of them is not there, or given twice.
     """
-    from a2a_proxy.hooks.find import HookError, check
+    from a2a_proxy.hooks.find import HookError, check_hook
 
     for number, name in enumerate(names):
         if name in names[:number]:
             raise UserError(f"--hook {name} is given twice", "leave one of them out")
         try:
-            check(name)
+            check_hook(name)
         except HookError as wrong:
             raise UserError(wrong.message, wrong.hint) from wrong
 

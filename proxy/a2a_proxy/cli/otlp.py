@@ -81,14 +81,14 @@ def _left(recording: str, session: str) -> int:
     """Calls of the session of this uuid that are over."""
     from a2a_proxy.recording.errors import RecordingError
     from a2a_proxy.recording.read.reader import Recording
-    from a2a_proxy.recording.read.rows import key
+    from a2a_proxy.recording.read.rows import make_key
 
     query = "SELECT count(*) FROM exchange WHERE id >= ? AND id < ? AND closed IS NOT NULL"
     try:
         with Recording(recording) as opened:
             for row in opened.sessions():
                 if row.facts.uuid == session:
-                    found = opened.db.execute(query, (key(row.id, 0), key(row.id + 1, 0))).fetchone()
+                    found = opened.db.execute(query, (make_key(row.id, 0), make_key(row.id + 1, 0))).fetchone()
                     return int(found[0])
     except RecordingError:
         return 0

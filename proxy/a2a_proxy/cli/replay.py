@@ -16,7 +16,7 @@ from a2a_proxy.cli.errors import EXIT_USAGE, UserError
 from a2a_proxy.cli.replay_console import ReplayConsole, make_console
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.text import shell_line
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.relay.route import Listen, RouteError
 from a2a_proxy.relay.run import run
@@ -111,7 +111,7 @@ def run_replay(config: ReplayConfig) -> int:
 
 def _script(config: ReplayConfig) -> ReplayScript:
     try:
-        with contextlib.closing(open_any(config.recording)) as recording:
+        with contextlib.closing(open_recording_or_cassette(config.recording)) as recording:
             script = load_script(
                 recording,
                 session=config.session,

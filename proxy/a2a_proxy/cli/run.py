@@ -94,7 +94,7 @@ class ProxyRun:
             with state_directory():
                 self._announce_leftovers()
                 session = self._session(clock())
-                folder = file_layout.new_journal(session)
+                folder = file_layout.create_journal(session)
             keeper = RecorderKeeper(folder.path, self._heard)
             journal = self._journal(folder.path, keeper)
         except BaseException:
@@ -115,7 +115,7 @@ class ProxyRun:
             folder.release()
             file_layout.delete_journal(folder.path)
             raise
-        watched = CaptureState(folder.path, journal.stats, lambda: _behind(keeper), lambda: folder.mend(session))
+        watched = CaptureState(folder.path, journal.stats, lambda: _behind(keeper), lambda: folder.restore_files(session))
         watch = asyncio.ensure_future(CaptureWatch(watched, self._console).run())
         try:
             await self._until_done(relay)
@@ -136,7 +136,7 @@ class ProxyRun:
         """Write the journal's end and let the recorder come to it; the exit code."""
         journal.end(at)
         written = await self._settle(journal)
-        keeper.let_go()
+        keeper.release()
         return await self._drain(keeper) if written else self._left(keeper)
 
     def _forget_empty(self, outcome: RecorderDone | RecorderFailed | None, path: str) -> None:
@@ -147,10 +147,10 @@ class ProxyRun:
             and not (outcome.connections or outcome.lost)
         ):
             from a2a_proxy.recorder.recording_output import (
-                delete_if_alone,  # which knows SQLite: the relay starts without it
+                delete_single_session_file,  # which knows SQLite: the relay starts without it
             )
 
-            delete_if_alone(path)
+            delete_single_session_file(path)
 
     def _journal(self, folder: Path, keeper: RecorderKeeper) -> Journal:
         with state_directory():
@@ -252,7 +252,7 @@ class ProxyRun:
         return resolved
 
     def _announce_leftovers(self) -> None:
-        left = file_layout.leftovers()
+        left = file_layout.find_leftovers()
         if left:
             sessions = "a session was" if len(left) == 1 else f"{len(left)} sessions were"
             self._console.note(f"{sessions} not recorded to the end", "finish with: a2a-inspect recover")
@@ -276,7 +276,7 @@ class ProxyRun:
         """Wait for the disk while it writes; False where it stands still for too long, or the user will not wait."""
         told = moved = time.monotonic()
         before = journal.stats()
-        while not await asyncio.to_thread(journal.settled, 0.1):
+        while not await asyncio.to_thread(journal.wait_until_written, 0.1):
             now, stats = time.monotonic(), journal.stats()
             if (stats.position, stats.queued) != (before.position, before.queued):
                 moved, before = now, stats

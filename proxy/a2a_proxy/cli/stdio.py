@@ -94,7 +94,7 @@ def run_stdio(config: StdioConfig) -> NoReturn:
     clock = session_clock()
     with state_directory():
         session = _session(config, clock())
-        folder = file_layout.new_journal(session)
+        folder = file_layout.create_journal(session)
     try:
         relay = _start(config.command)
         try:
@@ -135,10 +135,10 @@ class _RecorderStarter(threading.Thread):
 
         try:
             # It holds the folder too: between the end of this process and its first look it is nobody's left-over.
-            keeper = RecorderKeeper(self._folder.path, lambda _: None, held=(self._folder.lock,))
+            keeper = RecorderKeeper(self._folder.path, lambda _: None, kept_fds=(self._folder.lock,))
         except OSError:  # too many open files: the journal is left to `a2a-inspect recover`
             return
-        self._journal.wake_by(keeper.wake_write)
+        self._journal.set_wake_fd(keeper.wake_write)
         keeper.launch()
         self._keeper = keeper
         if self._wanted != FollowerOptions():
@@ -172,7 +172,7 @@ class _RecorderStarter(threading.Thread):
         release_signals()
         if self._keeper is None:
             return True
-        self._keeper.let_go()
+        self._keeper.release()
         self._keeper.drain()
         outcome = self._keeper.outcome
         return grave(outcome, severity) if isinstance(outcome, RecorderDone) else True

@@ -20,7 +20,7 @@ from a2a_proxy.cli.console import TextConsole
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.followers import PATIENCE, Followers, followed
 from a2a_proxy.model import name_json
-from a2a_proxy.recorder.priority import give_way
+from a2a_proxy.recorder.priority import lower_priority
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.settings import OtlpSettings
@@ -46,7 +46,7 @@ def main() -> int:
     """Follow until the session is recorded and everybody has seen it, or was given time to."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    give_way()
+    lower_priority()
     work: FollowersJob = name_json.decode(os.fsencode(sys.argv[1]), FollowersJob)
     console = TextConsole(None, sys.stderr, quiet=True)
     try:
@@ -74,7 +74,7 @@ def keep(work: FollowersJob, console: TextConsole, patience: float = PATIENCE) -
 def _recorded(work: FollowersJob, *, whole: bool) -> bool:
     """Wait until the session is in the recording, to its end where it has to be `whole`; False: nobody records it."""
     while True:
-        goes_on = file_layout.is_at_work(Path(work.journal))  # first: what was finished in between is seen
+        goes_on = file_layout.is_in_use(Path(work.journal))  # first: what was finished in between is seen
         ended = _ended(work)
         if ended or (ended is not None and not whole):
             return True

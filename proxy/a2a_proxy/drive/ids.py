@@ -13,15 +13,15 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from a2a_proxy.recording.difference.fields import OPAQUE, Fields
-from a2a_proxy.recording.difference.ids import WORD
+from a2a_proxy.recording.difference.fields import OPAQUE, CanonicalFields
+from a2a_proxy.recording.difference.ids import WORD_PATTERN
 
 _UUID_PATTERN = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 _NIL_PATTERN = re.compile(r"[0-]*|[f-]*", re.IGNORECASE)
 _NEEDED_KINDS = frozenset({"message", "context", "task", "artifact", "config", "page"})
 _AGENT_KINDS = frozenset({"context", "task", "config", "page"})
 """Kinds without which a request means nothing to the agent."""
-_FIELDS = Fields()
+_FIELDS = CanonicalFields()
 _KINDS = ("task", "context", "message", "artifact", "config", "page")
 
 
@@ -62,7 +62,7 @@ class DriveIds:
 
     def rename_text(self, words: str) -> str:
         """A text with the identifiers of now in the place of recorded ones."""
-        return self._live_ids.get(words) or WORD.sub(lambda found: self._live_ids.get(found[0], found[0]), words)
+        return self._live_ids.get(words) or WORD_PATTERN.sub(lambda found: self._live_ids.get(found[0], found[0]), words)
 
     def unknown_ids(self, value: Any) -> list[str]:
         """Identifiers in a request, in the 1.0 form, which the recorded agent made and the live one has not."""

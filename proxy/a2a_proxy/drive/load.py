@@ -133,8 +133,8 @@ def _missing_capture(recording: Recording, steps: list[PlannedCall], left: list[
     """What the capture lacks of the calls that are wanted."""
     wanted = {step.row.session for step in steps} | {each.row.session for each in left}
     for session in recording.sessions():
-        if session.id in wanted and (session.lacking or session.lost):
-            yield f"session {session.id}: {session.lacking or session.complete}"
+        if session.id in wanted and (session.missing_text or session.lost):
+            yield f"session {session.id}: {session.missing_text or session.complete}"
     for step in steps:
         if step.exchange.how in ("connection lost", "proxy killed"):
             yield f"{step.place} {step.exchange.operation}: {step.exchange.how}"

@@ -13,8 +13,8 @@ from a2a_proxy.follower.entry import Job, run
 from a2a_proxy.follower.hook_consumer import CallTally, Faults, HookConsumer, describe
 from a2a_proxy.follower.process import Follower
 from a2a_proxy.follower.status import FollowerFailed
-from a2a_proxy.hooks.find import HookError, load
-from a2a_proxy.recorder.priority import give_way_no_more
+from a2a_proxy.hooks.find import HookError, load_hook
+from a2a_proxy.recorder.priority import restore_priority
 from a2a_proxy.recording.errors import RecordingError
 
 
@@ -29,14 +29,14 @@ def follow(job: Job) -> FollowerFailed | None:
     tally = CallTally()
     faults = Faults(name, job.log, job.tell)
     try:
-        make = load(name)
+        make = load_hook(name)
     except HookError as wrong:
         return FollowerFailed(wrong.message, wrong.hint)
     except BaseException as wrong:
         faults.log(wrong)
         return FollowerFailed(f"hook {name} cannot be loaded: {describe(wrong)}")
     try:
-        hurry = functools.cache(give_way_no_more)
+        hurry = functools.cache(restore_priority)
         follower = Follower(
             job.aim, lambda: HookConsumer(name, make, tally, faults), job.ledger, tally, job.tell, hurry
         )

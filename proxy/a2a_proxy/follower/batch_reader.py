@@ -18,8 +18,8 @@ from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.recording.read.cursor import Fingerprint, fingerprint
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import FrameRow, SessionRow, key, split
-from a2a_proxy.recording.store.database import translated
+from a2a_proxy.recording.read.rows import FrameRow, SessionRow, make_key, split_key
+from a2a_proxy.recording.store.database import translate_errors
 
 FRAMES = 512
 """Frames of a batch."""
@@ -55,7 +55,7 @@ class RowBatch(msgspec.Struct):
 
 def next_batch(recording: Recording, session: int, cursor: SessionCursor, wants: frozenset[RowKind]) -> RowBatch | None:
     """What comes after `cursor`; None where there is no such session (any more). Raises RecordingError."""
-    with translated(recording.path):
+    with translate_errors(recording.path):
         recording.db.execute("BEGIN")
         try:
             row = recording.session(session)
@@ -79,7 +79,7 @@ def value_of(recording: Recording, item: FollowedRow) -> Any:
 
 
 def _part(recording: Recording, kind: RowKind, number: int) -> Segment | Interruption | Handoff | None:
-    session, before = split(number)[0], number - 1
+    session, before = split_key(number)[0], number - 1
     if kind is RowKind.SEGMENT:
         return next((row.segment for row in recording.segments(session, after=before, limit=1)), None)
     if kind is RowKind.INTERRUPTION:
@@ -163,14 +163,14 @@ class _Look:
     def _exchanges(self, after: SessionCursor, full: bool) -> None:
         """The ends of those that are over, and of which all frames are here or were before."""
         session, before = self._session.id, self._before
-        highest = key(session, max(self._last_at, default=0)) if full else key(session + 1, 0) - 1
-        lowest = max(before.exchange, key(session, 0))
+        highest = make_key(session, max(self._last_at, default=0)) if full else make_key(session + 1, 0) - 1
+        lowest = max(before.exchange, make_key(session, 0))
         find = "SELECT id FROM exchange WHERE id > ? AND id <= ? ORDER BY id"
         fresh = [row[0] for row in self._db.execute(find, (lowest, highest))]
         waiting = dict.fromkeys([*before.open, *fresh])
-        asked = [each for each in waiting if split(each)[1] in self._last_at] if full else list(waiting)
+        asked = [each for each in waiting if split_key(each)[1] in self._last_at] if full else list(waiting)
         for number, closed in self._closed(asked):
-            exchange = split(number)[1]
+            exchange = split_key(number)[1]
             if full and self._comes_later(exchange, after.frame):
                 continue
             place = self._last_at.get(exchange) or max(before.at, min(closed, after.at))

@@ -13,7 +13,7 @@ import msgspec
 
 from a2a_proxy.follower.checkpoint import TableProgress
 from a2a_proxy.follower.consumer import RowKind
-from a2a_proxy.recording.read.rows import key, split
+from a2a_proxy.recording.read.rows import make_key, split_key
 
 WINDOW = 16_384
 """Numbers that are looked for again: a row that comes after so many others have begun is not found."""
@@ -47,7 +47,7 @@ def ended(
     waiting = dict.fromkeys([*known.open, *fresh])
     for number, at in _over(db, table, session, list(waiting)):
         if until is None or at < until:
-            found.append((key(session, number), at))
+            found.append((make_key(session, number), at))
             del waiting[number]
     return found, _learned(known, fresh, list(waiting))
 
@@ -62,10 +62,10 @@ def _fresh(
     db: sqlite3.Connection, table: _SegmentTable, session: int, known: TableProgress, until: int | None
 ) -> Iterator[int]:
     seen = int.from_bytes(known.seen)
-    lowest = key(session, max(known.top - WINDOW, 0))
+    lowest = make_key(session, max(known.top - WINDOW, 0))
     query = f"SELECT id, {table.began} FROM {table.name} WHERE id > ? AND id < ? ORDER BY id"
-    for row, began in db.execute(query, (lowest, key(session + 1, 0))):
-        number = split(row)[1]
+    for row, began in db.execute(query, (lowest, make_key(session + 1, 0))):
+        number = split_key(row)[1]
         if until is not None and began >= until:
             return
         if number > known.top or not seen >> (known.top - number) & 1:
@@ -74,11 +74,11 @@ def _fresh(
 
 def _over(db: sqlite3.Connection, table: _SegmentTable, session: int, numbers: list[int]) -> Iterator[tuple[int, int]]:
     for start in range(0, len(numbers), _ASKED):
-        some = [key(session, number) for number in numbers[start : start + _ASKED]]
+        some = [make_key(session, number) for number in numbers[start : start + _ASKED]]
         marks = ",".join("?" * len(some))
         query = f"SELECT id, {table.ended} FROM {table.name} WHERE ended IS NOT NULL AND id IN ({marks}) ORDER BY id"
         for row, at in db.execute(query, some):
-            yield split(row)[1], at
+            yield split_key(row)[1], at
 
 
 def _learned(known: TableProgress, fresh: list[int], waiting: list[int]) -> TableProgress:

@@ -17,7 +17,7 @@ from a2a_proxy.follower.checkpoint import CheckpointFile
 from a2a_proxy.follower.hook_log import HookLog
 from a2a_proxy.follower.process import FollowTarget
 from a2a_proxy.follower.status import FollowerDone, FollowerFailed, Status, encode
-from a2a_proxy.recorder.priority import give_way_to_all
+from a2a_proxy.recorder.priority import set_idle_priority
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ def run(program: str, option: str, work: Callable[[Job], FollowerFailed | None])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started this
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if typed.follow:
-        give_way_to_all()
+        set_idle_priority()
     log = HookLog(2)
     sys.stderr = log
     if not typed.prints:

@@ -14,7 +14,7 @@ from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.follower.status import HookCallFailed, Status
 from a2a_proxy.hooks.find import HookError
 from a2a_proxy.hooks.gap import gap_of
-from a2a_proxy.hooks.hook import METHODS, Session, overridden
+from a2a_proxy.hooks.hook import METHODS, Session, overridden_methods
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.recording.read.rows import SessionRow
 
@@ -80,7 +80,7 @@ class HookConsumer:
         except BaseException as wrong:
             faults.log(wrong)
             raise HookError(f"hook {name} cannot be made: {describe(wrong)}", "") from None
-        self._own = overridden(self._hook)
+        self._own = overridden_methods(self._hook)
         if not self._own:
             raise HookError(f"hook {name} has no method to call", f"give it one of {', '.join(METHODS)}")
         for method in sorted(self._own):

@@ -22,7 +22,7 @@ from a2a_proxy.follower import hook_log, status
 from a2a_proxy.follower.checkpoint import CheckpointFile
 from a2a_proxy.follower.status import FollowerDone, FollowerFailed, FollowerLag, FollowerNotice, HookCallFailed
 from a2a_proxy.follower.throttle import LOOK, Throttle
-from a2a_proxy.recorder.priority import let_hurry
+from a2a_proxy.recorder.priority import restore_priority_of
 
 Tell = Callable[[str, str], None]
 """Takes a message and a hint."""
@@ -127,7 +127,7 @@ class HookKeeper:
             self._waited_for = True
             self._release()
         if self._process is not None and not self._ended.is_set():
-            let_hurry(self._process.pid)
+            restore_priority_of(self._process.pid)
 
     def stop(self) -> None:
         """Have it end after the call that is being made."""

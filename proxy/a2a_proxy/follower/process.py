@@ -18,7 +18,7 @@ from a2a_proxy.follower.consumer import Consumer, RowKind
 from a2a_proxy.follower.file_identity import identity, reopened
 from a2a_proxy.follower.hook_consumer import CallTally
 from a2a_proxy.follower.status import FollowerLag, Status
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.rows import SessionRow
 
 LOOK_EVERY = 0.1
@@ -64,7 +64,7 @@ class Follower:
         self._mark = ledger.read_mark()
         tally.calls, tally.errors = self._mark.calls, self._mark.errors
         self._state = ledger.load()
-        self._recording = open_any(aim.path)
+        self._recording = open_recording_or_cassette(aim.path)
         self._version = -1
         self.stopping = False
         """Set from outside: end after the call that is being made."""

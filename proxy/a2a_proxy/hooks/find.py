@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.hooks.hook import GROUP
+from a2a_proxy.hooks.hook import ENTRY_POINT_GROUP
 
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
-_SHOWN = 5
-LIST = "a2a-inspect hooks"
+_MAX_NAMES_SHOWN = 5
+LIST_COMMAND = "a2a-inspect hooks"
 """The command that lists what is installed."""
 
 
@@ -31,7 +31,7 @@ class HookError(Exception):
         self.hint = hint
 
 
-class Installed(msgspec.Struct, frozen=True, order=True):
+class InstalledHook(msgspec.Struct, frozen=True, order=True):
     """A hook that a package brings along."""
 
     name: str
@@ -41,65 +41,65 @@ class Installed(msgspec.Struct, frozen=True, order=True):
     """Name and version of the package; empty where it does not say."""
 
 
-def installed() -> list[Installed]:
+def installed_hooks() -> list[InstalledHook]:
     """All hooks that packages name in the entry-point group, by name. None of their code is run."""
-    return sorted(Installed(each.name, each.value, _package(each)) for each in entry_points(group=GROUP))
+    return sorted(InstalledHook(each.name, each.value, _package_name(each)) for each in entry_points(group=ENTRY_POINT_GROUP))
 
 
-def _package(entry: EntryPoint) -> str:
+def _package_name(entry: EntryPoint) -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else ""
 
 
-def check(name: str) -> None:
+def check_hook(name: str) -> None:
     """Is there such a hook, as far as that can be told without running its code?
 
     Raises:
         HookError: there is none.
     """
-    module = _reference(name).partition(":")[0].partition(".")[0]
+    module = _resolve_reference(name).partition(":")[0].partition(".")[0]
     known = module in sys.builtin_module_names or PathFinder.find_spec(module, [*sys.path, os.getcwd()]) is not None
     if not known:
         raise HookError(f"hook {name}: there is no module {module}", f"put the folder of {module} on PYTHONPATH")
 
 
-def load(name: str) -> Callable[[], Any]:
+def load_hook(name: str) -> Callable[[], Any]:
     """The class, or whatever else makes the hook when it is called. Runs the module's code, and raises what that does.
 
     Raises:
         HookError: there is no such hook.
     """
-    module, _, attribute = _reference(name).partition(":")
+    module, _, attribute = _resolve_reference(name).partition(":")
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # last, so that it hides nothing
-    found: Any = importlib.import_module(module)
+    target: Any = importlib.import_module(module)
     for part in attribute.split("."):
-        found = _member(name, found, part)
-    if not callable(found):
+        target = _get_member(name, target, part)
+    if not callable(target):
         raise HookError(f"hook {name}: {attribute} is no class", "name a class that is called without arguments")
-    made: Callable[[], Any] = found
+    made: Callable[[], Any] = target
     return made
 
 
-def _member(name: str, owner: Any, part: str) -> Any:
+def _get_member(name: str, owner: Any, part: str) -> Any:
     try:
         return getattr(owner, part)
     except AttributeError:
-        near = difflib.get_close_matches(part, [each for each in dir(owner) if each[0] != "_"], _SHOWN, 0.4)
+        near = difflib.get_close_matches(part, [each for each in dir(owner) if each[0] != "_"], _MAX_NAMES_SHOWN, 0.4)
         hint = f"near to it: {', '.join(near)}" if near else "check the name after the colon"
         raise HookError(f"hook {name}: {owner.__name__} has no {part}", hint) from None
 
 
-def _reference(name: str) -> str:
+def _resolve_reference(name: str) -> str:
     """`module:Class` of a name. Raises HookError."""
     if ":" in name:
         if not _REFERENCE.fullmatch(name):
             raise HookError(f"hook {name!r} is no name of a class", "write it as module:Class")
         return name
-    known = {each.name: each.reference for each in installed()}
-    if name in known:
-        return known[name].partition("[")[0].strip()
-    near = difflib.get_close_matches(name, known, _SHOWN, 0.4)
+    references = {each.name: each.reference for each in installed_hooks()}
+    if name in references:
+        return references[name].partition("[")[0].strip()
+    near = difflib.get_close_matches(name, references, _MAX_NAMES_SHOWN, 0.4)
     if near:
-        raise HookError(f"there is no hook {name!r}; near to it: {', '.join(near)}", f"see all: {LIST}")
-    hint = f"see what is installed: {LIST}" if known else "none is installed; of a script, name the class: module:Class"
+        raise HookError(f"there is no hook {name!r}; near to it: {', '.join(near)}", f"see all: {LIST_COMMAND}")
+    hint = f"see what is installed: {LIST_COMMAND}" if references else "none is installed; of a script, name the class: module:Class"
     raise HookError(f"there is no hook {name!r}", hint)

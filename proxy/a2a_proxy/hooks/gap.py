@@ -9,7 +9,7 @@ import msgspec
 
 from a2a_proxy.model.finding import Finding
 
-RULE = "A2A-GEN-001"
+GAP_RULE = "A2A-GEN-001"
 _MISSING = re.compile(r"[:;(] ?(\d+)(?: to (\d+))?(?=\)| (?:came|did)\b)")
 """Where the rule's sentences name what was left out: `4 after 2: 3 did not come`."""
 
@@ -32,7 +32,7 @@ class Gap(msgspec.Struct, frozen=True):
 
 def gap_of(finding: Finding) -> Gap | None:
     """The gap that a finding tells; None where it tells none."""
-    if finding.rule != RULE:
+    if finding.rule != GAP_RULE:
         return None
     found = _MISSING.search(finding.summary)
     first, last = found.groups() if found else ("0", "0")

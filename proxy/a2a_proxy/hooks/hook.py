@@ -10,7 +10,7 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 
-GROUP = "a2a_proxy.hooks"
+ENTRY_POINT_GROUP = "a2a_proxy.hooks"
 """The entry-point group in which packages name their hooks."""
 
 
@@ -71,7 +71,7 @@ METHODS = tuple(name for name in vars(Hook) if not name.startswith("_"))
 """Names of all methods."""
 
 
-def overridden(hook: object) -> frozenset[str]:
+def overridden_methods(hook: object) -> frozenset[str]:
     """The methods that `hook` has of its own. It need not be derived from `Hook`."""
     own = {name for name in METHODS if callable(getattr(hook, name, None))}
     if isinstance(hook, Hook):

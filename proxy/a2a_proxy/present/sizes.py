@@ -29,7 +29,7 @@ def span(what: str, typed: str, least: int = 0) -> int:
     from a2a_proxy.recording.query import kinds
 
     try:
-        length = kinds.length(typed)
+        length = kinds.parse_length(typed)
     except kinds.InvalidValue:
         raise UserError(f"{what}: {typed!r} is no span of time", _SPANS) from None
     if length < least * 1_000_000_000:

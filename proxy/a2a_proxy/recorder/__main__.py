@@ -9,10 +9,10 @@ import argparse
 import signal
 from pathlib import Path
 
-from a2a_proxy.recorder.garbage_collection import spare_collector
-from a2a_proxy.recorder.priority import give_way, give_way_no_more
+from a2a_proxy.recorder.garbage_collection import reduce_collections
+from a2a_proxy.recorder.priority import lower_priority, restore_priority
 from a2a_proxy.recorder.process import record_session
-from a2a_proxy.recorder.status_writer import Say, StatusWriter, before_ready
+from a2a_proxy.recorder.status_writer import SendStatus, StatusWriter, call_before_ready
 
 
 def main() -> None:
@@ -29,13 +29,13 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    say: Say = StatusWriter(arguments.say)
+    say: SendStatus = StatusWriter(arguments.say)
     if arguments.awaited:  # there is no traffic yet, and on a busy machine whoever gives way may wait for minutes
-        say = before_ready(say, give_way)
+        say = call_before_ready(say, lower_priority)
     else:
-        give_way()
-    spare_collector()
-    record_session(arguments.folder, arguments.wake, say, arguments.patience, give_way_no_more)
+        lower_priority()
+    reduce_collections()
+    record_session(arguments.folder, arguments.wake, say, arguments.patience, restore_priority)
 
 
 if __name__ == "__main__":

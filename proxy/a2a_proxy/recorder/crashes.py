@@ -11,58 +11,58 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.capture.record_format import START, Position
+from a2a_proxy.capture.record_format import START_POSITION, Position
 
 CAREFUL_RECORDS = 500
 """Records committed one by one after a death; if the bad one lies further on, the next recorder begins closer to it."""
-_TRIES = 2
+_MAX_CAREFUL_TRIES = 2
 """Careful recorders that died at a record; with the first, which was not careful, it has killed three."""
 
 
-class _Deaths(msgspec.Struct):
-    at: Position = START
+class _DeathRecord(msgspec.Struct):
+    at: Position = START_POSITION
     tries: int = 0
     abandoned: list[Position] = []
 
 
-class Crashes:
+class CrashHistory:
     """What is known of the deaths. One small file beside the journal."""
 
-    def __init__(self, folder: Path, committed: Position | None, *, careful: bool) -> None:
+    def __init__(self, folder: Path, committed: Position | None, *, is_successor: bool) -> None:
         """`committed` is where this recorder goes on; `careful` says that another one has been here."""
         self._path = folder / "crashes.json"
-        self._known = _read(self._path)
-        self._committed = committed or START
-        self.careful = CAREFUL_RECORDS if careful else 0
+        self._deaths = _read_deaths(self._path)
+        self._committed = committed or START_POSITION
+        self.careful_records = CAREFUL_RECORDS if is_successor else 0
         """Records that are still to be committed one by one."""
-        if self._known.at != self._committed:
-            self._known.at, self._known.tries = self._committed, 0
-        elif self._known.tries >= _TRIES:
-            self._known.abandoned.append(self._committed)
-            self._known.tries = 0
-            self._write()
+        if self._deaths.at != self._committed:
+            self._deaths.at, self._deaths.tries = self._committed, 0
+        elif self._deaths.tries >= _MAX_CAREFUL_TRIES:
+            self._deaths.abandoned.append(self._committed)
+            self._deaths.tries = 0
+            self._save_deaths()
 
-    def begin(self) -> None:
+    def note_start(self) -> None:
         """The record at the committed position is read next: if this is the end of us, it counts."""
-        if self.careful:
-            self._known.tries += 1
-            self._write()
+        if self.careful_records:
+            self._deaths.tries += 1
+            self._save_deaths()
 
-    def passed(self) -> None:
+    def note_commit(self) -> None:
         """Some more has been committed."""
-        self.careful = max(0, self.careful - 1)
+        self.careful_records = max(0, self.careful_records - 1)
 
     def next_abandoned(self, position: Position) -> Position | None:
         """The first record at or after `position` that is not to be read."""
-        return min((at for at in self._known.abandoned if at >= position), default=None)
+        return min((at for at in self._deaths.abandoned if at >= position), default=None)
 
-    def _write(self) -> None:
+    def _save_deaths(self) -> None:
         with contextlib.suppress(OSError):  # a full disk: then this death is not counted
-            self._path.write_bytes(msgspec.json.encode(self._known))
+            self._path.write_bytes(msgspec.json.encode(self._deaths))
 
 
-def _read(path: Path) -> _Deaths:
+def _read_deaths(path: Path) -> _DeathRecord:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Deaths)
+        return msgspec.json.decode(path.read_bytes(), type=_DeathRecord)
     except (OSError, msgspec.DecodeError):
-        return _Deaths()
+        return _DeathRecord()

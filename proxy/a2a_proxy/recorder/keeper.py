@@ -32,10 +32,10 @@ from a2a_proxy.recorder.status import (
 RESTART_PAUSES = (0.1, 0.5, 2.0, 5.0)
 """Seconds before the n-th restart in a row; the last one repeats."""
 
-PATIENCE = 30.0
+WRITE_RETRY_SECONDS = 30.0
 """Seconds for which a recording that cannot be written is tried again after the relay is gone."""
 
-_START_TRIES = 3
+_MAX_START_TRIES = 3
 """Recorders that died before the first one was ready: then it is not by accident."""
 
 
@@ -47,29 +47,29 @@ class RecorderKeeper:
         folder: Path,
         on_status: Callable[[Status], None],
         pauses: Sequence[float] = RESTART_PAUSES,
-        patience: float = PATIENCE,
-        held: Sequence[int] = (),
+        patience: float = WRITE_RETRY_SECONDS,
+        kept_fds: Sequence[int] = (),
     ) -> None:
         """`on_status` is called on the keeper's thread. After `let_go`, a recording that cannot be written is
         tried again for `patience` seconds. Recorders keep the descriptors `held` open as long as they live."""
-        self._held = held
+        self._kept_fds = kept_fds
         self._patience = patience
-        self._let_go_at = 0.0
+        self._released_at = 0.0
         self._pauses = pauses
         self._folder = folder
         self._on_status = on_status
         self._wake_read, self.wake_write = os.pipe()
         os.set_blocking(self.wake_write, False)
-        self._first = threading.Event()
+        self._first_answer = threading.Event()
         self._answer: RecorderReady | RecorderFailed | None = None
-        self._awaited = False
+        self._is_start_awaited = False
         """Somebody waits in `start` until the first one is ready."""
         self._finished = threading.Event()
         self._launched = threading.Event()
         self._stopping = threading.Event()
-        self._starting = threading.Lock()
+        self._start_lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._trouble = ""
+        self._reported_failure = ""
         """What a recorder failed of last, and was told."""
         self._failure = ""
         """Why the recorder that runs now, or ran last, fails; empty where it did not say."""
@@ -78,7 +78,7 @@ class RecorderKeeper:
         """The last one heard."""
         self.outcome: RecorderDone | RecorderFailed | None = None
         """How it ended; None while it runs."""
-        self._thread = threading.Thread(target=self._keep, name="recorder-keeper", daemon=True)
+        self._thread = threading.Thread(target=self._supervise, name="recorder-keeper", daemon=True)
 
     def start(self, timeout: float | None = 30.0) -> RecorderReady | RecorderFailed:
         """Start the recorder and wait until the recording is open, or it says why it cannot be.
@@ -86,12 +86,12 @@ class RecorderKeeper:
         A recorder that goes on with a journal first reads again what is recorded of its last segment; whoever wants to
         wait for that gives no `timeout`.
         """
-        self._awaited = True
+        self._is_start_awaited = True
         self._thread.start()
-        if not self._first.wait(timeout) or self._answer is None:
+        if not self._first_answer.wait(timeout) or self._answer is None:
             self.kill()
             return RecorderFailed(
-                f"the recorder does not start: {self._last_words()}", "report this as a bug of a2a-proxy"
+                f"the recorder does not start: {self._last_log_line()}", "report this as a bug of a2a-proxy"
             )
         return self._answer
 
@@ -100,7 +100,7 @@ class RecorderKeeper:
         self._thread.start()
         self._launched.wait(timeout)
 
-    def _last_words(self) -> str:
+    def _last_log_line(self) -> str:
         """The last line of the recorder's log, which will be gone with the journal."""
         try:
             lines = (self._folder / "recorder.log").read_text("utf-8", "replace").splitlines()
@@ -112,9 +112,9 @@ class RecorderKeeper:
         """Wait until everything in the journal is recorded; False where it is not after `timeout` seconds."""
         return self._finished.wait(timeout)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Close the wake-up pipe: the recorder ends when it has read the journal to its end."""
-        self._let_go_at = time.monotonic()
+        self._released_at = time.monotonic()
         with contextlib.suppress(OSError):
             os.close(self.wake_write)
         self.wake_write = -1
@@ -122,7 +122,7 @@ class RecorderKeeper:
     def kill(self) -> None:
         """End the recorder now; what it has not recorded stays in the journal."""
         self._stopping.set()
-        with self._starting:
+        with self._start_lock:
             if self._process is not None:
                 self._process.kill()
 
@@ -131,63 +131,63 @@ class RecorderKeeper:
         """Process id of the recorder that runs now."""
         return self._process.pid if self._process is not None else 0
 
-    def _keep(self) -> None:
+    def _supervise(self) -> None:
         deaths = 0
         try:
             while not self._stopping.is_set():
                 before = self.progress
-                self._run_once()
+                self._run_recorder()
                 if self.outcome is not None or self._stopping.is_set():
                     break
-                deaths = deaths + 1 if _same_place(before, self.progress) else 1
-                if (self._answer is None and deaths == _START_TRIES) or self._has_had_enough():
+                deaths = deaths + 1 if _is_same_position(before, self.progress) else 1
+                if (self._answer is None and deaths == _MAX_START_TRIES) or self._has_run_out_of_time():
                     break
                 self.restarts += 1
                 self._stopping.wait(self._pauses[min(deaths, len(self._pauses)) - 1])
         finally:
-            self._first.set()
+            self._first_answer.set()
             self._finished.set()
 
-    def _has_had_enough(self) -> bool:
+    def _has_run_out_of_time(self) -> bool:
         """The relay has let go, and no recorder can do its work: somebody else may finish it later."""
-        if not self._let_go_at or time.monotonic() - self._let_go_at < self._patience:
+        if not self._released_at or time.monotonic() - self._released_at < self._patience:
             return False
-        why = self._failure or f"the recorder ends early: {self._last_words()}"
+        why = self._failure or f"the recorder ends early: {self._last_log_line()}"
         self.outcome = RecorderFailed(f"{why}; the journal is left for later", "finish with: a2a-inspect recover")
         self._on_status(self.outcome)
         return True
 
-    def _run_once(self) -> None:
+    def _run_recorder(self) -> None:
         self._failure = ""
         try:
             read_end, write_end = os.pipe()
         except OSError as wrong:  # too many open files: some connections will close
             self._launched.set()
-            self._cannot_start(wrong)
+            self._report_start_failure(wrong)
             return
         try:
-            self._spawn(write_end)
+            self._spawn_recorder(write_end)
         except OSError as wrong:
             os.close(read_end)
-            self._cannot_start(wrong)
+            self._report_start_failure(wrong)
             return
         finally:
             os.close(write_end)
             self._launched.set()
         with os.fdopen(read_end, "rb") as pipe:
             for line in pipe:
-                self._hear(line)
+                self._handle_line(line)
         if self._process is not None:
-            self._died(self._process.wait())
+            self._report_death(self._process.wait())
 
-    def _cannot_start(self, wrong: OSError) -> None:
+    def _report_start_failure(self, wrong: OSError) -> None:
         where = f"{wrong.filename}: " if wrong.filename else ""
         reason = (wrong.strerror or str(wrong)).lower()
-        self._pass_on(
+        self._forward_status(
             RecorderFailed(f"the recorder cannot be started: {where}{reason}", "it is tried again", permanent=False)
         )
 
-    def _died(self, code: int) -> None:
+    def _report_death(self, code: int) -> None:
         """It ended without saying why."""
         if self.outcome is not None or self._failure or self._answer is None or self._stopping.is_set():
             return
@@ -195,55 +195,55 @@ class RecorderKeeper:
         message = f"the recorder died ({how}); another one goes on where it was, nothing is lost"
         self._on_status(TroubleStarted(message, f"if this comes again, report it: {self._folder / 'recorder.log'}"))
 
-    def _spawn(self, say: int) -> None:
-        with self._starting, open(self._folder / "recorder.log", "ab", opener=_private) as log:
+    def _spawn_recorder(self, status_fd: int) -> None:
+        with self._start_lock, open(self._folder / "recorder.log", "ab", opener=_open_private) as log:
             if self._stopping.is_set():
                 return
-            awaited = self._awaited and self._answer is None
+            awaited = self._is_start_awaited and self._answer is None
             self._process = subprocess.Popen(
-                _command(self._folder, self._wake_read, say, self._patience, awaited=awaited),
+                _recorder_command(self._folder, self._wake_read, status_fd, self._patience, awaited=awaited),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 env={**os.environ, "PYTHONHASHSEED": _hash_seed(self._folder)},
-                pass_fds=(self._wake_read, say, *self._held),
+                pass_fds=(self._wake_read, status_fd, *self._kept_fds),
                 start_new_session=True,
             )
 
-    def _hear(self, line: bytes) -> None:
+    def _handle_line(self, line: bytes) -> None:
         try:
-            said = status.decode(line)
+            message = status.decode(line)
         except msgspec.DecodeError:
             return  # the last line of a recorder that was killed while it wrote
-        if isinstance(said, RecorderProgress):
-            self.progress = said
-        elif isinstance(said, RecorderDone) or (isinstance(said, RecorderFailed) and said.permanent):
-            self.outcome = said
-        if self._answer is None and isinstance(said, RecorderReady | RecorderFailed):
-            self._answer = said
-            self._first.set()
-            if isinstance(said, RecorderFailed):
-                self._failure = said.message
+        if isinstance(message, RecorderProgress):
+            self.progress = message
+        elif isinstance(message, RecorderDone) or (isinstance(message, RecorderFailed) and message.permanent):
+            self.outcome = message
+        if self._answer is None and isinstance(message, RecorderReady | RecorderFailed):
+            self._answer = message
+            self._first_answer.set()
+            if isinstance(message, RecorderFailed):
+                self._failure = message.message
                 return  # whoever waits in `start` gets it
-        self._pass_on(said)
+        self._forward_status(message)
 
-    def _pass_on(self, said: Status) -> None:
-        if isinstance(said, RecorderFailed):
-            self._failure = said.message
-        if not self._heard_before(said):
-            self._on_status(said)
+    def _forward_status(self, message: Status) -> None:
+        if isinstance(message, RecorderFailed):
+            self._failure = message.message
+        if not self._is_repeated_failure(message):
+            self._on_status(message)
 
-    def _heard_before(self, said: Status) -> bool:
+    def _is_repeated_failure(self, message: Status) -> bool:
         """A recorder that fails again and again for the same reason says so once."""
-        if isinstance(said, RecorderReady):
-            self._trouble = ""
-        if not isinstance(said, RecorderFailed):
+        if isinstance(message, RecorderReady):
+            self._reported_failure = ""
+        if not isinstance(message, RecorderFailed):
             return False
-        before, self._trouble = self._trouble, said.message
-        return before == said.message
+        before, self._reported_failure = self._reported_failure, message.message
+        return before == message.message
 
 
-def _same_place(before: RecorderProgress | None, after: RecorderProgress | None) -> bool:
+def _is_same_position(before: RecorderProgress | None, after: RecorderProgress | None) -> bool:
     """No record was recorded in between."""
     return after is None or (before is not None and (before.segment, before.offset) == (after.segment, after.offset))
 
@@ -254,11 +254,11 @@ def _hash_seed(folder: Path) -> str:
     return str(crc32(session.uuid.encode() if session is not None else b""))
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _command(folder: Path, wake: int, say: int, patience: float, *, awaited: bool) -> list[str]:
-    options = ["--wake", str(wake), "--say", str(say), "--patience", str(patience)]
+def _recorder_command(folder: Path, wake_fd: int, status_fd: int, patience: float, *, awaited: bool) -> list[str]:
+    options = ["--wake", str(wake_fd), "--say", str(status_fd), "--patience", str(patience)]
     options += ["--awaited"] if awaited else []
     return [sys.executable, "-P", "-m", "a2a_proxy.recorder", str(folder), *options]

@@ -13,33 +13,33 @@ from a2a_proxy.model.exchange import Exchange
 
 LIVE_AFTER = 1_000_000_000
 """ns."""
-PAUSES = tuple(seconds * LIVE_AFTER for seconds in (1, 2, 5, 10, 30, 60))
+REPORT_PAUSES = tuple(seconds * LIVE_AFTER for seconds in (1, 2, 5, 10, 30, 60))
 """ns before the n-th line of an exchange; the last one repeats."""
-MAX_TOLD = 1000
+MAX_REPORTED = 1000
 """Exchanges that are over and known to have been told of."""
 
 
-class _Watched(msgspec.Struct):
+class _OpenExchange(msgspec.Struct):
     exchange: Exchange
     upstream: str
-    told: int
+    reported_at: int
     """When it was told of, or began, ns."""
-    lines: int = 0
+    report_count: int = 0
     """How often it was told of."""
-    news: bool = True
+    has_changed: bool = True
 
     @property
-    def due(self) -> int:
+    def due_at(self) -> int:
         """When it may be told of next, ns."""
-        return self.told + PAUSES[min(self.lines, len(PAUSES) - 1)]
+        return self.reported_at + REPORT_PAUSES[min(self.report_count, len(REPORT_PAUSES) - 1)]
 
 
 class OpenExchanges:
     """Open exchanges, the latest snapshot of each."""
 
     def __init__(self) -> None:
-        self._open: dict[int, _Watched] = {}
-        self._over: dict[int, None] = {}
+        self._open: dict[int, _OpenExchange] = {}
+        self._ended: dict[int, None] = {}
 
     def update(self, exchange: Exchange, upstream: str) -> None:
         """An exchange changed; one that is closed is forgotten."""
@@ -48,28 +48,28 @@ class OpenExchanges:
             return
         watched = self._open.get(exchange.id)
         if watched is None:
-            self._open[exchange.id] = _Watched(exchange, upstream, exchange.started)
+            self._open[exchange.id] = _OpenExchange(exchange, upstream, exchange.started)
         else:
-            watched.exchange, watched.news = exchange, True
+            watched.exchange, watched.has_changed = exchange, True
 
-    def ends(self, exchange: Exchange) -> bool:
+    def mark_ended(self, exchange: Exchange) -> bool:
         """It is over, and that was not told before."""
-        if not exchange.closed or exchange.id in self._over:
+        if not exchange.closed or exchange.id in self._ended:
             return False
-        self._over[exchange.id] = None
-        if len(self._over) > MAX_TOLD:
-            del self._over[next(iter(self._over))]
+        self._ended[exchange.id] = None
+        if len(self._ended) > MAX_REPORTED:
+            del self._ended[next(iter(self._ended))]
         return True
 
-    def operation(self, number: int) -> str:
+    def operation_of(self, number: int) -> str:
         """Of an open exchange; empty where there is none, or it has none."""
         watched = self._open.get(number)
         return watched.exchange.operation if watched is not None else ""
 
-    def due(self, now: int) -> Iterator[tuple[Exchange, str]]:
+    def take_due(self, now: int) -> Iterator[tuple[Exchange, str]]:
         """Exchanges to tell of at `now` (ns), with their upstreams."""
         for watched in self._open.values():
-            if watched.news and now >= watched.due:
-                watched.told, watched.news = now, False
-                watched.lines += 1
+            if watched.has_changed and now >= watched.due_at:
+                watched.reported_at, watched.has_changed = now, False
+                watched.report_count += 1
                 yield watched.exchange, watched.upstream

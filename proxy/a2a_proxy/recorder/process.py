@@ -24,11 +24,11 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.protocol.text import shell_line
-from a2a_proxy.recorder.crashes import Crashes
+from a2a_proxy.recorder.crashes import CrashHistory
 from a2a_proxy.recorder.open_exchanges import OpenExchanges
-from a2a_proxy.recorder.pump import READ
-from a2a_proxy.recorder.recording_output import GaveUp, OutputFile, RecordingDisplaced, open_writer, persist, sum_up
-from a2a_proxy.recorder.resume import ResumePoint, read_late, resume, snapshot_name, write_late
+from a2a_proxy.recorder.pump import READ_BYTES
+from a2a_proxy.recorder.recording_output import RetriesExhausted, OutputFile, RecordingDisplaced, open_writer, write_with_retries, summarize_session
+from a2a_proxy.recorder.resume import ResumePoint, read_beginning, resume_pump, snapshot_name, write_beginning
 from a2a_proxy.recorder.status import (
     ExchangeStatus,
     FindingStatus,
@@ -40,19 +40,19 @@ from a2a_proxy.recorder.status import (
     TroubleEnded,
     TroubleStarted,
 )
-from a2a_proxy.recorder.status_writer import Say
+from a2a_proxy.recorder.status_writer import SendStatus
 from a2a_proxy.recording.errors import PositionConflict, RecordingError
 from a2a_proxy.redaction import Redactor, redactor
 from a2a_proxy.redaction.policy import policy_of
 
-_COMMIT_EVERY = 100_000_000
+_COMMIT_INTERVAL = 100_000_000
 """ns between commits: a viewer sees a frame at most this long after it passed."""
-_SNAPSHOT_RETRY = 1_000_000_000
+_SNAPSHOT_RETRY_INTERVAL = 1_000_000_000
 """ns between tries to write a snapshot where there is no room for it."""
 
 
 def record_session(
-    folder: Path, wake: int, say: Say, patience: float = 0.0, relay_gone: Callable[[], None] = lambda: None
+    folder: Path, wake_fd: int, send_status: SendStatus, patience: float = 0.0, on_relay_gone: Callable[[], None] = lambda: None
 ) -> None:
     """Record the journal in `folder` until its session ends. What keeps it from that is said as `Failed`.
 
@@ -60,7 +60,7 @@ def record_session(
     seconds.
     """
     try:
-        failed = _record(folder, RelayWatch(wake, patience, relay_gone), say)
+        failed = _lock_and_record(folder, RelayWatch(wake_fd, patience, on_relay_gone), send_status)
     except OSError as wrong:
         where = f"{wrong.filename}: " if wrong.filename else ""
         reason = (wrong.strerror or str(wrong)).lower()
@@ -68,10 +68,10 @@ def record_session(
             f"the journal cannot be used: {where}{reason}", "check the state directory", permanent=False
         )
     if failed is not None:
-        say(failed, time.time_ns())
+        send_status(failed, time.time_ns())
 
 
-def _record(folder: Path, relay: RelayWatch, say: Say) -> RecorderFailed | None:
+def _lock_and_record(folder: Path, relay: RelayWatch, send_status: SendStatus) -> RecorderFailed | None:
     session = file_layout.read_session(folder)
     if session is None:
         return RecorderFailed(f"{folder} holds no journal", "it was finished or deleted")
@@ -80,22 +80,22 @@ def _record(folder: Path, relay: RelayWatch, say: Say) -> RecorderFailed | None:
     if lock is None:
         return RecorderFailed("another recorder is at work on this session", "wait until it has finished")
     try:
-        return _keep_recording(folder, session, relay, say, first=first)
+        return _record_until_done(folder, session, relay, send_status, first=first)
     except PositionConflict:
         return RecorderFailed("another recorder has gone on with this session", "it will finish it")
-    except GaveUp as wrong:
+    except RetriesExhausted as wrong:
         return RecorderFailed(f"{wrong.message}; the journal is left for later", "finish with: a2a-inspect recover")
     finally:
         os.close(lock)
 
 
-def _keep_recording(
-    folder: Path, session: SessionFile, relay: RelayWatch, say: Say, *, first: bool
+def _record_until_done(
+    folder: Path, session: SessionFile, relay: RelayWatch, send_status: SendStatus, *, first: bool
 ) -> RecorderFailed | None:
     """Record, as often as somebody takes the recording away. Raises PositionConflict, GaveUp."""
     while True:
         try:
-            recorder = _RecorderLoop(folder, session, relay, say, first=first)
+            recorder = _RecorderLoop(folder, session, relay, send_status, first=first)
         except RecordingError as wrong:  # a recording that was open before may be usable again later
             return RecorderFailed(wrong.message, wrong.hint, permanent=first)
         first = False
@@ -104,14 +104,14 @@ def _keep_recording(
             return None
         except RecordingDisplaced:
             recorder.close()
-            say(_displaced(session.recording, gone=recorder.place.gone), time.time_ns())
-        except GaveUp:
+            send_status(_displaced_status(session.recording, gone=recorder.output_file.is_gone), time.time_ns())
+        except RetriesExhausted:
             raise
         except RecordingError as wrong:
             return RecorderFailed(wrong.message, wrong.hint, permanent=False)
 
 
-def _displaced(path: str, *, gone: bool) -> TroubleStarted:
+def _displaced_status(path: str, *, gone: bool) -> TroubleStarted:
     how = "deleted or moved" if gone else "replaced by another file"
     message = f"the recording {path} was {how}; it is begun anew there with what the journal still has"
     return TroubleStarted(message, f"look at it with: {shell_line('a2a-inspect', path)}")
@@ -120,101 +120,101 @@ def _displaced(path: str, *, gone: bool) -> TroubleStarted:
 class RelayWatch:
     """Whether the relay lives, as the wake-up pipe tells; `wake` < 0: there is none."""
 
-    def __init__(self, wake: int, patience: float, relay_gone: Callable[[], None]) -> None:
-        self._wake = wake
+    def __init__(self, wake_fd: int, patience: float, on_relay_gone: Callable[[], None]) -> None:
+        self._wake_fd = wake_fd
         self._patience = patience
-        self._relay_gone = relay_gone
-        self._gone = 0.0 if wake >= 0 else time.monotonic()
+        self._on_relay_gone = on_relay_gone
+        self._gone_at = 0.0 if wake_fd >= 0 else time.monotonic()
         """When it was found to be gone; 0 while it lives."""
 
     @property
-    def lives(self) -> bool:
+    def is_alive(self) -> bool:
         """It had not gone when it was last listened to."""
-        return not self._gone
+        return not self._gone_at
 
-    def wait(self, ns: int) -> None:
+    def wait_for_data(self, ns: int) -> None:
         """Sleep until it has written, or `ns` have passed."""
-        if self.lives:
-            ready, _, _ = select.select([self._wake], [], [], max(ns, 0) / 1e9)
-            if ready and not os.read(self._wake, 1 << 16):
-                self._gone = time.monotonic()
-                self._relay_gone()
+        if self.is_alive:
+            ready, _, _ = select.select([self._wake_fd], [], [], max(ns, 0) / 1e9)
+            if ready and not os.read(self._wake_fd, 1 << 16):
+                self._gone_at = time.monotonic()
+                self._on_relay_gone()
         else:
             time.sleep(max(ns, 0) / 1e9)
 
-    def sleep(self, seconds: float) -> bool:
+    def sleep_before_retry(self, seconds: float) -> bool:
         """Sleep though it writes; False once it has been gone for longer than patience lasts."""
         time.sleep(seconds)
-        while self.lives and select.select([self._wake], [], [], 0)[0]:
-            self.wait(0)
-        return self.lives or time.monotonic() - self._gone < self._patience
+        while self.is_alive and select.select([self._wake_fd], [], [], 0)[0]:
+            self.wait_for_data(0)
+        return self.is_alive or time.monotonic() - self._gone_at < self._patience
 
 
 class _RecorderLoop:
     """One recorder at work."""
 
-    def __init__(self, folder: Path, session: SessionFile, relay: RelayWatch, say: Say, *, first: bool) -> None:
+    def __init__(self, folder: Path, session: SessionFile, relay: RelayWatch, send_status: SendStatus, *, first: bool) -> None:
         """`first`: no other one has worked on this journal. Raises RecordingError."""
         self._folder = folder
         self._path = session.recording
         self._relay = relay
-        self._say = say
-        clean = redactor(_key(), policy_of(session.redact))
-        self._writer = open_writer(session, clean)
-        self.place = OutputFile(self._path)
-        self._crashes = Crashes(folder, self._writer.position, careful=not first)
-        self._live = OpenExchanges()
-        begun = self._resume(clean, session)
-        self._out, self._feed = begun.out, begun.feed
-        self._observer = self._feed.observer
-        self._unsaved = begun.unsaved
+        self._send_status = send_status
+        make_redactor = redactor(_redaction_key(), policy_of(session.redact))
+        self._writer = open_writer(session, make_redactor)
+        self.output_file = OutputFile(self._path)
+        self._crashes = CrashHistory(folder, self._writer.position, is_successor=not first)
+        self._open_exchanges = OpenExchanges()
+        resume_point = self._resume_decoders(make_redactor, session)
+        self._observations, self._pump = resume_point.observations, resume_point.pump
+        self._observer = self._pump.observer
+        self._unsaved = resume_point.needs_commit
         """The position in the recording is not one from which a snapshot leads here."""
-        self._snapshot_segment = self._feed.reader.position[0]
+        self._snapshot_segment = self._pump.reader.position[0]
         self._snapshot_after = 0
         """When a snapshot that could not be written is tried again, ns."""
-        self._last_at = self._feed.last_at or session.started
-        say(RecorderReady(session.recording, self._writer.session), time.time_ns())
+        self._last_at = self._pump.last_at or session.started
+        send_status(RecorderReady(session.recording, self._writer.session), time.time_ns())
 
-    def _resume(self, clean: Redactor, session: SessionFile) -> ResumePoint:
-        place = (self._folder, self._path, self._writer, self._crashes)
-        begun = resume(*place, clean, session.started, session.live)
-        if begun.late:
-            write_late(self._folder, begun.late)
-        return begun
+    def _resume_decoders(self, make_redactor: Redactor, session: SessionFile) -> ResumePoint:
+        location = (self._folder, self._path, self._writer, self._crashes)
+        resume_point = resume_pump(*location, make_redactor, session.started, session.live)
+        if resume_point.begins_at:
+            write_beginning(self._folder, resume_point.begins_at)
+        return resume_point
 
     def run(self) -> None:
         """Record until END, or until the relay is gone and the journal is read to its end."""
         committed_at = 0
-        self._crashes.begin()
+        self._crashes.note_start()
         if self._unsaved:
             self._commit(time.time_ns(), force=True)
         while True:
-            careful = self._crashes.careful > 0
-            relay_lived = self._relay.lives  # asked first: what it wrote before its end is read
-            more = self._feed.step(self._out, octets=1 if careful else READ)
-            self._last_at = self._feed.last_at or self._last_at
-            ended = self._observer.ended or not (more or relay_lived)
+            is_careful = self._crashes.careful_records > 0
+            relay_lived = self._relay.is_alive  # asked first: what it wrote before its end is read
+            has_more = self._pump.decode_next(self._observations, max_bytes=1 if is_careful else READ_BYTES)
+            self._last_at = self._pump.last_at or self._last_at
+            ended = self._observer.ended or not (has_more or relay_lived)
             if ended and not self._observer.ended:
-                self._observer.interrupt(self._last_at, self._out)
+                self._observer.interrupt(self._last_at, self._observations)
             now = time.time_ns()
-            if not (more or ended):
-                self._feed.tick(self._out)
-            due = now - committed_at >= _COMMIT_EVERY or self._wants_snapshot(now)
-            if ended or due or (careful and more):
-                self._commit(now, force=careful and more)
+            if not (has_more or ended):
+                self._pump.tick(self._observations)
+            due = now - committed_at >= _COMMIT_INTERVAL or self._is_snapshot_due(now)
+            if ended or due or (is_careful and has_more):
+                self._commit(now, force=is_careful and has_more)
                 committed_at = now
             if ended:
                 break
-            if not more:
-                self._relay.wait(max(committed_at + _COMMIT_EVERY - now, 1_000_000))
-        self._finish()
+            if not has_more:
+                self._relay.wait_for_data(max(committed_at + _COMMIT_INTERVAL - now, 1_000_000))
+        self._finish_session()
 
     def close(self) -> None:
         """Let go of the recording as it is."""
         self._writer.close()
 
-    def _wants_snapshot(self, now: int) -> bool:
-        moved = self._unsaved or self._feed.reader.position[0] != self._snapshot_segment
+    def _is_snapshot_due(self, now: int) -> bool:
+        moved = self._unsaved or self._pump.reader.position[0] != self._snapshot_segment
         return moved and now >= self._snapshot_after
 
     def _commit(self, now: int, *, force: bool) -> None:
@@ -223,32 +223,32 @@ class _RecorderLoop:
         Where nothing was observed the position moves only with `force`: reading such records again costs nothing.
         """
         changes = self._observer.changes()
-        frames = [o for o in self._out if type(o) is Frame]
-        findings = [o for o in self._out if type(o) is Finding]
-        self._out = []
-        position = self._feed.reader.position
-        snapshot = self._save(position, now) if self._wants_snapshot(now) else None
+        frames = [o for o in self._observations if type(o) is Frame]
+        findings = [o for o in self._observations if type(o) is Finding]
+        self._observations = []
+        position = self._pump.reader.position
+        snapshot = self._save_snapshot(position, now) if self._is_snapshot_due(now) else None
         if force or frames or findings or changes.connections or changes.tasks or snapshot:
             self._persist(lambda: self._writer.write(frames, findings, changes, position, snapshot))
-            self._crashes.passed()
+            self._crashes.note_commit()
             if snapshot is not None:
                 self._snapshot_segment, self._unsaved = position[0], False
-                self._forget(position[0], snapshot)
-            self._tell_changes(changes, findings, now)
-            self._say(RecorderProgress(*position, self._feed.reader.behind), now)
-        for exchange, upstream in self._live.due(now):
-            self._seen(exchange, upstream, live=True, now=now)
+                self._delete_recorded(position[0], snapshot)
+            self._report_changes(changes, findings, now)
+            self._send_status(RecorderProgress(*position, self._pump.reader.unread_bytes), now)
+        for exchange, upstream in self._open_exchanges.take_due(now):
+            self._report_exchange(exchange, upstream, live=True, now=now)
 
     def _persist(self, write: Callable[[], None]) -> None:
         """Raises Displaced, GaveUp, PositionConflict."""
 
         def attempt() -> None:
-            self.place.check()
+            self.output_file.check_in_place()
             write()
 
-        persist(attempt, self._tell, self._relay.sleep)
+        write_with_retries(attempt, self._send_now, self._relay.sleep_before_retry)
 
-    def _save(self, position: Position, now: int) -> str | None:
+    def _save_snapshot(self, position: Position, now: int) -> str | None:
         """Snapshot the decoders at the start of a segment, so that all older segments can go. None where it cannot be
         written now: then they stay."""
         name = snapshot_name(position)
@@ -256,57 +256,57 @@ class _RecorderLoop:
             fresh = self._folder / "new-snapshot"
             descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(self._feed.save())
+                file.write(self._pump.save())
             fresh.rename(self._folder / name)
         except OSError as wrong:
             if not self._snapshot_after:
                 reason = (wrong.strerror or str(wrong)).lower()
-                self._tell(
+                self._send_now(
                     TroubleStarted(f"the journal {self._folder} cannot be tidied: {reason}", "free some space there")
                 )
-            self._snapshot_after = now + _SNAPSHOT_RETRY
+            self._snapshot_after = now + _SNAPSHOT_RETRY_INTERVAL
             return None
         if self._snapshot_after:
             self._snapshot_after = 0
-            self._tell(TroubleEnded("the journal is tidied again"))
+            self._send_now(TroubleEnded("the journal is tidied again"))
         return name
 
-    def _forget(self, segment: int, snapshot: str) -> None:
+    def _delete_recorded(self, segment: int, snapshot: str) -> None:
         """Delete what no recorder will need. Snapshots go first: one that is there can be used."""
         with contextlib.suppress(OSError):
             for old in self._folder.glob("snapshot-*"):
                 if old.name != snapshot:
                     old.unlink()
-            self._feed.reader.delete_before(segment)
+            self._pump.reader.delete_before(segment)
 
-    def _tell_changes(self, changes: Changes, findings: list[Finding], now: int) -> None:
+    def _report_changes(self, changes: Changes, findings: list[Finding], now: int) -> None:
         """Findings first, the gravest before all: should the pipe be full, it is the others that are missing."""
         operations = {exchange.id: exchange.operation for exchange in changes.exchanges}
         for finding in sorted(findings, key=lambda each: each.severity, reverse=True):
-            operation = operations.get(finding.exchange) or self._live.operation(finding.exchange)
-            self._say(FindingStatus(finding, operation), now)
+            operation = operations.get(finding.exchange) or self._open_exchanges.operation_of(finding.exchange)
+            self._send_status(FindingStatus(finding, operation), now)
         for task_id, missed in changes.healed:
-            self._say(
-                GapClosedStatus(task_id, missed, operations.get(missed.by) or self._live.operation(missed.by)), now
+            self._send_status(
+                GapClosedStatus(task_id, missed, operations.get(missed.by) or self._open_exchanges.operation_of(missed.by)), now
             )
         # An exchange never changes without its connection.
         upstreams = {connection.id: connection.upstream for connection in changes.connections}
         for exchange in changes.exchanges:
             upstream = upstreams.get(exchange.connection, "")
-            self._live.update(exchange, upstream)
-            if self._live.ends(exchange):
-                self._seen(exchange, upstream, live=False, now=now)
+            self._open_exchanges.update(exchange, upstream)
+            if self._open_exchanges.mark_ended(exchange):
+                self._report_exchange(exchange, upstream, live=False, now=now)
 
-    def _seen(self, exchange: Exchange, upstream: str, *, live: bool, now: int) -> None:
+    def _report_exchange(self, exchange: Exchange, upstream: str, *, live: bool, now: int) -> None:
         bare = msgspec.structs.replace(exchange, request_headers=(), response_headers=(), trailers=())
-        self._say(ExchangeStatus(bare, upstream, live, lag=max(now - self._last_at, 0)), now)
+        self._send_status(ExchangeStatus(bare, upstream, live, lag=max(now - self._last_at, 0)), now)
 
-    def _tell(self, said: Status) -> None:
-        self._say(said, time.time_ns())
+    def _send_now(self, message: Status) -> None:
+        self._send_status(message, time.time_ns())
 
-    def _finish(self) -> None:
+    def _finish_session(self) -> None:
         clean, lost, session = self._observer.ended, self._observer.lost, self._writer.session
-        missing = _missing(clean=clean, lost=lost, last=self._last_at, late=read_late(self._folder))
+        missing = _describe_missing(is_clean=clean, lost=lost, last=self._last_at, begins_at=read_beginning(self._folder))
         self._persist(
             lambda: self._writer.finish(
                 self._last_at,
@@ -316,13 +316,13 @@ class _RecorderLoop:
                 edits=self._observer.edits,
             )
         )
-        self.place.check()
-        done = sum_up(self._path, session, lost=lost, clean=clean)
+        self.output_file.check_in_place()
+        done = summarize_session(self._path, session, lost=lost, clean=clean)
         file_layout.delete_journal(self._folder)
-        self._tell(done)
+        self._send_now(done)
 
 
-def _key() -> bytes:
+def _redaction_key() -> bytes:
     try:
         return file_layout.redaction_key()
     except (OSError, ValueError) as wrong:
@@ -330,15 +330,15 @@ def _key() -> bytes:
         raise RecordingError(f"no key to label secrets with: {reason}", "check the state directory") from wrong
 
 
-def _missing(*, clean: bool, lost: int, last: int, late: int) -> str:
+def _describe_missing(*, is_clean: bool, lost: int, last: int, begins_at: int) -> str:
     """What the capture lacks, in words; `last` is the time of the last record, `late` of the first, ns. Empty: none."""
     parts = [f"{lost} octets were not captured"] if lost else []
-    if late:
-        parts.append(f"begins at {_moment(late)}: the recording before was deleted or replaced")
-    if not clean:
-        parts.append(f"the proxy was killed; complete until {_moment(last)}")
+    if begins_at:
+        parts.append(f"begins at {_format_time(begins_at)}: the recording before was deleted or replaced")
+    if not is_clean:
+        parts.append(f"the proxy was killed; complete until {_format_time(last)}")
     return "; ".join(parts)
 
 
-def _moment(at: int) -> str:
+def _format_time(at: int) -> str:
     return f"{datetime.fromtimestamp(at // 1_000_000_000, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -15,13 +15,13 @@ from a2a_proxy.recorder.status import RecorderDone, Status, TroubleEnded, Troubl
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.outcome_sql import OUTCOME
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionFacts, key
-from a2a_proxy.recording.write.writer import Writer, resume
+from a2a_proxy.recording.read.rows import SessionFacts, make_key
+from a2a_proxy.recording.write.writer import Writer, resume_writer
 from a2a_proxy.redaction import Redactor
 
 _OUTCOMES = f"SELECT {OUTCOME} AS outcome, count(*) FROM exchange e WHERE e.id >= ? AND e.id < ? GROUP BY outcome"
 """How many exchanges ended how."""
-_RETRY = 1.0
+_RETRY_SECONDS = 1.0
 """Seconds between tries while the recording cannot be written."""
 
 
@@ -34,8 +34,8 @@ def open_writer(session: SessionFile, redactor: Redactor) -> Writer:
         RecordingError: the file cannot be used.
     """
     command = redactor.command(session.command)
-    if _began(session):
-        return resume(session.recording, session.uuid)
+    if _has_begun(session):
+        return resume_writer(session.recording, session.uuid)
     facts = SessionFacts(
         uuid=session.uuid,
         tool=f"a2a-proxy {__version__}",
@@ -52,7 +52,7 @@ def open_writer(session: SessionFile, redactor: Redactor) -> Writer:
     return writer
 
 
-def _began(session: SessionFile) -> bool:
+def _has_begun(session: SessionFile) -> bool:
     """An earlier recorder of this session has opened the recording."""
     if not Path(session.recording).exists():
         return False
@@ -64,7 +64,7 @@ class RecordingDisplaced(Exception):
     """Under the recording's name lies no file, or another one."""
 
 
-class GaveUp(RecordingError):
+class RetriesExhausted(RecordingError):
     """The recording could not be written for too long."""
 
 
@@ -73,20 +73,20 @@ class OutputFile:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file = _identity(path)
+        self._file = _file_identity(path)
 
-    def check(self) -> None:
+    def check_in_place(self) -> None:
         """Raises Displaced where the name leads elsewhere now: what is written would be seen by nobody."""
-        if _identity(self._path) != self._file:
+        if _file_identity(self._path) != self._file:
             raise RecordingDisplaced
 
     @property
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         """No file has the name now."""
-        return _identity(self._path) is None
+        return _file_identity(self._path) is None
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def _file_identity(path: str) -> tuple[int, int] | None:
     try:
         found = os.stat(path)
     except OSError:
@@ -94,7 +94,7 @@ def _identity(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def persist(write: Callable[[], None], tell: Callable[[Status], None], wait: Callable[[float], bool]) -> None:
+def write_with_retries(write: Callable[[], None], send_status: Callable[[Status], None], sleep: Callable[[float], bool]) -> None:
     """Call `write` until it succeeds; `tell` is told once why it does not, and that it does again.
 
     `wait` sleeps for so many seconds, and says whether there is still somebody to wait for.
@@ -103,23 +103,23 @@ def persist(write: Callable[[], None], tell: Callable[[Status], None], wait: Cal
         PositionConflict: somebody else has gone on with the session.
         GaveUp: `wait` said no.
     """
-    told = False
+    is_reported = False
     while True:
         try:
             write()
         except RecordingError as trouble:
-            if not told:
-                tell(TroubleStarted(f"{trouble.message}; the journal keeps everything, trying again", trouble.hint))
-            told = True
-            if not wait(_RETRY):
-                raise GaveUp(trouble.message, trouble.hint) from trouble
+            if not is_reported:
+                send_status(TroubleStarted(f"{trouble.message}; the journal keeps everything, trying again", trouble.hint))
+            is_reported = True
+            if not sleep(_RETRY_SECONDS):
+                raise RetriesExhausted(trouble.message, trouble.hint) from trouble
         else:
             break
-    if told:
-        tell(TroubleEnded("the recording is written again, nothing is missing"))
+    if is_reported:
+        send_status(TroubleEnded("the recording is written again, nothing is missing"))
 
 
-def sum_up(path: str | Path, session: int, *, lost: int, clean: bool) -> RecorderDone:
+def summarize_session(path: str | Path, session: int, *, lost: int, clean: bool) -> RecorderDone:
     """What a finished session holds, counted in the recording: recorders may have died since it began.
 
     Raises:
@@ -127,7 +127,7 @@ def sum_up(path: str | Path, session: int, *, lost: int, clean: bool) -> Recorde
     """
     with Recording(path) as stored:
         counts = stored.counts(session)
-        outcomes: dict[str, int] = dict(stored.db.execute(_OUTCOMES, (key(session, 0), key(session + 1, 0))))
+        outcomes: dict[str, int] = dict(stored.db.execute(_OUTCOMES, (make_key(session, 0), make_key(session + 1, 0))))
         severities = Counter(row.finding.severity for row in stored.findings(session))
     return RecorderDone(
         connections=counts.connections,
@@ -146,7 +146,7 @@ def sum_up(path: str | Path, session: int, *, lost: int, clean: bool) -> Recorde
     )
 
 
-def delete_if_alone(path: str) -> None:
+def delete_single_session_file(path: str) -> None:
     """Delete a recording that holds one session only; a file that cannot be read or deleted stays."""
     with contextlib.suppress(RecordingError, OSError):
         with Recording(path) as stored:

@@ -19,10 +19,10 @@ from a2a_proxy.recorder.status import (
     Status,
 )
 
-Say = Callable[[Status, int], None]
+SendStatus = Callable[[Status, int], None]
 """Says it now, ns."""
 
-_LINES_A_SECOND = 200
+_MAX_LINES_PER_SECOND = 200
 """More lines than a person reads; printing more would take processor time from the relay. As many of findings beside
 those of exchanges, and a finding counts only those that are as grave or graver."""
 
@@ -32,51 +32,51 @@ class StatusWriter:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._rest = b""
-        self._skipped = 0
-        self._window = 0
-        self._exchanges = 0
-        self._findings: Counter[Severity] = Counter()
+        self._unwritten = b""
+        self._skipped_count = 0
+        self._window_start = 0
+        self._exchange_count = 0
+        self._finding_counts: Counter[Severity] = Counter()
         if descriptor >= 0:
             os.set_blocking(descriptor, False)
 
     def __call__(self, message: Status, at: int) -> None:
         """Say it now (`at` ns), or count it as skipped where there are too many or the pipe is full."""
         line = isinstance(message, ExchangeStatus | FindingStatus | GapClosedStatus)
-        if isinstance(message, ExchangeStatus | FindingStatus | GapClosedStatus) and not self._may(message, at):
-            self._skipped += 1
+        if isinstance(message, ExchangeStatus | FindingStatus | GapClosedStatus) and not self._is_within_rate(message, at):
+            self._skipped_count += 1
             return
-        if self._skipped and not line and self._put(LinesSkipped(self._skipped)):
-            self._skipped = 0
-        if self._put(message):
+        if self._skipped_count and not line and self._write_message(LinesSkipped(self._skipped_count)):
+            self._skipped_count = 0
+        if self._write_message(message):
             return
         if line:
-            self._skipped += 1
+            self._skipped_count += 1
         elif isinstance(message, RecorderReady | RecorderFailed | RecorderDone):
-            self._wait(message)
+            self._write_blocking(message)
 
-    def _may(self, message: ExchangeStatus | FindingStatus | GapClosedStatus, at: int) -> bool:
+    def _is_within_rate(self, message: ExchangeStatus | FindingStatus | GapClosedStatus, at: int) -> bool:
         """Not yet too many of its kind in this second; what is less grave keeps no finding from being said."""
-        if at - self._window > 1_000_000_000:
-            self._window, self._exchanges = at, 0
-            self._findings.clear()
+        if at - self._window_start > 1_000_000_000:
+            self._window_start, self._exchange_count = at, 0
+            self._finding_counts.clear()
         if not isinstance(message, FindingStatus):
-            self._exchanges += 1
-            return self._exchanges <= _LINES_A_SECOND
+            self._exchange_count += 1
+            return self._exchange_count <= _MAX_LINES_PER_SECOND
         severity = message.finding.severity
-        self._findings[severity] += 1
-        return sum(count for each, count in self._findings.items() if each >= severity) <= _LINES_A_SECOND
+        self._finding_counts[severity] += 1
+        return sum(count for each, count in self._finding_counts.items() if each >= severity) <= _MAX_LINES_PER_SECOND
 
-    def _put(self, message: Status) -> bool:
+    def _write_message(self, message: Status) -> bool:
         if self._descriptor < 0:
             return True
-        if self._rest and not self._write(b""):
+        if self._unwritten and not self._write_line(b""):
             return False
-        return self._write(status.encode(message) + b"\n")
+        return self._write_line(status.encode(message) + b"\n")
 
-    def _write(self, line: bytes) -> bool:
+    def _write_line(self, line: bytes) -> bool:
         """Hand `line` over whole or not at all; a half-written one is finished before the next."""
-        data = self._rest + line
+        data = self._unwritten + line
         try:
             done = os.write(self._descriptor, data)
         except BlockingIOError:
@@ -84,26 +84,26 @@ class StatusWriter:
         except OSError:
             self._descriptor = -1  # the relay is gone; there is nobody to tell
             return True
-        self._rest = data[done:]
+        self._unwritten = data[done:]
         return True
 
-    def _wait(self, message: Status) -> None:
+    def _write_blocking(self, message: Status) -> None:
         """The three lines that somebody waits for may wait for the pipe."""
         if self._descriptor >= 0:
             os.set_blocking(self._descriptor, True)
-            self._write(status.encode(message) + b"\n")
+            self._write_line(status.encode(message) + b"\n")
             os.set_blocking(self._descriptor, False)
 
 
-def before_ready(say: Say, do: Callable[[], None]) -> Say:
+def call_before_ready(send_status: SendStatus, action: Callable[[], None]) -> SendStatus:
     """Says the same, and does this once, just before the first `Ready`."""
     done = False
 
-    def said(message: Status, at: int) -> None:
+    def send(message: Status, at: int) -> None:
         nonlocal done
         if isinstance(message, RecorderReady) and not done:
             done = True
-            do()
-        say(message, at)
+            action()
+        send_status(message, at)
 
-    return said
+    return send

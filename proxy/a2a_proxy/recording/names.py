@@ -5,50 +5,50 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-SUFFIX = ".a2a.db"
-_READABLE = (".db", ".a2a.jsonl")
-_NEAR = 3
+RECORDING_SUFFIX = ".a2a.db"
+_READABLE_SUFFIXES = (".db", ".a2a.jsonl")
+_MAX_SUGGESTIONS = 3
 """Names that are told."""
 
 
 def recording_name(at: int) -> str:
     """The name of a recording that begins at `at` (ns since the epoch), in UTC: `a2a-20261121-063000.123.a2a.db`."""
     moment = datetime.fromtimestamp(at // 1_000_000_000, UTC)
-    return f"a2a-{moment:%Y%m%d-%H%M%S}.{at // 1_000_000 % 1000:03d}{SUFFIX}"
+    return f"a2a-{moment:%Y%m%d-%H%M%S}.{at // 1_000_000 % 1000:03d}{RECORDING_SUFFIX}"
 
 
 def newest_recording(folder: Path) -> Path | None:
     """The recording in this folder that was written to last; None where there is none."""
-    found = [(_changed(path), path) for path in folder.glob(f"*{SUFFIX}")] if folder.is_dir() else []
+    found = [(_last_write_time(path), path) for path in folder.glob(f"*{RECORDING_SUFFIX}")] if folder.is_dir() else []
     return max(found)[1] if found else None
 
 
-def near(missing: Path) -> str:
+def suggest_names(missing: Path) -> str:
     """A hint for the name of a recording that is not there: those in its folder that are called nearly so."""
     from difflib import get_close_matches
 
     try:
-        names = sorted(path.name for path in missing.parent.iterdir() if path.name.endswith(_READABLE))
+        names = sorted(path.name for path in missing.parent.iterdir() if path.name.endswith(_READABLE_SUFFIXES))
     except OSError:
         names = []
-    wanted = _stem(missing.name)
-    found = [name for name in names if wanted and name.startswith(wanted)]
-    if not found:
-        close = get_close_matches(wanted, map(_stem, names))
-        found = [name for stem in dict.fromkeys(close) for name in names if _stem(name) == stem]
-    if not found:
+    stem = _name_stem(missing.name)
+    matches = [name for name in names if stem and name.startswith(stem)]
+    if not matches:
+        close = get_close_matches(stem, map(_name_stem, names))
+        matches = [name for stem in dict.fromkeys(close) for name in names if _name_stem(name) == stem]
+    if not matches:
         return "check the name"
-    return f"did you mean {' or '.join(str(missing.with_name(name)) for name in found[:_NEAR])}?"
+    return f"did you mean {' or '.join(str(missing.with_name(name)) for name in matches[:_MAX_SUGGESTIONS])}?"
 
 
-def _stem(name: str) -> str:
+def _name_stem(name: str) -> str:
     """What tells files of a kind apart."""
-    for suffix in (SUFFIX, *_READABLE):
+    for suffix in (RECORDING_SUFFIX, *_READABLE_SUFFIXES):
         name = name.removesuffix(suffix)
     return name
 
 
-def _changed(path: Path) -> float:
+def _last_write_time(path: Path) -> float:
     """When the recording last grew: while it is written, its write-ahead log tells."""
     times = []
     for file in (path, path.with_name(path.name + "-wal")):

@@ -6,10 +6,10 @@ import sqlite3
 
 from sqlite_utils import hookimpl
 
-from a2a_proxy.recording.store.sql_functions import register
+from a2a_proxy.recording.store.sql_functions import register_functions
 
 
 @hookimpl
 def prepare_connection(conn: sqlite3.Connection) -> None:
     """Give the connection the functions of a recording; harmless on any other database."""
-    register(conn)
+    register_functions(conn)

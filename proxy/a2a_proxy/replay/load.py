@@ -15,7 +15,7 @@ from a2a_proxy.protocol.errors import GrpcOutcome
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, key
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
 from a2a_proxy.redaction.policy import METADATA_ONLY
 from a2a_proxy.replay.core.faults import PINNED_GATE
 from a2a_proxy.replay.core.labels import find_unfilled, without_labels
@@ -82,7 +82,7 @@ def _refuse_payloadless(recording: Recording, loader: _ScriptLoader) -> None:
 
 
 def _refuse_incomplete(recording: Recording, loader: _ScriptLoader) -> None:
-    why = [row.lacking for row in loader.sessions if row.lacking]
+    why = [row.missing_text for row in loader.sessions if row.missing_text]
     why += ["it is still being written" for row in loader.sessions if not row.complete]
     if loader.broken:
         places = ", ".join(loader.broken[:_MAX_LISTED]) + (" and others" if len(loader.broken) > _MAX_LISTED else "")
@@ -270,7 +270,7 @@ class _ScriptLoader:
                 )
 
     def _upstream_of(self, row: ExchangeRow) -> str:
-        found = self._recording.connection(key(row.session, row.exchange.connection))
+        found = self._recording.connection(make_key(row.session, row.exchange.connection))
         return found.connection.upstream if found is not None else ""
 
 

@@ -13,7 +13,7 @@ from a2a_proxy.follower.entry import Job, run
 from a2a_proxy.follower.hook_consumer import CallTally
 from a2a_proxy.follower.process import Follower
 from a2a_proxy.follower.status import FollowerFailed
-from a2a_proxy.recorder.priority import give_way_no_more
+from a2a_proxy.recorder.priority import restore_priority
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.telemetry.consumer import OtlpConsumer
 from a2a_proxy.telemetry.errors import TelemetryError
@@ -34,7 +34,7 @@ def follow(job: Job) -> FollowerFailed | None:
     try:
         backend = SdkBackend(settings.target)
         courier = RetrySender(backend, settings.target.shown, count, job.tell)
-        hurry = functools.cache(give_way_no_more)
+        hurry = functools.cache(restore_priority)
         follower = Follower(
             job.aim, lambda: OtlpConsumer(settings, courier, follower), job.ledger, count, job.tell, hurry
         )

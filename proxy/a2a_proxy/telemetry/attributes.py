@@ -235,7 +235,7 @@ def resource_of(session: SessionRow, environ: Mapping[str, str]) -> Attributes:
     if version:
         made["service.version"] = version
     if session.complete:
-        made["a2a_proxy.capture.complete"] = not session.lacking
+        made["a2a_proxy.capture.complete"] = not session.missing_text
         made["a2a_proxy.capture.missing_bytes"] = session.lost
     for pair in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
         name, equals, value = pair.partition("=")

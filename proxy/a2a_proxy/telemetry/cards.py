@@ -11,7 +11,7 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.operations import CARD_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, key
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
 from a2a_proxy.telemetry.call_facts import CardFetch, CardIdentity
 
 _KEPT = 4096
@@ -41,7 +41,7 @@ class CardHistory:
         """The calls of a session that ask for a card."""
         names = "(SELECT id FROM text WHERE value IN (?, ?))"
         query = f"SELECT id FROM exchange WHERE id >= ? AND id < ? AND operation IN {names} ORDER BY id"
-        span = key(session.id, 0), key(session.id + 1, 0)
+        span = make_key(session.id, 0), make_key(session.id + 1, 0)
         numbers = [row[0] for row in self._recording.db.execute(query, (*span, *CARD_OPERATIONS))]
         return [row for row in map(self._recording.exchange, numbers) if row is not None]
 

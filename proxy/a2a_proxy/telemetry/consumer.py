@@ -12,9 +12,9 @@ from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.follower.task_counts import task_states
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, key
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
 from a2a_proxy.telemetry.attributes import resource_of
 from a2a_proxy.telemetry.logs import alive_log, finding_log, frame_log, started_log
 from a2a_proxy.telemetry.metrics import MetricsSnapshot, SessionMetrics
@@ -136,7 +136,7 @@ class OtlpConsumer:
         self._stands(calls)
         self._send_segments(rows, now)
         known = set(unfinished)
-        self._told = {number: at for number, at in self._told.items() if key(self._session.id, number) in known}
+        self._told = {number: at for number, at in self._told.items() if make_key(self._session.id, number) in known}
         if not self._settings.logs:
             return
         self._courier.logs(self._resource, [log for each in calls for log in self._goes_on(each, now)])
@@ -159,7 +159,7 @@ class OtlpConsumer:
 
     def _open(self, session: SessionRow) -> None:
         self._file = _file_of(self._path)
-        self._recording = open_any(self._path)
+        self._recording = open_recording_or_cassette(self._path)
         self._session = session
         self._spans = SpanReader(self._recording, session, self._settings.shape, late_apart=self._settings.logs)
 
@@ -167,12 +167,12 @@ class OtlpConsumer:
         """The recording was deleted, and its recorder has begun it anew."""
         self._recording.close()
         uuid = self._session.facts.uuid
-        with open_any(self._path) as fresh:
+        with open_recording_or_cassette(self._path) as fresh:
             session = next((row for row in fresh.sessions() if row.facts.uuid == uuid), self._session)
         self._open(session)
 
     def _ended(self, exchange: Exchange) -> None:
-        number = key(self._session.id, exchange.id)
+        number = make_key(self._session.id, exchange.id)
         made = self._spans.made(exchange, self._memory.notes.get(number, 0))
         if made is None:
             return
@@ -199,7 +199,7 @@ class OtlpConsumer:
         """It is an event of its call's span where it was made before that was over: `Spans` does that."""
         if self._metrics is not None:
             self._metrics.found(finding)
-        row = self._recording.exchange(key(self._session.id, finding.exchange)) if finding.exchange else None
+        row = self._recording.exchange(make_key(self._session.id, finding.exchange)) if finding.exchange else None
         if self._settings.logs and row is not None and late(finding, row.exchange):
             self._logs.append(finding_log(finding, self._spans.context(row.exchange)))
 

@@ -12,10 +12,10 @@ from functools import partial
 
 from a2a_proxy.model.segment import Handoff
 from a2a_proxy.recording.joined.numbers import NumberMap, Origin
-from a2a_proxy.recording.joined.once import joined_now
+from a2a_proxy.recording.joined.once import join_members
 from a2a_proxy.recording.read.multi_reader import MultiReaderFile, best_sessions
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.telemetry.links import handed_from, handoff_link, task_link
 from a2a_proxy.telemetry.span_reader import Beyond, SpanReader
 from a2a_proxy.telemetry.values import SpanContextIds, SpanLink
@@ -41,9 +41,9 @@ class RecordingLinks:
         return lambda session: partial(self._links, (file, session))
 
     def _links(self, of: Origin, number: int) -> Iterator[SpanLink]:
-        if not self._numbers.knows(of, number):
+        if not self._numbers.has_exchange(of, number):
             return
-        here = self._numbers.exchange(of, number)
+        here = self._numbers.exchange_number(of, number)
         first, task_id = self._first(here)
         context = self._context(first, of)
         if context is not None:
@@ -55,7 +55,7 @@ class RecordingLinks:
 
     def _first(self, here: int) -> tuple[int, str]:
         """The exchange of the joined recording that touched the task of this one first, and the task's id."""
-        row = self._joined.exchange(key(_SESSION, here))
+        row = self._joined.exchange(make_key(_SESSION, here))
         task_id = row.exchange.task_id if row is not None else ""
         tasks = (each.task for each in self._joined.task(task_id, session=_SESSION)) if task_id else ()
         return next((task.exchanges[0] for task in tasks if here in task.exchanges), 0), task_id
@@ -68,7 +68,7 @@ class RecordingLinks:
         place, number = origin
         file, session = place
         recording = self._recordings[file]
-        row, facts = recording.exchange(key(session, number)), recording.session(session)
+        row, facts = recording.exchange(make_key(session, number)), recording.session(session)
         if row is None or facts is None:
             return None
         if place not in self._spans:
@@ -80,7 +80,7 @@ class RecordingLinks:
 def across(recordings: Sequence[Recording]) -> Iterator[RecordingLinks]:
     """Of these, which stay open as long. Raises RecordingError."""
     members = [MultiReaderFile(number, "", recording) for number, recording in enumerate(recordings)]
-    with joined_now(members) as (joined, numbers):
+    with join_members(members) as (joined, numbers):
         yield RecordingLinks(recordings, joined, numbers)
 
 

@@ -10,7 +10,7 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, key
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
 from a2a_proxy.telemetry.call_facts import PushDelivery
 
 _TOKEN = b"x-a2a-notification-token"
@@ -49,11 +49,11 @@ class EarlierCalls:
     def _before(self, exchange: Exchange, task: Task | None) -> list[ExchangeRow]:
         """Calls of the same task that began before it, the last one first."""
         numbers = [each for each in task.exchanges if each < exchange.id] if task is not None else []
-        keys = [key(self._session.id, each) for each in reversed(numbers[-_LOOKED_AT:])]
+        keys = [make_key(self._session.id, each) for each in reversed(numbers[-_LOOKED_AT:])]
         return [row for row in map(self._recording.exchange, keys) if row is not None]
 
     def _attempt(self, exchange: Exchange, rows: list[ExchangeRow]) -> int:
-        body = self._first(key(self._session.id, exchange.id))
+        body = self._first(make_key(self._session.id, exchange.id))
         attempt = 1
         for row in rows:
             before = row.exchange

@@ -6,7 +6,7 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.segment import Handoff
 from a2a_proxy.protocol.operations import SENDING_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.telemetry.values import SpanContextIds, SpanLink, cut
 
 _LOOKED_AT = 64
@@ -30,7 +30,7 @@ def _at_work(recording: Recording, session: int, handoff: Handoff) -> int:
     context that was open then; 0 where there is none, or another could be it."""
     first = max(handoff.to_exchange - _LOOKED_AT, 1)
     limit = handoff.to_exchange - first
-    rows = recording.exchanges(session, after=key(session, first) - 1, limit=limit, headers=False)
+    rows = recording.exchanges(session, after=make_key(session, first) - 1, limit=limit, headers=False)
     before = (row.exchange for row in rows if row.exchange.id < handoff.to_exchange)
     found = [each.id for each in before if _was_due(each, handoff) and _is_of(recording, session, each, handoff.agent)]
     return found[0] if len(found) == 1 else 0
@@ -44,7 +44,7 @@ def _was_due(exchange: Exchange, handoff: Handoff) -> bool:
 
 
 def _is_of(recording: Recording, session: int, exchange: Exchange, agent: str) -> bool:
-    row = recording.connection(key(session, exchange.connection))
+    row = recording.connection(make_key(session, exchange.connection))
     return row is not None and row.connection.upstream == agent
 
 

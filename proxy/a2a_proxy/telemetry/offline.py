@@ -12,7 +12,7 @@ from typing import BinaryIO, Protocol, TypeVar
 import msgspec
 
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionRow, key, split
+from a2a_proxy.recording.read.rows import SessionRow, make_key, split_key
 from a2a_proxy.telemetry.attributes import resource_of
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.logs import frame_log
@@ -116,7 +116,7 @@ class RecordingExport:
         for session in self._recording.sessions():
             if only is not None and session.id not in only:
                 continue
-            mine = None if keys is None else {each for each in keys if split(each)[0] == session.id}
+            mine = None if keys is None else {each for each in keys if split_key(each)[0] == session.id}
             if mine is None or mine:
                 self._session(session, mine)
 
@@ -147,7 +147,7 @@ class RecordingExport:
             self.done.logs += len(some)
 
     def _logs(self, session: SessionRow, made: CallSpans) -> Iterator[LogValue]:
-        rows = self._recording.frames(key(session.id, made.exchange), payloads=False)
+        rows = self._recording.frames(make_key(session.id, made.exchange), payloads=False)
         return (frame_log(row.frame, made.context) for row in rows)
 
 

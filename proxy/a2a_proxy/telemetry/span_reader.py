@@ -15,7 +15,7 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.operations import CARD_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, key
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
 from a2a_proxy.telemetry.call_facts import CallFacts, RequestFacts, asked, of_headers, state_label
 from a2a_proxy.telemetry.cards import CardHistory
 from a2a_proxy.telemetry.client_span import beside, client_span, parent_of, sent_on
@@ -95,7 +95,7 @@ class SpanReader:
         """The spans of an exchange, after so many segments that were sent; None where it is not over."""
         if not exchange.closed:
             return None
-        row = ExchangeRow(key(self._session.id, exchange.id), self._session.id, exchange)
+        row = ExchangeRow(make_key(self._session.id, exchange.id), self._session.id, exchange)
         if exchange.operation in CARD_OPERATIONS:
             self._cards.learn(row, self._connection(exchange.connection))
         return self._made(row, sent)
@@ -239,7 +239,7 @@ class SpanReader:
 
     def _context_of(self, number: int) -> SpanContextIds | None:
         def find() -> SpanContextIds | None:
-            row = self._recording.exchange(key(self._session.id, number))
+            row = self._recording.exchange(make_key(self._session.id, number))
             return self.context(row.exchange) if row is not None else None
 
         return _kept(self._contexts, number, find)
@@ -263,14 +263,14 @@ class SpanReader:
 
     def _connection(self, number: int) -> Connection | None:
         def find() -> Connection | None:
-            row = self._recording.connection(key(self._session.id, number))
+            row = self._recording.connection(make_key(self._session.id, number))
             return row.connection if row is not None else None
 
         return _kept(self._connections, number, find)
 
     def _asked(self, exchange: Exchange) -> RequestFacts:
         """What its first message says; the payload is read for that."""
-        row = next(iter(self._recording.frames(key(self._session.id, exchange.id), limit=1)), None)
+        row = next(iter(self._recording.frames(make_key(self._session.id, exchange.id), limit=1)), None)
         if row is None or row.frame.kind is not FrameKind.REQUEST:
             return RequestFacts()
         return asked(readable_payload(row.frame, exchange), row.frame.message_id)

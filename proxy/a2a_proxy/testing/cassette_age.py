@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-from a2a_proxy.recording.query.kinds import InvalidValue, length
+from a2a_proxy.recording.query.kinds import InvalidValue, parse_length
 
 _MAX_FIRST_LINE = 1 << 24
 """Octets of a first line that are read; a longer one is none of a cassette of ours."""
@@ -19,7 +19,7 @@ def parse_age(age: object) -> float:
     if isinstance(age, int | float) and not isinstance(age, bool) and age > 0:
         return float(age)
     try:
-        return length(age if isinstance(age, str) else "") / 1e9
+        return parse_length(age if isinstance(age, str) else "") / 1e9
     except InvalidValue:
         raise ValueError(f"max_age {age!r} is no age: write '30d', '12h' or a timedelta") from None
 

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 
 from a2a_proxy.model.note import Note
-from a2a_proxy.recording.cassette.file import open_any
-from a2a_proxy.recording.difference.runs import compare_runs, run_of
-from a2a_proxy.recording.difference.sequences import align
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
+from a2a_proxy.recording.difference.runs import compare_runs, take_run
+from a2a_proxy.recording.difference.sequences import align_sequences
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, NoteRow
 from a2a_proxy.recording.write.note_writer import NotePlace, annotate
@@ -22,7 +22,7 @@ def migrate_notes(old: _Path, new: _Path) -> list[str]:
 
     Gives what could not be placed, each in words: its call or frame did not come again. Raises RecordingError.
     """
-    with open_any(old) as before:
+    with open_recording_or_cassette(old) as before:
         notes = before.notes()
         if not notes:
             return []
@@ -46,7 +46,7 @@ class _PlaceMap:
 
     def __init__(self, before: Recording, after: Recording, first: int) -> None:
         self._before, self._after, self._first = before, after, first
-        found = compare_runs(run_of(before, before.exchanges()), run_of(after, after.exchanges()))
+        found = compare_runs(take_run(before, before.exchanges()), take_run(after, after.exchanges()))
         both = [(each.left, each.right) for each in found.matches if each.left and each.right]
         self._calls = {(left.session, left.exchange.id): (left, right) for left, right in both}
         self._frames: dict[int, dict[int, int]] = {}
@@ -71,7 +71,7 @@ class _PlaceMap:
         """Which frame of one call is which of the other: in order, by who speaks and what it is."""
         if left.key not in self._frames:
             sides = list(_frame_tokens(self._before, left)), list(_frame_tokens(self._after, right))
-            pairs = align([token for _, token in sides[0]], [token for _, token in sides[1]]).pairs
+            pairs = align_sequences([token for _, token in sides[0]], [token for _, token in sides[1]]).pairs
             self._frames[left.key] = {sides[0][i][0]: sides[1][j][0] for i, j in pairs}
         return self._frames[left.key]
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.cassette.exporter import Selection
-from a2a_proxy.recording.cassette.file import open_any, write_cassette
-from a2a_proxy.recording.difference.runs import CallPair, RunDifference, compare_runs, run_of
-from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange, path_text
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, write_cassette
+from a2a_proxy.recording.difference.runs import CallPair, RunDifference, compare_runs, take_run
+from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange, format_path
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import CHOSEN, key
-from a2a_proxy.recording.tools.merge import merge
+from a2a_proxy.recording.read.rows import SELECTION_PREFIX, make_key
+from a2a_proxy.recording.tools.merge import merge_sessions
 from a2a_proxy.testing.settings import KeepExchange
 
 
@@ -43,8 +43,8 @@ def _violation_text(finding: Finding, operation: str) -> str:
 
 def list_differences(cassette: Path, recording: Path) -> list[str]:
     """What differs between what was recorded and what passed now, each in a line; empty where nothing does."""
-    with open_any(cassette) as left, Recording(recording) as right:
-        found = compare_runs(run_of(left, left.exchanges()), run_of(right, right.exchanges()))
+    with open_recording_or_cassette(cassette) as left, Recording(recording) as right:
+        found = compare_runs(take_run(left, left.exchanges()), take_run(right, right.exchanges()))
     return [make_visible(line) for line in _difference_texts(found)]
 
 
@@ -54,7 +54,7 @@ def _difference_texts(found: RunDifference) -> Iterator[str]:
             yield _match_title(match)
             rows = match.difference.rows if match.difference is not None else ()
             for row in (each for each in rows if each.counts):
-                place = path_text(row.right or row.left or ())
+                place = format_path(row.right or row.left or ())
                 yield f"  {row.part} {place}: {_change_text(row)}"
     for row in found.tasks:
         if row.counts:
@@ -81,7 +81,7 @@ def _match_title(match: CallPair) -> str:
 
 def count_calls(path: Path, keep: KeepExchange | None = None) -> int:
     """How many calls a recording has, of those that `keep` is true of."""
-    with open_any(filter_calls(path, keep)) as recording:
+    with open_recording_or_cassette(filter_calls(path, keep)) as recording:
         return recording.counts().exchanges
 
 
@@ -92,10 +92,10 @@ def filter_calls(recording: Path, keep: KeepExchange | None) -> Path:
     from a2a_proxy.api import Recording as Told
 
     with Told(recording) as told:
-        wanted = {key(each.session, each.number) for each in told.exchanges() if keep(each)}
+        wanted = {make_key(each.session, each.number) for each in told.exchanges() if keep(each)}
     part = recording.with_name("chosen.a2a.jsonl")
     with Recording(recording) as stored:
-        selection = Selection(stored, wanted, f"{CHOSEN}what before_record keeps")
+        selection = Selection(stored, wanted, f"{SELECTION_PREFIX}what before_record keeps")
         write_cassette(stored, part, selection=selection, overwrite=True)
     return part
 
@@ -103,7 +103,7 @@ def filter_calls(recording: Path, keep: KeepExchange | None) -> Path:
 def commit_cassette(recording: Path, cassette: Path) -> None:
     """The recording becomes the cassette, whole or not at all. Raises RecordingError."""
     cassette.parent.mkdir(parents=True, exist_ok=True)
-    with open_any(recording) as stored:
+    with open_recording_or_cassette(recording) as stored:
         write_cassette(stored, cassette, overwrite=True)
 
 
@@ -123,5 +123,5 @@ def append_session(recording: Path, cassette: Path, keep: KeepExchange | None = 
     """What the cassette has, then a session more. `recording` lies in a folder of its own. Raises RecordingError."""
     together = recording.with_name("together.a2a.db")
     with MultiReader([os.fspath(cassette), os.fspath(filter_calls(recording, keep))]) as both:
-        merge(both, together, overwrite=True)
+        merge_sessions(both, together, overwrite=True)
     commit_cassette(together, cassette)

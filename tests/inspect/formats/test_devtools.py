@@ -12,7 +12,7 @@ import pytest
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.har import write
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from support_browser import browsing, until_true
 from support_debian import headless_browser
 
@@ -63,7 +63,7 @@ async def test_the_network_panel_shows_every_call() -> None:
 def exported(path: Path) -> tuple[str, list[int]]:
     """The file, and how many events each call's event stream has."""
     stream = io.BytesIO()
-    with open_any(path) as recording:
+    with open_recording_or_cassette(path) as recording:
         write(ExportSelection(recording), stream)
         events = [
             sum(each.frame.kind in _EVENTS for each in recording.frames(row.key))

@@ -17,7 +17,7 @@ from a2a_inspect.formats.mermaid import heading
 from a2a_inspect.formats.registry import FORMATS
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
-from a2a_proxy.recording.cassette.file import open_any, read_cassette, write_cassette
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.rules.define.catalogue import rules
 from support_hostile import evil_texts
@@ -56,7 +56,7 @@ def test_jsonl_loses_nothing_in_a_database_and_back(tmp_path: Path) -> None:
     """Export, import, export: the same octets; the recording between has the same facts and payloads."""
     first = exported(tmp_path, "jsonl", ExportOptions(LOSSY))
     read_cassette(tmp_path / "x.a2a.jsonl", tmp_path / "r.a2a.db")
-    with Recording(tmp_path / "r.a2a.db") as recording, open_any(LOSSY) as original:
+    with Recording(tmp_path / "r.a2a.db") as recording, open_recording_or_cassette(LOSSY) as original:
         assert list(recording.exchanges()) == list(original.exchanges())
         assert [row.frame for row in recording.frames_after(0)] == [row.frame for row in original.frames_after(0)]
         assert list(recording.tasks()) == list(original.tasks())
@@ -68,7 +68,7 @@ def test_jsonl_loses_nothing_in_a_database_and_back(tmp_path: Path) -> None:
 def test_a_diagram_for_each_task(tmp_path: Path) -> None:
     """In fences that Markdown readers draw; with a filter only the tasks that match, each whole."""
     told = exported(tmp_path, "mermaid", ExportOptions(DEMO)).decode()
-    with open_any(DEMO) as recording:
+    with open_recording_or_cassette(DEMO) as recording:
         tasks = [row.task.task_id for row in recording.tasks() if row.task.exchanges]
     assert told.count("```mermaid\nsequenceDiagram\n") == told.count("\n## ") + 1 == len(tasks) > 1
     (tmp_path / "x.md").unlink()
@@ -103,7 +103,7 @@ def test_a_reader_of_junit_finds_all_of_it(tmp_path: Path) -> None:
     which session this is."""
     document = JUnitXml.fromstring(exported(tmp_path, "junit", ExportOptions(LOSSY)))
     (suite,) = document
-    with open_any(LOSSY) as recording:
+    with open_recording_or_cassette(LOSSY) as recording:
         (session,) = recording.sessions()
         counts = recording.counts(session.id)
     assert {each.name: each.value for each in suite.properties()} == {
@@ -136,7 +136,7 @@ def test_what_is_no_unicode_makes_no_document_that_is_none(form: str, tmp_path: 
 def test_parquet_has_a_row_a_frame(tmp_path: Path) -> None:
     """With the columns of the archive; of what was chosen."""
     table = pq.read_table(io.BytesIO(exported(tmp_path, "parquet", ExportOptions(DEMO))))
-    with open_any(DEMO) as recording:
+    with open_recording_or_cassette(DEMO) as recording:
         assert table.num_rows == recording.counts().frames
         assert table.column("payload").to_pylist() == [row.frame.payload for row in recording.frames_after(0)]
     (tmp_path / "x.parquet").unlink()

@@ -14,7 +14,7 @@ from haralyzer import HarParser
 
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.har import write
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from support_har import SCHEMA
 from support_hostile import evil_texts
 from support_thin import thin
@@ -28,7 +28,7 @@ def sample(name: str) -> Path:
 
 def har(path: Path, keys: frozenset[int] | None = None) -> dict[str, Any]:
     stream = io.BytesIO()
-    with open_any(path) as recording:
+    with open_recording_or_cassette(path) as recording:
         write(ExportSelection(recording, keys), stream)
     document: dict[str, Any] = json.loads(stream.getvalue())
     return document
@@ -44,7 +44,7 @@ def test_it_is_valid(path: Path) -> None:
     """An entry an exchange, each on the page of its session, by the schema and for a reader."""
     document = har(path)
     jsonschema.validate(document, SCHEMA)
-    with open_any(path) as recording:
+    with open_recording_or_cassette(path) as recording:
         count = recording.counts().exchanges
         sessions = len(recording.sessions())
     reader = HarParser(document)
@@ -75,7 +75,7 @@ def test_an_event_stream_is_text_as_it_was_on_the_wire() -> None:
     assert len(events) == stream["_a2a"]["events"]
     assert json.loads(events[0].removeprefix("data: "))
     assert json.loads(stream["request"]["postData"]["text"])["method"] == stream["_a2a"]["method"]
-    with open_any(sample("demo")) as recording:
+    with open_recording_or_cassette(sample("demo")) as recording:
         exchange = next(row.exchange for row in recording.exchanges() if row.exchange.id == stream["_a2a"]["id"])
     assert stream["time"] == pytest.approx((exchange.closed - exchange.started) / 1e6)
     assert stream["timings"]["receive"] == pytest.approx((exchange.closed - exchange.response_started) / 1e6)

@@ -19,7 +19,7 @@ from a2a_inspect.lanes.mermaid import diagram
 from a2a_inspect.lanes.model import LaneRow, PartyLane, PartyRole, RowKind
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.text import make_visible
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from support_browser import Page, browsing
 from support_debian import headless_browser
 
@@ -72,7 +72,7 @@ async def test_all_samples_are_drawn(tmp_path: Path) -> None:
     async with program(tmp_path) as page:
         for path in SAMPLES:
             stream = io.BytesIO()
-            with open_any(path) as recording:
+            with open_recording_or_cassette(path) as recording:
                 write(ExportSelection(recording), stream)
             for text in re.findall(r"```mermaid\n(.*?)```", stream.getvalue().decode(), re.DOTALL):
                 assert len(await drawn(page, text)) >= len(re.findall(r"^    (?:L\d+-|Note)", text, re.MULTILINE))

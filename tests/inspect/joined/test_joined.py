@@ -20,12 +20,12 @@ from a2a_inspect.data.joined.fill import JoinProcess
 from a2a_inspect.data.joined.start import joined_source
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.joined.numbers import file_of
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.merge import merge
+from a2a_proxy.recording.tools.merge import merge_sessions
 from a2a_proxy.recording.tools.prune import remove_sessions
 from a2a_proxy.recording.write.note_writer import NotePlace, annotate
 from a2a_proxy.recording.write.writer import Writer
@@ -82,7 +82,7 @@ def test_nothing_of_a_real_sample_is_lost(tmp_path: Path) -> None:
     counted = [0] * 8
     operations = []
     for path in files:
-        with open_any(path) as recording:
+        with open_recording_or_cassette(path) as recording:
             counted = [a + b for a, b in zip(counted, counts(recording), strict=True)]
             operations += about(recording)
     with told(tmp_path) as recording:
@@ -165,7 +165,7 @@ def test_a_session_that_two_files_hold_is_taken_from_the_one_with_more_of_it(tmp
     writer = begin(tmp_path / "live.a2a.db", 1)
     call(writer, 1, 1, 1)
     with MultiReader([tmp_path / "live.a2a.db"]) as several:
-        merge(several, tmp_path / "old.a2a.db")
+        merge_sessions(several, tmp_path / "old.a2a.db")
     call(writer, 1, 2, 2)
     writer.finish(STARTED + 3_000 * MS)
     filling(tmp_path, tmp_path / "old.a2a.db", tmp_path / "live.a2a.db").step()

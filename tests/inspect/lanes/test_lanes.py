@@ -16,9 +16,9 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import AGENT, CLIENT, Handoff, Interruption, Segment
 from a2a_proxy.model.task import MissedGenerations, Task
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from support_cli import Ran, run_here
 from support_inspect import MS, TASK, exchange, request, sample, status, writer
 from support_recording import STARTED
@@ -38,7 +38,7 @@ def named(stem: str) -> Path:
 @every
 def test_every_frame_of_a_conversation_has_a_row(cassette: Path) -> None:
     """Of each exchange of every sample: all its frames, in order of time, and all findings about it."""
-    with open_any(cassette) as recording:
+    with open_recording_or_cassette(cassette) as recording:
         seen: set[int] = set()
         for row in recording.exchanges():
             if row.exchange.id in seen:
@@ -47,10 +47,10 @@ def test_every_frame_of_a_conversation_has_a_row(cassette: Path) -> None:
             seen |= conversation.exchanges
             rows = conversation.rows(0, len(conversation.order))
             frames = [each for each in rows if each.what is RowKind.FRAME]
-            there = [each for number in conversation.exchanges for each in recording.frames(key(row.session, number))]
+            there = [each for number in conversation.exchanges for each in recording.frames(make_key(row.session, number))]
             assert [each.at for each in frames] == sorted(each.frame.at for each in there)
             assert {each.frame for each in frames} == {each.id for each in there}
-            found = sum(1 for n in conversation.exchanges for _ in recording.findings(exchange=key(row.session, n)))
+            found = sum(1 for n in conversation.exchanges for _ in recording.findings(exchange=make_key(row.session, n)))
             assert sum(each.what is RowKind.FINDING for each in rows) == found
             assert all(0 <= each.source < len(conversation.lanes) > each.target >= 0 for each in rows)
         assert len(seen) == recording.counts().exchanges
@@ -171,7 +171,7 @@ def test_a_long_task_is_read_by_the_page(tmp_path: Path) -> None:
     made.write([request(1), *(status(1, n, f"step {n}") for n in range(1, 4 * PAGE))])
     made.finish(STARTED)
     with Recording(tmp_path / "r.db") as recording:
-        conversation = LaneConversation(recording, key(1, 1))
+        conversation = LaneConversation(recording, make_key(1, 1))
         asked: list[int] = []
         whole = recording.payload
         recording.payload = lambda row: (asked.append(row.id), whole(row))[1]  # type: ignore[method-assign]
@@ -184,7 +184,7 @@ def test_a_long_task_is_read_by_the_page(tmp_path: Path) -> None:
 def test_a_conversation_as_it_was(tmp_path: Path) -> None:
     """With a time, what came later is not there: no frame, no mark."""
     with Recording(two_agents(tmp_path / "r.db")) as recording:
-        then = LaneConversation(recording, key(1, 1), until=STARTED + 1100 * MS)
+        then = LaneConversation(recording, make_key(1, 1), until=STARTED + 1100 * MS)
         rows = then.rows(0, len(then.order))
         assert [row.what for row in rows if row.what is not RowKind.PAUSE] == [
             RowKind.FRAME,

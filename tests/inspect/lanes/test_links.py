@@ -8,7 +8,7 @@ import pytest
 
 from a2a_inspect.lanes.links import AllLinks, Links
 from a2a_inspect.lanes.read import LaneConversation
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from support_thin import thin
 
 SAMPLES = sorted((Path(__file__).resolve().parents[3] / "recordings").glob("*.a2a.jsonl"))
@@ -17,7 +17,7 @@ SAMPLES = sorted((Path(__file__).resolve().parents[3] / "recordings").glob("*.a2
 @pytest.mark.parametrize("cassette", thin(SAMPLES, 5))
 def test_both_know_the_same(cassette: Path) -> None:
     """Of every task of the samples, and so of every conversation."""
-    with open_any(cassette) as recording:
+    with open_recording_or_cassette(cassette) as recording:
         asked, read = Links(recording, 1), AllLinks(recording, 1)
         tasks = [row.id for row in recording.tasks(1)]
         for task in tasks:
@@ -34,7 +34,7 @@ def test_both_know_the_same(cassette: Path) -> None:
 
 def test_some_of_a_conversation() -> None:
     """Only what was asked for: its lanes, rows and marks."""
-    with open_any(next(each for each in SAMPLES if each.name.startswith("lossy"))) as recording:
+    with open_recording_or_cassette(next(each for each in SAMPLES if each.name.startswith("lossy"))) as recording:
         first, last = (row.key for row in recording.exchanges() if row.exchange.id in (8, 9))
         whole, part = LaneConversation(recording, last), LaneConversation(recording, last, only={last})
         assert whole.exchanges == {8, 9}

@@ -11,9 +11,9 @@ from a2a_inspect.plots.measures import distributions, histogram
 from a2a_inspect.plots.scale import LIMITS
 from a2a_inspect.plots.sums import sums, whole
 from a2a_proxy.present import text
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 
 RECORDINGS = Path(__file__).resolve().parents[3] / "recordings"
 SAMPLES = sorted(RECORDINGS.glob("*.a2a.jsonl"))
@@ -23,7 +23,7 @@ SAMPLES = sorted(RECORDINGS.glob("*.a2a.jsonl"))
 @pytest.mark.parametrize("name", ["demo", "generations", "sdk-1.x-rest", "stdio"])
 def test_the_same_as_counting(name: str, where: str) -> None:
     """Frames, octets, exchanges, durations, findings; with and without a filter."""
-    with open_any(RECORDINGS / f"{name}.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / f"{name}.a2a.jsonl") as recording:
         parts = whole(recording)
         rows = list(recording.find_exchanges(where) if where else recording.exchanges())
         frames = [row.frame for row in (recording.find_frames(where) if where else recording.frames_after(0))]
@@ -50,13 +50,13 @@ def test_the_same_as_counting(name: str, where: str) -> None:
 
 
 def _findings(recording: Recording, where: str, keys: set[int]) -> None:
-    found = [row for row in recording.findings() if not where or key(row.session, row.finding.exchange) in keys]
+    found = [row for row in recording.findings() if not where or make_key(row.session, row.finding.exchange) in keys]
     assert sum(count for *_, count in sums(whole(recording), where).findings) == len(found)
 
 
 def test_a_part_of_the_time() -> None:
     """What lies outside does not count."""
-    with open_any(RECORDINGS / "demo.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         frames = [row.frame for row in recording.frames_after(0)]
         middle = frames[len(frames) // 2].at
         over = histogram(whole(recording), "", 10, (middle, frames[-1].at))

@@ -12,7 +12,7 @@ from a2a_inspect.data.source import ExchangeStream
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from support_inspect import MS, changes, exchange, request, sample, status, writer
 from support_recording import STARTED
@@ -23,7 +23,7 @@ RECORDINGS = Path(__file__).resolve().parents[3] / "recordings"
 @pytest.mark.parametrize("name", ["demo", "generations", "live-bidi", "concurrent-grpc", "stdio"])
 def test_at_each_of_some_moments(name: str) -> None:
     """Which exchanges had begun, which were over, how many frames had passed: never anything of later."""
-    with open_any(RECORDINGS / f"{name}.a2a.jsonl") as recording:
+    with open_recording_or_cassette(RECORDINGS / f"{name}.a2a.jsonl") as recording:
         known = AsOf(recording)
         rows = list(recording.exchanges())
         frames = {row.key: [each.frame for each in recording.frames(row.key)] for row in rows}

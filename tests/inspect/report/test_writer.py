@@ -13,7 +13,7 @@ from a2a_inspect.formats.report.records import PAYLOAD
 from a2a_inspect.formats.report.tables import shown
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.write.note_writer import NotePlace, annotate
 from support_hostile import evil_texts
@@ -34,7 +34,7 @@ def test_all_of_it_is_there_once(cassette: Path) -> None:
     report = reported(cassette)
     rows, details, findings = report.table("row"), report.table("detail"), report.table("finding")
     exchanges, talks = report.table("exchange"), report.table("talk")
-    with open_any(cassette) as recording:
+    with open_recording_or_cassette(cassette) as recording:
         keys = {row.key: row for row in recording.exchanges()}
         frames = sorted(f"#{each.exchange}.{each.seq}" for key in keys for each in _frames(recording, key))
         found = [row.finding for row in recording.findings()]

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.difference.exchanges import Difference, compare_exchanges
-from a2a_proxy.recording.difference.runs import ComparisonStopped, RunDifference, compare_runs, run_of
-from a2a_proxy.recording.difference.values import ExchangePart, Ignored, ValueChange, path_text
+from a2a_proxy.recording.difference.runs import ComparisonStopped, RunDifference, compare_runs, take_run
+from a2a_proxy.recording.difference.values import ExchangePart, Ignored, ValueChange, format_path
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, key
+from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 from support_inspect import MS, TASK, changes, exchange, frame, request, status, writer
 from support_recording import STARTED
 
@@ -28,7 +28,7 @@ def sample() -> Iterator[Callable[[str], Recording]]:
 
     def open_once(name: str) -> Recording:
         if name not in opened:
-            opened[name] = open_any(SAMPLES / f"{name}.a2a.jsonl")
+            opened[name] = open_recording_or_cassette(SAMPLES / f"{name}.a2a.jsonl")
         return opened[name]
 
     yield open_once
@@ -37,11 +37,11 @@ def sample() -> Iterator[Callable[[str], Recording]]:
 
 
 def runs(left: Recording, right: Recording, **more: Any) -> RunDifference:
-    return compare_runs(run_of(left, left.exchanges()), run_of(right, right.exchanges()), **more)
+    return compare_runs(take_run(left, left.exchanges()), take_run(right, right.exchanges()), **more)
 
 
 def pair(left: Recording, number: int, right: Recording, other: int) -> Difference:
-    rows = left.exchange(key(1, number)), right.exchange(key(1, other))
+    rows = left.exchange(make_key(1, number)), right.exchange(make_key(1, other))
     assert rows[0] is not None
     assert rows[1] is not None
     return compare_exchanges((left, rows[0]), (right, rows[1]))
@@ -49,7 +49,7 @@ def pair(left: Recording, number: int, right: Recording, other: int) -> Differen
 
 def told(found: Difference) -> list[tuple[str, str, str]]:
     return [
-        (str(row.part), str(row.change), path_text(row.left or row.right or ())) for row in found.rows if row.counts
+        (str(row.part), str(row.change), format_path(row.left or row.right or ())) for row in found.rows if row.counts
     ]
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.recording.difference.fields import Fields
+from a2a_proxy.recording.difference.fields import CanonicalFields
 from a2a_proxy.recording.difference.ids import PairedIds
-from a2a_proxy.recording.difference.structure import CompareLimits, compare
-from a2a_proxy.recording.difference.values import DifferenceRow, Ignored, Path, ValueChange, path_text
+from a2a_proxy.recording.difference.structure import CompareLimits, compare_values
+from a2a_proxy.recording.difference.values import DifferenceRow, Ignored, Path, ValueChange, format_path
 
 NAMES = [
     "id",
@@ -85,12 +85,12 @@ def _items(left: list[Any], rows: list[DifferenceRow], at: Path, to: Path) -> An
 
 @given(values)
 def test_nothing_differs_from_itself(value: Any) -> None:
-    assert compare(value, copy.deepcopy(value)).rows == ()
+    assert compare_values(value, copy.deepcopy(value)).rows == ()
 
 
 @given(values, values)
 def test_the_rows_lead_from_left_to_right(left: Any, right: Any) -> None:
-    rows = list(compare(left, right).rows)
+    rows = list(compare_values(left, right).rows)
 
     assert applied(left, rows) == right
 
@@ -102,14 +102,14 @@ def mirrored(row: DifferenceRow) -> DifferenceRow:
 
 @given(values, values)
 def test_neither_side_is_preferred(left: Any, right: Any) -> None:
-    there, back = compare(left, right).rows, compare(right, left).rows
+    there, back = compare_values(left, right).rows, compare_values(right, left).rows
 
     assert sorted(map(repr, map(mirrored, there))) == sorted(map(repr, back))
 
 
 def told(left: Any, right: Any, **more: Any) -> list[tuple[str, ValueChange, Ignored]]:
     return [
-        (path_text(row.left or row.right or ()), row.change, row.ignored) for row in compare(left, right, **more).rows
+        (format_path(row.left or row.right or ()), row.change, row.ignored) for row in compare_values(left, right, **more).rows
     ]
 
 
@@ -124,7 +124,7 @@ def test_an_item_that_is_new_does_not_shift_the_others() -> None:
 def test_what_moved_did_not_change() -> None:
     tasks = [{"artifacts": [{"name": name}]} for name in "abc"]
 
-    (row,) = compare({"tasks": tasks}, {"tasks": [tasks[2], tasks[0], tasks[1]]}).rows
+    (row,) = compare_values({"tasks": tasks}, {"tasks": [tasks[2], tasks[0], tasks[1]]}).rows
 
     assert (row.change, row.left, row.right) == (ValueChange.MOVED, ("tasks", 2), ("tasks", 0))
 
@@ -134,19 +134,19 @@ def test_an_identifier_stands_for_one() -> None:
     left = {"message": {"taskId": "task-0001", "parts": [{"text": "see task-0001!"}]}, "task": {"id": "task-0001"}}
     right = {"message": {"taskId": "task-9999", "parts": [{"text": "see task-9999!"}]}, "task": {"id": "task-9999"}}
 
-    assert {row.ignored for row in compare(left, right).rows} == {Ignored.ID}
+    assert {row.ignored for row in compare_values(left, right).rows} == {Ignored.ID}
 
     right["task"]["id"] = "task-7777"
-    assert [row.left for row in compare(left, right).rows if row.counts] == [("task", "id")]
+    assert [row.left for row in compare_values(left, right).rows if row.counts] == [("task", "id")]
 
 
 def test_identifiers_are_remembered_from_value_to_value() -> None:
     ids = PairedIds()
 
-    assert compare({"taskId": "a"}, {"taskId": "b"}, ids).same
-    assert compare({"id": "a"}, {"id": "b"}, ids).same
-    assert not compare({"id": "a"}, {"id": "c"}, ids).same
-    assert not compare({"id": "c"}, {"id": "b"}, ids).same
+    assert compare_values({"taskId": "a"}, {"taskId": "b"}, ids).same
+    assert compare_values({"id": "a"}, {"id": "b"}, ids).same
+    assert not compare_values({"id": "a"}, {"id": "c"}, ids).same
+    assert not compare_values({"id": "c"}, {"id": "b"}, ids).same
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_identifiers_are_remembered_from_value_to_value() -> None:
     ],
 )
 def test_what_does_not_count(left: Any, right: Any, why: Ignored) -> None:
-    assert [row.ignored for row in compare(left, right).rows] == [why]
+    assert [row.ignored for row in compare_values(left, right).rows] == [why]
 
 
 @pytest.mark.parametrize(
@@ -184,38 +184,38 @@ def test_what_does_not_count(left: Any, right: Any, why: Ignored) -> None:
 )
 def test_what_counts(left: Any, right: Any) -> None:
     """What peers put into data and metadata is theirs."""
-    assert [row.ignored for row in compare(left, right).rows] == [Ignored.NOT]
+    assert [row.ignored for row in compare_values(left, right).rows] == [Ignored.NOT]
 
 
 def test_lines_of_the_protocol_have_their_own_members() -> None:
     """Where the sides speak different ones, ids that only one has and `final` do not count; else they do."""
     left, right = {"message": {"messageId": "m"}, "final": True}, {"message": {}}
 
-    assert compare(left, right, fields=Fields(dialects=True)).same
-    assert len([row for row in compare(left, right).rows if row.counts]) == 2
+    assert compare_values(left, right, fields=CanonicalFields(dialects=True)).same
+    assert len([row for row in compare_values(left, right).rows if row.counts]) == 2
 
 
 def test_a_skill_of_a_card_is_no_identifier() -> None:
-    assert not compare({"skills": [{"id": "walk"}]}, {"skills": [{"id": "swim"}]}, fields=Fields(card=True)).same
+    assert not compare_values({"skills": [{"id": "walk"}]}, {"skills": [{"id": "swim"}]}, fields=CanonicalFields(card=True)).same
 
 
 def test_limits_are_told() -> None:
     """Rows, values and depth are bounded, and what was left out is said."""
-    many = compare({str(n): n for n in range(1, 50)}, {}, limits=CompareLimits(rows=10))
+    many = compare_values({str(n): n for n in range(1, 50)}, {}, limits=CompareLimits(rows=10))
     assert (len(many.rows), many.cut) == (10, ("more than 10 differences: the others are not told",))
-    assert compare([[1], [2]], [[1], [3]], limits=CompareLimits(values=2)).cut
+    assert compare_values([[1], [2]], [[1], [3]], limits=CompareLimits(values=2)).cut
     deep: Any = 1
     for _ in range(500):
         deep = {"a": deep}
-    assert not compare(deep, {"a": deep}).same
-    assert compare(deep, copy.copy(deep)).same
+    assert not compare_values(deep, {"a": deep}).same
+    assert compare_values(deep, copy.copy(deep)).same
 
 
 def test_long_lists_are_aligned_coarsely() -> None:
     """Items that are there once hold it together."""
     left = [{"text": f"line {n}"} for n in range(3000)]
 
-    found = compare(left, [*left[:10], {"text": "new"}, *left[10:2000], *left[2001:]])
+    found = compare_values(left, [*left[:10], {"text": "new"}, *left[10:2000], *left[2001:]])
 
     assert {(row.change, row.left or row.right) for row in found.rows} == {
         (ValueChange.RIGHT, (10,)),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proxy.recording.difference.values import ValueChange
-from a2a_proxy.recording.difference.words import LONGEST, compare_texts
+from a2a_proxy.recording.difference.words import MAX_CHARS, compare_texts
 
 texts = st.lists(st.sampled_from(["a", "b", "word", " ", "  ", "\n", ".", "ä", "4b3a600d-8e08"]), max_size=20).map(
     "".join
@@ -48,7 +48,7 @@ def test_words() -> None:
 
 def test_texts_that_differ_late() -> None:
     """Further on than words are looked at: they differ all the same, and nothing of them is lost."""
-    start = "word " * (LONGEST // 5 + 1)
+    start = "word " * (MAX_CHARS // 5 + 1)
 
     pieces = compare_texts(start + "left", start + "right")
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.query.fields import FIELDS
 from a2a_proxy.recording.query.parser import parse
 from a2a_proxy.recording.query.sql import Rows
-from a2a_proxy.recording.query.tree import Node, quoted, to_text
+from a2a_proxy.recording.query.tree import Node, quote_text, to_text
 from a2a_proxy.recording.read.reader import Recording
 from support_naive import World
 from support_query import matches, nodes, rich
@@ -25,7 +25,7 @@ SAMPLES = [*sorted((Path(__file__).parents[3] / "recordings").glob("*.a2a.jsonl"
 
 @cache
 def sample(path: Path) -> tuple[Recording, World]:
-    recording = open_any(path if path is not MADE else _folder[0] / "made.a2a.db")
+    recording = open_recording_or_cassette(path if path is not MADE else _folder[0] / "made.a2a.db")
     return recording, World(recording)
 
 
@@ -45,11 +45,11 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def agree(path: Path, node: Node) -> None:
     """Both ways give the same rows of both kinds."""
     recording, world = sample(path)
-    asked = recording.asked()
+    asked = recording.queryable()
     assert list(asked.ids(node, Rows.FRAMES)) == world.frames_with(node), to_text(node)
     exchanges = world.exchanges_with(node)
     assert list(asked.ids(node, Rows.EXCHANGES)) == exchanges, to_text(node)
-    early = asked.early(node)
+    early = asked.early_exchanges(node)
     assert early == [key for key in exchanges if key in set(early)], to_text(node)
 
 
@@ -77,7 +77,7 @@ def test_what_is_there_is_found(path: Path) -> None:
         ids = (("task", frame.task_id), ("ctx", frame.context_id), ("msg", frame.message_id))
         for name, ident in ids:
             if ident:
-                texts |= {f"{name}:{quoted(ident[:5])}", f"{name}:{quoted(ident[:11])}", f"{name}={quoted(ident)}"}
+                texts |= {f"{name}:{quote_text(ident[:5])}", f"{name}:{quote_text(ident[:11])}", f"{name}={quote_text(ident)}"}
         texts |= {f"size:{frame.size}", f"gen:{frame.generation}", f"code:{frame.error_code}"}
         texts.add(f"rec:{one.session.facts.uuid[:9]}")
     for text in sorted(texts):
@@ -111,7 +111,7 @@ def test_every_field_hits_and_misses(name: str) -> None:
         node, other = parse(HITS[name]), parse(f"-({HITS[name]})")
         agree(path, node)
         for rows, every in ((Rows.FRAMES, world.frames), (Rows.EXCHANGES, world.exchanges.values())):
-            hits, misses = (set(recording.asked().ids(each, rows)) for each in (node, other))
+            hits, misses = (set(recording.queryable().ids(each, rows)) for each in (node, other))
             assert (hits | misses, hits & misses) == ({each.id for each in every}, set())
             found, missed = found + len(hits), missed + len(misses)
         if name not in ("gap", "err", "bookmark"):

@@ -17,9 +17,9 @@ from a2a_proxy.recording.query.errors import QueryError, SearchStopped
 from a2a_proxy.recording.query.fields import FIELDS
 from a2a_proxy.recording.query.parser import parse
 from a2a_proxy.recording.query.sql import Rows, where
-from a2a_proxy.recording.query.tree import quoted
+from a2a_proxy.recording.query.tree import quote_text
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.write.writer import Writer
 from support_query import rich
 from support_recording import STARTED, event_frames, facts
@@ -55,12 +55,12 @@ def test_few_rows_are_asked_by_themselves(path: Path, small: Recording) -> None:
     """The same answer as for all, for those alone; more of them than go into one query."""
     for expression in ("state:working", "needle", "-gap", "binding:grpc", "finding:*", "dur>1ms OR err"):
         for rows in Rows:
-            every = list(small.asked().ids("", rows))
-            found = list(small.asked().ids(expression, rows))
-            assert small.asked().among(expression, rows, every) == found
-            assert small.asked().among(expression, rows, every[::2]) == [each for each in found if each in every[::2]]
+            every = list(small.queryable().ids("", rows))
+            found = list(small.queryable().ids(expression, rows))
+            assert small.queryable().filter_ids(expression, rows, every) == found
+            assert small.queryable().filter_ids(expression, rows, every[::2]) == [each for each in found if each in every[::2]]
     with Recording(path) as recording:
-        assert recording.asked().among("needle", Rows.FRAMES, range(1, 1001)) == [101]
+        assert recording.queryable().filter_ids("needle", Rows.FRAMES, range(1, 1001)) == [101]
 
 
 def test_pages_follow_each_other(path: Path) -> None:
@@ -71,9 +71,9 @@ def test_pages_follow_each_other(path: Path) -> None:
         assert [row.id for row in recording.find_frames("state:working", after=100, limit=2)] == [101, 102]
         assert [row.id for row in recording.find_frames("needle")] == [101, COUNT // 2 + 101]
         assert [row.session for row in recording.find_frames("needle", 2)] == [2]
-        assert [row.key for row in recording.find_exchanges("needle")] == [key(1, 6), key(2, 6)]
-        assert [row.key for row in recording.find_exchanges("needle", 2)] == [key(2, 6)]
-        assert [row.key for row in recording.find_exchanges("needle", after=key(1, 6))] == [key(2, 6)]
+        assert [row.key for row in recording.find_exchanges("needle")] == [make_key(1, 6), make_key(2, 6)]
+        assert [row.key for row in recording.find_exchanges("needle", 2)] == [make_key(2, 6)]
+        assert [row.key for row in recording.find_exchanges("needle", after=make_key(1, 6))] == [make_key(2, 6)]
         assert list(recording.find_frames("a", limit=0)) == []
         (row,) = recording.find_frames("needle", 1, payloads=False)
         assert (row.frame.payload, row.frame.size) == (b"", 5008)
@@ -151,16 +151,16 @@ def test_whoever_waits_for_the_first_rows_waits_for_no_other_table(
         "err",
     ):
         found = []
-        for first in (0, 1, 3, run._FIRST):
+        for first in (0, 1, 3, run._FIRST_WINDOW):
             monkeypatch.setattr(run, "_FIRST", first)
-            found.append(list(small.asked().ids(expression, rows)))
+            found.append(list(small.queryable().ids(expression, rows)))
         assert found == [found[0]] * 4, expression
     looked: list[int] = []
     with Recording(path) as recording:
         list(
-            recording.asked().ids("state:failed OR binding:rest", rows, watch=lambda *seen: not looked.append(seen[0]))
+            recording.queryable().ids("state:failed OR binding:rest", rows, watch=lambda *seen: not looked.append(seen[0]))
         )
-    assert looked[0] == run._FIRST < looked[-1]
+    assert looked[0] == run._FIRST_WINDOW < looked[-1]
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -170,7 +170,7 @@ def test_what_was_typed_is_bound(name: str, small: Recording) -> None:
         made: dict[Rows, set[str]] = {rows: set() for rows in Rows}
         for evil in EVIL:
             try:
-                node = parse(f"{name}{op}{quoted(evil)}")
+                node = parse(f"{name}{op}{quote_text(evil)}")
             except QueryError:
                 continue  # a number, or one of some words: nothing else is taken
             for rows in Rows:
@@ -178,7 +178,7 @@ def test_what_was_typed_is_bound(name: str, small: Recording) -> None:
                 made[rows].add(condition.text)
                 assert condition.text.count("?") == len(condition.params)
                 assert evil not in condition.text
-                list(small.asked().ids(node, rows))
+                list(small.queryable().ids(node, rows))
         assert all(len(texts) <= 1 for texts in made.values()), made
 
 
@@ -192,13 +192,13 @@ def test_a_path_is_bound(small: Recording) -> None:
 def test_columns_are_asked_all_at_once_payloads_by_windows(path: Path) -> None:
     """What is told in `explain`: the regular spelling, the SQL with a mark for each value, the plan."""
     with Recording(path) as recording:
-        told = recording.asked().explain("(state:Working)  AND op:message/send", Rows.EXCHANGES)
+        told = recording.queryable().explain("(state:Working)  AND op:message/send", Rows.EXCHANGES)
         assert told.text == "state:working op:SendMessage"
         assert (told.sql.count("?"), "SendMessage" in told.sql) == (len(told.params), False)
         assert (told.params[0], told.params[1]) == (2, "SendMessage") or told.params[:2] == ("SendMessage", 2)
         assert any("SEARCH e USING INTEGER PRIMARY KEY" in line for line in told.plan)
         assert told.params[-2:] == (run._WINDOWS[Rows.EXCHANGES][0], -1)
-        assert recording.asked().explain("word", Rows.FRAMES).params[-2:] == (run._WINDOWS[Rows.FRAMES][1], -1)
+        assert recording.queryable().explain("word", Rows.FRAMES).params[-2:] == (run._WINDOWS[Rows.FRAMES][1], -1)
 
 
 def test_a_closed_recording_is_a_recording_error(path: Path) -> None:
@@ -216,4 +216,4 @@ def test_a_closed_recording_is_a_recording_error(path: Path) -> None:
 def test_many_conditions_are_no_trouble(text: str, small: Recording) -> None:
     """As many as may be typed, and as deep."""
     for rows in Rows:
-        list(small.asked().ids(text, rows))
+        list(small.queryable().ids(text, rows))

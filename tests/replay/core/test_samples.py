@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.recording.difference.fields import Fields
-from a2a_proxy.recording.difference.structure import compare
+from a2a_proxy.recording.difference.fields import CanonicalFields
+from a2a_proxy.recording.difference.structure import compare_values
 from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import MatchPreset, ReplayOptions
@@ -52,7 +52,7 @@ def test_a_request_on_another_binding_finds_the_same_call(line: str, then: str, 
         assert not isinstance(play, Miss), play.full_text()
         assert play.call.operation == call.operation
         for send, line_ in zip(stage.run(play, 1100), call.agent_lines, strict=False):
-            compare(line_.value, send.value, mine, Fields())
+            compare_values(line_.value, send.value, mine, CanonicalFields())
         play.on_client_gone()
     assert not stage.player.unused_calls()
 

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from a2a_proto import from_dict, message_class, to_dict
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.replay.core.script import ReplayScript
 from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import MockServer
@@ -26,7 +26,7 @@ class Two:
     """A mock that knows nothing, and behind it one of a sample."""
 
     def __init__(self) -> None:
-        with open_any(_SAMPLE) as recording:
+        with open_recording_or_cassette(_SAMPLE) as recording:
             self.live = MockServer(load_script(recording))
 
     async def start(self) -> None:

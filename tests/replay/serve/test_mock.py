@@ -14,7 +14,7 @@ import pytest
 
 from a2a_proto import from_dict, message_class, to_dict
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.relay.route import Listen, RouteError
 from a2a_proxy.replay.core.faults import parse_fault, inject_faults
 from a2a_proxy.replay.core.options import ReplayOptions
@@ -57,7 +57,7 @@ class Client:
 async def serving(sample: str, **options: Any) -> Client:
     """A client of a mock of this sample."""
     told: list[ReplayReport] = []
-    with open_any(SAMPLES / f"{sample}.a2a.jsonl") as recording:
+    with open_recording_or_cassette(SAMPLES / f"{sample}.a2a.jsonl") as recording:
         mock = MockServer(load_script(recording), report=told.append, **options)
     await mock.start()
     return Client(mock, told)
@@ -248,7 +248,7 @@ async def test_octets_that_are_no_http(client: Client) -> None:
 
 async def test_a_stream_that_is_cut_is_cut() -> None:
     """Over HTTP the response ends without its end; over gRPC, which cannot do that, the call is refused."""
-    with open_any(SAMPLES / "sdk-1.x-jsonrpc.a2a.jsonl") as recording:
+    with open_recording_or_cassette(SAMPLES / "sdk-1.x-jsonrpc.a2a.jsonl") as recording:
         script = load_script(recording)
     recorded = next(call for call in script.calls if call.operation == "SendStreamingMessage")
     line = [line for line in recorded.agent_lines if line.value is not None][2]

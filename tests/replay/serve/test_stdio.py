@@ -12,7 +12,7 @@ import pytest
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Framed
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import PipeMock
 from a2a_proxy.wire.stdio_reader import PipeReader
@@ -29,7 +29,7 @@ def frame(call: Any) -> bytes:
 
 async def talk(octets: bytes) -> tuple[list[Any], PipeMock]:
     """What a client gets that writes this and closes its end."""
-    with open_any(SAMPLE) as recording:
+    with open_recording_or_cassette(SAMPLE) as recording:
         script = load_script(recording)
     to_agent, to_client = os.pipe(), os.pipe()
     mock = PipeMock(script, read_from=to_agent[0], write_to=to_client[1])
@@ -71,7 +71,7 @@ def call(number: int, method: str, params: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("lines", [False, True], ids=["frames", "lines"])
 async def test_calls_are_answered_in_the_clients_framing(lines: bool) -> None:
     """A unary call and a stream, one write, stdin closed behind them."""
-    with open_any(SAMPLE) as recording:
+    with open_recording_or_cassette(SAMPLE) as recording:
         recorded = load_script(recording).calls
     asked = [each for each in recorded if each.operation.startswith("Send")][:2]
     calls = [call(number, each.operation, each.request) for number, each in enumerate(asked)]

@@ -20,7 +20,7 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
-from a2a_proxy.recording.query.kinds import InvalidValue, length
+from a2a_proxy.recording.query.kinds import InvalidValue, parse_length
 
 if TYPE_CHECKING:
     from a2a_proxy.archive.manifest import Manifest
@@ -170,7 +170,7 @@ def _moment(option: str, word: str, now: int) -> int:
     from a2a_proxy.archive.search import LATEST
 
     with contextlib.suppress(InvalidValue):
-        return max(now - length(word), 0)
+        return max(now - parse_length(word), 0)
     try:
         at = datetime.datetime.fromisoformat(word)
     except ValueError:

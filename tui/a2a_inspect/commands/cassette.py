@@ -13,7 +13,7 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import shell_line, make_visible
 from a2a_proxy.recording.cassette.exporter import FORMAT_VERSION
 from a2a_proxy.recording.cassette.file import read_cassette
-from a2a_proxy.recording.cassette.rewrite import Rewritten, rewrite
+from a2a_proxy.recording.cassette.rewrite import RewriteResult, rewrite_cassette
 from a2a_proxy.recording.errors import RecordingError
 
 _DATABASE = b"SQLite format 3\0"
@@ -59,22 +59,22 @@ def migrate(paths: tuple[Path, ...], *, check: bool) -> int:
     return each_file(paths, migrate_one)
 
 
-def _rewritten(path: Path, *, blobs: bool | None = None, edited: bool = False, check: bool) -> Rewritten:
+def _rewritten(path: Path, *, blobs: bool | None = None, edited: bool = False, check: bool) -> RewriteResult:
     _refuse_recording(path)
     try:
-        return rewrite(path, blobs=blobs, edited=edited, check=check)
+        return rewrite_cassette(path, blobs=blobs, edited=edited, check=check)
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
 
 
-def _formatted(made: Rewritten, *, check: bool) -> str:
+def _formatted(made: RewriteResult, *, check: bool) -> str:
     if not made.changed:
         return "as it should be"
     why = "edited by hand; " if made.edited else ""
     return f"{why}would be rewritten" if check else f"{why}rewritten, with new digests"
 
 
-def _migrated(made: Rewritten, *, check: bool) -> str:
+def _migrated(made: RewriteResult, *, check: bool) -> str:
     if not made.changed:
         return f"as format {FORMAT_VERSION} has it"
     return f"{'would be rewritten' if check else 'rewritten'} as format {FORMAT_VERSION} has it"

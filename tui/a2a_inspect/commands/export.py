@@ -57,7 +57,7 @@ def chosen(what: ExportOptions) -> Iterator[ExportSelection]:
     """
     _ = what.wish.policy  # what is wrong with it is told before anything is read
     with opened(what.path) as recording:
-        keys = set(recording.asked().ids(what.where, Rows.EXCHANGES)) if what.where else None
+        keys = set(recording.queryable().ids(what.where, Rows.EXCHANGES)) if what.where else None
         if keys is not None and not keys:
             raise UserError(f"nothing matches {make_visible(what.where)}", "see what there is with: a2a-inspect ls")
         with cleaned(recording, keys, what.wish) as (clean, kept):

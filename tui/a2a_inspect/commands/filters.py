@@ -9,7 +9,7 @@ from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import TaskRow, key
+from a2a_proxy.recording.read.rows import TaskRow, make_key
 
 
 def explain_filter(recording: Recording, where: str) -> None:
@@ -19,7 +19,7 @@ def explain_filter(recording: Recording, where: str) -> None:
 
 def explain_lines(recording: Recording, where: str | Node) -> list[str]:
     """The same as lines."""
-    told = recording.asked().explain(where, Rows.EXCHANGES)
+    told = recording.queryable().explain(where, Rows.EXCHANGES)
     lines = [f"filter  {told.text or 'none'}", f"sql     {told.sql}", f"values  {', '.join(map(repr, told.params))}"]
     return lines + [f"{'' if number else 'plan':8}{line}" for number, line in enumerate(told.plan)]
 
@@ -37,8 +37,8 @@ def frames_kept(recording: Recording, session: int, where: str) -> dict[int, set
 
 def tasks_kept(recording: Recording, rows: Iterable[TaskRow], where: str) -> list[TaskRow]:
     """The tasks that an exchange which matches has touched."""
-    keys = set(recording.asked().ids(where, Rows.EXCHANGES))
-    return [row for row in rows if any(key(row.session, number) in keys for number in row.task.exchanges)]
+    keys = set(recording.queryable().ids(where, Rows.EXCHANGES))
+    return [row for row in rows if any(make_key(row.session, number) in keys for number in row.task.exchanges)]
 
 
 def tell_nothing(where: str) -> None:

@@ -14,7 +14,7 @@ from a2a_inspect.data.recording_choice import chosen, opened
 from a2a_proxy.cli.errors import UserError, state_directory, tell
 from a2a_proxy.cli.hooks import check_hooks
 from a2a_proxy.follower.keeper import HookKeeper, HookReport
-from a2a_proxy.hooks.find import installed
+from a2a_proxy.hooks.find import installed_hooks
 from a2a_proxy.protocol.text import make_visible
 
 _PROGRAM = "a2a-inspect"
@@ -27,7 +27,7 @@ UNUSABLE = 2
 
 def list_hooks() -> None:
     """One line per installed hook."""
-    found = installed()
+    found = installed_hooks()
     if not found:
         print("no hook is installed; how to write one is in the manual (hooks.md)")
         return

@@ -20,7 +20,7 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key, split
+from a2a_proxy.recording.read.rows import make_key, split_key
 
 _PIPED = 120
 """Cells where the output goes to no terminal."""
@@ -94,19 +94,19 @@ def _meant(recording: Recording, words: tuple[str, ...]) -> int:
 
 def _are_one(recording: Recording, exchanges: list[int]) -> bool:
     """They belong to one conversation: agents have handed over from one to the next."""
-    session = split(exchanges[0])[0]
-    numbers = [number for of, number in map(split, exchanges) if of == session]
+    session = split_key(exchanges[0])[0]
+    numbers = [number for of, number in map(split_key, exchanges) if of == session]
     return len(numbers) == len(exchanges) and LaneConversation(recording, exchanges[0]).exchanges.issuperset(numbers)
 
 
 def _of_word(recording: Recording, word: str) -> Iterator[int]:
-    yield from (key(at.session, at.exchange) for at in places(recording, word) if at.exchange)
+    yield from (make_key(at.session, at.exchange) for at in places(recording, word) if at.exchange)
     exact = [row for row in recording.task(word) if row.task.exchanges]
     rows = exact or [row for row in recording.tasks() if is_task(word, row.task.task_id)]
-    yield from (key(row.session, row.task.exchanges[0]) for row in rows if row.task.exchanges)
+    yield from (make_key(row.session, row.task.exchanges[0]) for row in rows if row.task.exchanges)
 
 
 def _all(recording: Recording) -> Iterator[int]:
     """An exchange of each task; where there is no task, each exchange."""
-    tasks = [key(row.session, row.task.exchanges[0]) for row in recording.tasks() if row.task.exchanges]
+    tasks = [make_key(row.session, row.task.exchanges[0]) for row in recording.tasks() if row.task.exchanges]
     yield from tasks or (row.key for row in recording.exchanges())

@@ -24,7 +24,7 @@ from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile, TaskSighting
-from a2a_proxy.recording.read.rows import ExchangeRow, key
+from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 
 _FILE = {"FILE": 20, "FILES": 24}
 """Cells that names of files take on a terminal."""
@@ -61,7 +61,7 @@ def _exchange_lines(several: MultiReader, rows: Iterable[tuple[MultiReaderFile, 
 
 def _crowded(several: MultiReader) -> set[int]:
     """Files of which more than one session is shown: there a number alone does not name an exchange."""
-    return {number for number, sessions in enumerate(several.own()) if len(sessions) > 1}
+    return {number for number, sessions in enumerate(several.own_sessions()) if len(sessions) > 1}
 
 
 def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:
@@ -85,10 +85,10 @@ def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:
 
 
 def _matching(several: MultiReader, groups: Iterable[list[TaskSighting]], where: str) -> Iterator[list[TaskSighting]]:
-    keys = [set(member.recording.asked().ids(where, Rows.EXCHANGES)) for member in several.members]
+    keys = [set(member.recording.queryable().ids(where, Rows.EXCHANGES)) for member in several.members]
     for group in groups:
         touched = ((seen, number) for seen in group for number in seen.row.task.exchanges)
-        if any(key(seen.row.session, number) in keys[seen.member.number] for seen, number in touched):
+        if any(make_key(seen.row.session, number) in keys[seen.member.number] for seen, number in touched):
             yield group
 
 

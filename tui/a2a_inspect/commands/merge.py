@@ -17,7 +17,7 @@ from a2a_proxy.recording.cassette.file import check_replaceable, write_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.merge import MergedSession, SkippedSession, check_not_source, check_target, merge, plan
+from a2a_proxy.recording.tools.merge import MergedSession, SkippedSession, check_not_source, check_merge_target, merge_sessions, plan_merge
 
 OVERWRITE = "name another file, or let it be replaced with --overwrite"
 
@@ -39,7 +39,7 @@ def merge_recordings(target: Path, recordings: tuple[Path, ...], options: MergeO
     if target.name.endswith(".jsonl"):
         hint = "name it *.a2a.db, or make a cassette with: a2a-inspect cassette merge"
         raise UserError(f"{target} would be a recording, not a cassette", hint)
-    _merge(target, recordings, options, merge)
+    _merge(target, recordings, options, merge_sessions)
 
 
 def merge_cassettes(target: Path, recordings: tuple[Path, ...], options: MergeOptions) -> None:
@@ -56,7 +56,7 @@ def merge_cassettes(target: Path, recordings: tuple[Path, ...], options: MergeOp
 def _as_cassette(several: MultiReader, target: Path, *, overwrite: bool) -> list[MergedSession]:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "merged.a2a.db"
-        taken = merge(several, made)
+        taken = merge_sessions(several, made)
         with Recording(made) as recording:
             write_cassette(recording, target, overwrite=overwrite)
     return taken
@@ -71,11 +71,11 @@ def _merge(target: Path, recordings: tuple[Path, ...], options: MergeOptions, ma
         raise UserError(f"{target} exists", OVERWRITE)
     try:
         with MultiReader(recordings) as several:
-            if make is merge:
-                check_target(several, target, overwrite=options.overwrite)
+            if make is merge_sessions:
+                check_merge_target(several, target, overwrite=options.overwrite)
             else:
                 check_not_source(several, target)
-            taken, left = plan(several)
+            taken, left = plan_merge(several)
             if not options.dry_run:
                 taken = make(several, target, overwrite=options.overwrite)
             if options.as_json:

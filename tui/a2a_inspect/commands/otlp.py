@@ -114,7 +114,7 @@ def _wanted(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]]:
         found = []
         for path in (options.recording, *options.others):
             recording = all_of_them.enter_context(opened(path))
-            keys = set(recording.asked().ids(options.where, Rows.EXCHANGES)) if options.where else None
+            keys = set(recording.queryable().ids(options.where, Rows.EXCHANGES)) if options.where else None
             found.append(all_of_them.enter_context(cleaned(recording, keys, wish)))
         if options.where and not any(keys for _, keys in found):
             raise UserError(f"nothing matches {make_visible(options.where)}", "see what there is with: a2a-inspect ls")

@@ -11,7 +11,7 @@ from a2a_proxy.present import text
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionRow, key
+from a2a_proxy.recording.read.rows import SessionRow, make_key
 
 _ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
 
@@ -21,7 +21,7 @@ def _processes(recording: Recording, session: SessionRow) -> Iterator[Connection
 
 
 def _frames(recording: Recording, session: SessionRow, process: Connection) -> Iterator[Frame]:
-    return (row.frame for row in recording.connection_frames(key(session.id, process.id)))
+    return (row.frame for row in recording.connection_frames(make_key(session.id, process.id)))
 
 
 def process_lines(recording: Recording, session: SessionRow) -> Iterator[str]:

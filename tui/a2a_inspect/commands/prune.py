@@ -14,10 +14,10 @@ from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.names import SUFFIX
+from a2a_proxy.recording.names import RECORDING_SUFFIX
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow
-from a2a_proxy.recording.store.corruption_guard import sound
+from a2a_proxy.recording.store.corruption_guard import guard_corruption
 from a2a_proxy.recording.tools.prune import remove_sessions
 
 
@@ -88,7 +88,7 @@ def _object(gone: _StoredSession, dry_run: bool) -> str:
 
 def _own_recordings() -> Iterator[Path]:
     with state_directory():
-        yield from sorted(file_layout.recordings_dir().glob(f"*{SUFFIX}"))
+        yield from sorted(file_layout.recordings_dir().glob(f"*{RECORDING_SUFFIX}"))
 
 
 def _stored(paths: Iterable[Path]) -> list[_StoredSession]:
@@ -96,7 +96,7 @@ def _stored(paths: Iterable[Path]) -> list[_StoredSession]:
     found: list[_StoredSession] = []
     try:
         for path in paths:
-            with Recording(path) as recording, sound(recording):
+            with Recording(path) as recording, guard_corruption(recording):
                 found += _sessions(path, recording)
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong

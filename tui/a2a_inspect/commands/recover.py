@@ -17,7 +17,7 @@ def recover_all() -> int:
         UserError: the state directory cannot be read.
     """
     with state_directory():
-        left = file_layout.leftovers()
+        left = file_layout.find_leftovers()
     if not left:
         print("nothing to recover")
     return max((_recover(journal) for journal in left), default=0)
@@ -29,7 +29,7 @@ def _recover(journal: Leftover) -> int:
 
     keeper = RecorderKeeper(journal.path, ignore)
     answer = keeper.start(timeout=None)
-    keeper.let_go()
+    keeper.release()
     if isinstance(answer, RecorderFailed):
         keeper.kill()
     keeper.drain()

@@ -18,7 +18,7 @@ from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.scan import ScanResult, Secret, scan
+from a2a_proxy.recording.tools.scan import ScanResult, Secret, scan_recording
 from a2a_proxy.redaction.policy import DEFAULT, RedactionPolicy
 from a2a_proxy.redaction.scanner import Clue
 
@@ -97,7 +97,7 @@ def _would(seen: ScanResult, policy: RedactionPolicy) -> str:
 
 def _scanned(recording: Recording, policy: RedactionPolicy, path: Path | None, *, random: bool = True) -> ScanResult:
     try:
-        return scan(recording, policy, path, random=random)
+        return scan_recording(recording, policy, path, random=random)
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
     except OSError as wrong:

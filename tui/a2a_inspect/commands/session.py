@@ -14,7 +14,7 @@ from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import FindingRow, SessionRow, key
+from a2a_proxy.recording.read.rows import FindingRow, SessionRow, make_key
 from a2a_proxy.rules.define.catalogue import rules
 
 _UNREAD = {"tls": "not read: encrypted", "opaque": "not HTTP"}
@@ -46,7 +46,7 @@ def _completeness(session: SessionRow) -> str:
 def _unended(uuid: str) -> str:
     """What becomes of a session without an end: its journal tells, as long as there is one here."""
     try:
-        left = {leftover.session.uuid for leftover in file_layout.leftovers()}
+        left = {leftover.session.uuid for leftover in file_layout.find_leftovers()}
         known = file_layout.sessions_with_journal()
     except OSError:
         left, known = set(), set()
@@ -59,7 +59,7 @@ def _unended(uuid: str) -> str:
 
 def connection_findings(recording: Recording, session: SessionRow) -> Iterator[FindingRow]:
     """Findings about connections, not about an exchange."""
-    return recording.findings(exchange=key(session.id, 0))
+    return recording.findings(exchange=make_key(session.id, 0))
 
 
 def unread_connections(recording: Recording, session: SessionRow) -> Iterator[Connection]:

@@ -10,7 +10,7 @@ from a2a_inspect.formats.copying.forms import FORMS
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 
 
 def show_as(recording: Recording, words: tuple[str, ...], form: str) -> None:
@@ -23,7 +23,7 @@ def show_as(recording: Recording, words: tuple[str, ...], form: str) -> None:
         raise UserError("which exchange is meant?", "name one as ls prints it: a2a-inspect show 2 --as curl")
     for word in words:
         place = point(recording, word)
-        call = load(recording, key(place.session, place.exchange)) if place.exchange else None
+        call = load(recording, make_key(place.session, place.exchange)) if place.exchange else None
         if call is None:
             raise UserError(f"{word} is no exchange", "name one as ls prints it: a2a-inspect show 2 --as curl")
         frame = next((each for each in call.frames if each.seq == place.seq), None)

@@ -7,7 +7,7 @@ import msgspec
 from a2a_inspect.commands.filters import frames_kept
 from a2a_inspect.data.references import is_task, not_there, places, written
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, key
+from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 
 Kept = dict[int, set[int]]
 """By key of an exchange the numbers of its frames that are shown; all of an exchange that is not in it."""
@@ -67,7 +67,7 @@ class ShowSelection(msgspec.Struct, frozen=True):
         points = [point for word in self.words if (point := written(word)) and point.session in (None, session)]
         for point in points:
             if not any(other.seq < 0 and other.has(session, point.exchange) for other in points):
-                kept.setdefault(key(session, point.exchange), set()).add(point.seq)
+                kept.setdefault(make_key(session, point.exchange), set()).add(point.seq)
         return kept
 
 

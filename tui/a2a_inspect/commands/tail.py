@@ -27,7 +27,7 @@ from a2a_proxy.recording.query.parser import parse
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.cursor import RowCursor
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import FindingRow, FrameRow, key
+from a2a_proxy.recording.read.rows import FindingRow, FrameRow, make_key
 
 POLL = 0.1
 """Seconds between looks at a recording that may grow: the recorder commits as often."""
@@ -73,7 +73,7 @@ def _tail(paths: Sequence[Path], wanted: TailOptions, sleep: Callable[[float], N
         width = max(map(len, names))
         followers = [
             _Follower(member.recording, wanted, make_visible(name).ljust(width), own)
-            for member, name, own in zip(several.members, names, several.own(), strict=True)
+            for member, name, own in zip(several.members, names, several.own_sessions(), strict=True)
         ]
         _print(_last(_by_time(each.past() for each in followers), wanted.count))
         while wanted.follow:
@@ -146,8 +146,8 @@ class _Follower:
         if first:
             row = self._recording.frame(first, payload=False)
             found = self._before(row, found) if row is not None else found
-        self._frame.begin(first - 1 if first else newest)
-        self._finding.begin(found)
+        self._frame.start_at(first - 1 if first else newest)
+        self._finding.start_at(found)
         return self.more()
 
     def _newest(self, table: str) -> int:
@@ -172,7 +172,7 @@ class _Follower:
         """Those of these frames that match, in order."""
         if not self._wanted.where:
             return sorted(frames)
-        return self._recording.asked().among(self._wanted.where, Rows.FRAMES, frames)
+        return self._recording.queryable().filter_ids(self._wanted.where, Rows.FRAMES, frames)
 
     def _before(self, first: FrameRow, found: int) -> int:
         """The last finding, up to `found`, that was stored before those about `first` and later frames."""
@@ -190,11 +190,11 @@ class _Follower:
         Findings are read first, so the frames that they are about are there when those are read.
         """
         found: dict[tuple[int, int, int], list[FindingRow]] = {}
-        for each in self._recording.findings(after=self._finding.look()):
-            self._finding.take(each.id, each.session)
+        for each in self._recording.findings(after=self._finding.begin_look()):
+            self._finding.advance(each.id, each.session)
             if each.session not in self._elsewhere:
                 found.setdefault((each.session, each.finding.exchange, each.finding.seq), []).append(each)
-        self._finding.rest()
+        self._finding.end_look()
         at = 0
         for row, matches in self._frames():
             about = found.pop((row.session, row.frame.exchange, row.frame.seq), []) if row.frame.exchange else []
@@ -202,18 +202,18 @@ class _Follower:
                 continue
             at = row.frame.at
             yield TailEntry(at, [self._frame_said(row), *map(self._finding_said, about)], True)
-        self._frame.rest()
+        self._frame.end_look()
         for rest in found.values():
             if self._concerns(rest[0]):
                 yield TailEntry(max(at, rest[0].finding.at), list(map(self._finding_said, rest)), False)
 
     def _frames(self) -> Iterator[tuple[FrameRow, bool]]:
         """What has been stored since, and whether it matches; each row is looked at once, payloads of those that do."""
-        after = self._frame.look()
+        after = self._frame.begin_look()
         while rows := list(self._recording.frames_after(after, _WINDOW, payloads=False)):
             kept = set(self._matching([row.id for row in rows]))
             for row in rows:
-                self._frame.take(row.id, row.session)
+                self._frame.advance(row.id, row.session)
                 if row.id not in kept:
                     yield row, False
                     continue
@@ -227,8 +227,8 @@ class _Follower:
             return True
         if not row.finding.exchange:
             return False
-        exchange = key(row.session, row.finding.exchange)
-        return bool(self._recording.asked().among(self._wanted.where, Rows.EXCHANGES, [exchange]))
+        exchange = make_key(row.session, row.finding.exchange)
+        return bool(self._recording.queryable().filter_ids(self._wanted.where, Rows.EXCHANGES, [exchange]))
 
     def _frame_said(self, row: FrameRow) -> str:
         return self._json(self._frame_object(row)) if self._wanted.as_json else self._line(self._frame_line(row))
@@ -268,7 +268,7 @@ class _Follower:
         """The exchange of a frame, as it was when it was looked at first."""
         if not row.frame.exchange:
             return None
-        number = key(row.session, row.frame.exchange)
+        number = make_key(row.session, row.frame.exchange)
         if number not in self._exchanges:
             if len(self._exchanges) >= _REMEMBERED:
                 self._exchanges.clear()

@@ -15,11 +15,11 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.cassette.exporter import Selection
-from a2a_proxy.recording.cassette.file import check_replaceable, open_any, write_cassette
+from a2a_proxy.recording.cassette.file import check_replaceable, open_recording_or_cassette, write_cassette
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import CHOSEN, Counts, split
-from a2a_proxy.recording.tools.trim import needed
+from a2a_proxy.recording.read.rows import SELECTION_PREFIX, Counts, split_key
+from a2a_proxy.recording.tools.trim import needed_calls
 
 
 class TrimOptions(msgspec.Struct, frozen=True):
@@ -49,14 +49,14 @@ def trim(recording: Recording, options: TrimOptions) -> None:
         raise UserError(f"{options.target} exists", OVERWRITE)
     check_replaceable(options.target, overwrite=True)
     chosen = _chosen(recording, options)
-    besides = {} if options.exact else needed(recording, chosen)
+    besides = {} if options.exact else needed_calls(recording, chosen)
     picked = " ".join((*options.words, options.where)).strip()
     keys = chosen | besides.keys() if picked else None
     with cleaned(recording, keys, options.wish) as (clean, kept):
-        remark = f"{CHOSEN}{options.wish.told(picked)} and what that needs"
+        remark = f"{SELECTION_PREFIX}{options.wish.told(picked)} and what that needs"
         selection = Selection(clean, kept, remark) if kept is not None else None
         write_cassette(clean, options.target, selection=selection, overwrite=options.overwrite)
-    with open_any(options.target) as made:
+    with open_recording_or_cassette(options.target) as made:
         before, after = recording.counts(), made.counts()
     several = len(recording.sessions()) > 1
     reasons = [(_name(number, several), reason) for number, reason in sorted(besides.items())]
@@ -75,7 +75,7 @@ def _chosen(recording: Recording, options: TrimOptions) -> set[int]:
     wanted.check(recording)
     keys = {row.key for row in recording.exchanges() if wanted.has(row)}
     if options.where:
-        keys &= set(recording.asked().ids(options.where, Rows.EXCHANGES))
+        keys &= set(recording.queryable().ids(options.where, Rows.EXCHANGES))
     if not keys:
         raise UserError(
             f"nothing matches {make_visible(' '.join((*options.words, options.where)).strip())}",
@@ -85,7 +85,7 @@ def _chosen(recording: Recording, options: TrimOptions) -> set[int]:
 
 
 def _name(number: int, several: bool) -> str:
-    session, exchange = split(number)
+    session, exchange = split_key(number)
     return f"{session}:{exchange}" if several else f"#{exchange}"
 
 

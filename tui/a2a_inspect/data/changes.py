@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
-from a2a_proxy.recording.store.database import translated
+from a2a_proxy.recording.read.rows import make_key
+from a2a_proxy.recording.store.database import translate_errors
 
 
 class ChangedExchanges:
     """Where the tables ended, and which exchanges were open then. Used by the thread that reads."""
 
     def __init__(self, recording: Recording) -> None:
-        with translated(recording.path):
+        with translate_errors(recording.path):
             sessions = recording.sessions()
             self._rows = {table: _last_row(recording, table) for table in ("frame", "finding")}
             self._exchanges = {session.id: _last_exchange(recording, session.id) for session in sessions}
@@ -19,12 +19,12 @@ class ChangedExchanges:
             self._open: set[int] = set()
             for session in sessions:
                 if not session.how:
-                    bounds = key(session.id, 0), key(session.id + 1, 0)
+                    bounds = make_key(session.id, 0), make_key(session.id + 1, 0)
                     self._open.update(row[0] for row in recording.db.execute(query, bounds))
 
     def since(self, recording: Recording) -> set[int]:
         """Keys of the exchanges that may be others than at the last call: new, open, with new frames or findings."""
-        with translated(recording.path):
+        with translate_errors(recording.path):
             began = self._begun(recording)
             touched = self._open | began | self._told_of(recording)
             self._open = {each for each in self._open | began if _is_open(recording, each)}
@@ -33,9 +33,9 @@ class ChangedExchanges:
     def _begun(self, recording: Recording) -> set[int]:
         found: set[int] = set()
         for session in recording.sessions():
-            last = self._exchanges.get(session.id, key(session.id, 0))
+            last = self._exchanges.get(session.id, make_key(session.id, 0))
             query = "SELECT id FROM exchange WHERE id > ? AND id < ? ORDER BY id"
-            new = [row[0] for row in recording.db.execute(query, (last, key(session.id + 1, 0)))]
+            new = [row[0] for row in recording.db.execute(query, (last, make_key(session.id + 1, 0)))]
             self._exchanges[session.id] = new[-1] if new else last
             found.update(new)
         return found
@@ -45,7 +45,7 @@ class ChangedExchanges:
         for table, last in self._rows.items():
             self._rows[table] = now = _last_row(recording, table)
             query = f"SELECT DISTINCT session, exchange FROM {table} WHERE id > ? AND id <= ? AND exchange > 0"
-            found.update(key(*row) for row in recording.db.execute(query, (last, now)))
+            found.update(make_key(*row) for row in recording.db.execute(query, (last, now)))
         return found
 
 
@@ -54,7 +54,7 @@ def _last_row(recording: Recording, table: str) -> int:
 
 
 def _last_exchange(recording: Recording, session: int) -> int:
-    bounds = key(session, 0), key(session + 1, 0)
+    bounds = make_key(session, 0), make_key(session + 1, 0)
     query = "SELECT coalesce(max(id), ?1) FROM exchange WHERE id > ?1 AND id < ?2"
     return int(recording.db.execute(query, bounds).fetchone()[0])
 

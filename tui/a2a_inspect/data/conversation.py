@@ -12,7 +12,7 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.write.note_writer import NotePlace
 
 MAX_FRAMES = 500
@@ -54,7 +54,7 @@ def artifact_lines(recording: Recording, exchange_key: int, frame: int | None, u
 
 def _chunk(recording: Recording, session: int, name: str, frame: Frame, here: tuple[int, int | None]) -> Iterator[str]:
     """`▸ chunk 1:2.5       +120 ms  1 part  34 B  append`, the frame under the cursor marked."""
-    row = recording.exchange(key(session, frame.exchange))
+    row = recording.exchange(make_key(session, frame.exchange))
     assert row is not None
     at = "+" + text.duration(max(frame.at - text.latency_origin(row.exchange), 0))
     count = _parts(recording, session, frame, row.exchange, name)
@@ -68,7 +68,7 @@ def _chunk(recording: Recording, session: int, name: str, frame: Frame, here: tu
 def _parts(recording: Recording, session: int, frame: Frame, exchange: Exchange, name: str) -> int:
     from a2a_proxy.protocol.event import to_event
 
-    place = key(session, frame.exchange)
+    place = make_key(session, frame.exchange)
     row = next(recording.frames(place, after=frame.seq - 1, limit=1))
     event = to_event(row.frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
     found: list[Artifact] = event.task.artifacts if event.task is not None else []
@@ -115,7 +115,7 @@ def process_lines(recording: Recording, exchange_key: int) -> list[str]:
     from a2a_proxy.protocol.describe import describe_frame
 
     row = recording.exchange(exchange_key)
-    known = recording.connection(key(row.session, row.exchange.connection)) if row is not None else None
+    known = recording.connection(make_key(row.session, row.exchange.connection)) if row is not None else None
     if row is None or known is None or known.connection.facts.transport != "stdio":
         return []
     process = known.connection

@@ -155,7 +155,7 @@ class Finder:
         from a2a_proxy.recording.query.sql import Rows  # and with it all that filters need: when the first is used
 
         search._changed = ChangedExchanges(recording)
-        if early := recording.asked().early(search.node):
+        if early := recording.queryable().early_exchanges(search.node):
             self._post(self._early, search, array("q", early))
         found = array("q")
         at = (0, 0)
@@ -167,7 +167,7 @@ class Finder:
             found = array("q")
             return not search.cancelled
 
-        for key in recording.asked().ids(search.node, Rows.EXCHANGES, watch=watch):
+        for key in recording.queryable().ids(search.node, Rows.EXCHANGES, watch=watch):
             found.append(key)
             if len(found) == _BATCH:
                 watch(*at)
@@ -179,7 +179,7 @@ class Finder:
         assert search._changed is not None
         touched = search._changed.since(recording)
         if touched:
-            found = set(recording.asked().among(search.node, Rows.EXCHANGES, sorted(touched)))
+            found = set(recording.queryable().filter_ids(search.node, Rows.EXCHANGES, sorted(touched)))
             self._post(self._settled, search, touched, found)
 
     def _post(self, call: Callable[..., None], *values: object) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, key, split
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, make_key, split_key
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 SEVERITIES = {Severity.ERROR: "list--bad", Severity.WARNING: "list--warn", Severity.INFO: "list--dim"}
@@ -59,7 +59,7 @@ def lines(recording: Recording, rows: Sequence[ExchangeRow], until: int = 0) -> 
     """These exchanges with what was found about them, up to this time, ns since the epoch; 0: at any time."""
     keys = json.dumps([row.key for row in rows])
     asked = recording.db.execute(_EXCHANGES, (until, keys)).fetchall() if rows else []
-    found = {key(session, number): FindingCounts(count, Severity(worst)) for session, number, count, worst in asked}
+    found = {make_key(session, number): FindingCounts(count, Severity(worst)) for session, number, count, worst in asked}
     return [ExchangeLine(row.key, row.session, row.exchange, found.get(row.key)) for row in rows]
 
 
@@ -67,6 +67,6 @@ def by_frame(recording: Recording, rows: Sequence[FrameRow], until: int = 0) -> 
     """What was found about frames of one exchange that follow each other, by `seq`; `until` as in `lines`."""
     if not rows:
         return {}
-    session, exchange = split(rows[0].exchange_key)
+    session, exchange = split_key(rows[0].exchange_key)
     asked = recording.db.execute(_FRAMES, (until, session, exchange, rows[0].frame.seq, rows[-1].frame.seq)).fetchall()
     return {seq: FindingCounts(count, Severity(worst)) for seq, count, worst in asked}

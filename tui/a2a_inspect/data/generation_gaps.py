@@ -6,7 +6,7 @@ from a2a_proxy.model.task import MissedGenerations
 from a2a_proxy.present import generations, text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, key
+from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 
 Gaps = dict[tuple[str, int], str]
 """By task and the time at which it was noticed, ns: as the rule that finds it has them."""
@@ -14,7 +14,7 @@ Gaps = dict[tuple[str, int], str]
 
 def operation(recording: Recording, session: int, number: int) -> str:
     """What an exchange of a session did; empty where the recording does not have it."""
-    row = recording.exchange(key(session, number))
+    row = recording.exchange(make_key(session, number))
     return make_visible(text.title(row.exchange)) if row is not None else ""
 
 

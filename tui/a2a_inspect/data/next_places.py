@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key, split
+from a2a_proxy.recording.read.rows import make_key, split_key
 
 _PAGE = 250
 """Rows asked for at once."""
@@ -22,10 +22,10 @@ def next_finding(recording: Recording, at: Place, by: int, among: Callable[[int]
         f"SELECT DISTINCT session, exchange, seq FROM finding WHERE exchange > 0 AND (session, exchange, seq) {sign}"
         f" (?, ?, ?) ORDER BY session {order}, exchange {order}, seq {order} LIMIT {_PAGE}"
     )  # in the order of the index `finding_place`
-    after = (*split(at[0]), at[1])
+    after = (*split_key(at[0]), at[1])
     while rows := recording.db.execute(query, after).fetchall():
         for session, exchange, seq in rows:
-            if among(found := key(session, exchange)):
+            if among(found := make_key(session, exchange)):
                 return found, seq
         after = rows[-1]
     return None
@@ -35,7 +35,7 @@ def next_match(recording: Recording, node: Node, at: Place, by: int) -> Place | 
     """The nearest frame of one exchange that matches, after this place or before it; -1 is before all of them."""
     from a2a_proxy.recording.query.sql import Rows
 
-    session, exchange = split(at[0])
+    session, exchange = split_key(at[0])
     sign, order = (">", "ASC") if by > 0 else ("<", "DESC")
     query = (
         f"SELECT id, seq FROM frame WHERE session = ? AND exchange = ? AND seq {sign} ? ORDER BY seq {order}"
@@ -43,10 +43,10 @@ def next_match(recording: Recording, node: Node, at: Place, by: int) -> Place | 
     )
     seq = at[1]
     while rows := recording.db.execute(query, (session, exchange, seq)).fetchall():
-        found = set(recording.asked().among(node, Rows.FRAMES, [row[0] for row in rows]))
+        found = set(recording.queryable().filter_ids(node, Rows.FRAMES, [row[0] for row in rows]))
         for number, each in rows:
             if number in found:
-                return key(session, exchange), each
+                return make_key(session, exchange), each
         seq = rows[-1][1]
     return None
 
@@ -54,12 +54,12 @@ def next_match(recording: Recording, node: Node, at: Place, by: int) -> Place | 
 def frame_index(recording: Recording, at: Place) -> int:
     """Where a frame stands among those of its exchange."""
     query = "SELECT count(*) FROM frame WHERE session = ? AND exchange = ? AND seq < ?"
-    return int(recording.db.execute(query, (*split(at[0]), at[1])).fetchone()[0])
+    return int(recording.db.execute(query, (*split_key(at[0]), at[1])).fetchone()[0])
 
 
 def next_of_task(recording: Recording, at: Place, by: int) -> Place | None:
     """The nearest frame of the same task, in this exchange or in the next one of the task in this session."""
-    session, exchange = split(at[0])
+    session, exchange = split_key(at[0])
     sign, order = (">", "ASC") if by > 0 else ("<", "DESC")
     nearest = f"SELECT seq FROM frame WHERE session = ? AND exchange = ? AND seq {sign} ? ORDER BY seq {order} LIMIT 1"
     found = recording.db.execute(nearest, (session, exchange, at[1])).fetchone()
@@ -69,9 +69,9 @@ def next_of_task(recording: Recording, at: Place, by: int) -> Place | None:
         f"SELECT id FROM exchange WHERE id {sign} ?1 AND id > ?2 AND id < ?3 AND task <> 0"
         f" AND task = (SELECT task FROM exchange WHERE id = ?1) ORDER BY id {order}"
     )
-    for (number,) in recording.db.execute(beside, (at[0], key(session, 0), key(session + 1, 0))).fetchall():
+    for (number,) in recording.db.execute(beside, (at[0], make_key(session, 0), make_key(session + 1, 0))).fetchall():
         end = -1 if by > 0 else 1 << 40
-        found = recording.db.execute(nearest, (session, split(number)[1], end)).fetchone()
+        found = recording.db.execute(nearest, (session, split_key(number)[1], end)).fetchone()
         if found is not None:
             return number, found[0]
     return None

@@ -13,13 +13,13 @@ from a2a_inspect.data.references import is_file, written
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.unfinished import await_recorders
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import newest_recording
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.store.corruption_guard import sound
+from a2a_proxy.recording.store.corruption_guard import guard_corruption
 
 NO_WAIT = "a2a_inspect.no_wait"
 """Where a click context keeps that the user typed `--no-wait`."""
@@ -66,7 +66,7 @@ def opened(path: Path | None) -> Iterator[Recording]:
     Raises:
         UserError: it cannot be opened or read, or an expression that it is asked by is wrong.
     """
-    with reading(), open_any(_settled(path)) as recording, sound(recording):
+    with reading(), open_recording_or_cassette(_settled(path)) as recording, guard_corruption(recording):
         yield recording
 
 
@@ -83,7 +83,7 @@ def opened_several(paths: Sequence[Path], *, settled: bool = True) -> Iterator[M
         contextlib.ExitStack() as all_of_them,
     ):
         for member in several.members:
-            all_of_them.enter_context(sound(member.recording))
+            all_of_them.enter_context(guard_corruption(member.recording))
         yield several
 
 

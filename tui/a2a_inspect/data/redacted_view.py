@@ -12,7 +12,7 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.redact import redacted
+from a2a_proxy.recording.tools.redact import open_redacted
 from a2a_proxy.redaction import RedactionPolicy
 from a2a_proxy.redaction.policy import policy_of
 
@@ -60,5 +60,5 @@ def cleaned(
     if policy is None or policy.none:
         yield recording, keys
         return
-    with redacted(recording, policy, label_key()) as made:
+    with open_redacted(recording, policy, label_key()) as made:
         yield made.recording, None if keys is None else made.keys(keys)

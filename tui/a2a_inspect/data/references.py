@@ -11,7 +11,7 @@ import msgspec
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.write.note_writer import NotePlace
 
 _POINT = re.compile(r"#?(?:(\d{1,9}):)?(?:(\d{1,12})(?:\.(\d{1,12}))?)?", re.ASCII)
@@ -90,7 +90,7 @@ def not_there(recording: Recording, *words: str) -> UserError:
 def _exists(recording: Recording, place: NotePlace) -> bool:
     if not place.exchange:
         return True
-    number = key(place.session, place.exchange)
+    number = make_key(place.session, place.exchange)
     if place.seq < 0:
         return recording.exchange(number) is not None
     frame = next(recording.frames(number, after=place.seq - 1, limit=1, payloads=False), None)

@@ -21,11 +21,11 @@ from a2a_inspect.data.positions import PAGE, Positions
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.note import Note
 from a2a_proxy.present import generations
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, key, split
-from a2a_proxy.recording.store.corruption_guard import sound
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, make_key, split_key
+from a2a_proxy.recording.store.corruption_guard import guard_corruption
 from a2a_proxy.recording.write.note_writer import NotePlace
 
 _Value = TypeVar("_Value")
@@ -161,7 +161,7 @@ class RecordingSource:
         Raises:
             RecordingError: it cannot be opened.
         """
-        return None if _missing(self.path) else open_any(self.path)
+        return None if _missing(self.path) else open_recording_or_cassette(self.path)
 
     def close(self) -> None:
         """Close the file when what runs has ended; nothing may be awaited after."""
@@ -179,14 +179,14 @@ class RecordingSource:
                     return nothing
                 self._open()
             assert self._reader is not None
-            with sound(self._reader.recording):
+            with guard_corruption(self._reader.recording):
                 return ask(self._reader)
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
     def _open(self) -> None:
         self._file = _identity(self.path)
-        self._reader = _RecordingReader(open_any(self.path))
+        self._reader = _RecordingReader(open_recording_or_cassette(self.path))
 
     def _close(self) -> None:
         if self._reader is not None:
@@ -244,7 +244,7 @@ class _RecordingReader:
         if not known.issuperset(self._lists):
             self._lists.clear()
         lengths = tuple(self._list(session.id).grow() for session in sessions)
-        highest = max((split(positions.last)[1] for positions in self._lists.values()), default=0)
+        highest = max((split_key(positions.last)[1] for positions in self._lists.values()), default=0)
         now = RecordingSnapshot(sessions, lengths, highest, self._frames.grow(), self._findings.grow(), self._notes())
         self._version = version  # where this cannot be read, the next poll says so again
         return now
@@ -271,7 +271,7 @@ class _RecordingReader:
 
     def index(self, exchange: int) -> int:
         """See `Source.index`."""
-        session = split(exchange)[0]
+        session = split_key(exchange)[0]
         before = sum(positions.count for each, positions in self._lists.items() if each < session)
         page, after = self._list(session).page_of(exchange)
         within = "SELECT count(*) FROM exchange WHERE id > ? AND id < ?"
@@ -284,7 +284,7 @@ class _RecordingReader:
             return None
         if exchange != self._chosen:
             self._chosen, self._stream = exchange, self._frame_positions(exchange)
-        connection = self.recording.connection(key(row.session, row.exchange.connection))
+        connection = self.recording.connection(make_key(row.session, row.exchange.connection))
         return ExchangeStream(
             row,
             self._stream.grow(),
@@ -319,12 +319,12 @@ class _RecordingReader:
     def _list(self, session: int) -> Positions:
         if session not in self._lists:
             query = "SELECT id AS k FROM exchange WHERE id < ? AND id > ? ORDER BY id LIMIT ?"
-            self._lists[session] = Positions(self.recording.db, query, (key(session + 1, 0),), key(session, 0))
+            self._lists[session] = Positions(self.recording.db, query, (make_key(session + 1, 0),), make_key(session, 0))
         return self._lists[session]
 
     def _frame_positions(self, exchange: int) -> Positions:
         query = "SELECT seq AS k FROM frame WHERE session = ? AND exchange = ? AND seq > ? ORDER BY seq LIMIT ?"
-        return Positions(self.recording.db, query, split(exchange), -1)
+        return Positions(self.recording.db, query, split_key(exchange), -1)
 
 
 class RowCounter:

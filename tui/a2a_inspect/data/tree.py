@@ -17,7 +17,7 @@ from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, key
+from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 from a2a_proxy.recording.store.codec import unpack_ident
 
 _STATES = {state.value for state in TaskState if state}
@@ -92,7 +92,7 @@ def _sessions(recording: Recording, after: int) -> Iterator[TreeBranch]:
     query = "SELECT count(*) FROM exchange WHERE id > ? AND id < ?"
     rows = [row for row in recording.sessions() if row.id > after][: PAGE + 1]
     for row in rows:
-        count = recording.db.execute(query, (key(row.id, 0), key(row.id + 1, 0))).fetchone()[0]
+        count = recording.db.execute(query, (make_key(row.id, 0), make_key(row.id + 1, 0))).fetchone()[0]
         label = f"session {row.id}  {text.clock(row.facts.started)}  {text.plural(count, 'exchange')}"
         yield TreeBranch(TreeLevel.SESSION, label, row.id)
 
@@ -104,7 +104,7 @@ def _grouped(recording: Recording, of: TreeBranch, column: str, after: int | Non
         f"SELECT {column}, count(*), min(id) AS begun FROM exchange WHERE id > ? AND id < ? {inside}"
         f" GROUP BY {column} HAVING begun > ? ORDER BY begun LIMIT {PAGE + 1}"
     )
-    bounds = key(of.session, 0), key(of.session + 1, 0)
+    bounds = make_key(of.session, 0), make_key(of.session + 1, 0)
     return recording.db.execute(query, (*bounds, *fixed, after or 0)).fetchall()
 
 
@@ -124,7 +124,7 @@ def _tasks(recording: Recording, of: TreeBranch, after: int | None) -> Iterator[
 
 def _exchanges(recording: Recording, of: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
     query = f"SELECT id FROM exchange WHERE id > ? AND id < ? AND context = ? AND task = ? ORDER BY id LIMIT {PAGE + 1}"
-    bounds = max(key(of.session, 0), after or 0), key(of.session + 1, 0)
+    bounds = max(make_key(of.session, 0), after or 0), make_key(of.session + 1, 0)
     for (number,) in recording.db.execute(query, (*bounds, of.context, of.task)).fetchall():
         row = recording.exchange(number)
         if row is not None:

@@ -12,9 +12,9 @@ from a2a_inspect.data.recording_choice import chosen, opened, split_recordings
 from a2a_inspect.data.references import is_task, not_there, point, written
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.difference.exchanges import compare_exchanges, compare_frames
-from a2a_proxy.recording.difference.runs import CallPair, RunDifference, Watch, compare_runs, run_of
+from a2a_proxy.recording.difference.runs import CallPair, RunDifference, Watch, compare_runs, take_run
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, key
+from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 
 
 class DiffSide(msgspec.Struct, frozen=True):
@@ -103,7 +103,7 @@ def difference(left: DiffSide, right: DiffSide, where: str = "", watch: Watch | 
     with both(left, right) as (one, other):
         pair = _exchange(one, left.place), _exchange(other, right.place)
         if pair[0] is None or pair[1] is None:
-            runs = run_of(one, _rows(one, left, where)), run_of(other, _rows(other, right, where))
+            runs = take_run(one, _rows(one, left, where)), take_run(other, _rows(other, right, where))
             return compare_runs(*runs, watch=watch)
         sides = (one, pair[0]), (other, pair[1])
         frames = _frame(left.place), _frame(right.place)
@@ -133,7 +133,7 @@ def _exchange(recording: Recording, place: str) -> ExchangeRow | None:
     if place.isdigit() and any(is_task(place, row.task.task_id) for row in recording.tasks()):
         return None
     found = point(recording, place)
-    return recording.exchange(key(found.session, found.exchange))
+    return recording.exchange(make_key(found.session, found.exchange))
 
 
 def _rows(recording: Recording, side: DiffSide, where: str) -> Iterator[ExchangeRow]:

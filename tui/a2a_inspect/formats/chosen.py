@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, FindingRow, SessionRow, TaskRow, key, split
+from a2a_proxy.recording.read.rows import ExchangeRow, FindingRow, SessionRow, TaskRow, make_key, split_key
 
 
 class ExportSelection(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class ExportSelection(msgspec.Struct, frozen=True):
 
     def sessions(self) -> list[SessionRow]:
         """The sessions that have any of them; without a choice all."""
-        numbers = None if self.keys is None else {split(each)[0] for each in self.keys}
+        numbers = None if self.keys is None else {split_key(each)[0] for each in self.keys}
         return [row for row in self.recording.sessions() if numbers is None or row.id in numbers]
 
     def exchanges(self, session: int) -> Iterator[ExchangeRow]:
@@ -37,7 +37,7 @@ class ExportSelection(msgspec.Struct, frozen=True):
         if self.keys is None:
             yield from self.recording.exchanges(session)
             return
-        for number in sorted(each for each in self.keys if split(each)[0] == session):
+        for number in sorted(each for each in self.keys if split_key(each)[0] == session):
             row = self.recording.exchange(number)
             if row is not None:
                 yield row
@@ -45,9 +45,9 @@ class ExportSelection(msgspec.Struct, frozen=True):
     def tasks(self, session: int) -> Iterator[TaskRow]:
         """The tasks of a session that one of them touched, in order of first sight."""
         for row in self.recording.tasks(session):
-            if self.keys is None or any(key(session, number) in self.keys for number in row.task.exchanges):
+            if self.keys is None or any(make_key(session, number) in self.keys for number in row.task.exchanges):
                 yield row
 
     def findings(self, session: int) -> Iterator[FindingRow]:
         """What was found in them while they were recorded; without a choice also what belongs to no exchange."""
-        return (row for row in self.recording.findings(session) if self.has(key(session, row.finding.exchange)))
+        return (row for row in self.recording.findings(session) if self.has(make_key(session, row.finding.exchange)))

@@ -9,7 +9,7 @@ from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.har_entry import entry, moment
 from a2a_proxy import __version__
 from a2a_proxy.protocol.text import strict_json
-from a2a_proxy.recording.read.rows import SessionRow, key
+from a2a_proxy.recording.read.rows import SessionRow, make_key
 
 
 def write(chosen: ExportSelection, stream: BinaryIO) -> None:
@@ -53,7 +53,7 @@ def _entries(chosen: ExportSelection, sessions: list[SessionRow]) -> Iterator[di
     recording = chosen.recording
     for session in sessions:
         for row in chosen.exchanges(session.id):
-            connection = recording.connection(key(session.id, row.exchange.connection))
+            connection = recording.connection(make_key(session.id, row.exchange.connection))
             frames = [each.frame for each in recording.frames(row.key)]
             found = [each.finding for each in recording.findings(exchange=row.key)]
             made = entry(row.exchange, connection.connection if connection is not None else None, frames, found)

@@ -6,11 +6,11 @@ from typing import BinaryIO
 
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_proxy.recording.cassette.exporter import Exporter, Selection
-from a2a_proxy.recording.read.rows import CHOSEN
+from a2a_proxy.recording.read.rows import SELECTION_PREFIX
 
 
 def write(chosen: ExportSelection, stream: BinaryIO) -> None:
     """Write it; where exchanges were chosen, the sessions say which. Raises RecordingError."""
     recording, keys = chosen.recording, chosen.keys
-    selection = None if keys is None else Selection(recording, keys, f"{CHOSEN}{chosen.what}")
+    selection = None if keys is None else Selection(recording, keys, f"{SELECTION_PREFIX}{chosen.what}")
     Exporter(recording, recording.sessions(), stream, selection=selection).run()

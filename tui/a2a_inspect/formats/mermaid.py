@@ -11,7 +11,7 @@ from a2a_inspect.lanes.links import AllLinks
 from a2a_inspect.lanes.mermaid import diagram
 from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy.present import text
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 
 _MARKUP = re.compile(r"[<>&`*_\[\]!|\\]")
 """What could be Markdown's or HTML's in a heading."""
@@ -24,7 +24,7 @@ def write(chosen: ExportSelection, stream: BinaryIO) -> None:
         links = AllLinks(chosen.recording, session.id)
         for number in _begun(chosen, session.id):
             if number not in drawn:
-                conversation = LaneConversation(chosen.recording, key(session.id, number), links=links)
+                conversation = LaneConversation(chosen.recording, make_key(session.id, number), links=links)
                 drawn |= set(conversation.exchanges)
                 _write(conversation, stream)
 

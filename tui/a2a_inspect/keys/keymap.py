@@ -19,7 +19,7 @@ from textual.keys import KEY_NAME_REPLACEMENTS, Keys
 
 from a2a_inspect.keys.actions import KeyScope, ids, normal, shown
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.recording.query.errors import meant
+from a2a_proxy.recording.query.errors import suggest_word
 
 CONFIG_VARIABLE = "A2A_PROXY_CONFIG"
 _MODIFIERS = {"ctrl", "shift", "alt", "super", "hyper", "meta"}
@@ -57,7 +57,7 @@ def read_keymap(path: Path, places: tuple[KeyScope, ...]) -> dict[str, str]:
     keymap = {name: ",".join(_keys(path, name, value)) for name, value in _flat(values)}
     for name in keymap:
         if name not in known:
-            raise UserError(f'{path}: there is no action "{name}"{meant(name, known)}', _ALL)
+            raise UserError(f'{path}: there is no action "{name}"{suggest_word(name, known)}', _ALL)
     _check_clashes(path, places, keymap)
     return keymap
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from a2a_proxy.model.segment import Handoff
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import split
+from a2a_proxy.recording.read.rows import split_key
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 _HANDOFFS = 10_000
@@ -34,7 +34,7 @@ class Links:
 
     def exchanges(self, task: int) -> Iterable[int]:
         """Numbers of the exchanges that name the task of this row."""
-        return [split(row[0])[1] for row in self._db.execute(_OF_TASK, (*self._span, task))]
+        return [split_key(row[0])[1] for row in self._db.execute(_OF_TASK, (*self._span, task))]
 
     def keys(self, table: str, tasks: list[int]) -> list[int]:
         """Keys of the rows in a table of segments that name one of the tasks of these rows, in order."""
@@ -56,7 +56,7 @@ class AllLinks(Links):
 
     def exchanges(self, task: int) -> Iterable[int]:
         """As `Links.exchanges`."""
-        return [split(each)[1] for each in self._exchanges.get(self._idents[task], ())]
+        return [split_key(each)[1] for each in self._exchanges.get(self._idents[task], ())]
 
     def keys(self, table: str, tasks: list[int]) -> list[int]:
         """As `Links.keys`."""

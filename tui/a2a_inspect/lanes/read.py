@@ -26,8 +26,8 @@ from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, TaskRow, key, split
-from a2a_proxy.recording.store.database import translated
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, TaskRow, make_key, split_key
+from a2a_proxy.recording.store.database import translate_errors
 
 _FINDINGS = 2000
 """Drawn, at most; of more, a last mark tells how many."""
@@ -61,14 +61,14 @@ class LaneConversation:
     ) -> None:
         self._recording = recording
         self.root = exchange
-        self.session = split(exchange)[0]
+        self.session = split_key(exchange)[0]
         self._until = until
         self._only = only
         self._links = links or Links(recording, self.session)
         self._exchanges: dict[int, ExchangeRow | None] = {}
         self._frames_read: dict[int, FrameRow] = {}
         """Those of some rows that follow each other, by id."""
-        with translated(recording.path):
+        with translate_errors(recording.path):
             self._read()
 
     def _read(self) -> None:
@@ -81,7 +81,7 @@ class LaneConversation:
             h for h in self._links.handoffs if h.exchange in self.exchanges or {h.task_id, h.to_task} & names
         ]
         if self._only is not None:
-            self.exchanges = {number for number in self.exchanges if key(self.session, number) in self._only}
+            self.exchanges = {number for number in self.exchanges if make_key(self.session, number) in self._only}
         segments = list(self._segments())
         self._parties = Parties(list(self._calls()), self._handoffs, segments)
         self.order = RowOrder(self._seen(self._marks(segments)))
@@ -100,7 +100,7 @@ class LaneConversation:
         names = [f"task {text.short(make_visible(row.task.task_id))}" for row in self.tasks]
         if not names:
             row = self._recording.exchange(self.root)
-            names = [f"#{split(self.root)[1]} {make_visible(text.title(row.exchange)) if row else ''}"]
+            names = [f"#{split_key(self.root)[1]} {make_visible(text.title(row.exchange)) if row else ''}"]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         return ", ".join(names[:3]) + more
 
@@ -113,7 +113,7 @@ class LaneConversation:
         """Which row the frame of this id is; without one the first row of the exchange that was asked for."""
         if not frame:
             query = "SELECT id FROM frame WHERE session = ? AND exchange = ? ORDER BY seq LIMIT 1"
-            found = self._recording.db.execute(query, split(self.root)).fetchone()
+            found = self._recording.db.execute(query, split_key(self.root)).fetchone()
             frame = found[0] if found else 0
         return self.order.index(frame) or 0
 
@@ -168,7 +168,7 @@ class LaneConversation:
         if number not in self._exchanges:
             while len(self._exchanges) >= _KEPT:
                 self._exchanges.pop(next(iter(self._exchanges)))
-            self._exchanges[number] = self._recording.exchange(key(self.session, number))
+            self._exchanges[number] = self._recording.exchange(make_key(self.session, number))
         found = self._exchanges[number]
         return found.exchange if found is not None else None
 
@@ -177,11 +177,11 @@ class LaneConversation:
     def _calls(self) -> Iterator[ExchangeParties]:
         owners = {number: row.task for row in self.tasks for number in row.task.exchanges}
         connections: dict[int, tuple[str, str]] = {}
-        wanted = json.dumps([key(self.session, number) for number in sorted(self.exchanges)])
+        wanted = json.dumps([make_key(self.session, number) for number in sorted(self.exchanges)])
         for row_key, connection, binding in self._recording.db.execute(_CALLS, (wanted,)):
-            number = split(row_key)[1]
+            number = split_key(row_key)[1]
             if connection not in connections:
-                found = self._recording.connection(key(self.session, connection))
+                found = self._recording.connection(make_key(self.session, connection))
                 connections[connection] = (found.connection.client, found.connection.upstream) if found else ("", "")
             client, upstream = connections[connection]
             task = owners.get(number)
@@ -258,7 +258,7 @@ class LaneConversation:
     def _findings(self) -> Iterator[LaneMark]:
         left = _FINDINGS
         for number in sorted(self.exchanges):
-            of = key(self.session, number)
+            of = make_key(self.session, number)
             for row in self._recording.findings(exchange=of, limit=left + 1):
                 found = row.finding
                 if not left:
@@ -271,7 +271,7 @@ class LaneConversation:
 
 def _closure(recording: Recording, exchange: int, links: Links) -> tuple[list[TaskRow], set[int]]:
     """Tasks and exchanges that belong together: of one task, or handed over from one agent to the next."""
-    session, number = split(exchange)
+    session, number = split_key(exchange)
     tasks: dict[str, TaskRow] = {}
     exchanges: set[int] = set()
     found = recording.exchange(exchange)

@@ -126,7 +126,7 @@ def asked(part: Part, query: str, where: str, rows: Rows) -> list[tuple[Any, ...
     # With the index of sessions SQLite would look each frame up by itself: `+` keeps it from that.
     of = f"+f.session IN ({own})" if rows is Rows.FRAMES else f"e.id >> {SESSION_SHIFT} IN ({own})"
     query = query.replace("{own}", own).replace("{where}", f"({of} AND {{where}})")
-    return recording.asked().select(query, where, rows)
+    return recording.queryable().select(query, where, rows)
 
 
 def _ends(parts: Sequence[Part], where: str) -> tuple[int, int] | None:

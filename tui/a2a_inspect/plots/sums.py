@@ -77,7 +77,7 @@ class Sums(msgspec.Struct):
 
 def parts_of(several: MultiReader) -> list[Part]:
     """The files, each with those of its sessions of which no other has more."""
-    return [(member.recording, own) for member, own in zip(several.members, several.own(), strict=True)]
+    return [(member.recording, own) for member, own in zip(several.members, several.own_sessions(), strict=True)]
 
 
 def whole(recording: Recording) -> list[Part]:

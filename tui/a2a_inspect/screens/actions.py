@@ -20,7 +20,7 @@ from a2a_inspect.screens.commands import Commanded
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.read.rows import ExchangeRow, key, split
+from a2a_proxy.recording.read.rows import ExchangeRow, make_key, split_key
 from a2a_proxy.recording.write.note_writer import NotePlace, annotate
 
 _SUFFIXES = {"json": "call.json", "raw": "payload", "python": "call.py", "pytest": "test_call.py"}
@@ -44,7 +44,7 @@ class Acting(Commanded):
             return NotePlace(row.row.session, row.row.frame.exchange, row.row.frame.seq)
         if isinstance(row, ExchangeRow):
             return NotePlace(row.session, row.exchange.id)
-        return NotePlace(*split(self._chosen)) if self._chosen else None
+        return NotePlace(*split_key(self._chosen)) if self._chosen else None
 
     def _refused(self, what: str) -> bool:
         """Whether this app may not write; then it says so."""
@@ -134,7 +134,7 @@ class Acting(Commanded):
         if form is None:
             return
         keys = list(dict.fromkeys(each.exchange for each in self._marks.listed())) or [
-            key(place.session, place.exchange)
+            make_key(place.session, place.exchange)
         ]
         where = self.narrowing.expression()
         self.notify(f"exporting {sets[name]} …", timeout=2, markup=False)
@@ -159,7 +159,7 @@ class Acting(Commanded):
             if name == ALL:
                 wanted = ExportSelection(recording)
             elif name == FILTERED:
-                matching = frozenset(recording.asked().ids(where, Rows.EXCHANGES))
+                matching = frozenset(recording.queryable().ids(where, Rows.EXCHANGES))
                 wanted = ExportSelection(recording, matching, f"what matches {where}")
             target = free_name(folder, self._source.path, name, FORMATS[form].ending)
             count = export(wanted, target, form)

@@ -37,7 +37,7 @@ from a2a_inspect.widgets.recording_tree import RecordingTree
 from a2a_inspect.widgets.summary import SummaryLine
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.read.rows import ExchangeRow, split
+from a2a_proxy.recording.read.rows import ExchangeRow, split_key
 from a2a_proxy.recording.write.note_writer import NotePlace as Spot
 
 POLL = 0.1
@@ -295,7 +295,7 @@ class Browse(Screen[None]):
 
     def _noted(self, *, frame: bool = True) -> str:
         """What was noted about the frame, or about its exchange."""
-        session, exchange = split(self._chosen)
+        session, exchange = split_key(self._chosen)
         line, notes = self._frames.row, self._marks.notes
         spot = Spot(session, exchange, line.row.frame.seq) if frame and isinstance(line, FrameLine) else None
         note = (notes.get(spot) if spot is not None else None) or notes.get(Spot(session, exchange))

@@ -15,8 +15,8 @@ from a2a_inspect.screens.navigation import Hopping
 from a2a_inspect.screens.views_screen import ViewsScreen
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import make_visible
-from a2a_proxy.recording.query.errors import meant
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.query.errors import suggest_word
+from a2a_proxy.recording.read.rows import make_key
 
 _COMMANDS: dict[str, Command] = {
     "explain": ("", "what SQLite is asked for what the list is narrowed to"),
@@ -56,7 +56,7 @@ class Commanded(Hopping):
             return
         name, argument = typed
         if name not in _COMMANDS:
-            self.say(f'there is no command "{name}"{meant(name, _COMMANDS)}', wrong=True)
+            self.say(f'there is no command "{name}"{suggest_word(name, _COMMANDS)}', wrong=True)
             return
         if _COMMANDS[name][0] and not argument and name != "filter":
             self.say(f"write :{name} {_COMMANDS[name][0]}", wrong=True)
@@ -81,7 +81,7 @@ class Commanded(Hopping):
     def _do_view(self, argument: str) -> None:
         views = read_views(views_file())
         if argument not in views:
-            raise UserError(f'there is no view "{argument}"{meant(argument, views)}', "")
+            raise UserError(f'there is no view "{argument}"{suggest_word(argument, views)}', "")
         self.use(views[argument])
 
     def _do_save(self, argument: str) -> None:
@@ -96,7 +96,7 @@ class Commanded(Hopping):
         if found is None:
             raise UserError(f'"{argument}" is no number of an exchange: 12, or 2:12', "")
         session = int(found[1]) if found[1] else self._shown.sessions[0].id
-        self._go_if_there(key(session, int(found[2])))
+        self._go_if_there(make_key(session, int(found[2])))
 
     @work(group="go", exclusive=True)
     async def _go_if_there(self, exchange: int) -> None:

@@ -14,7 +14,7 @@ from a2a_inspect.screens.diff_screen import DiffScreen
 from a2a_inspect.widgets.marks import Marked
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import split
+from a2a_proxy.recording.read.rows import split_key
 
 
 def compare_from(screen: Screen[None], source: RecordingSource, marks: Sequence[Marked], cursor: Marked | None) -> None:
@@ -60,6 +60,6 @@ def _places(recording: Recording, chosen: list[Marked], cursor: Marked | None) -
 
 def _place(recording: Recording, mark: Marked, frames: bool) -> str:
     """A mark as a place; a frame only where both marks are frames."""
-    session, number = split(mark.exchange)
+    session, number = split_key(mark.exchange)
     row = recording.frame(mark.frame, payload=False) if frames else None
     return f"{session}:{number}" + (f".{row.frame.seq}" if row is not None else "")

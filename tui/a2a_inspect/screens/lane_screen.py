@@ -25,7 +25,7 @@ from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 
 if TYPE_CHECKING:
     from a2a_inspect.lanes.read import LaneConversation
@@ -160,7 +160,7 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
     def _opened(self, message: LazyList.Opened) -> None:
         row = message.row
         if isinstance(row, LaneRow) and row.exchange:
-            self.dismiss(LaneFrameChosen(key(row.session, row.exchange), max(row.seq, 0)))
+            self.dismiss(LaneFrameChosen(make_key(row.session, row.exchange), max(row.seq, 0)))
 
     def action_leave(self) -> None:
         """Back to where one was."""

@@ -35,13 +35,13 @@ from a2a_proxy.drive.route import DriveRoute, DriveRoutes
 from a2a_proxy.drive.run import Drive, DriveOptions
 from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.recording.cassette.file import is_cassette, open_any
-from a2a_proxy.recording.difference.runs import compare_runs, run_of
+from a2a_proxy.recording.cassette.file import is_cassette, open_recording_or_cassette
+from a2a_proxy.recording.difference.runs import compare_runs, take_run
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow
-from a2a_proxy.recording.store.corruption_guard import sound
+from a2a_proxy.recording.store.corruption_guard import guard_corruption
 from a2a_proxy.relay.run import run
 from a2a_proxy.relay.tls import Trust
 
@@ -196,8 +196,8 @@ def _compared(
 ) -> DriveReport:
     with _opened(file) as live:
         session = _session(live, driven.pid)
-        left = run_of(recording, (step.row for step in plan.steps if step.number not in driven.drive.skipped))
-        found = compare_runs(left, run_of(live, live.exchanges(session.id)))
+        left = take_run(recording, (step.row for step in plan.steps if step.number not in driven.drive.skipped))
+        found = compare_runs(left, take_run(live, live.exchanges(session.id)))
         found = add_skipped(found, [plan.steps[number].row for number in sorted(driven.drive.skipped)])
         bare = frozenset(step.row.key for step in plan.steps if _unsent(step, options))
         given = options.credentials.replaced_names(plan.steps)
@@ -265,7 +265,7 @@ def _place(options: DriveCommandOptions) -> Iterator[Path]:
 def _forget(file: Path) -> None:
     """Of a drive that was broken off there may be a journal left: nobody can finish a recording that is gone."""
     with contextlib.suppress(OSError):
-        for left in file_layout.leftovers():
+        for left in file_layout.find_leftovers():
             if left.session.recording == str(file.absolute()):
                 file_layout.delete_journal(left.path)
 
@@ -274,7 +274,7 @@ def _forget(file: Path) -> None:
 def _opened(path: Path) -> Iterator[Recording]:
     """Raises UserError where it cannot be read."""
     try:
-        with open_any(path) as recording, sound(recording):
+        with open_recording_or_cassette(path) as recording, guard_corruption(recording):
             yield recording
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong

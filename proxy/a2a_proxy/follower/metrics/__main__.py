@@ -20,7 +20,7 @@ from a2a_proxy.follower.metrics.numbers import CONTENT_TYPE
 from a2a_proxy.follower.metrics.readiness import RecorderLag
 from a2a_proxy.follower.metrics.server import MetricsPages, serve
 from a2a_proxy.follower.metrics.session_reader import MetricsSession
-from a2a_proxy.recorder.priority import give_way
+from a2a_proxy.recorder.priority import lower_priority
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 
@@ -40,7 +40,7 @@ def main() -> int:
     end_with(typed.life)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the proxy
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    give_way()
+    lower_priority()
     disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of the page, of no use in this format
     pages = MetricsPages()
     serve([socket.socket(fileno=number) for number in typed.sockets], pages)

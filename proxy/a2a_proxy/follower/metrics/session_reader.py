@@ -13,7 +13,7 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionRow, key
+from a2a_proxy.recording.read.rows import SessionRow, make_key
 
 _BATCH = 5_000
 """Rows that one look reads of each kind."""
@@ -36,7 +36,7 @@ class MetricsSession:
         self._id = row.id
         self._journal = journal
         self._frame = self._finding = 0
-        self._exchange = key(row.id, 0)
+        self._exchange = make_key(row.id, 0)
         self._open: dict[int, Call] = {}
         self._last_event: dict[int, int] = {}
         """Of open streams: when their last event came, ns."""
@@ -62,7 +62,7 @@ class MetricsSession:
         count = 0
         for row in self._recording.frames_after(self._frame, limit=_BATCH, session=self._id, payloads=False):
             frame, self._frame = row.frame, row.id
-            call = self._call(key(self._id, frame.exchange)) if frame.exchange else NO_CALL
+            call = self._call(make_key(self._id, frame.exchange)) if frame.exchange else NO_CALL
             self.numbers.frame(frame, call)
             if frame.kind is FrameKind.EVENT:
                 self._event(frame, call)
@@ -72,7 +72,7 @@ class MetricsSession:
         return count == _BATCH
 
     def _event(self, frame: Frame, call: Call) -> None:
-        number = key(self._id, frame.exchange)
+        number = make_key(self._id, frame.exchange)
         before = self._last_event.get(number)
         if before is not None:
             self.numbers.gap(max(frame.at - before, 0), call)
@@ -127,7 +127,7 @@ class MetricsSession:
         row = self._recording.session(self._id)
         if row is None:
             return "the session is gone from the recording"
-        return f"{row.lost} octets passed uncaptured" if row.lost else row.lacking
+        return f"{row.lost} octets passed uncaptured" if row.lost else row.missing_text
 
     def _call(self, number: int) -> Call:
         """Its labels; the operation may not have been known when it began."""
@@ -144,7 +144,7 @@ class MetricsSession:
 
     def _upstream(self, number: int) -> str:
         if number not in self._upstreams:
-            row = self._recording.connection(key(self._id, number))
+            row = self._recording.connection(make_key(self._id, number))
             self._upstreams[number] = row.connection.upstream if row is not None else ""
             if len(self._upstreams) > _KEPT:
                 del self._upstreams[next(iter(self._upstreams))]

@@ -12,10 +12,10 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.present import text
 from a2a_proxy.present.difference.brief import brief, written
 from a2a_proxy.protocol.text import make_visible
-from a2a_proxy.recording.difference.artifacts import Text, Texts
+from a2a_proxy.recording.difference.artifacts import ArtifactText, ArtifactTexts
 from a2a_proxy.recording.difference.exchanges import Difference
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference
-from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, Path, ValueChange, path_text
+from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, Path, ValueChange, format_path
 from a2a_proxy.recording.difference.words import WordRun, compare_texts
 from a2a_proxy.recording.read.rows import ExchangeRow
 
@@ -173,7 +173,7 @@ def _about(row: DifferenceRow) -> str:
 
 
 def _place(left: Path | None, right: Path | None) -> str:
-    one, other = (make_visible(path_text(path)) if path is not None else "" for path in (left, right))
+    one, other = (make_visible(format_path(path)) if path is not None else "" for path in (left, right))
     if one == "$" and other in ("$", ""):
         return ""
     return one or (other if other != "$" else "") if one == other or not (one and other) else f"{one} | {other}"
@@ -214,7 +214,7 @@ def _changed(before: Any, after: Any, mark: str, ignored: bool) -> DifferenceBlo
     return DifferenceBlock(BlockKind.VALUE, make_visible(written(before)), make_visible(written(after)), mark, ignored=ignored)
 
 
-def _artifact(row: DifferenceRow, texts: Texts) -> Iterator[DifferenceBlock]:
+def _artifact(row: DifferenceRow, texts: ArtifactTexts) -> Iterator[DifferenceBlock]:
     """An artifact's text by words, and the chunks in which they differ."""
     pieces = compare_texts(texts.left.text, texts.right.text)
     gone, new = (
@@ -231,7 +231,7 @@ def _artifact(row: DifferenceRow, texts: Texts) -> Iterator[DifferenceBlock]:
         yield DifferenceBlock(BlockKind.VALUE, *sides, MARKS[row.change])
 
 
-def _chunk(side: Text, at: int) -> str:
+def _chunk(side: ArtifactText, at: int) -> str:
     """The frame that brought the chunk, where there are several."""
     return f"frame {side.frame_at(at)}: " if len(side.starts) > 1 else ""
 

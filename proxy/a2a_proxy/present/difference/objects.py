@@ -7,7 +7,7 @@ from typing import Any
 
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference
-from a2a_proxy.recording.difference.values import DifferenceRow, path_text
+from a2a_proxy.recording.difference.values import DifferenceRow, format_path
 from a2a_proxy.recording.read.rows import ExchangeRow
 
 Named = dict[str, str]
@@ -57,7 +57,7 @@ def _row(row: DifferenceRow) -> dict[str, Any]:
     made: dict[str, Any] = {"part": str(row.part), "change": str(row.change)}
     for name, path, frame in (("left", row.left, row.frames[0]), ("right", row.right, row.frames[1])):
         if path is not None:
-            made[f"{name}_path"] = path_text(path)
+            made[f"{name}_path"] = format_path(path)
         if frame >= 0:
             made[f"{name}_frame"] = frame
     made |= {"left": row.before, "right": row.after}

@@ -14,18 +14,18 @@ from a2a_proxy.protocol.text import escape_hidden
 from a2a_proxy.recording.cassette import json_objects, payload_text
 from a2a_proxy.recording.cassette.json_objects import Line
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionRow, TaskRow, key
+from a2a_proxy.recording.read.rows import SessionRow, TaskRow, make_key
 from a2a_proxy.recording.store.codec import pack_json
 
 FORMAT_VERSION = 3
 """2 has notes, 3 sessions that say what was redacted; a cassette without says 1, so that those who only know that can
 read it."""
-BLOB_MIN = 65_536
+MIN_BLOB_BYTES = 65_536
 """Octets; a payload this big goes to a file of its own where that is asked for."""
 
-STATE = ("ended", "how", "complete", "lost", "edits")
+STATE_FIELDS = ("ended", "how", "complete", "lost", "edits")
 """What a session's object has beside its facts."""
-COUNTED = ("connection", "exchange", "frame", "task", "finding")
+COUNTED_KINDS = ("connection", "exchange", "frame", "task", "finding")
 """The kinds of lines between the first and the last; notes are counted where there are any."""
 
 
@@ -38,21 +38,21 @@ class Selection:
         for number in self._exchanges:
             row = recording.exchange(number)
             if row is not None:
-                self._connections.add(key(row.session, row.exchange.connection))
+                self._connections.add(make_key(row.session, row.exchange.connection))
         self.remark = remark
         """What is missing, in words: it stands in the sessions, so that nobody takes this for all there was."""
 
-    def exchange(self, session: int, number: int) -> bool:
+    def has_exchange(self, session: int, number: int) -> bool:
         """The exchange is one of them."""
-        return key(session, number) in self._exchanges
+        return make_key(session, number) in self._exchanges
 
-    def connection(self, session: int, number: int) -> bool:
+    def has_connection(self, session: int, number: int) -> bool:
         """One of them came over this connection."""
-        return key(session, number) in self._connections
+        return make_key(session, number) in self._connections
 
-    def task(self, row: TaskRow) -> TaskRow | None:
+    def select_task(self, row: TaskRow) -> TaskRow | None:
         """The task with those of its exchanges that are here; None where there is none."""
-        kept = tuple(number for number in row.task.exchanges if self.exchange(row.session, number))
+        kept = tuple(number for number in row.task.exchanges if self.has_exchange(row.session, number))
         return msgspec.structs.replace(row, task=msgspec.structs.replace(row.task, exchanges=kept)) if kept else None
 
 
@@ -69,87 +69,87 @@ class Exporter:
     ) -> None:
         self.recording = recording
         self.selection = selection
-        self._rows = [_marked(row, selection) for row in rows]
+        self._rows = [_mark_partial(row, selection) for row in rows]
         self._stream = stream
         self._blobs = blobs
         self._digest = hashlib.sha256()
         self._payloads = hashlib.sha256()
-        self._counts = dict.fromkeys(COUNTED, 0)
+        self._counts = dict.fromkeys(COUNTED_KINDS, 0)
         self._places = {row.id: place for place, row in enumerate(rows, 1)}
         self._started = {row.id: row.facts.started for row in rows}
 
     def run(self) -> None:
         """All lines."""
         tool = self._rows[0].facts.tool if self._rows else ""
-        notes = [row for row in self._of_sessions(self.recording.notes()) if self._has(row, row.note.exchange or None)]
+        notes = [row for row in self._filter_sessions(self.recording.notes()) if self._is_selected(row, row.note.exchange or None)]
         version = 3 if any(row.facts.redaction for row in self._rows) else 2 if notes else 1
-        self._line({"cassette": "a2a", "version": version, "tool": tool, "sessions": [*map(session_line, self._rows)]})
-        self._conversation()
-        for task in self._of_sessions(self.recording.tasks()):
-            kept = task if self.selection is None else self.selection.task(task)
+        self._write_line({"cassette": "a2a", "version": version, "tool": tool, "sessions": [*map(session_line, self._rows)]})
+        self._write_conversation()
+        for task in self._filter_sessions(self.recording.tasks()):
+            kept = task if self.selection is None else self.selection.select_task(task)
             if kept is not None:
-                self._put(task.session, json_objects.write_task(kept.task, self._started[task.session]))
-        for finding in self._of_sessions(self.recording.findings()):
-            if self._has(finding, finding.finding.exchange):
-                self._put(finding.session, json_objects.write_finding(finding.finding, self._started[finding.session]))
+                self._write_session_line(task.session, json_objects.write_task(kept.task, self._started[task.session]))
+        for finding in self._filter_sessions(self.recording.findings()):
+            if self._is_selected(finding, finding.finding.exchange):
+                self._write_session_line(finding.session, json_objects.write_finding(finding.finding, self._started[finding.session]))
         for note in notes:
-            self._put(note.session, json_objects.write_note(note.note, self._started[note.session]))
+            self._write_session_line(note.session, json_objects.write_note(note.note, self._started[note.session]))
         end = {f"{name}s": count for name, count in self._counts.items()}
         digests = {"payloads": self._payloads.hexdigest(), "sha256": self._digest.hexdigest()}
-        self._line({"end": end, **digests})
+        self._write_line({"end": end, **digests})
 
-    def _conversation(self) -> None:
+    def _write_conversation(self) -> None:
         """Frames, each after the connection and the exchange that it needs."""
-        waiting = {row.id: _Waiting(self, row.id) for row in self._rows}
-        for row in self._of_sessions(self.recording.frames_after(0, payloads=False)):
-            if self._has(row, row.frame.exchange):
+        waiting = {row.id: _PendingLines(self, row.id) for row in self._rows}
+        for row in self._filter_sessions(self.recording.frames_after(0, payloads=False)):
+            if self._is_selected(row, row.frame.exchange):
                 frame = msgspec.structs.replace(row.frame, payload=self.recording.payload(row))
-                waiting[row.session].up_to(frame.connection, frame.exchange)
+                waiting[row.session].write_up_to(frame.connection, frame.exchange)
                 start = self._started[row.session]
-                self._put(row.session, json_objects.write_frame(frame, start, self._payload(frame)))
+                self._write_session_line(row.session, json_objects.write_frame(frame, start, self._payload_member(frame)))
         for rest in waiting.values():
-            rest.all()
+            rest.write_rest()
 
-    def _of_sessions(self, values: Iterable[Any]) -> Iterator[Any]:
+    def _filter_sessions(self, values: Iterable[Any]) -> Iterator[Any]:
         return (value for value in values if value.session in self._places)
 
-    def _has(self, row: Any, exchange: int | None) -> bool:
+    def _is_selected(self, row: Any, exchange: int | None) -> bool:
         """What belongs to this exchange is wanted; None is what belongs to the session."""
-        return self.selection is None or exchange is None or self.selection.exchange(row.session, exchange)
+        return self.selection is None or exchange is None or self.selection.has_exchange(row.session, exchange)
 
-    def _payload(self, frame: Frame) -> Line:
+    def _payload_member(self, frame: Frame) -> Line:
         payload = frame.payload
         self._payloads.update(payload)
-        if self._blobs is None or len(payload) < BLOB_MIN:
-            return payload_text.write(payload, frame.schema)
+        if self._blobs is None or len(payload) < MIN_BLOB_BYTES:
+            return payload_text.write_payload(payload, frame.schema)
         name = hashlib.sha256(payload).hexdigest()
         self._blobs.mkdir(exist_ok=True)
         (self._blobs / name).write_bytes(payload)
         return {"blob": name}
 
-    def _put(self, session: int, line: Line) -> None:
+    def _write_session_line(self, session: int, line: Line) -> None:
         kind = next(iter(line))
         self._counts[kind] = self._counts.get(kind, 0) + 1
         place = self._places[session]
-        self._line(line if place == 1 else {kind: line.pop(kind), "session": place, **line})
+        self._write_line(line if place == 1 else {kind: line.pop(kind), "session": place, **line})
 
-    def _line(self, line: Line) -> None:
-        octets = escape_hidden(pack_json(line)).encode() + b"\n"
-        self._digest.update(octets)
-        self._stream.write(octets)
+    def _write_line(self, line: Line) -> None:
+        data = escape_hidden(pack_json(line)).encode() + b"\n"
+        self._digest.update(data)
+        self._stream.write(data)
 
-    def connection(self, row: Any) -> None:
+    def write_connection(self, row: Any) -> None:
         """The line of a connection."""
-        if self.selection is None or self.selection.connection(row.session, row.connection.id):
-            self._put(row.session, json_objects.write_connection(row.connection, self._started[row.session]))
+        if self.selection is None or self.selection.has_connection(row.session, row.connection.id):
+            self._write_session_line(row.session, json_objects.write_connection(row.connection, self._started[row.session]))
 
-    def exchange(self, row: Any) -> None:
+    def write_exchange(self, row: Any) -> None:
         """The line of an exchange."""
-        if self._has(row, row.exchange.id):
-            self._put(row.session, json_objects.write_exchange(row.exchange, self._started[row.session]))
+        if self._is_selected(row, row.exchange.id):
+            self._write_session_line(row.session, json_objects.write_exchange(row.exchange, self._started[row.session]))
 
 
-class _Waiting:
+class _PendingLines:
     """Connections and exchanges of one session that no line has needed yet, in order of their numbers."""
 
     def __init__(self, exporter: Exporter, session: int) -> None:
@@ -160,25 +160,25 @@ class _Waiting:
         self._connection = next(self._connections, None)
         self._exchange = next(self._exchanges, None)
 
-    def up_to(self, connection: int, exchange: int) -> None:
+    def write_up_to(self, connection: int, exchange: int) -> None:
         """Write those up to these numbers."""
         while self._exchange is not None and self._exchange.exchange.id <= exchange:
             row, self._exchange = self._exchange, next(self._exchanges, None)
-            self._connections_to(row.exchange.connection)
-            self._exporter.exchange(row)
-        self._connections_to(connection)
+            self._write_connections_to(row.exchange.connection)
+            self._exporter.write_exchange(row)
+        self._write_connections_to(connection)
 
-    def all(self) -> None:
+    def write_rest(self) -> None:
         """Write the rest."""
-        self.up_to(1 << 62, 1 << 62)
+        self.write_up_to(1 << 62, 1 << 62)
 
-    def _connections_to(self, number: int) -> None:
+    def _write_connections_to(self, number: int) -> None:
         while self._connection is not None and self._connection.connection.id <= number:
             row, self._connection = self._connection, next(self._connections, None)
-            self._exporter.connection(row)
+            self._exporter.write_connection(row)
 
 
-def _marked(row: SessionRow, selection: Selection | None) -> SessionRow:
+def _mark_partial(row: SessionRow, selection: Selection | None) -> SessionRow:
     """A session that says that not all of it is here."""
     if selection is None:
         return row

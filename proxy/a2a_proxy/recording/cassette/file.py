@@ -28,13 +28,13 @@ from typing import TYPE_CHECKING
 
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.store.atomic_create import made_whole
-from a2a_proxy.recording.store.database import private
+from a2a_proxy.recording.store.atomic_create import create_atomically
+from a2a_proxy.recording.store.database import open_private
 
 if TYPE_CHECKING:
     from a2a_proxy.recording.cassette.exporter import Selection
 
-_FIRST = b'{"cassette":"a2a",'
+_FIRST_BYTES = b'{"cassette":"a2a",'
 
 
 def is_cassette(path: str | os.PathLike[str]) -> bool:
@@ -43,7 +43,7 @@ def is_cassette(path: str | os.PathLike[str]) -> bool:
         if not os.path.isfile(path):
             return False  # the opening of a pipe waits until somebody writes into it
         with open(path, "rb") as file:
-            return file.read(len(_FIRST)) == _FIRST
+            return file.read(len(_FIRST_BYTES)) == _FIRST_BYTES
     except OSError:
         return False
 
@@ -99,24 +99,24 @@ def read_cassette(path: str | os.PathLike[str], into: str | os.PathLike[str], *,
     Raises RecordingError with the number of the line: truncated, changed (unless `verify` is False: for one edited by
     hand), of a newer format, or senseless.
     """
-    with made_whole(into) as db:
-        _import(Path(path), db, verify)
+    with create_atomically(into) as db:
+        _import_lines(Path(path), db, verify)
 
 
-def open_any(path: str | os.PathLike[str]) -> Recording:
+def open_recording_or_cassette(path: str | os.PathLike[str]) -> Recording:
     """A recording, or a cassette as one (a private copy that is gone when it is closed). Raises RecordingError."""
     if not is_cassette(path):
         return Recording(path)
-    db = private()
+    db = open_private()
     try:
-        _import(Path(path), db, verify=True)
+        _import_lines(Path(path), db, verify=True)
     except BaseException:
         db.close()
         raise
-    return Recording.over(db, os.fspath(path))
+    return Recording.from_connection(db, os.fspath(path))
 
 
-def _import(path: Path, db: sqlite3.Connection, verify: bool) -> None:
+def _import_lines(path: Path, db: sqlite3.Connection, verify: bool) -> None:
     """Store all lines of a cassette."""
     from a2a_proxy.recording.cassette.importer import Importer
 

@@ -20,7 +20,7 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.note import Note
 from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
-from a2a_proxy.recording.store.version_1 import ranges_told
+from a2a_proxy.recording.store.version_1 import generation_ranges
 
 Line = dict[str, Any]
 _Convert = Callable[[Any, int], Any]
@@ -35,11 +35,11 @@ class _Field(NamedTuple):
     read: _Convert
 
 
-def _plain(value: Any, _: int) -> Any:
+def _keep_value(value: Any, _: int) -> Any:
     return value
 
 
-def _names(kind: type[IntEnum]) -> tuple[_Convert, _Convert]:
+def _enum_names(kind: type[IntEnum]) -> tuple[_Convert, _Convert]:
     def write(value: Any, _: int) -> Any:
         return kind(value).name.lower()
 
@@ -76,60 +76,60 @@ def _read_states(value: Any, start: int) -> Any:
 
 _TIME: tuple[_Convert, _Convert] = (lambda at, start: at - start, lambda at, start: start + msgspec.convert(at, int))
 _HEADERS = (_write_headers, _read_headers)
-_LIST: tuple[_Convert, _Convert] = (lambda value, _: list(value), _plain)
+_LIST: tuple[_Convert, _Convert] = (lambda value, _: list(value), _keep_value)
 
 
-def _enum(kind: Callable[[Any], Any]) -> tuple[_Convert, _Convert]:
-    return _plain, lambda value, _: kind(value)
+def _enum_values(kind: Callable[[Any], Any]) -> tuple[_Convert, _Convert]:
+    return _keep_value, lambda value, _: kind(value)
 
 
-def _typed(kind: Any, write: _Convert, read: _Convert) -> tuple[_Convert, _Convert]:
+def _check_type(kind: Any, write: _Convert, read: _Convert) -> tuple[_Convert, _Convert]:
     """What is read as it is written must be of the field's type."""
-    return write, (lambda value, _: msgspec.convert(value, kind)) if read is _plain else read
+    return write, (lambda value, _: msgspec.convert(value, kind)) if read is _keep_value else read
 
 
-def _fields(kind: type[msgspec.Struct], first: str, /, **converters: tuple[_Convert, _Convert]) -> tuple[_Field, ...]:
+def _struct_fields(kind: type[msgspec.Struct], first: str, /, **converters: tuple[_Convert, _Convert]) -> tuple[_Field, ...]:
     """The fields of a Struct; `first` is the one whose key names the kind of line."""
-    known = {
+    fields_by_name = {
         field.name: _Field(
             field.name,
             kind.__name__.lower() if field.name == first else field.name,
             field.default if field.default_factory is _ABSENT else field.default_factory(),
-            *_typed(field.type, *converters.get(field.name, (_plain, _plain))),
+            *_check_type(field.type, *converters.get(field.name, (_keep_value, _keep_value))),
         )
         for field in msgspec.structs.fields(kind)
     }
-    return (known.pop(first), *known.values()) if first else tuple(known.values())
+    return (fields_by_name.pop(first), *fields_by_name.values()) if first else tuple(fields_by_name.values())
 
 
-_ARTIFACT = _fields(ArtifactState, "", first=_TIME, last=_TIME)
+_ARTIFACT_FIELDS = _struct_fields(ArtifactState, "", first=_TIME, last=_TIME)
 
 
 def _write_artifacts(value: Any, start: int) -> Any:
-    return [_write(_ARTIFACT, artifact, start) for artifact in value]
+    return [_write_fields(_ARTIFACT_FIELDS, artifact, start) for artifact in value]
 
 
 def _read_artifacts(value: Any, start: int) -> Any:
-    return tuple(ArtifactState(**_read(_ARTIFACT, line, start)) for line in value)
+    return tuple(ArtifactState(**_read_fields(_ARTIFACT_FIELDS, line, start)) for line in value)
 
 
-_MISSED = _fields(MissedGenerations, "", at=_TIME, healed=_TIME)
+_MISSED_FIELDS = _struct_fields(MissedGenerations, "", at=_TIME, healed=_TIME)
 
 
 def _write_missed(value: Any, start: int) -> Any:
-    return [_write(_MISSED, missed, start) for missed in value]
+    return [_write_fields(_MISSED_FIELDS, missed, start) for missed in value]
 
 
 def _read_missed(value: Any, start: int) -> Any:
-    return tuple(MissedGenerations(**_read(_MISSED, line, start)) for line in value if isinstance(line, dict))
+    return tuple(MissedGenerations(**_read_fields(_MISSED_FIELDS, line, start)) for line in value if isinstance(line, dict))
 
 
-_CONNECTION = _fields(Connection, "id", opened=_TIME, dialed=_TIME, closed=_TIME)
-_EXCHANGE = _fields(
+_CONNECTION_FIELDS = _struct_fields(Connection, "id", opened=_TIME, dialed=_TIME, closed=_TIME)
+_EXCHANGE_FIELDS = _struct_fields(
     Exchange,
     "id",
-    binding=_enum(Binding),
-    dialect=_enum(Dialect),
+    binding=_enum_values(Binding),
+    dialect=_enum_values(Dialect),
     request_headers=_HEADERS,
     response_headers=_HEADERS,
     trailers=_HEADERS,
@@ -138,7 +138,7 @@ _EXCHANGE = _fields(
     redacted=_LIST,
     **dict.fromkeys(("started", "request_ended", "response_started", "first_event", "last_event", "closed"), _TIME),
 )
-_TASK = _fields(
+_TASK_FIELDS = _struct_fields(
     Task,
     "task_id",
     state=(_write_state, _read_state),
@@ -147,40 +147,40 @@ _TASK = _fields(
     last=_TIME,
     seen=(lambda value, _: [list(each) for each in value], lambda value, _: tuple((a, b) for a, b in value)),
     missed=(_write_missed, _read_missed),
-    support=_names(Support),
+    support=_enum_names(Support),
     artifacts=(_write_artifacts, _read_artifacts),
     exchanges=_LIST,
 )
-_FINDING = _fields(Finding, "rule", severity=_names(Severity), at=_TIME)
-_NOTE = _fields(Note, "text", at=_TIME)
-_FRAME = _fields(
+_FINDING_FIELDS = _struct_fields(Finding, "rule", severity=_enum_names(Severity), at=_TIME)
+_NOTE_FIELDS = _struct_fields(Note, "text", at=_TIME)
+_FRAME_FIELDS = _struct_fields(
     Frame,
     "kind",
-    direction=_names(Direction),
-    kind=_names(FrameKind),
-    event=_names(EventKind),
+    direction=_enum_names(Direction),
+    kind=_enum_names(FrameKind),
+    event=_enum_names(EventKind),
     began=_TIME,
     at=_TIME,
     sha256=(lambda value, _: value.hex(), lambda value, _: bytes.fromhex(value)),
     state=(_write_state, _read_state),
     redacted=_LIST,
 )
-_FRAME_LINE = tuple(field for field in _FRAME if field.name not in ("payload", "size"))
+_FRAME_LINE_FIELDS = tuple(field for field in _FRAME_FIELDS if field.name not in ("payload", "size"))
 
-MEMBERS = {
-    "connection": tuple(field.key for field in _CONNECTION),
-    "exchange": tuple(field.key for field in _EXCHANGE),
-    "frame": (*(field.key for field in _FRAME_LINE), "size", "data", "json", "text", "raw_b64", "view", "blob"),
-    "task": tuple(field.key for field in _TASK),
-    "artifact": tuple(field.key for field in _ARTIFACT),
-    "missed": tuple(field.key for field in _MISSED),
-    "finding": tuple(field.key for field in _FINDING),
-    "note": tuple(field.key for field in _NOTE),
+MEMBER_NAMES = {
+    "connection": tuple(field.key for field in _CONNECTION_FIELDS),
+    "exchange": tuple(field.key for field in _EXCHANGE_FIELDS),
+    "frame": (*(field.key for field in _FRAME_LINE_FIELDS), "size", "data", "json", "text", "raw_b64", "view", "blob"),
+    "task": tuple(field.key for field in _TASK_FIELDS),
+    "artifact": tuple(field.key for field in _ARTIFACT_FIELDS),
+    "missed": tuple(field.key for field in _MISSED_FIELDS),
+    "finding": tuple(field.key for field in _FINDING_FIELDS),
+    "note": tuple(field.key for field in _NOTE_FIELDS),
 }
 """The members of each kind of line, and of what a task's line holds; the manual has them too."""
 
 
-def _write(fields: tuple[_Field, ...], value: Any, start: int) -> Line:
+def _write_fields(fields: tuple[_Field, ...], value: Any, start: int) -> Line:
     line: Line = {}
     for name, key, default, write, _ in fields:
         member = getattr(value, name)
@@ -189,33 +189,33 @@ def _write(fields: tuple[_Field, ...], value: Any, start: int) -> Line:
     return line
 
 
-def _read(fields: tuple[_Field, ...], line: Line, start: int) -> Line:
+def _read_fields(fields: tuple[_Field, ...], line: Line, start: int) -> Line:
     return {name: read(line[key], start) for name, key, _, _, read in fields if key in line}
 
 
 def write_connection(value: Connection, start: int) -> Line:
     """`{"connection": 1, ...}`."""
-    return _write(_CONNECTION, value, start)
+    return _write_fields(_CONNECTION_FIELDS, value, start)
 
 
 def read_connection(line: Line, start: int) -> Connection:
     """Inverse of `write_connection`; raises TypeError, KeyError or ValueError where the line makes no sense."""
-    return Connection(**_read(_CONNECTION, line, start))
+    return Connection(**_read_fields(_CONNECTION_FIELDS, line, start))
 
 
 def write_exchange(value: Exchange, start: int) -> Line:
     """`{"exchange": 1, ...}`."""
-    return _write(_EXCHANGE, value, start)
+    return _write_fields(_EXCHANGE_FIELDS, value, start)
 
 
 def read_exchange(line: Line, start: int) -> Exchange:
     """Inverse of `write_exchange`; raises as `read_connection`."""
-    return Exchange(**_read(_EXCHANGE, line, start))
+    return Exchange(**_read_fields(_EXCHANGE_FIELDS, line, start))
 
 
 def write_task(value: Task, start: int) -> Line:
     """`{"task": "id", ...}`."""
-    line = _write(_TASK, value, start)
+    line = _write_fields(_TASK_FIELDS, value, start)
     if value.generation:  # also where it is empty: its absence tells version 1
         line.setdefault("seen", [])
     return line
@@ -224,34 +224,34 @@ def write_task(value: Task, start: int) -> Line:
 def read_task(line: Line, start: int) -> Task:
     """Inverse of `write_task`; raises as `read_connection`."""
     if line.get("generation") and "seen" not in line:  # version 1: `missed` has the numbers themselves
-        seen = ranges_told(line["generation"], line.get("missed", []))
+        seen = generation_ranges(line["generation"], line.get("missed", []))
         line = {**line, "seen": seen, "missed": [], "support": "yes"}
-    return Task(**_read(_TASK, line, start))
+    return Task(**_read_fields(_TASK_FIELDS, line, start))
 
 
 def write_finding(value: Finding, start: int) -> Line:
     """`{"finding": "A2A-GEN-001", ...}`."""
-    return _write(_FINDING, value, start)
+    return _write_fields(_FINDING_FIELDS, value, start)
 
 
 def read_finding(line: Line, start: int) -> Finding:
     """Inverse of `write_finding`; raises as `read_connection`."""
-    return Finding(**_read(_FINDING, line, start))
+    return Finding(**_read_fields(_FINDING_FIELDS, line, start))
 
 
 def write_note(value: Note, start: int) -> Line:
     """`{"note": "what a person wrote", ...}`."""
-    return _write(_NOTE, value, start)
+    return _write_fields(_NOTE_FIELDS, value, start)
 
 
 def read_note(line: Line, start: int) -> Note:
     """Inverse of `write_note`; raises as `read_connection`."""
-    return Note(**_read(_NOTE, line, start))
+    return Note(**_read_fields(_NOTE_FIELDS, line, start))
 
 
 def write_frame(value: Frame, start: int, payload: Line) -> Line:
     """`{"frame": "event", ...}`, `payload` last; `began` only where it differs from `at`, `size` from the payload's."""
-    line = _write(_FRAME_LINE, value, start)
+    line = _write_fields(_FRAME_LINE_FIELDS, value, start)
     if value.began == value.at:
         del line["began"]
     if value.size != len(value.payload):
@@ -265,7 +265,7 @@ def frame_members(frames: Sequence[Frame]) -> dict[str, list[Any]]:
     `began` always stands, what tells of the payload never. Each value is converted once, however many frames have it.
     """
     members = {}
-    for name, key, default, write, _ in _FRAME_LINE:
+    for name, key, default, write, _ in _FRAME_LINE_FIELDS:
         values = list(map(attrgetter(name), frames))
         known = {value: write(value, 0) for value in set(values)} | {default: None}
         members[key] = list(map(known.__getitem__, values))
@@ -274,6 +274,6 @@ def frame_members(frames: Sequence[Frame]) -> dict[str, list[Any]]:
 
 def read_frame(line: Line, start: int, payload: bytes) -> Frame:
     """Inverse of `write_frame`; raises as `read_connection`."""
-    members = _read(_FRAME_LINE, line, start)
+    members = _read_fields(_FRAME_LINE_FIELDS, line, start)
     members.setdefault("began", members["at"])
     return Frame(payload=payload, size=line.get("size", len(payload)), **members)

@@ -12,7 +12,7 @@ from typing import Any, cast
 from a2a_proto import SchemaSet, ParseError, RenderError, from_dict, parse, to_dict
 from a2a_proxy.protocol.schema import is_protobuf, split_schema
 
-_DEPTH = 200
+_MAX_DEPTH = 200
 _STYLES: dict[str, tuple[tuple[str, str], bool]] = {
     "": ((",", ":"), False),
     "spaced": ((", ", ": "), False),
@@ -25,7 +25,7 @@ _UNREADABLE = (ValueError, RecursionError)
 _RENDER_ERRORS = (ParseError, RenderError, KeyError, RecursionError)
 
 
-def write(payload: bytes, schema: str) -> dict[str, Any]:
+def write_payload(payload: bytes, schema: str) -> dict[str, Any]:
     """The member that holds a payload: `data` (JSON, or ProtoJSON of a protobuf message), `text`, or `raw_b64`.
 
     JSON that is not compact has `json` beside it, which says how it was written.
@@ -35,15 +35,15 @@ def write(payload: bytes, schema: str) -> dict[str, Any]:
     if not payload:
         return {}
     if is_protobuf(schema):
-        return _protobuf(payload, schema)
+        return _protobuf_member(payload, schema)
     try:
         text = payload.decode()
     except UnicodeDecodeError:
-        return _raw(payload)
-    return (_json(text) if schema != "text" else None) or {"text": text}
+        return _raw_member(payload)
+    return (_json_member(text) if schema != "text" else None) or {"text": text}
 
 
-def read(line: dict[str, Any], schema: str) -> bytes:
+def read_payload(line: dict[str, Any], schema: str) -> bytes:
     """The octets that `write` was given. Raises ValueError where the line has none that make sense."""
     if "raw_b64" in line:
         return b64decode(line["raw_b64"], validate=True)
@@ -52,67 +52,67 @@ def read(line: dict[str, Any], schema: str) -> bytes:
     if "data" not in line:
         return b""
     if is_protobuf(schema):
-        return _serialised(line["data"], schema)
+        return _serialize_protobuf(line["data"], schema)
     style = line.get("json", "")
     if style not in _STYLES:
         raise ValueError(f"unknown way of writing JSON: {style}")
-    return dump(line["data"], style).encode()
+    return dump_json(line["data"], style).encode()
 
 
-def dump(value: Any, style: str = "") -> str:
+def dump_json(value: Any, style: str = "") -> str:
     """JSON in one of the styles, compact by default. Raises ValueError where it has no JSON (NaN, infinity)."""
     separators, ascii_only = _STYLES[style]
     return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False, separators=separators)
 
 
-def _json(text: str) -> dict[str, Any] | None:
+def _json_member(text: str) -> dict[str, Any] | None:
     """The parsed value with the style that writes this text again, if there is one."""
     try:
         value = json.loads(text)
-        if not _shallow(text, value):
+        if not _is_shallow(text, value):
             return None
-        found = next((style for style in _STYLES if dump(value, style) == text), None)
+        styles = next((style for style in _STYLES if dump_json(value, style) == text), None)
     except _UNREADABLE:
         return None
-    if found is None:
+    if styles is None:
         return None
-    return {"data": value, "json": found} if found else {"data": value}
+    return {"data": value, "json": styles} if styles else {"data": value}
 
 
-def _shallow(text: str, value: Any) -> bool:
+def _is_shallow(text: str, value: Any) -> bool:
     """Every JSON parser can read it also where it is one level deeper, inside a line."""
-    return text.count("{") + text.count("[") <= _DEPTH or _depth(value) <= _DEPTH
+    return text.count("{") + text.count("[") <= _MAX_DEPTH or _depth_of(value) <= _MAX_DEPTH
 
 
-def _depth(value: Any) -> int:
+def _depth_of(value: Any) -> int:
     below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return 1 + max(map(_depth, below), default=0)
+    return 1 + max(map(_depth_of, below), default=0)
 
 
-def _protobuf(payload: bytes, schema: str) -> dict[str, Any]:
+def _protobuf_member(payload: bytes, schema: str) -> dict[str, Any]:
     try:
-        value = json.loads(dump(to_dict(parse(*_name(schema), payload))))
+        value = json.loads(dump_json(to_dict(parse(*_schema_type(schema), payload))))
     except _RENDER_ERRORS:
-        return _raw(payload)
+        return _raw_member(payload)
     try:
-        if _serialised(value, schema) == payload:
+        if _serialize_protobuf(value, schema) == payload:
             return {"data": value}
     except ValueError:
         pass
-    return {**_raw(payload), "view": value}
+    return {**_raw_member(payload), "view": value}
 
 
-def _serialised(value: Any, schema: str) -> bytes:
+def _serialize_protobuf(value: Any, schema: str) -> bytes:
     try:
-        return from_dict(*_name(schema), value).SerializeToString(deterministic=True)
+        return from_dict(*_schema_type(schema), value).SerializeToString(deterministic=True)
     except _RENDER_ERRORS as error:
         raise ValueError(str(error)) from error
 
 
-def _name(schema: str) -> tuple[SchemaSet, str]:
+def _schema_type(schema: str) -> tuple[SchemaSet, str]:
     line, name = split_schema(schema)
     return cast("Line", line), name
 
 
-def _raw(payload: bytes) -> dict[str, Any]:
+def _raw_member(payload: bytes) -> dict[str, Any]:
     return {"raw_b64": b64encode(payload).decode("ascii")}

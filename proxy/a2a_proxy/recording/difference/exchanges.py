@@ -9,18 +9,18 @@ import msgspec
 
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.protocol.errors import GENERATION_MISMATCH, RPC_REASONS, RPC_REASONS_0_1
-from a2a_proxy.recording.difference.artifacts import Texts, compare_artifacts
-from a2a_proxy.recording.difference.fields import Fields, members
+from a2a_proxy.recording.difference.artifacts import ArtifactTexts, compare_artifacts
+from a2a_proxy.recording.difference.fields import CanonicalFields, header_members
 from a2a_proxy.recording.difference.ids import PairedIds
-from a2a_proxy.recording.difference.structure import compare
-from a2a_proxy.recording.difference.values import Compared, DifferenceRow, ExchangePart, Ignored, Path, ValueChange
-from a2a_proxy.recording.difference.view import Entry, message, view
+from a2a_proxy.recording.difference.structure import compare_values
+from a2a_proxy.recording.difference.values import CompareResult, DifferenceRow, ExchangePart, Ignored, Path, ValueChange
+from a2a_proxy.recording.difference.view import ComparedMessage, read_message, read_exchange
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow
 
 _REASONS = {*RPC_REASONS.values(), *RPC_REASONS_0_1.values(), GENERATION_MISMATCH}
-_OF_BINDINGS = frozenset({"status", "grpc_status", "target", "method"})
-_PARTS = tuple(ExchangePart)
+_BINDING_MEMBERS = frozenset({"status", "grpc_status", "target", "method"})
+_PART_ORDER = tuple(ExchangePart)
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Difference(msgspec.Struct, frozen=True):
     right: ExchangeRow
     rows: tuple[DifferenceRow, ...]
     """In the order of `Part`."""
-    texts: tuple[Texts, ...] = ()
+    texts: tuple[ArtifactTexts, ...] = ()
     """Of the artifacts that both sides have."""
     cut: tuple[str, ...] = ()
 
@@ -52,86 +52,86 @@ def compare_exchanges(
 
     Times are not compared. Raises RecordingError.
     """
-    return _Pair(left, right, ids or PairedIds()).difference()
+    return _ExchangeComparison(left, right, ids or PairedIds()).difference()
 
 
 def compare_frames(
     left: tuple[Recording, ExchangeRow], right: tuple[Recording, ExchangeRow], frames: tuple[int, int]
 ) -> Difference:
     """Compare what two frames carry, by their numbers. Raises RecordingError, also where there is no such frame."""
-    one, other = (message(*side, number) for side, number in zip((left, right), frames, strict=True))
-    found = compare(one.value, other.value, PairedIds(), _fields(left[1].exchange, right[1].exchange))
+    one, other = (read_message(*side, number) for side, number in zip((left, right), frames, strict=True))
+    found = compare_values(one.value, other.value, PairedIds(), _make_fields(left[1].exchange, right[1].exchange))
     rows = [msgspec.structs.replace(row, part=ExchangePart.EVENTS, frames=frames) for row in found.rows]
     return Difference(left[1], right[1], tuple(rows), (), found.cut)
 
 
-def _fields(left: Exchange, right: Exchange) -> Fields:
+def _make_fields(left: Exchange, right: Exchange) -> CanonicalFields:
     card = left.binding is Binding.CARD or left.operation == "GetExtendedAgentCard"
-    return Fields(left.dialect is not right.dialect, card, plain=not left.operation)
+    return CanonicalFields(left.dialect is not right.dialect, card, plain=not left.operation)
 
 
-class _Pair:
+class _ExchangeComparison:
     """One comparison."""
 
     def __init__(
         self, left: tuple[Recording, ExchangeRow], right: tuple[Recording, ExchangeRow], ids: PairedIds
     ) -> None:
         self._sides = left, right
-        self._left = view(*left)
-        self._right = view(*right)
+        self._left = read_exchange(*left)
+        self._right = read_exchange(*right)
         self._ids = ids
         one, other = left[1].exchange, right[1].exchange
         self._bindings = one.binding is not other.binding
-        self._fields = _fields(one, other)
+        self._fields = _make_fields(one, other)
         self._cut: list[str] = [*self._left.cut, *self._right.cut]
 
     def difference(self) -> Difference:
         """All parts."""
-        requests = self._messages(self._left.requests, self._right.requests, ExchangePart.REQUEST)
+        requests = self._compare_messages(self._left.requests, self._right.requests, ExchangePart.REQUEST)
         said = [
             [entry for entry in of.events if not (self._bindings and entry.failed)] for of in (self._left, self._right)
         ]
-        events = self._messages(said[0], said[1], ExchangePart.EVENTS)
+        events = self._compare_messages(said[0], said[1], ExchangePart.EVENTS)
         artifacts, texts = compare_artifacts(self._left, self._right, self._ids)
         alone = {str(path[0]) for row in artifacts if len(path := row.left or row.right or ()) == 1}
         if artifacts or texts:
-            events = [_covered(row, alone) for row in events]
-        rows = [*self._call(), *self._findings(), *requests, *artifacts, *events, *self._headers()]
-        rows.sort(key=lambda row: _PARTS.index(row.part))
+            events = [_mark_covered(row, alone) for row in events]
+        rows = [*self._compare_calls(), *self._compare_findings(), *requests, *artifacts, *events, *self._compare_headers()]
+        rows.sort(key=lambda row: _PART_ORDER.index(row.part))
         return Difference(self._left.row, self._right.row, tuple(rows), texts, tuple(dict.fromkeys(self._cut)))
 
-    def _compare(self, left: Any, right: Any, fields: Fields) -> Compared:
-        found = compare(left, right, self._ids, fields)
+    def _compare_values(self, left: Any, right: Any, fields: CanonicalFields) -> CompareResult:
+        found = compare_values(left, right, self._ids, fields)
         self._cut += found.cut
         return found
 
-    def _messages(self, left: list[Entry], right: list[Entry], part: ExchangePart) -> list[DifferenceRow]:
+    def _compare_messages(self, left: list[ComparedMessage], right: list[ComparedMessage], part: ExchangePart) -> list[DifferenceRow]:
         """One message each is compared with the other, however unlike they are; several are aligned."""
         if len(left) == len(right) == 1:
             frames = left[0].seq, right[0].seq
-            rows = self._compare(left[0].value, right[0].value, self._fields).rows
+            rows = self._compare_values(left[0].value, right[0].value, self._fields).rows
             return [msgspec.structs.replace(row, part=part, frames=frames) for row in rows]
-        found = self._compare([entry.value for entry in left], [entry.value for entry in right], self._fields)
-        made = [_of_message(row, left, right, part) for row in found.rows]
+        found = self._compare_values([entry.value for entry in left], [entry.value for entry in right], self._fields)
+        made = [_message_row(row, left, right, part) for row in found.rows]
         return sorted(made, key=lambda row: max(row.frames))
 
-    def _call(self) -> Iterator[DifferenceRow]:
-        left, right = self._facts(self._left.exchange), self._facts(self._right.exchange)
+    def _compare_calls(self) -> Iterator[DifferenceRow]:
+        left, right = self._call_facts(self._left.exchange), self._call_facts(self._right.exchange)
         for name, before in left.items():
             after = right[name]
             if before == after:
                 continue
-            ignored = Ignored.BINDING if name == "binding" or (self._bindings and name in _OF_BINDINGS) else Ignored.NOT
+            ignored = Ignored.BINDING if name == "binding" or (self._bindings and name in _BINDING_MEMBERS) else Ignored.NOT
             ignored = Ignored.DIALECT if name == "dialect" else ignored
             if not ignored and isinstance(before, str) and isinstance(after, str):
-                row = next(iter(compare({name: before}, {name: after}, self._ids, Fields(plain=True)).rows))
+                row = next(iter(compare_values({name: before}, {name: after}, self._ids, CanonicalFields(plain=True)).rows))
                 ignored = row.ignored
             yield DifferenceRow(ValueChange.CHANGED, (name,), (name,), before, after, ignored, ExchangePart.CALL)
 
-    def _facts(self, exchange: Exchange) -> dict[str, Any]:
+    def _call_facts(self, exchange: Exchange) -> dict[str, Any]:
         facts: dict[str, Any] = {
             "operation": exchange.operation,
-            "error": _error(exchange.error) if self._bindings else exchange.error,
+            "error": _error_without_code(exchange.error) if self._bindings else exchange.error,
             "end": exchange.how,
             "states": " > ".join(exchange.states),
             "status": exchange.status,
@@ -145,62 +145,62 @@ class _Pair:
             facts |= {"method": exchange.method, "target": exchange.target}
         return facts
 
-    def _findings(self) -> list[DifferenceRow]:
+    def _compare_findings(self) -> list[DifferenceRow]:
         sides = []
         for recording, row in self._sides:
             found = [each.finding for each in recording.findings(exchange=row.key)]
             sides.append([{each.rule: each.summary} for each in found])
-        rows = self._compare(sides[0], sides[1], Fields(plain=True)).rows
+        rows = self._compare_values(sides[0], sides[1], CanonicalFields(plain=True)).rows
         return [msgspec.structs.replace(row, part=ExchangePart.FINDINGS) for row in rows]
 
-    def _headers(self) -> list[DifferenceRow]:
+    def _compare_headers(self) -> list[DifferenceRow]:
         rows: list[DifferenceRow] = []
         one, other = self._left.exchange, self._right.exchange
         for name in ("request_headers", "response_headers", "trailers"):
-            fields = Fields(self._fields.dialects, headers=True)
-            found = self._compare(members(getattr(one, name)), members(getattr(other, name)), fields)
+            fields = CanonicalFields(self._fields.dialects, headers=True)
+            found = self._compare_values(header_members(getattr(one, name)), header_members(getattr(other, name)), fields)
             for row in found.rows:
                 ignored = row.ignored or (Ignored.BINDING if self._bindings else Ignored.NOT)
-                places = _below(row.left, name), _below(row.right, name)
+                places = _path_below(row.left, name), _path_below(row.right, name)
                 rows.append(DifferenceRow(row.change, *places, row.before, row.after, ignored, ExchangePart.HEADERS))
         return rows
 
 
-def _below(path: Path | None, name: str) -> Path | None:
+def _path_below(path: Path | None, name: str) -> Path | None:
     return None if path is None else (name, *path)
 
 
-def _error(line: str) -> str:
+def _error_without_code(line: str) -> str:
     """The error without the code that a binding has for it."""
     head, colon, message = line.partition(": ")
     reason = next((word for word in head.split() if word in _REASONS), "")
     return f"{reason}: {message}".removeprefix(": ") if colon else line
 
 
-def _of_message(row: DifferenceRow, left: list[Entry], right: list[Entry], part: ExchangePart) -> DifferenceRow:
+def _message_row(row: DifferenceRow, left: list[ComparedMessage], right: list[ComparedMessage], part: ExchangePart) -> DifferenceRow:
     """A row about a list of messages as one about its message."""
-    frames = _seq(row.left, left), _seq(row.right, right)
+    frames = _frame_seq(row.left, left), _frame_seq(row.right, right)
     places = row.left and row.left[1:], row.right and row.right[1:]
     return DifferenceRow(row.change, *places, row.before, row.after, row.ignored, part, frames)
 
 
-def _seq(path: Path | None, entries: list[Entry]) -> int:
+def _frame_seq(path: Path | None, entries: list[ComparedMessage]) -> int:
     return entries[path[0]].seq if path and isinstance(path[0], int) else -1
 
 
-def _covered(row: DifferenceRow, alone: set[str]) -> DifferenceRow:
+def _mark_covered(row: DifferenceRow, alone: set[str]) -> DifferenceRow:
     """What the artifact as a whole tells already: text of parts, and where it was cut. `alone` are the artifacts that
     only one side has."""
     path = row.left or row.right or ()
-    if row.ignored or not _is_text(row, path, alone):
+    if row.ignored or not _is_artifact_text(row, path, alone):
         return row
     return msgspec.structs.replace(row, ignored=Ignored.ARTIFACT)
 
 
-def _is_text(row: DifferenceRow, path: Path, alone: set[str]) -> bool:
+def _is_artifact_text(row: DifferenceRow, path: Path, alone: set[str]) -> bool:
     if not path:
         said = row.after if row.change is ValueChange.RIGHT else row.before
-        return row.change is not ValueChange.CHANGED and _only_text(said, alone)
+        return row.change is not ValueChange.CHANGED and _has_only_text(said, alone)
     if path[0] == "artifactUpdate" and path[1:] in (("append",), ("lastChunk",)):
         return True
     if "parts" not in path or ("artifact" not in path and "artifacts" not in path):
@@ -212,7 +212,7 @@ def _is_text(row: DifferenceRow, path: Path, alone: set[str]) -> bool:
     return len(below) == 1 and all(isinstance(value, dict) and set(value) <= {"text"} for value in values)
 
 
-def _only_text(event: Any, alone: set[str]) -> bool:
+def _has_only_text(event: Any, alone: set[str]) -> bool:
     """A whole event that brings nothing but more text of an artifact, or text of one that is alone; one that replaces
     what came before does more."""
     update = event.get("artifactUpdate") if isinstance(event, dict) else None

@@ -57,10 +57,10 @@ _CARD_FORMS = frozenset(
     }
 )
 """Where each line says how the agent is reached, and that there is another card."""
-_OF_DIALECTS = frozenset({"final", "protocolVersion", "a2a-version", "a2a-extensions", "x-a2a-extensions"})
+_DIALECT_MEMBERS = frozenset({"final", "protocolVersion", "a2a-version", "a2a-extensions", "x-a2a-extensions"})
 
 
-class Fields(msgspec.Struct, frozen=True):
+class CanonicalFields(msgspec.Struct, frozen=True):
     """How the members of one value are to be read."""
 
     dialects: bool = False
@@ -82,7 +82,7 @@ class Fields(msgspec.Struct, frozen=True):
             return name  # of a push configuration
         return _IDS.get(name, "")
 
-    def ignored(self, name: str) -> Ignored:
+    def ignored_reason(self, name: str) -> Ignored:
         """Why a difference in this member does not count, whatever its values are."""
         if name in _TRACES:
             return Ignored.TRACE
@@ -96,10 +96,10 @@ class Fields(msgspec.Struct, frozen=True):
             return Ignored.ADDRESS
         if name in _TIMES:
             return Ignored.TIME
-        of_dialects = _CARD_FORMS if self.card else _OF_DIALECTS
+        of_dialects = _CARD_FORMS if self.card else _DIALECT_MEMBERS
         return Ignored.DIALECT if self.dialects and name in of_dialects else Ignored.NOT
 
-    def ignored_alone(self, name: str, value: object) -> Ignored:
+    def ignored_reason_alone(self, name: str, value: object) -> Ignored:
         """Why it does not count that only one side has this member."""
         if self.plain:
             return Ignored.NOT
@@ -130,10 +130,10 @@ def without_authority(url: str) -> str:
     return parts._replace(netloc="").geturl() if parts.netloc else url
 
 
-def members(headers: Headers) -> dict[str, str]:
+def header_members(headers: Headers) -> dict[str, str]:
     """By name in lower case; several values of one name as one."""
-    made: dict[str, str] = {}
-    for raw, octets in headers:
-        name, value = raw.decode("latin-1").lower(), octets.decode("utf-8", "backslashreplace")
-        made[name] = f"{made[name]}, {value}" if name in made else value
-    return made
+    members: dict[str, str] = {}
+    for raw_name, raw_value in headers:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("utf-8", "backslashreplace")
+        members[name] = f"{members[name]}, {value}" if name in members else value
+    return members

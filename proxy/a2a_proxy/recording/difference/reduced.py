@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from a2a_proxy.recording.difference.fields import OPAQUE, Fields, is_default, without_authority
-from a2a_proxy.recording.difference.ids import PairedIds, unlabelled
+from a2a_proxy.recording.difference.fields import OPAQUE, CanonicalFields, is_default, without_authority
+from a2a_proxy.recording.difference.ids import PairedIds, neutralize_labels
 from a2a_proxy.recording.difference.values import Ignored
 
-DEPTH = 64
+MAX_DEPTH = 64
 """Levels: deeper values are not looked into; those of A2A have some ten."""
-_LEAVES = 64
-_DEEP = "deeper than anybody means it"
+_MAX_LEAVES = 64
+_TOO_DEEP = "deeper than anybody means it"
 
-_KINDS = ("text", "raw", "url", "data")
+_PART_KINDS = ("text", "raw", "url", "data")
 
 
 Leaves = tuple[str, frozenset[Any]]
@@ -39,90 +39,90 @@ class ReducedItem:
         """For `likeness`; worked out where it is needed."""
         if self._leaves is None:
             found: list[Any] = []
-            _collect(self._reduced, "", found)
+            _collect_leaves(self._reduced, "", found)
             self._leaves = self._kind, frozenset(found)
         return self._leaves
 
 
-class Reduced:
+class ValueReducer:
     """Values of one side. Identifiers that are known become the number of their pair, unknown ones are all alike."""
 
-    def __init__(self, ids: PairedIds, fields: Fields, side: int) -> None:
+    def __init__(self, ids: PairedIds, fields: CanonicalFields, side: int) -> None:
         self._ids = ids
         self._fields = fields
         self._side = side
         self._reasons: dict[str, Ignored] = {}
 
-    def item(self, value: Any, name: str = "", opaque: bool = False) -> ReducedItem:
+    def reduce_item(self, value: Any, name: str = "", opaque: bool = False) -> ReducedItem:
         """A value, to be aligned with others."""
-        return ReducedItem(label(value), self._of(value, name, None, opaque, 0))
+        return ReducedItem(kind_label(value), self._reduce_value(value, name, None, opaque, 0))
 
-    def _of(self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool, depth: int) -> Any:
-        if depth > DEPTH:
-            return _DEEP
+    def _reduce_value(self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            return _TOO_DEEP
         if isinstance(value, dict):
             inner = opaque or name in OPAQUE
             members = sorted(value.items())
             return {
-                key: self._of(item, key, value, inner, depth + 1)
+                key: self._reduce_value(item, key, value, inner, depth + 1)
                 for key, item in members
-                if not self._goes(key, item, inner)
+                if not self._is_dropped(key, item, inner)
             }
         if isinstance(value, list):
-            return [self._of(item, name, holder, opaque, depth + 1) for item in value]
-        return self._scalar(value, name, holder, opaque)
+            return [self._reduce_value(item, name, holder, opaque, depth + 1) for item in value]
+        return self._reduce_scalar(value, name, holder, opaque)
 
-    def _goes(self, name: str, value: Any, opaque: bool) -> bool:
+    def _is_dropped(self, name: str, value: Any, opaque: bool) -> bool:
         why = self._reasons.get(name)
         if why is None:
-            why = self._reasons[name] = self._fields.ignored(name)
+            why = self._reasons[name] = self._fields.ignored_reason(name)
         if opaque:
             return why is Ignored.TRACE
         return bool(why) or (not self._fields.plain and name not in OPAQUE and is_default(value))
 
-    def _scalar(self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool) -> Any:
+    def _reduce_scalar(self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool) -> Any:
         if isinstance(value, float) and value.is_integer():
             return int(value)
         if not isinstance(value, str):
             return value
         kind = "" if opaque else self._fields.id_kind(name, holder)
         if kind and value:
-            return (kind, self._ids.number(self._side, kind, value))
-        text = unlabelled(self._ids.neutral(self._side, value))
+            return (kind, self._ids.pair_number(self._side, kind, value))
+        text = neutralize_labels(self._ids.neutralize(self._side, value))
         return without_authority(text) if not opaque and self._fields.is_address(name) else text
 
 
-def bounded(value: Any, depth: int = 2 * DEPTH) -> Any:
+def bound_depth(value: Any, depth: int = 2 * MAX_DEPTH) -> Any:
     """A value without what is nested so deeply that walking it would fail; it is not looked into anyway."""
     if not depth:
-        return _DEEP if isinstance(value, dict | list) else value
+        return _TOO_DEEP if isinstance(value, dict | list) else value
     if isinstance(value, dict):
-        return {key: bounded(item, depth - 1) for key, item in value.items()}
-    return [bounded(item, depth - 1) for item in value] if isinstance(value, list) else value
+        return {key: bound_depth(item, depth - 1) for key, item in value.items()}
+    return [bound_depth(item, depth - 1) for item in value] if isinstance(value, list) else value
 
 
-def label(value: Any) -> str:
+def kind_label(value: Any) -> str:
     """What kind of value: `{statusUpdate}` of an event, `{text}` of a part, otherwise its JSON type."""
     if isinstance(value, dict):
         if len(value) == 1:
             return f"{{{next(iter(value))}}}"
-        return next((f"{{{kind}}}" for kind in _KINDS if kind in value), "{}")
+        return next((f"{{{kind}}}" for kind in _PART_KINDS if kind in value), "{}")
     if isinstance(value, list):
         return "[]"
     return "scalar"
 
 
-def _collect(value: Any, name: str, found: list[Any]) -> None:
-    if len(found) >= _LEAVES:
+def _collect_leaves(value: Any, name: str, leaves: list[Any]) -> None:
+    if len(leaves) >= _MAX_LEAVES:
         return
     if isinstance(value, dict):
         for key, item in value.items():
-            _collect(item, key, found)
+            _collect_leaves(item, key, leaves)
     elif isinstance(value, list):
         for item in value:
-            _collect(item, name, found)
+            _collect_leaves(item, name, leaves)
     else:
-        found.append((name, value))
+        leaves.append((name, value))
 
 
 def likeness(one: Leaves, other: Leaves) -> int:

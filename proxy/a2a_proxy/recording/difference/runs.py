@@ -14,20 +14,20 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.task import Task
 from a2a_proxy.recording.difference.exchanges import Difference, compare_exchanges
-from a2a_proxy.recording.difference.fields import Fields
+from a2a_proxy.recording.difference.fields import CanonicalFields
 from a2a_proxy.recording.difference.ids import LEFT, RIGHT, PairedIds
-from a2a_proxy.recording.difference.reduced import Reduced, likeness
-from a2a_proxy.recording.difference.sequences import Aligned, Pair, align
+from a2a_proxy.recording.difference.reduced import ValueReducer, likeness
+from a2a_proxy.recording.difference.sequences import Aligned, Pair, align_sequences
 from a2a_proxy.recording.difference.values import DifferenceRow, Ignored, ValueChange
-from a2a_proxy.recording.difference.view import request_of
+from a2a_proxy.recording.difference.view import read_request
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow
 
-CALLS = 20_000
+MAX_CALLS = 20_000
 """Calls of a side that are compared."""
-_KEPT = 1000
+_MAX_KEPT_CALLS = 1000
 """Calls of which it is kept what differs; of further ones, only that something does."""
-_ROWS = 50_000
+_MAX_KEPT_ROWS = 50_000
 """Rows that are kept, some 30 MB; from then on those of canonical fields are only counted."""
 
 Watch = Callable[[int, int], bool]
@@ -38,7 +38,7 @@ class ComparisonStopped(Exception):
     """Whoever watched wanted no more."""
 
 
-class Run(msgspec.Struct):
+class ComparedRun(msgspec.Struct):
     """Calls of one side, in order."""
 
     recording: Recording
@@ -99,42 +99,42 @@ class RunDifference(msgspec.Struct):
         return sum(match.ignored for match in self.matches) + sum(not row.counts for row in self.tasks)
 
 
-def run_of(recording: Recording, rows: Iterable[ExchangeRow]) -> Run:
+def take_run(recording: Recording, rows: Iterable[ExchangeRow]) -> ComparedRun:
     """The first CALLS of some calls."""
-    kept: list[ExchangeRow] = []
+    first_rows: list[ExchangeRow] = []
     for row in rows:
-        if len(kept) == CALLS:
-            return Run(recording, kept, more=True)
-        kept.append(row)
-    return Run(recording, kept)
+        if len(first_rows) == MAX_CALLS:
+            return ComparedRun(recording, first_rows, more=True)
+        first_rows.append(row)
+    return ComparedRun(recording, first_rows)
 
 
-def compare_runs(left: Run, right: Run, ids: PairedIds | None = None, watch: Watch | None = None) -> RunDifference:
+def compare_runs(left: ComparedRun, right: ComparedRun, ids: PairedIds | None = None, watch: Watch | None = None) -> RunDifference:
     """Match the calls of two runs and compare each pair, in order, so that identifiers keep their partners.
 
     Raises RecordingError; Stopped where `watch` ended it.
     """
     ids = ids or PairedIds()
-    cut = [f"only the first {CALLS} calls are compared"] if left.more or right.more else []
-    step = _steps(watch, len(left.rows) + len(right.rows) + max(len(left.rows), len(right.rows)))
-    found = _matched(left, right, ids, step)
+    cut = [f"only the first {MAX_CALLS} calls are compared"] if left.more or right.more else []
+    step = _make_step(watch, len(left.rows) + len(right.rows) + max(len(left.rows), len(right.rows)))
+    found = _match_calls(left, right, ids, step)
     if found.coarse:
         cut.append("there are too many calls to match them exactly")
-    matches = list(_in_order(left, right, found))
-    kept = _Kept()
+    matches = list(_pairs_in_order(left, right, found))
+    kept = _KeptDifferences()
     for match in matches:
         step()
         if match.left is None or match.right is None:
             continue
         difference = compare_exchanges((left.recording, match.left), (right.recording, match.right), ids)
         match.inside, match.ignored = difference.count, difference.ignored
-        match.difference = kept.of(difference)
+        match.difference = kept.keep(difference)
         cut += difference.cut
     cut += kept.cut
-    return RunDifference(matches, list(_tasks(left, right, ids)), tuple(dict.fromkeys(cut)))
+    return RunDifference(matches, list(_compare_tasks(left, right, ids)), tuple(dict.fromkeys(cut)))
 
 
-class _Kept:
+class _KeptDifferences:
     """What is kept of the calls' differences."""
 
     def __init__(self) -> None:
@@ -142,19 +142,19 @@ class _Kept:
         self._rows = 0
         self.cut: list[str] = []
 
-    def of(self, found: Difference) -> Difference | None:
+    def keep(self, found: Difference) -> Difference | None:
         """As much of it as there is room for."""
         self._rows += len(found.rows)
         self._calls += bool(found.count)
-        if found.count and self._calls > _KEPT:
-            self.cut = [f"what differs is told of the first {_KEPT} calls in which something does"]
+        if found.count and self._calls > _MAX_KEPT_CALLS:
+            self.cut = [f"what differs is told of the first {_MAX_KEPT_CALLS} calls in which something does"]
             return None
-        if self._rows <= _ROWS:
+        if self._rows <= _MAX_KEPT_ROWS:
             return found
         return msgspec.structs.replace(found, rows=tuple(row for row in found.rows if row.counts))
 
 
-def _steps(watch: Watch | None, of: int) -> Callable[[], None]:
+def _make_step(watch: Watch | None, of: int) -> Callable[[], None]:
     """What is called before each call that is read or compared. Raises Stopped."""
     done = 0
 
@@ -167,7 +167,7 @@ def _steps(watch: Watch | None, of: int) -> Callable[[], None]:
     return step
 
 
-def _matched(left: Run, right: Run, ids: PairedIds, step: Callable[[], None]) -> Aligned:
+def _match_calls(left: ComparedRun, right: ComparedRun, ids: PairedIds, step: Callable[[], None]) -> Aligned:
     sides: list[list[_CallKey]] = [[], []]
     for side, run in ((LEFT, left), (RIGHT, right)):
         for row in run.rows:
@@ -177,7 +177,7 @@ def _matched(left: Run, right: Run, ids: PairedIds, step: Callable[[], None]) ->
     def alike(i: int, j: int) -> int:
         return likeness(sides[0][i].leaves, sides[1][j].leaves)
 
-    return align([call.token for call in sides[0]], [call.token for call in sides[1]], alike)
+    return align_sequences([call.token for call in sides[0]], [call.token for call in sides[1]], alike)
 
 
 class _CallKey:
@@ -185,65 +185,65 @@ class _CallKey:
 
     def __init__(self, recording: Recording, row: ExchangeRow, ids: PairedIds, side: int) -> None:
         exchange = row.exchange
-        reduced = Reduced(ids, Fields(plain=not exchange.operation), side)
-        asked: Any = request_of(recording, row)
+        reduced = ValueReducer(ids, CanonicalFields(plain=not exchange.operation), side)
+        asked: Any = read_request(recording, row)
         self._name = exchange.operation or f"{exchange.method} {exchange.target.partition('?')[0]}"
-        item = reduced.item(asked)
+        item = reduced.reduce_item(asked)
         self.token = self._name.encode("utf-8", "surrogatepass") + b" " + item.token
         outcome = (("error", bool(exchange.error)), *(("state", state) for state in exchange.states))
         self.leaves = (self._name, item.leaves[1] | frozenset(outcome))
 
 
-def _in_order(left: Run, right: Run, found: Aligned) -> Iterator[CallPair]:
+def _pairs_in_order(left: ComparedRun, right: ComparedRun, aligned: Aligned) -> Iterator[CallPair]:
     """By place on the left; what is only on the right comes behind what it followed there."""
-    moved = dict(found.moved)
-    partner: dict[int, Pair] = {j: (i, j) for i, j in (*found.pairs, *found.moved)}
-    steady = dict(found.pairs)
-    busy = _overlapping(left.rows), _overlapping(right.rows)
+    moved = dict(aligned.moved)
+    partner: dict[int, Pair] = {j: (i, j) for i, j in (*aligned.pairs, *aligned.moved)}
+    steady = dict(aligned.pairs)
+    busy = _overlapping_calls(left.rows), _overlapping_calls(right.rows)
     at = 0
     for i, row in enumerate(left.rows):
         if i in steady:
-            yield from _alone(right, partner, at, steady[i])
+            yield from _right_only_pairs(right, partner, at, steady[i])
             at = steady[i] + 1
         j = steady.get(i, moved.get(i))
         if j is None:
             yield CallPair(row, None)
         else:
             yield CallPair(row, right.rows[j], i in moved, i in busy[0] or j in busy[1])
-    yield from _alone(right, partner, at, len(right.rows))
+    yield from _right_only_pairs(right, partner, at, len(right.rows))
 
 
-def _alone(right: Run, partner: dict[int, Pair], first: int, last: int) -> Iterator[CallPair]:
+def _right_only_pairs(right: ComparedRun, partner: dict[int, Pair], first: int, last: int) -> Iterator[CallPair]:
     return (CallPair(None, right.rows[j]) for j in range(first, last) if j not in partner)
 
 
-def _overlapping(rows: list[ExchangeRow]) -> set[int]:
+def _overlapping_calls(rows: list[ExchangeRow]) -> set[int]:
     """Calls that ran while another one did."""
     found: set[int] = set()
     longest, end = -1, 0
     for number, row in enumerate(rows):
         if longest >= 0 and row.exchange.started < end:
             found |= {longest, number}
-        ended = _end(row.exchange)
+        ended = _end_time(row.exchange)
         if ended > end:
             longest, end = number, ended
     return found
 
 
-def _end(exchange: Exchange) -> int:
+def _end_time(exchange: Exchange) -> int:
     return exchange.closed or max(exchange.last_event, exchange.started) + 1
 
 
-def _tasks(left: Run, right: Run, ids: PairedIds) -> Iterator[DifferenceRow]:
+def _compare_tasks(left: ComparedRun, right: ComparedRun, ids: PairedIds) -> Iterator[DifferenceRow]:
     """Tasks of which both sides know; those that only one side has are told by the calls."""
-    mine, other = _known(left), _known(right)
-    by_number = {ids.number(RIGHT, "task", name): task for name, task in other.items()}
+    mine, other = _tasks_of_run(left), _tasks_of_run(right)
+    by_number = {ids.pair_number(RIGHT, "task", name): task for name, task in other.items()}
     for name, task in mine.items():
-        number = ids.number(LEFT, "task", name)
+        number = ids.pair_number(LEFT, "task", name)
         twin = by_number.get(number) if number else None
         if twin is None:
             continue
-        before, after = _course(task), _course(twin)
+        before, after = _task_values(task), _task_values(twin)
         for fact, value in before.items():
             if value != after[fact]:
                 yield DifferenceRow(ValueChange.CHANGED, (name, fact), (twin.task_id, fact), value, after[fact])
@@ -253,18 +253,18 @@ def _tasks(left: Run, right: Run, ids: PairedIds) -> Iterator[DifferenceRow]:
             yield DifferenceRow(ValueChange.CHANGED, *paths, task.generation, twin.generation, absent)
 
 
-def _course(task: Task) -> dict[str, Any]:
+def _task_values(task: Task) -> dict[str, Any]:
     return {
-        "states": " > ".join(_state(number) for _, number in task.states),
+        "states": " > ".join(_state_label(number) for _, number in task.states),
         "missed": [[run.first, run.last] for run in task.missed],
     }
 
 
-def _state(number: int) -> str:
+def _state_label(number: int) -> str:
     return TaskState(number).label if number in TaskState._value2member_map_ else str(number)
 
 
-def _known(run: Run) -> dict[str, Task]:
+def _tasks_of_run(run: ComparedRun) -> dict[str, Task]:
     """The tasks that its calls touched."""
     wanted = {(row.session, row.exchange.id) for row in run.rows}
     return {

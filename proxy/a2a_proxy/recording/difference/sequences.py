@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-CELLS = 250_000
+MAX_CELLS = 250_000
 """Pairs of items looked at for one exact alignment: some 50 ms. Above, items that are there once are the anchors."""
 
 Pair = tuple[int, int]
@@ -33,34 +33,34 @@ class Aligned(msgspec.Struct):
     """There were too many for an exact alignment."""
 
 
-def align(left: Sequence[Any], right: Sequence[Any], alike: Likeness | None = None) -> Aligned:
+def align_sequences(left: Sequence[Any], right: Sequence[Any], likeness: Likeness | None = None) -> Aligned:
     """Align tokens, which must be ordered and hashable; without `alike` only equal ones are paired."""
     if list(right) < list(left):
-        found = _align(right, left, None if alike is None else lambda a, b: alike(b, a))
-        return Aligned([(b, a) for a, b in found.pairs], [(b, a) for a, b in found.moved], found.coarse)
-    return _align(left, right, alike)
+        aligned = _align_tokens(right, left, None if likeness is None else lambda a, b: likeness(b, a))
+        return Aligned([(b, a) for a, b in aligned.pairs], [(b, a) for a, b in aligned.moved], aligned.coarse)
+    return _align_tokens(left, right, likeness)
 
 
-def _align(left: Sequence[Any], right: Sequence[Any], alike: Likeness | None) -> Aligned:
-    exact = _Exact(left, right)
+def _align_tokens(left: Sequence[Any], right: Sequence[Any], likeness: Likeness | None) -> Aligned:
+    exact = _ExactPairs(left, right)
     exact.run()
     pairs = exact.pairs
-    moved = _moved(left, right, pairs)
+    moved = _moved_pairs(left, right, pairs)
     coarse = exact.coarse
-    if alike is not None:
+    if likeness is not None:
         gone = {a for a, _ in moved}, {b for _, b in moved}
         more: list[Pair] = []
         for (a, b), (c, d) in zip([(-1, -1), *pairs], [*pairs, (len(left), len(right))], strict=True):
             rest = [i for i in range(a + 1, c) if i not in gone[0]]
             other = [j for j in range(b + 1, d) if j not in gone[1]]
-            found, rough = _likeliest(rest, other, alike)
+            found, rough = _likeliest_pairs(rest, other, likeness)
             more += found
             coarse = coarse or rough
         pairs = sorted([*pairs, *more])
     return Aligned(pairs, moved, coarse)
 
 
-class _Exact:
+class _ExactPairs:
     """Pairs of equal tokens, in order."""
 
     def __init__(self, left: Sequence[Hashable], right: Sequence[Hashable]) -> None:
@@ -73,10 +73,10 @@ class _Exact:
         """Work them out: spans are put on a stack, so that no input makes it deep."""
         spans = [(0, len(self._left), 0, len(self._right))]
         while spans:
-            spans += self._span(*spans.pop())
+            spans += self._split_span(*spans.pop())
         self.pairs.sort()
 
-    def _span(self, a: int, b: int, c: int, d: int) -> list[tuple[int, int, int, int]]:
+    def _split_span(self, a: int, b: int, c: int, d: int) -> list[tuple[int, int, int, int]]:
         left, right = self._left, self._right
         while a < b and c < d and left[a] == right[c]:
             self.pairs.append((a, c))
@@ -86,11 +86,11 @@ class _Exact:
             self.pairs.append((b, d))
         if a == b or c == d:
             return []
-        if (b - a) * (d - c) <= CELLS:
-            self.pairs += [(a + i, c + j) for i, j in _longest(left[a:b], right[c:d])]
+        if (b - a) * (d - c) <= MAX_CELLS:
+            self.pairs += [(a + i, c + j) for i, j in _longest_common(left[a:b], right[c:d])]
             return []
         self.coarse = True
-        anchors = _anchors(left[a:b], right[c:d])
+        anchors = _unique_anchors(left[a:b], right[c:d])
         if not anchors:
             return []
         self.pairs += [(a + i, c + j) for i, j in anchors]
@@ -98,21 +98,21 @@ class _Exact:
         return [(i + 1, k, j + 1, n) for (i, j), (k, n) in pairwise(ends)]
 
 
-def _longest(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pair]:
+def _longest_common(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pair]:
     """A longest common subsequence."""
-    return _best(len(left), len(right), lambda i, j: int(left[i] == right[j]))
+    return _best_pairs(len(left), len(right), lambda i, j: int(left[i] == right[j]))
 
 
-def _best(rows: int, columns: int, worth: Likeness) -> list[Pair]:
+def _best_pairs(rows: int, columns: int, worth: Likeness) -> list[Pair]:
     """The pairs in order that are worth most together; pairs worth nothing are left out."""
     table = [[0] * (columns + 1)]
     worths = []
     for i in range(rows):
-        above, here = table[-1], [0]
+        above, best = table[-1], [0]
         values = [worth(i, j) for j in range(columns)]
         for j, value in enumerate(values):
-            here.append(max(above[j] + value if value else 0, above[j + 1], here[j]))
-        table.append(here)
+            best.append(max(above[j] + value if value else 0, above[j + 1], best[j]))
+        table.append(best)
         worths.append(values)
     pairs: list[Pair] = []
     i, j = rows, columns
@@ -127,7 +127,7 @@ def _best(rows: int, columns: int, worth: Likeness) -> list[Pair]:
     return pairs[::-1]
 
 
-def _anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pair]:
+def _unique_anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pair]:
     """Items that both sides have exactly once, as many as are in one order."""
     places: list[dict[Hashable, list[int]]] = []
     for side in (left, right):
@@ -138,10 +138,10 @@ def _anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pair]:
     once = [
         (at[0], places[1][token][0]) for token, at in places[0].items() if len(at) == len(places[1].get(token, ())) == 1
     ]
-    return _ascending(once)
+    return _longest_ascending(once)
 
 
-def _ascending(pairs: list[Pair]) -> list[Pair]:
+def _longest_ascending(pairs: list[Pair]) -> list[Pair]:
     """The longest run of pairs whose second members ascend as the first do."""
     tails: list[int] = []
     ends: list[int] = []
@@ -159,7 +159,7 @@ def _ascending(pairs: list[Pair]) -> list[Pair]:
     return chain[::-1]
 
 
-def _moved(left: Sequence[Hashable], right: Sequence[Hashable], pairs: list[Pair]) -> list[Pair]:
+def _moved_pairs(left: Sequence[Hashable], right: Sequence[Hashable], pairs: list[Pair]) -> list[Pair]:
     """What is left over on both sides and equal."""
     used = {a for a, _ in pairs}, {b for _, b in pairs}
     free: dict[Hashable, list[int]] = defaultdict(list)
@@ -169,9 +169,9 @@ def _moved(left: Sequence[Hashable], right: Sequence[Hashable], pairs: list[Pair
     return [(i, free[token].pop()) for i, token in enumerate(left) if i not in used[0] and free.get(token)]
 
 
-def _likeliest(left: list[int], right: list[int], alike: Likeness) -> tuple[list[Pair], bool]:
+def _likeliest_pairs(left: list[int], right: list[int], likeness: Likeness) -> tuple[list[Pair], bool]:
     """Pairs of what is between two exact ones; by position where there is too much."""
-    if len(left) * len(right) <= CELLS // 4:
-        found = _best(len(left), len(right), lambda i, j: alike(left[i], right[j]))
+    if len(left) * len(right) <= MAX_CELLS // 4:
+        found = _best_pairs(len(left), len(right), lambda i, j: likeness(left[i], right[j]))
         return [(left[i], right[j]) for i, j in found], False
-    return [(a, b) for a, b in zip(left, right, strict=False) if alike(a, b)], True
+    return [(a, b) for a, b in zip(left, right, strict=False) if likeness(a, b)], True

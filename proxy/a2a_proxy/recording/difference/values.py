@@ -12,7 +12,7 @@ import msgspec
 Path = tuple[str | int, ...]
 """Names and positions from the root of a JSON value."""
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class ValueChange(StrEnum):
@@ -87,7 +87,7 @@ class DifferenceRow(msgspec.Struct, frozen=True):
         return not self.ignored
 
 
-class Compared(msgspec.Struct, frozen=True):
+class CompareResult(msgspec.Struct, frozen=True):
     """What differs between two values."""
 
     rows: tuple[DifferenceRow, ...] = ()
@@ -100,12 +100,12 @@ class Compared(msgspec.Struct, frozen=True):
         return not any(row.counts for row in self.rows)
 
 
-def path_text(path: Path) -> str:
+def format_path(path: Path) -> str:
     """`$.artifacts[0]["odd name"]`, as the filter language writes it."""
-    return "$" + "".join(map(_step, path))
+    return "$" + "".join(map(_step_text, path))
 
 
-def _step(step: str | int) -> str:
+def _step_text(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    return f".{step}" if _NAME.fullmatch(step) else f"[{json.dumps(step, ensure_ascii=False)}]"
+    return f".{step}" if _PLAIN_NAME.fullmatch(step) else f"[{json.dumps(step, ensure_ascii=False)}]"

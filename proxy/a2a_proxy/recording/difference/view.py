@@ -17,16 +17,16 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow
 
-LARGE = 1 << 20
+LARGE_BYTES = 1 << 20
 """Octets: larger payloads are compared by their size and their hash."""
-_OCTETS = 64 << 20
+_MAX_BYTES = 64 << 20
 """Of all payloads of one exchange that are looked into."""
-_FRAMES = 4000
+_MAX_FRAMES = 4000
 """Messages of one exchange that are compared."""
-_SAID = (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR, FrameKind.OTHER, FrameKind.UNDECODABLE)
+_RESPONSE_KINDS = (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR, FrameKind.OTHER, FrameKind.UNDECODABLE)
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ComparedMessage(msgspec.Struct, frozen=True):
     """One message."""
 
     seq: int
@@ -46,8 +46,8 @@ class ComparedExchange(msgspec.Struct):
     """One exchange."""
 
     row: ExchangeRow
-    requests: list[Entry]
-    events: list[Entry]
+    requests: list[ComparedMessage]
+    events: list[ComparedMessage]
     cut: tuple[str, ...] = ()
 
     @property
@@ -56,50 +56,50 @@ class ComparedExchange(msgspec.Struct):
         return self.row.exchange
 
 
-def view(recording: Recording, row: ExchangeRow) -> ComparedExchange:
+def read_exchange(recording: Recording, row: ExchangeRow) -> ComparedExchange:
     """Read an exchange, as far as its size allows. Raises RecordingError."""
-    made = ComparedExchange(row, [], [])
-    octets = 0
+    result = ComparedExchange(row, [], [])
+    byte_count = 0
     for frame_row in recording.frames(row.key, payloads=False):
         frame = frame_row.frame
         asked = frame.direction is Direction.TO_AGENT and frame.kind is FrameKind.REQUEST
-        if not asked and frame.kind not in _SAID:
+        if not asked and frame.kind not in _RESPONSE_KINDS:
             continue
-        octets += min(frame.size, LARGE)
-        if len(made.requests) + len(made.events) >= _FRAMES or octets > _OCTETS:
-            made.cut = (f"#{row.exchange.id} is compared up to its frame {frame.seq}",)
+        byte_count += min(frame.size, LARGE_BYTES)
+        if len(result.requests) + len(result.events) >= _MAX_FRAMES or byte_count > _MAX_BYTES:
+            result.cut = (f"#{row.exchange.id} is compared up to its frame {frame.seq}",)
             break
-        entry = _entry(recording, frame_row, row.exchange)
-        (made.requests if frame.direction is Direction.TO_AGENT else made.events).append(entry)
-    return made
+        entry = _make_entry(recording, frame_row, row.exchange)
+        (result.requests if frame.direction is Direction.TO_AGENT else result.events).append(entry)
+    return result
 
 
-def request_of(recording: Recording, row: ExchangeRow) -> Any:
+def read_request(recording: Recording, row: ExchangeRow) -> Any:
     """What an exchange was asked first; None where the recording does not tell."""
     for frame_row in recording.frames(row.key, limit=1, payloads=False):
         if frame_row.frame.direction is Direction.TO_AGENT:
-            return _entry(recording, frame_row, row.exchange).value
+            return _make_entry(recording, frame_row, row.exchange).value
     return None
 
 
-def message(recording: Recording, row: ExchangeRow, seq: int) -> Entry:
+def read_message(recording: Recording, row: ExchangeRow, seq: int) -> ComparedMessage:
     """What one frame carries. Raises RecordingError where there is no such frame."""
     for frame_row in recording.frames(row.key, after=seq - 1, limit=1, payloads=False):
         if frame_row.frame.seq == seq:
-            return _entry(recording, frame_row, row.exchange)
+            return _make_entry(recording, frame_row, row.exchange)
     raise RecordingError(f"exchange {row.exchange.id} has no frame {seq}", "see: a2a-inspect show")
 
 
-def _entry(recording: Recording, row: FrameRow, exchange: Exchange) -> Entry:
+def _make_entry(recording: Recording, row: FrameRow, exchange: Exchange) -> ComparedMessage:
     frame = row.frame
     failed = frame.kind is FrameKind.ERROR
-    if frame.size > LARGE or frame.truncated:
-        return Entry(frame.seq, _by_hash(recording, row), frame.event, failed)
+    if frame.size > LARGE_BYTES or frame.truncated:
+        return ComparedMessage(frame.seq, _digest_value(recording, row), frame.event, failed)
     payload = recording.payload(row)
-    return Entry(frame.seq, canonical_payload(msgspec.structs.replace(frame, payload=payload), exchange), frame.event, failed)
+    return ComparedMessage(frame.seq, canonical_payload(msgspec.structs.replace(frame, payload=payload), exchange), frame.event, failed)
 
 
-def _by_hash(recording: Recording, row: FrameRow) -> dict[str, Any]:
+def _digest_value(recording: Recording, row: FrameRow) -> dict[str, Any]:
     """A payload that is too large to be looked into, or was not stored whole."""
     frame = row.frame
     digest = frame.sha256 or hashlib.sha256(recording.payload(row)).digest()

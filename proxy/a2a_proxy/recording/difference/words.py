@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from a2a_proxy.recording.difference.sequences import align
+from a2a_proxy.recording.difference.sequences import align_sequences
 from a2a_proxy.recording.difference.values import ValueChange
 
-LONGEST = 262_144
+MAX_CHARS = 262_144
 """Characters of each text that are looked at word by word."""
-_WORDS = re.compile(r"\s+|\w+(?:[-.]\w+)*|[^\w\s]")
+_WORD_PATTERN = re.compile(r"\s+|\w+(?:[-.]\w+)*|[^\w\s]")
 """Identifiers with hyphens are one word, and so are versions and names of hosts."""
 
 
@@ -30,7 +30,7 @@ class WordRun(msgspec.Struct, frozen=True):
 def compare_texts(left: str, right: str) -> tuple[WordRun, ...]:
     """Pieces in order: those of the left one and of both make the left text, and so on. What comes after LONGEST is the
     same on both sides, or one piece of each."""
-    words = _WORDS.findall(left[:LONGEST]), _WORDS.findall(right[:LONGEST])
+    words = _WORD_PATTERN.findall(left[:MAX_CHARS]), _WORD_PATTERN.findall(right[:MAX_CHARS])
     pieces: list[WordRun] = []
     done = [0, 0]
     at = [0, 0]
@@ -43,22 +43,22 @@ def compare_texts(left: str, right: str) -> tuple[WordRun, ...]:
                 at[number] += len(text)
                 done[number] = ends[number]
 
-    for first, last in _runs(align(*words).pairs):
+    for first, last in _pair_runs(align_sequences(*words).pairs):
         take(ValueChange.LEFT, first)
         take(ValueChange.RIGHT, first)
         take(None, last)
     ends = len(words[0]), len(words[1])
     take(ValueChange.LEFT, ends)
     take(ValueChange.RIGHT, ends)
-    rest, other = left[LONGEST:], right[LONGEST:]
-    for change, said in ((None, rest),) if rest == other else ((ValueChange.LEFT, rest), (ValueChange.RIGHT, other)):
-        if said:
-            pieces.append(WordRun(change, said, at[0], at[1]))
-            at[0] += len(said) if change is ValueChange.LEFT else 0
-    return tuple(_joined(pieces))
+    rest, other = left[MAX_CHARS:], right[MAX_CHARS:]
+    for change, tail in ((None, rest),) if rest == other else ((ValueChange.LEFT, rest), (ValueChange.RIGHT, other)):
+        if tail:
+            pieces.append(WordRun(change, tail, at[0], at[1]))
+            at[0] += len(tail) if change is ValueChange.LEFT else 0
+    return tuple(_join_runs(pieces))
 
 
-def _runs(pairs: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+def _pair_runs(pairs: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """Neighbouring pairs as (first, behind the last)."""
     first: tuple[int, int] | None = None
     last = (0, 0)
@@ -72,21 +72,21 @@ def _runs(pairs: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], tuple
         yield first, last
 
 
-def _joined(pieces: list[WordRun]) -> Iterator[WordRun]:
+def _join_runs(pieces: list[WordRun]) -> Iterator[WordRun]:
     """Where only a space is left between two differences, one difference is easier to read."""
     waiting: list[WordRun] = []
     for number, piece in enumerate(pieces):
         between = 0 < number < len(pieces) - 1
         if piece.change is None and not (between and piece.text.isspace()):
-            yield from _merged(waiting)
+            yield from _merge_runs(waiting)
             waiting = []
             yield piece
         else:
             waiting.append(piece)
-    yield from _merged(waiting)
+    yield from _merge_runs(waiting)
 
 
-def _merged(pieces: list[WordRun]) -> Iterator[WordRun]:
+def _merge_runs(pieces: list[WordRun]) -> Iterator[WordRun]:
     """At most one piece of either side."""
     if not pieces:
         return

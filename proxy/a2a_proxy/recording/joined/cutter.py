@@ -12,11 +12,11 @@ from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.recording.read.conversations import SegmentExchangeView
 
-_KEPT = 65_536
+_MAX_KEPT_EXCHANGES = 65_536
 """Exchanges of which frames may still come."""
 
 
-class Cutter:
+class SegmentCutter:
     """Cuts frames of exchanges that it has been told of."""
 
     def __init__(self) -> None:
@@ -24,9 +24,9 @@ class Cutter:
         self._shared = SessionContext()
         self._views: OrderedDict[int, tuple[SegmentExchangeView, str]] = OrderedDict()
 
-    def exchange(self, value: Exchange, line: Connection | None) -> None:
+    def update_exchange(self, value: Exchange, connection: Connection | None) -> None:
         """An exchange that begins, or as it is now, and its connection."""
-        upstream, client = (line.upstream, line.client) if line is not None else ("", "")
+        upstream, client = (connection.upstream, connection.client) if connection is not None else ("", "")
         agent = self._shared.agent_of(upstream)
         view = SegmentExchangeView(
             value.id,
@@ -40,10 +40,10 @@ class Cutter:
             value.sent_traceparent,
         )
         self._views[value.id] = view, upstream
-        if len(self._views) > _KEPT:
+        if len(self._views) > _MAX_KEPT_EXCHANGES:
             self._views.popitem(last=False)
 
-    def frame(self, frame: Frame) -> None:
+    def add_frame(self, frame: Frame) -> None:
         """The next frame."""
         view, upstream = self._views.get(frame.exchange, (None, ""))
         if view is None:
@@ -56,6 +56,6 @@ class Cutter:
         """Nothing more comes after `at` (ns)."""
         self._tracker.end(at)
 
-    def changed(self) -> tuple[list[Segment], list[Interruption], list[Handoff]]:
+    def take_changes(self) -> tuple[list[Segment], list[Interruption], list[Handoff]]:
         """What has changed since the last call."""
         return self._tracker.pop_changes()

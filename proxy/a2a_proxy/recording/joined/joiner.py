@@ -18,19 +18,19 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.note import Note
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import Task
-from a2a_proxy.recording.joined.cutter import Cutter
+from a2a_proxy.recording.joined.cutter import SegmentCutter
 from a2a_proxy.recording.joined.member import JoinedMember
 from a2a_proxy.recording.joined.numbers import NumberMap
 from a2a_proxy.recording.read.multi_reader import MultiReaderFile as Named
 from a2a_proxy.recording.read.multi_reader import best_sessions
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, key
-from a2a_proxy.recording.write.task_merge import joined
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, make_key
+from a2a_proxy.recording.write.task_merge import merge_tasks
 from a2a_proxy.recording.write.writer import Writer
 
-_AT_ONCE = 500
+_BATCH_FRAMES = 500
 """Frames of a transaction: the screen shows them while the next ones are read."""
-_OCTETS = 4 << 20
+_BATCH_BYTES = 4 << 20
 
 _Exchange = tuple[int, JoinedMember, ExchangeRow]
 _Frame = tuple[int, JoinedMember, FrameRow]
@@ -50,7 +50,7 @@ class Joiner:
         """Files have been added since the last step."""
         self._own: dict[int, set[int]] = {}
         """By file the sessions that are taken from it."""
-        self._cutter = Cutter()
+        self._cutter = SegmentCutter()
         self._batch = _JoinBatch()
         self._tasks: set[str] = set()
         """Ids of tasks about which there is something new."""
@@ -60,58 +60,58 @@ class Joiner:
         self._members.append(JoinedMember(number, recording, self._homes))
         self._grown = True
 
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         """There is something to take over."""
-        return any(member.behind for member in self._members)
+        return any(member.has_changed for member in self._members)
 
     @property
     def sessions(self) -> list[SessionRow]:
         """Of all files."""
         return [row for member in self._members for row in member.sessions()]
 
-    def step(self) -> bool:
+    def take_new(self) -> bool:
         """Take over what is new; False where there was nothing.
 
         Raises:
             RecordingError: a file cannot be read, or the joined one cannot be written.
         """
-        members = [member for member in self._members if member.behind]
+        members = [member for member in self._members if member.has_changed]
         if not members:
             return False
         if self._grown:
-            self._choose_homes()
+            self._choose_files()
         for member in members:
-            member.catch_up()
+            member.begin_look()
         own = self._own
         own.update((member.number, {row.id for row in member.sessions()}) for member in members)
-        self._conversation(members)
+        self._put_conversation(members)
         for member in members:
-            for row in member.again():
+            for row in member.open_exchanges():
                 self._put_exchange(member, row)
             self._batch.findings += [
-                self.numbers.of_finding(of, found) for of, found in member.findings(own[member.number])
+                self.numbers.renumber_finding(of, found) for of, found in member.new_findings(own[member.number])
             ]
             for session in own[member.number]:
                 self._put_connections(member, session)
         self._put_tasks()
-        self._flush()
+        self._flush_batch()
         return True
 
-    def _choose_homes(self) -> None:
+    def _choose_files(self) -> None:
         """Of a session that several files hold, that of the file with most of it; one that was begun stays."""
         known = [Named(member.number, "", member.recording) for member in self._members]
         for home, row in best_sessions(known):
             self._homes.setdefault(row.facts.uuid, home.number)
         self._grown = False
 
-    def _conversation(self, members: list[JoinedMember]) -> None:
+    def _put_conversation(self, members: list[JoinedMember]) -> None:
         """Frames by time, each after the exchanges that began before it."""
         own = self._own
-        lists = [_exchanges(member, session) for member in members for session in sorted(own[member.number])]
-        exchanges = heapq.merge(*lists, key=_by_time)
-        streams = [_frames(member, own[member.number]) for member in members]
+        lists = [_new_exchanges(member, session) for member in members for session in sorted(own[member.number])]
+        exchanges = heapq.merge(*lists, key=_time_key)
+        streams = [_new_frames(member, own[member.number]) for member in members]
         waiting = next(exchanges, None)
-        for at, member, row in heapq.merge(*streams, key=_by_time):
+        for at, member, row in heapq.merge(*streams, key=_time_key):
             while waiting is not None and waiting[0] <= at:
                 self._put_exchange(*waiting[1:])
                 waiting = next(exchanges, None)
@@ -121,28 +121,28 @@ class Joiner:
             waiting = next(exchanges, None)
 
     def _put_exchange(self, member: JoinedMember, row: ExchangeRow) -> None:
-        value = self.numbers.of_exchange(member.origin(row.session), row.exchange)
+        value = self.numbers.renumber_exchange(member.origin(row.session), row.exchange)
         self._batch.exchanges[value.id] = value
-        self._cutter.exchange(value, member.line(key(row.session, row.exchange.connection)))
+        self._cutter.update_exchange(value, member.connection(make_key(row.session, row.exchange.connection)))
         self._tasks.add(value.task_id)
 
     def _put_frame(self, member: JoinedMember, row: FrameRow) -> None:
         of, frame = member.origin(row.session), row.frame
-        if frame.exchange and not self.numbers.knows(of, frame.exchange):
+        if frame.exchange and not self.numbers.has_exchange(of, frame.exchange):
             exchange = member.recording.exchange(row.exchange_key)  # it began while the frames were read
             if exchange is not None:
-                member.watch(exchange)
+                member.watch_if_open(exchange)
                 self._put_exchange(member, exchange)
         self._tasks.add(frame.task_id)
-        made = self.numbers.of_frame(of, frame)
-        self._cutter.frame(made)
-        self._batch.add(made)
-        if self._batch.full:
-            self._flush()
+        made = self.numbers.renumber_frame(of, frame)
+        self._cutter.add_frame(made)
+        self._batch.add_frame(made)
+        if self._batch.is_full:
+            self._flush_batch()
 
     def _put_connections(self, member: JoinedMember, session: int) -> None:
         of = member.origin(session)
-        found = [self.numbers.of_connection(of, value) for value in member.connections(session)]
+        found = [self.numbers.renumber_connection(of, value) for value in member.new_connections(session)]
         self._batch.connections += found
 
     def _put_tasks(self) -> None:
@@ -153,30 +153,30 @@ class Joiner:
             for member in self._members:
                 for row in member.recording.task(name):
                     if row.session in self._own[member.number]:
-                        view = self.numbers.of_task(member.origin(row.session), row.task)
+                        view = self.numbers.renumber_task(member.origin(row.session), row.task)
                         views.setdefault(view.agent, []).append(view)
-            found += (reduce(joined, sorted(of_agent, key=attrgetter("first"))) for of_agent in views.values())
+            found += (reduce(merge_tasks, sorted(of_agent, key=attrgetter("first"))) for of_agent in views.values())
         self._batch.tasks += sorted(found, key=attrgetter("first"))
         self._tasks = set()
 
     def notes(self) -> list[Note]:
         """What people wrote about calls and frames that have been taken over."""
         return [
-            self.numbers.of_note(member.origin(row.session), row.note)
+            self.numbers.renumber_note(member.origin(row.session), row.note)
             for member in self._members
             for row in member.recording.notes()
             if row.session in self._own[member.number] and row.note.exchange
         ]
 
-    def _flush(self) -> None:
+    def _flush_batch(self) -> None:
         batch, self._batch = self._batch, _JoinBatch()
-        states = Changes(batch.connections, list(batch.exchanges.values()), batch.tasks, *self._cutter.changed())
+        states = Changes(batch.connections, list(batch.exchanges.values()), batch.tasks, *self._cutter.take_changes())
         self.writer.write(batch.frames, batch.findings, states)
 
     def end(self, at: int) -> None:
         """All sessions have ended, the last one at `at` (ns)."""
         self._cutter.end(at)
-        self._flush()
+        self._flush_batch()
 
 
 class _JoinBatch:
@@ -188,26 +188,26 @@ class _JoinBatch:
         self.exchanges: dict[int, Exchange] = {}
         self.connections: list[Connection] = []
         self.tasks: list[Task] = []
-        self._octets = 0
+        self._payload_bytes = 0
 
-    def add(self, frame: Frame) -> None:
+    def add_frame(self, frame: Frame) -> None:
         """One more frame."""
         self.frames.append(frame)
-        self._octets += len(frame.payload)
+        self._payload_bytes += len(frame.payload)
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Enough."""
-        return len(self.frames) >= _AT_ONCE or self._octets >= _OCTETS
+        return len(self.frames) >= _BATCH_FRAMES or self._payload_bytes >= _BATCH_BYTES
 
 
-def _exchanges(member: JoinedMember, session: int) -> Iterator[_Exchange]:
-    return ((row.exchange.started, member, row) for row in member.exchanges(session))
+def _new_exchanges(member: JoinedMember, session: int) -> Iterator[_Exchange]:
+    return ((row.exchange.started, member, row) for row in member.new_exchanges(session))
 
 
-def _frames(member: JoinedMember, sessions: set[int]) -> Iterator[_Frame]:
-    return ((row.frame.at, member, row) for row in member.frames(sessions))
+def _new_frames(member: JoinedMember, sessions: set[int]) -> Iterator[_Frame]:
+    return ((row.frame.at, member, row) for row in member.new_frames(sessions))
 
 
-def _by_time(each: tuple[int, JoinedMember, Any]) -> tuple[int, int]:
+def _time_key(each: tuple[int, JoinedMember, Any]) -> tuple[int, int]:
     return each[0], each[1].number

@@ -10,43 +10,43 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.recording.joined.numbers import Origin
 from a2a_proxy.recording.read.cursor import RowCursor
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, key, split
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, make_key, split_key
 
-_AGAIN = 1 << 20
+_REUSED_NUMBER_BASE = 1 << 20
 """More sessions than a file has."""
 
 
 class JoinedMember:
     """Cursors into a recording. Rows that can still change are given again until they no longer can."""
 
-    def __init__(self, number: int, recording: Recording, known: dict[str, int]) -> None:
+    def __init__(self, number: int, recording: Recording, file_of_session: dict[str, int]) -> None:
         self.number = number
         self.recording = recording
-        self._known = known
+        self._file_of_session = file_of_session
         """By uuid of a session the file that it is taken from; of one that appears in two files later on, the first."""
         self._version = -1
         self._frames, self._findings = RowCursor(recording, "frame"), RowCursor(recording, "finding")
         self._uuids: dict[int, str] = {}
-        self._places: dict[int, int] = {}
+        self._reused_numbers: dict[int, int] = {}
         """Of numbers of sessions that were pruned and given out again: what they count as."""
         self._exchanges: dict[int, int] = {}
         self._connections: dict[int, int] = {}
         self._open: set[int] = set()
         self._live: set[int] = set()
-        self._line: tuple[int, Connection | None] = (0, None)
+        self._last_connection: tuple[int, Connection | None] = (0, None)
 
     @property
-    def behind(self) -> bool:
+    def has_changed(self) -> bool:
         """Somebody has written since `catch_up`; before the first one always."""
         return self._version != self.recording.data_version()
 
-    def catch_up(self) -> None:
+    def begin_look(self) -> None:
         """What is there now is about to be taken over."""
         self._version = self.recording.data_version()
 
     def origin(self, session: int) -> Origin:
         """Where a row of this session is from."""
-        return self.number, self._places.get(session, session)
+        return self.number, self._reused_numbers.get(session, session)
 
     def sessions(self) -> list[SessionRow]:
         """Those that are taken from this file."""
@@ -55,56 +55,56 @@ class JoinedMember:
             before = self._uuids.get(row.id, row.facts.uuid)
             self._uuids[row.id] = row.facts.uuid
             if before != row.facts.uuid:
-                self._places[row.id] = _AGAIN + len(self._places)
+                self._reused_numbers[row.id] = _REUSED_NUMBER_BASE + len(self._reused_numbers)
                 self._exchanges.pop(row.id, None)
                 self._connections.pop(row.id, None)
-        return [row for row in rows if self._known.setdefault(row.facts.uuid, self.number) == self.number]
+        return [row for row in rows if self._file_of_session.setdefault(row.facts.uuid, self.number) == self.number]
 
-    def exchanges(self, session: int) -> Iterator[ExchangeRow]:
+    def new_exchanges(self, session: int) -> Iterator[ExchangeRow]:
         """Those that have come, by the time of their first octet."""
-        for row in self.recording.exchanges(session, after=self._exchanges.get(session, key(session, 0))):
+        for row in self.recording.exchanges(session, after=self._exchanges.get(session, make_key(session, 0))):
             self._exchanges[session] = row.key
-            self.watch(row)
+            self.watch_if_open(row)
             yield row
 
-    def again(self) -> Iterator[ExchangeRow]:
+    def open_exchanges(self) -> Iterator[ExchangeRow]:
         """Those that were open at the last look, as they are now."""
         for number in sorted(self._open):
             row = self.recording.exchange(number)
             if row is not None:
-                self.watch(row)
+                self.watch_if_open(row)
                 yield row
 
-    def watch(self, row: ExchangeRow) -> None:
+    def watch_if_open(self, row: ExchangeRow) -> None:
         """Look at it again while it is open."""
         (self._open.discard if row.exchange.closed else self._open.add)(row.key)
 
-    def frames(self, sessions: set[int]) -> Iterator[FrameRow]:
+    def new_frames(self, sessions: set[int]) -> Iterator[FrameRow]:
         """Those that have come."""
-        for row in self.recording.frames_after(self._frames.look()):
-            self._frames.take(row.id, row.session)
+        for row in self.recording.frames_after(self._frames.begin_look()):
+            self._frames.advance(row.id, row.session)
             if row.session in sessions:
                 yield row
-        self._frames.rest()
+        self._frames.end_look()
 
-    def findings(self, sessions: set[int]) -> Iterator[tuple[Origin, Finding]]:
+    def new_findings(self, sessions: set[int]) -> Iterator[tuple[Origin, Finding]]:
         """Those that have come."""
-        for row in self.recording.findings(after=self._findings.look()):
-            self._findings.take(row.id, row.session)
+        for row in self.recording.findings(after=self._findings.begin_look()):
+            self._findings.advance(row.id, row.session)
             if row.session in sessions:
                 yield self.origin(row.session), row.finding
-        self._findings.rest()
+        self._findings.end_look()
 
-    def line(self, number: int) -> Connection | None:
+    def connection(self, number: int) -> Connection | None:
         """The connection of this key; the one that was asked for last is remembered."""
-        if self._line[0] != number:
+        if self._last_connection[0] != number:
             row = self.recording.connection(number)
-            self._line = number, row.connection if row is not None else None
-        return self._line[1]
+            self._last_connection = number, row.connection if row is not None else None
+        return self._last_connection[1]
 
-    def connections(self, session: int) -> Iterator[Connection]:
+    def new_connections(self, session: int) -> Iterator[Connection]:
         """Those that have come or were open."""
-        again = [number for number in sorted(self._live) if split(number)[0] == session]
+        again = [number for number in sorted(self._live) if split_key(number)[0] == session]
         found = (row for number in again if (row := self.recording.connection(number)) is not None)
         new = self.recording.connections(session, after=self._connections.get(session, 0))
         for row in itertools.chain(found, new):

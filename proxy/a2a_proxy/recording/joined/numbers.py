@@ -16,7 +16,7 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.note import Note
 from a2a_proxy.model.task import Task
-from a2a_proxy.recording.read.rows import split
+from a2a_proxy.recording.read.rows import split_key
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 Origin = tuple[int, int]
@@ -40,12 +40,12 @@ class NumberMap:
         """By new number, from 1, of an exchange: which of `_origins`, and the old number."""
         self._connections: dict[tuple[Origin, int], int] = {}
 
-    def knows(self, of: Origin, number: int) -> bool:
+    def has_exchange(self, of: Origin, number: int) -> bool:
         """The exchange has its number already."""
         known = self._exchanges[of]
         return number < len(known) and known[number] > 0
 
-    def exchange(self, of: Origin, number: int) -> int:
+    def exchange_number(self, of: Origin, number: int) -> int:
         """Of an exchange; none stays none."""
         if not number:
             return 0
@@ -59,7 +59,7 @@ class NumberMap:
             known[number] = len(self._places)
         return known[number]
 
-    def connection(self, of: Origin, number: int) -> int:
+    def connection_number(self, of: Origin, number: int) -> int:
         """Of a connection."""
         if not number:
             return 0
@@ -70,36 +70,36 @@ class NumberMap:
         """Where an exchange of this new number is from, and its number there."""
         if not 0 < exchange <= len(self._places):
             return None
-        place, number = split(self._places[exchange - 1])
+        place, number = split_key(self._places[exchange - 1])
         return self._origins[place], number
 
-    def of_connection(self, of: Origin, value: Connection) -> Connection:
+    def renumber_connection(self, of: Origin, value: Connection) -> Connection:
         """A connection as the joined recording has it."""
-        return replace(value, id=self.connection(of, value.id))
+        return replace(value, id=self.connection_number(of, value.id))
 
-    def of_exchange(self, of: Origin, value: Exchange) -> Exchange:
+    def renumber_exchange(self, of: Origin, value: Exchange) -> Exchange:
         """An exchange."""
-        return replace(value, id=self.exchange(of, value.id), connection=self.connection(of, value.connection))
+        return replace(value, id=self.exchange_number(of, value.id), connection=self.connection_number(of, value.connection))
 
-    def of_frame(self, of: Origin, value: Frame) -> Frame:
+    def renumber_frame(self, of: Origin, value: Frame) -> Frame:
         """A frame."""
         return replace(
-            value, exchange=self.exchange(of, value.exchange), connection=self.connection(of, value.connection)
+            value, exchange=self.exchange_number(of, value.exchange), connection=self.connection_number(of, value.connection)
         )
 
-    def of_task(self, of: Origin, value: Task) -> Task:
+    def renumber_task(self, of: Origin, value: Task) -> Task:
         """A task."""
         missed = tuple(
-            replace(gap, exchange=self.exchange(of, gap.exchange), by=self.exchange(of, gap.by)) for gap in value.missed
+            replace(gap, exchange=self.exchange_number(of, gap.exchange), by=self.exchange_number(of, gap.by)) for gap in value.missed
         )
-        return replace(value, missed=missed, exchanges=tuple(self.exchange(of, each) for each in value.exchanges))
+        return replace(value, missed=missed, exchanges=tuple(self.exchange_number(of, each) for each in value.exchanges))
 
-    def of_finding(self, of: Origin, value: Finding) -> Finding:
+    def renumber_finding(self, of: Origin, value: Finding) -> Finding:
         """A finding."""
         return replace(
-            value, exchange=self.exchange(of, value.exchange), connection=self.connection(of, value.connection)
+            value, exchange=self.exchange_number(of, value.exchange), connection=self.connection_number(of, value.connection)
         )
 
-    def of_note(self, of: Origin, value: Note) -> Note:
+    def renumber_note(self, of: Origin, value: Note) -> Note:
         """A note about an exchange or a frame."""
-        return replace(value, exchange=self.exchange(of, value.exchange))
+        return replace(value, exchange=self.exchange_number(of, value.exchange))

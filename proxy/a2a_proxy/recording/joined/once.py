@@ -11,31 +11,31 @@ from a2a_proxy.recording.joined.numbers import NumberMap
 from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile, best_sessions
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionFacts
-from a2a_proxy.recording.store.database import private
+from a2a_proxy.recording.store.database import open_private
 from a2a_proxy.recording.write.writer import Writer
 
 
 @contextlib.contextmanager
-def joined_once(several: MultiReader) -> Iterator[tuple[Recording, NumberMap]]:
+def join_recordings(several: MultiReader) -> Iterator[tuple[Recording, NumberMap]]:
     """One recording of all, and what its numbers mean; it is gone with the block. 30 us of processor time a frame.
 
     Raises RecordingError where one cannot be read.
     """
-    with joined_now(several.members) as made:
+    with join_members(several.members) as made:
         yield made
 
 
 @contextlib.contextmanager
-def joined_now(members: Sequence[MultiReaderFile]) -> Iterator[tuple[Recording, NumberMap]]:
+def join_members(members: Sequence[MultiReaderFile]) -> Iterator[tuple[Recording, NumberMap]]:
     """The same of recordings that are open already."""
     sessions = [row for _, row in best_sessions(members)]
     started = min((row.facts.started for row in sessions), default=0)
-    with contextlib.closing(private()) as db:
-        writer = Writer.into(db, SessionFacts(uuid=str(uuid.uuid4()), tool="", started=started))
+    with contextlib.closing(open_private()) as db:
+        writer = Writer.on_connection(db, SessionFacts(uuid=str(uuid.uuid4()), tool="", started=started))
         joiner = Joiner(writer, len(members))
         for member in members:
             joiner.add(member.number, member.recording)
-        joiner.step()
+        joiner.take_new()
         if sessions and all(row.how for row in sessions):
             joiner.end(max(row.ended for row in sessions))
-        yield Recording.over(db, "the joined recording"), joiner.numbers
+        yield Recording.from_connection(db, "the joined recording"), joiner.numbers

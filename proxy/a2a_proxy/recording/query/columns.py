@@ -8,7 +8,7 @@ from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.query import conditions as sql
 from a2a_proxy.recording.query.conditions import Sql
 from a2a_proxy.recording.query.tree import COMPARISONS, Anything, Match, Op, WordValue
-from a2a_proxy.recording.query.words import EVENT
+from a2a_proxy.recording.query.words import EVENT_OFFSET
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 Condition = Callable[[Match], Sql]
@@ -38,76 +38,76 @@ _ERRORS = (FrameKind.ERROR, FrameKind.CUT, FrameKind.UNDECODABLE)
 GAP = "A2A-GEN-001"
 
 
-def shape(condition: Sql) -> Sql:
+def where_shape(condition: Sql) -> Sql:
     """A condition on what the frame has in common with others."""
-    return condition.within("f.shape IN (SELECT id FROM shape WHERE {})")
+    return condition.insert_into("f.shape IN (SELECT id FROM shape WHERE {})")
 
 
-def keyed(column: str, *, always: bool = False) -> Condition:
+def where_keyed(column: str, *, always: bool = False) -> Condition:
     """A number of `shape` by the words for it; 0 is none of them, unless there is one `always`."""
 
     def condition(match: Match) -> Sql:
-        return Sql("1") if always and isinstance(match.value, Anything) else shape(ordered(column, match))
+        return Sql("1") if always and isinstance(match.value, Anything) else where_shape(where_ordered(column, match))
 
     return condition
 
 
-def ordered(column: str, match: Match) -> Sql:
+def where_ordered(column: str, match: Match) -> Sql:
     """A small number by its words; 0 is none."""
     if isinstance(match.value, Anything):
         return Sql(f"{column} <> 0")
     assert isinstance(match.value, WordValue)
     if match.op in COMPARISONS:
         return Sql(f"{column} {match.op} ?", match.value.keys)
-    return sql.one_of(column, match.value.keys)
+    return sql.where_one_of(column, match.value.keys)
 
 
-def kind(match: Match) -> Sql:
+def where_kind(match: Match) -> Sql:
     """Kinds of frames, and of events (100 more)."""
     if isinstance(match.value, Anything):
         return Sql("1")
     assert isinstance(match.value, WordValue)
     key = match.value.keys[0]
     assert isinstance(key, int)
-    return shape(Sql("kind = ?", (key,)) if key < EVENT else Sql("event = ?", (key - EVENT,)))
+    return where_shape(Sql("kind = ?", (key,)) if key < EVENT_OFFSET else Sql("event = ?", (key - EVENT_OFFSET,)))
 
 
-def word(column: str) -> Condition:
+def where_word(column: str) -> Condition:
     """An interned column of an exchange, by words of a closed list or a pattern."""
 
     def condition(match: Match) -> Sql:
         if isinstance(match.value, WordValue):
-            return sql.interned(column, sql.one_of("value", match.value.keys))
-        return sql.interned(column, sql.text("value", match))
+            return sql.where_interned(column, sql.where_one_of("value", match.value.keys))
+        return sql.where_interned(column, sql.where_text("value", match))
 
     return condition
 
 
-def version(match: Match) -> Sql:
+def where_version(match: Match) -> Sql:
     """The dialect, or the version header."""
-    test = sql.label("value", match)
-    return sql.joined("OR", *(sql.interned(column, test) for column in ("e.dialect", "e.version_header")))
+    test = sql.where_label("value", match)
+    return sql.join_conditions("OR", *(sql.where_interned(column, test) for column in ("e.dialect", "e.version_header")))
 
 
-def connection(*columns: str) -> tuple[Condition, Condition]:
+def where_connection(*columns: str) -> tuple[Condition, Condition]:
     """Addresses of the connection, for frames and for exchanges."""
 
     def inside(match: Match) -> Sql:
-        return sql.joined("OR", *(sql.text(column, match) for column in columns)).within(
+        return sql.join_conditions("OR", *(sql.where_text(column, match) for column in columns)).insert_into(
             "(SELECT id FROM connection WHERE {})"
         )
 
     return (
-        lambda match: inside(match).within(f"{CONNECTION_OF_FRAME} IN {{}}"),
-        lambda match: inside(match).within(f"{CONNECTION_OF_EXCHANGE} IN {{}}"),
+        lambda match: inside(match).insert_into(f"{CONNECTION_OF_FRAME} IN {{}}"),
+        lambda match: inside(match).insert_into(f"{CONNECTION_OF_EXCHANGE} IN {{}}"),
     )
 
 
-def finding(test: Condition) -> tuple[Condition, Condition]:
+def where_finding(test: Condition) -> tuple[Condition, Condition]:
     """A condition on findings: on a frame its own, and those of all of its exchange or connection."""
 
     def found(match: Match, columns: str, where: str) -> Sql:
-        return test(match).within(f"(SELECT {columns} FROM finding WHERE {where} AND {{}})")
+        return test(match).insert_into(f"(SELECT {columns} FROM finding WHERE {where} AND {{}})")
 
     def of_frame(match: Match) -> Sql:
         rows = (
@@ -120,46 +120,46 @@ def finding(test: Condition) -> tuple[Condition, Condition]:
         for left, columns, where in rows:
             inside = found(match, columns, where)
             own = "f.exchange = 0 AND " if "connection" in columns else ""
-            parts.append(inside.within(f"({own}{left} IN {{}})"))
-        return sql.joined("OR", *parts)
+            parts.append(inside.insert_into(f"({own}{left} IN {{}})"))
+        return sql.join_conditions("OR", *parts)
 
     def of_exchange(match: Match) -> Sql:
         key = f"session << {SESSION_SHIFT} | exchange"
-        return found(match, key, "exchange <> 0").within("e.id IN {}")
+        return found(match, key, "exchange <> 0").insert_into("e.id IN {}")
 
     return of_frame, of_exchange
 
 
-def written(test: Condition) -> tuple[Condition, Condition]:
+def where_note(test: Condition) -> tuple[Condition, Condition]:
     """A condition on people's notes: on a frame its own, and those of all of its exchange."""
 
     def of_frame(match: Match) -> Sql:
         own = "(f.session, f.exchange, f.seq) IN (SELECT session, exchange, seq FROM note WHERE seq >= 0 AND {})"
         whole = "(f.session, f.exchange) IN (SELECT session, exchange FROM note WHERE exchange <> 0 AND seq < 0 AND {})"
-        return sql.joined("OR", test(match).within(own), test(match).within(whole))
+        return sql.join_conditions("OR", test(match).insert_into(own), test(match).insert_into(whole))
 
     def of_exchange(match: Match) -> Sql:
         noted = f"e.id IN (SELECT session << {SESSION_SHIFT} | exchange FROM note WHERE exchange <> 0 AND {{}})"
-        return test(match).within(noted)
+        return test(match).insert_into(noted)
 
     return of_frame, of_exchange
 
 
-def remark(match: Match) -> Sql:
+def where_remark(match: Match) -> Sql:
     """What the decoder remarked about a frame."""
-    return shape(sql.interned("note", sql.text("value", match)))
+    return where_shape(sql.where_interned("note", sql.where_text("value", match)))
 
 
-def rule(match: Match) -> Sql:
+def where_rule(match: Match) -> Sql:
     """The rule of a finding, by its beginning."""
-    return sql.interned("rule", sql.begun("value", match))
+    return sql.where_interned("rule", sql.where_prefix("value", match))
 
 
-def read(function: str, *words: str) -> Condition:
+def where_payload(function: str, *words: str) -> Condition:
     """A question about the payload, which a function of `functions` reads."""
 
     def condition(match: Match) -> Sql:
-        value = "" if isinstance(match.value, Anything) else _plain(match)
+        value = "" if isinstance(match.value, Anything) else _plain_text(match)
         op = "*" if isinstance(match.value, Anything) else str(match.op)
         marks = ", ".join("?" * (len(words) + 2))
         return Sql(f"{function}({marks}, {_PAYLOAD})", (*words, op, value))
@@ -167,30 +167,30 @@ def read(function: str, *words: str) -> Condition:
     return condition
 
 
-def _plain(match: Match) -> str:
+def _plain_text(match: Match) -> str:
     return match.value if isinstance(match.value, str) else match.value.text  # type: ignore[union-attr]
 
 
-def path(match: Match) -> Sql:
+def where_path(match: Match) -> Sql:
     """A JSON path on the decoded payload."""
-    return read("a2a_json", match.field)(match)
+    return where_payload("a2a_json", match.field)(match)
 
 
-def header(match: Match) -> Sql:
+def where_header(match: Match) -> Sql:
     """A line of the headers, on one side or on both."""
     any_value = isinstance(match.value, Anything)
-    value = "" if any_value else _plain(match)
+    value = "" if any_value else _plain_text(match)
     op = "*" if any_value else str(match.op)
     return Sql("a2a_header(?, ?, ?, e.block, e.offset, e.size)", (match.side, op, value))
 
 
-def error_frame(_match: Match) -> Sql:
+def where_error_frame(_match: Match) -> Sql:
     """The frame is an error, or the end of what broke off."""
-    kinds_of = sql.one_of("kind", tuple(int(kind) for kind in _ERRORS))
-    return shape(sql.joined("OR", kinds_of, Sql("error <> 0")))
+    kinds_of = sql.where_one_of("kind", tuple(int(kind) for kind in _ERRORS))
+    return where_shape(sql.join_conditions("OR", kinds_of, Sql("error <> 0")))
 
 
-def source(proxy: str) -> Condition:
+def where_source(proxy: str) -> Condition:
     """Who made it, by a condition for: the proxy."""
 
     def condition(match: Match) -> Sql:
@@ -202,7 +202,7 @@ def source(proxy: str) -> Condition:
     return condition
 
 
-def session(column: str) -> Condition:
+def where_session(column: str) -> Condition:
     """The session by its number or the beginning of its uuid."""
 
     def condition(match: Match) -> Sql:
@@ -213,6 +213,6 @@ def session(column: str) -> Condition:
             and len(match.value) < 8
         ):
             return Sql(f"{column} = ?", (int(match.value),))
-        return sql.begun("uuid", match).within(f"{column} IN (SELECT id FROM session WHERE {{}})")
+        return sql.where_prefix("uuid", match).insert_into(f"{column} IN (SELECT id FROM session WHERE {{}})")
 
     return condition

@@ -10,15 +10,15 @@ import msgspec
 
 from a2a_proxy.recording.query import conditions, kinds
 from a2a_proxy.recording.query.fields import FIELDS
-from a2a_proxy.recording.query.lexer import head, last_piece
-from a2a_proxy.recording.query.parser import ALONE
-from a2a_proxy.recording.query.tree import Match, Op, WordValue, quoted
+from a2a_proxy.recording.query.lexer import split_field, last_piece
+from a2a_proxy.recording.query.parser import BARE_WORDS
+from a2a_proxy.recording.query.tree import Match, Op, WordValue, quote_text
 from a2a_proxy.recording.store.codec import unpack_ident, unpack_text
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
-LIMIT = 50
+MAX_SUGGESTIONS = 50
 """Suggestions at most."""
-SAMPLED = 100_000
+SAMPLED_ROWS = 100_000
 """Rows that are counted: the newest ones of each table. 30 ms."""
 
 
@@ -47,36 +47,36 @@ def complete(text: str, cursor: int, db: sqlite3.Connection | None = None) -> Co
     """
     start = last_piece(text[:cursor])
     piece = text[start:cursor]
-    name, value_at = head(piece)
+    name, value_at = split_field(piece)
     if name:
-        return Completion(start + value_at, cursor, tuple(_values(name, piece[value_at:], db)[:LIMIT]))
+        return Completion(start + value_at, cursor, tuple(_suggest_values(name, piece[value_at:], db)[:MAX_SUGGESTIONS]))
     side, _, word = piece.rpartition(".")
     if side not in ("", "req", "resp"):
         return Completion(start, cursor, ())
     skip = len(side) + 1 if side else 0
-    return Completion(start + skip, cursor, tuple(_fields(word.lower(), sided=bool(side))))
+    return Completion(start + skip, cursor, tuple(_suggest_fields(word.lower(), sided=bool(side))))
 
 
-def _fields(word: str, *, sided: bool) -> list[Suggestion]:
+def _suggest_fields(word: str, *, sided: bool) -> list[Suggestion]:
     fields = [each for each in FIELDS.values() if each.name.startswith(word) and (each.sides or not sided)]
-    return [Suggestion(each.name if each.name in ALONE else f"{each.name}:", each.about) for each in fields]
+    return [Suggestion(each.name if each.name in BARE_WORDS else f"{each.name}:", each.about) for each in fields]
 
 
-def _values(name: str, typed: str, db: sqlite3.Connection | None) -> list[Suggestion]:
+def _suggest_values(name: str, typed: str, db: sqlite3.Connection | None) -> list[Suggestion]:
     field = FIELDS.get("dur" if name == "slow" else name)
     if field is None:
         return []
-    wanted = typed.strip("\"'")
-    if name == "rule" and wanted:
-        wanted = kinds.full_rule(wanted)
-    counted = _counted(name, wanted, db) if db is not None and name in _COUNTS else {}
+    prefix = typed.strip("\"'")
+    if name == "rule" and prefix:
+        prefix = kinds.parse_rule(prefix)
+    counted = _count_values(name, prefix, db) if db is not None and name in _COUNT_QUERIES else {}
     every = counted | {word: 0 for word in field.kind.words if word not in counted} if field.kind.words else counted
-    begun = [(word, count) for word, count in every.items() if word and _even(word).startswith(_even(wanted))]
+    begun = [(word, count) for word, count in every.items() if word and _normalize_word(word).startswith(_normalize_word(prefix))]
     begun.sort(key=lambda each: -each[1])
-    return [Suggestion(quoted(word), count=count if db is not None else -1) for word, count in begun]
+    return [Suggestion(quote_text(word), count=count if db is not None else -1) for word, count in begun]
 
 
-def _even(word: str) -> str:
+def _normalize_word(word: str) -> str:
     return word.lower().replace("_", "-")
 
 
@@ -88,17 +88,17 @@ _SHAPES = (
 )
 
 
-def _of_exchanges(column: str) -> str:
+def _exchange_counts_sql(column: str) -> str:
     return f"SELECT {column}, count(*) {_EXCHANGES} GROUP BY 1"
 
 
-def _interned(column: str) -> str:
-    return f"SELECT (SELECT value FROM text WHERE id = k), n FROM ({_of_exchanges(f'{column} AS k')})".replace(
+def _interned_counts_sql(column: str) -> str:
+    return f"SELECT (SELECT value FROM text WHERE id = k), n FROM ({_exchange_counts_sql(f'{column} AS k')})".replace(
         "count(*) ", "count(*) AS n "
     )
 
 
-def _of_shapes(column: str) -> str:
+def _shape_counts_sql(column: str) -> str:
     return f"SELECT {column}, sum(n) {_SHAPES} GROUP BY 1"
 
 
@@ -108,18 +108,18 @@ _SEVERITIES = "SELECT severity, count(*) FROM finding GROUP BY 1 LIMIT {}"
 _NOTES = f"SELECT (SELECT value FROM text WHERE id = note), sum(n) {_SHAPES} GROUP BY 1"
 _SESSIONS = f"SELECT e.id >> {SESSION_SHIFT}, count(*) {_EXCHANGES} GROUP BY 1"
 
-_COUNTS: dict[str, str] = {
-    "op": _interned("e.operation"),
-    "binding": _interned("e.binding"),
-    "ver": _interned("e.dialect"),
-    "status": _of_exchanges("e.status"),
-    "code": _of_shapes("s.error"),
-    "state": _of_shapes("s.state"),
-    "dir": _of_shapes("s.direction"),
+_COUNT_QUERIES: dict[str, str] = {
+    "op": _interned_counts_sql("e.operation"),
+    "binding": _interned_counts_sql("e.binding"),
+    "ver": _interned_counts_sql("e.dialect"),
+    "status": _exchange_counts_sql("e.status"),
+    "code": _shape_counts_sql("s.error"),
+    "state": _shape_counts_sql("s.state"),
+    "dir": _shape_counts_sql("s.direction"),
     "kind": f"SELECT s.kind, sum(n) {_SHAPES} GROUP BY 1 UNION ALL SELECT s.event + 100, sum(n) {_SHAPES} GROUP BY 1",
     "note": _NOTES,
-    "task": _of_exchanges("e.task"),
-    "ctx": _of_exchanges("e.context"),
+    "task": _exchange_counts_sql("e.task"),
+    "ctx": _exchange_counts_sql("e.context"),
     "agent": _ADDRESSES.format("upstream"),
     "peer": _ADDRESSES.format("client"),
     "rule": _RULES,
@@ -129,24 +129,24 @@ _COUNTS: dict[str, str] = {
 """Values as they are stored, with their number; `{}` is how many rows are counted."""
 
 
-def _counted(name: str, wanted: str, db: sqlite3.Connection) -> dict[str, int]:
+def _count_values(name: str, prefix: str, db: sqlite3.Connection) -> dict[str, int]:
     """Values in words, with their number."""
-    query = _COUNTS[name].replace("{}", str(SAMPLED))
+    query = _COUNT_QUERIES[name].replace("{}", str(SAMPLED_ROWS))
     if name in ("task", "ctx"):
-        return _idents(query, "e.task" if name == "task" else "e.context", wanted, db)
-    told = _words(name)
-    found: dict[str, int] = {}
+        return _count_idents(query, "e.task" if name == "task" else "e.context", prefix, db)
+    told = _value_words(name)
+    counts: dict[str, int] = {}
     for value, count in db.execute(query):
         word = told(value)
         if word:
-            found[word] = found.get(word, 0) + count
-    return found
+            counts[word] = counts.get(word, 0) + count
+    return counts
 
 
-def _idents(query: str, column: str, wanted: str, db: sqlite3.Connection) -> dict[str, int]:
+def _count_idents(query: str, column: str, prefix: str, db: sqlite3.Connection) -> dict[str, int]:
     """The most frequent ids that begin as wanted."""
-    begun = conditions.ident(column, Match("task", Op.HAS, wanted)) if wanted else conditions.Sql(f"{column} <> 0")
-    query = query.replace(" GROUP BY", f" AND {begun.text} GROUP BY") + f" ORDER BY 2 DESC LIMIT {LIMIT}"
+    begun = conditions.where_ident(column, Match("task", Op.HAS, prefix)) if prefix else conditions.Sql(f"{column} <> 0")
+    query = query.replace(" GROUP BY", f" AND {begun.text} GROUP BY") + f" ORDER BY 2 DESC LIMIT {MAX_SUGGESTIONS}"
     found = {}
     for number, count in db.execute(query, begun.params).fetchall():
         row = db.execute("SELECT value FROM ident WHERE id = ?", (number,)).fetchone()
@@ -154,7 +154,7 @@ def _idents(query: str, column: str, wanted: str, db: sqlite3.Connection) -> dic
     return found
 
 
-def _words(name: str) -> Callable[[Any], str]:
+def _value_words(name: str) -> Callable[[Any], str]:
     """Stored values as they are typed; those that are none are left out."""
     kind = FIELDS[name].kind
     if kind.words and name not in ("op", "binding", "code"):

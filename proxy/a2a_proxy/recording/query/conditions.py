@@ -17,12 +17,12 @@ class Sql(msgspec.Struct, frozen=True):
     text: str
     params: tuple[Any, ...] = ()
 
-    def within(self, form: str) -> Sql:
+    def insert_into(self, form: str) -> Sql:
         """Put it in the place of `{}`."""
         return Sql(form.replace("{}", self.text), self.params)
 
 
-def joined(word: str, *parts: Sql) -> Sql:
+def join_conditions(word: str, *parts: Sql) -> Sql:
     """`(a AND b)`; one alone stays as it is."""
     if len(parts) == 1:
         return parts[0]
@@ -30,7 +30,7 @@ def joined(word: str, *parts: Sql) -> Sql:
     return Sql(f"({text})", tuple(value for part in parts for value in part.params))
 
 
-def text(expression: str, match: Match) -> Sql:
+def where_text(expression: str, match: Match) -> Sql:
     """A text column; NULL and the empty text are nothing."""
     if isinstance(match.value, Anything):
         return Sql(f"coalesce({expression} <> '', 0)")
@@ -40,59 +40,59 @@ def text(expression: str, match: Match) -> Sql:
     return Sql(f"{function}({expression}, ?)", (match.value,))
 
 
-def label(expression: str, match: Match) -> Sql:
+def where_label(expression: str, match: Match) -> Sql:
     """A text that is one word: `:` asks for all of it."""
     if match.op is Op.HAS and not isinstance(match.value, Anything):
         return Sql(f"a2a_equals({expression}, ?)", (match.value,))
-    return text(expression, match)
+    return where_text(expression, match)
 
 
-def begun(expression: str, match: Match) -> Sql:
+def where_prefix(expression: str, match: Match) -> Sql:
     """A text of which `:` asks for the beginning."""
     if match.op is Op.HAS and not isinstance(match.value, Anything):
         return Sql(f"a2a_begins({expression}, ?)", (match.value,))
-    return text(expression, match)
+    return where_text(expression, match)
 
 
-def interned(column: str, test: Sql) -> Sql:
+def where_interned(column: str, test: Sql) -> Sql:
     """A column that numbers rows of `text`, by a condition on their `value`."""
     if test.text == "coalesce(value <> '', 0)":
         return Sql(f"{column} <> 0")
-    return test.within(f"{column} IN (SELECT id FROM text WHERE {{}})")
+    return test.insert_into(f"{column} IN (SELECT id FROM text WHERE {{}})")
 
 
-def one_of(column: str, values: tuple[Any, ...]) -> Sql:
+def where_one_of(column: str, values: tuple[Any, ...]) -> Sql:
     """A column has one of these."""
     return Sql(f"{column} IN ({', '.join('?' * len(values))})", values)
 
 
-def number(expression: str, match: Match, present: str = "") -> Sql:
+def where_number(expression: str, match: Match, present: str = "") -> Sql:
     """A number; NULL is none. `present` says where there is one."""
     value = match.value
     if isinstance(value, Anything):
         return Sql(f"coalesce({present or f'{expression} IS NOT NULL'}, 0)")
     if isinstance(value, WordValue):
-        found = one_of(expression, value.keys)
+        found = where_one_of(expression, value.keys)
     elif isinstance(value, Range):
-        found = Sql(f"{expression} BETWEEN ? AND ?", (_int(value.low), _int(value.high)))
+        found = Sql(f"{expression} BETWEEN ? AND ?", (_int_of(value.low), _int_of(value.high)))
     else:
         sign = match.op if match.op in COMPARISONS else "="
-        found = Sql(f"{expression} {sign} ?", (_int(value),))
-    return found.within(f"coalesce({f'{present} AND ' if present else ''}{{}}, 0)")
+        found = Sql(f"{expression} {sign} ?", (_int_of(value),))
+    return found.insert_into(f"coalesce({f'{present} AND ' if present else ''}{{}}, 0)")
 
 
-def _int(value: Value) -> int:
+def _int_of(value: Value) -> int:
     assert isinstance(value, Number)
     return value.value
 
 
-def big(column: str) -> str:
+def exact_number(column: str) -> str:
     """A number that may be TEXT where it exceeds 64 bits: then it is beyond all that can be typed."""
     beyond = f"CASE substr({column}, 1, 1) WHEN '-' THEN -9.3e18 ELSE 9.3e18 END"
     return f"CASE typeof({column}) WHEN 'text' THEN {beyond} ELSE {column} END"
 
 
-def moment(at: str, started: str, match: Match) -> Sql:
+def where_time(at: str, started: str, match: Match) -> Sql:
     """A time, ns since the session started. What was typed lasts as long as its precision says."""
     value = match.value
     if isinstance(value, Anything):
@@ -100,14 +100,14 @@ def moment(at: str, started: str, match: Match) -> Sql:
     if isinstance(value, Range):
         assert isinstance(value.low, TimeValue)
         assert isinstance(value.high, TimeValue)
-        return joined("AND", _bound(at, started, ">=", value.low), _bound(at, started, "<", value.high, end=True))
+        return join_conditions("AND", _time_bound(at, started, ">=", value.low), _time_bound(at, started, "<", value.high, end=True))
     assert isinstance(value, TimeValue)
     if match.op in COMPARISONS:
-        return _bound(at, started, match.op, value)
-    return joined("AND", _bound(at, started, ">=", value), _bound(at, started, "<", value, end=True))
+        return _time_bound(at, started, match.op, value)
+    return join_conditions("AND", _time_bound(at, started, ">=", value), _time_bound(at, started, "<", value, end=True))
 
 
-def _bound(at: str, started: str, sign: str, value: TimeValue, *, end: bool = False) -> Sql:
+def _time_bound(at: str, started: str, sign: str, value: TimeValue, *, end: bool = False) -> Sql:
     zero = {"session": "0", "epoch": f"-{started}", "day": f"a2a_midnight({started}) - {started}"}[value.base]
     return Sql(f"{at} {sign} {zero} + ?", (value.ns + (value.span if end else 0),))
 
@@ -118,7 +118,7 @@ _UUID = re.compile(
 )
 
 
-def ident(column: str, match: Match) -> Sql:
+def where_ident(column: str, match: Match) -> Sql:
     """A column that numbers rows of `ident`, or holds a decimal number itself (see `schema`)."""
     value = match.value
     if isinstance(value, Anything):
@@ -132,13 +132,13 @@ def ident(column: str, match: Match) -> Sql:
         return Sql(f"{column} IN (SELECT id FROM ident WHERE value = ?)", (pack_ident(value),))
     if match.op is Op.MATCHES:
         listed = Sql(f"{column} IN (SELECT id FROM ident WHERE a2a_matches(a2a_ident(value), ?))", (value,))
-        return joined("OR", listed, Sql(f"({column} < 0 AND a2a_matches({decimal}, ?))", (value,)))
+        return join_conditions("OR", listed, Sql(f"({column} < 0 AND a2a_matches({decimal}, ?))", (value,)))
     tests = [Sql("(value >= ? AND value <= ?)", (value, value + "\U0010ffff"))]
     if _UUID.fullmatch(value):
         digits = value.replace("-", "")
         low, high = (bytes.fromhex(digits.ljust(32, end)) for end in "0f")
         tests.append(Sql("(value >= ? AND value <= ? AND length(value) = 16)", (low, high)))
-    found = [joined("OR", *tests).within(f"{column} IN (SELECT id FROM ident WHERE {{}})")]
+    found = [join_conditions("OR", *tests).insert_into(f"{column} IN (SELECT id FROM ident WHERE {{}})")]
     if value.isdecimal() and value.isascii():
         found.append(Sql(f"({column} < 0 AND substr({decimal}, 1, ?) = ?)", (len(value), value)))
-    return joined("OR", *found)
+    return join_conditions("OR", *found)

@@ -31,7 +31,7 @@ class SearchStopped(Exception):
     """Whoever watched a search wanted no more of it."""
 
 
-def meant(word: str, known: Iterable[str]) -> str:
+def suggest_word(word: str, known: Iterable[str]) -> str:
     """`; did you mean "task"?`, or nothing where no known word is near."""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f'; did you mean "{near[0]}"?' if near else ""

@@ -15,7 +15,7 @@ from a2a_proxy.recording.query.conditions import Sql
 from a2a_proxy.recording.query.kinds import ValueKind
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
-READS, PARSES = 1, 2
+COST_READ, COST_PARSE = 1, 2
 """Costs of a frame: its payload is read (2 us), or parsed (40 us and more)."""
 
 
@@ -39,43 +39,43 @@ class QueryField(msgspec.Struct, frozen=True):
     """What holds for an exchange holds for each of its frames, though frames have it too."""
 
 
-def _table() -> dict[str, QueryField]:
-    agent, peer = columns.connection("upstream", "peer"), columns.connection("client", "peer")
-    gap = columns.finding(lambda _: Sql("rule IN (SELECT id FROM text WHERE value = ?)", (columns.GAP,)))
-    finding = columns.finding(lambda match: sql.text("summary", match))
-    severity = columns.finding(lambda match: columns.ordered("severity", match))
-    rule = columns.finding(columns.rule)
-    note = columns.written(lambda match: sql.text("body", match))
-    bookmark = columns.written(lambda _: Sql("bookmark"))
-    source = columns.source("f.shape IN (SELECT id FROM shape WHERE flags & 16)"), columns.source("e.flags & 2")
+def _field_table() -> dict[str, QueryField]:
+    agent, peer = columns.where_connection("upstream", "peer"), columns.where_connection("client", "peer")
+    gap = columns.where_finding(lambda _: Sql("rule IN (SELECT id FROM text WHERE value = ?)", (columns.GAP,)))
+    finding = columns.where_finding(lambda match: sql.where_text("summary", match))
+    severity = columns.where_finding(lambda match: columns.where_ordered("severity", match))
+    rule = columns.where_finding(columns.where_rule)
+    note = columns.where_note(lambda match: sql.where_text("body", match))
+    bookmark = columns.where_note(lambda _: Sql("bookmark"))
+    source = columns.where_source("f.shape IN (SELECT id FROM shape WHERE flags & 16)"), columns.where_source("e.flags & 2")
     rows = (
         QueryField(
             "op",
             words.OPERATION,
             "the operation, by its 1.0, JSON-RPC or gRPC name",
             "op:message/stream",
-            exchange=columns.word("e.operation"),
+            exchange=columns.where_word("e.operation"),
         ),
         QueryField(
-            "binding", words.BINDING, "how messages are carried", "binding:grpc", exchange=columns.word("e.binding")
+            "binding", words.BINDING, "how messages are carried", "binding:grpc", exchange=columns.where_word("e.binding")
         ),
         QueryField(
             "dir",
             words.DIRECTION,
             "which way a frame went",
             "dir:to-agent",
-            frame=columns.keyed("direction", always=True),
+            frame=columns.where_keyed("direction", always=True),
         ),
         QueryField(
-            "kind", words.KIND, "what a frame is, or which A2A object it carries", "kind:artifact", frame=columns.kind
+            "kind", words.KIND, "what a frame is, or which A2A object it carries", "kind:artifact", frame=columns.where_kind
         ),
         QueryField(
             "task",
             kinds.IDENT,
             "the task's id",
             "task:b2a4",
-            frame=lambda m: sql.ident("f.task", m),
-            exchange=lambda m: sql.ident("e.task", m),
+            frame=lambda m: sql.where_ident("f.task", m),
+            exchange=lambda m: sql.where_ident("e.task", m),
             sides=True,
         ),
         QueryField(
@@ -83,8 +83,8 @@ def _table() -> dict[str, QueryField]:
             kinds.IDENT,
             "the context's id",
             "ctx:0e5a",
-            frame=lambda m: sql.ident("(f.task + f.context)", m),
-            exchange=lambda m: sql.ident("e.context", m),
+            frame=lambda m: sql.where_ident("(f.task + f.context)", m),
+            exchange=lambda m: sql.where_ident("e.context", m),
             sides=True,
         ),
         QueryField(
@@ -92,8 +92,8 @@ def _table() -> dict[str, QueryField]:
             kinds.IDENT,
             "the message's id",
             "msg:b2eadfe1",
-            frame=lambda m: sql.begun(columns.MESSAGE, m),
-            cost=READS,
+            frame=lambda m: sql.where_prefix(columns.MESSAGE, m),
+            cost=COST_READ,
             sides=True,
         ),
         QueryField(
@@ -101,15 +101,15 @@ def _table() -> dict[str, QueryField]:
             words.STATE,
             "the state that a frame tells, in any spelling",
             "state:input-required",
-            frame=columns.keyed("state"),
+            frame=columns.where_keyed("state"),
         ),
         QueryField(
             "part",
             words.PART,
             "a part of a message or artifact of this kind",
             "part:file",
-            frame=columns.read("a2a_part"),
-            cost=PARSES,
+            frame=columns.where_payload("a2a_part"),
+            cost=COST_PARSE,
             sides=True,
         ),
         QueryField(
@@ -117,8 +117,8 @@ def _table() -> dict[str, QueryField]:
             kinds.IDENT,
             "the media type of a part",
             "mime:image/",
-            frame=columns.read("a2a_facet", "mime"),
-            cost=PARSES,
+            frame=columns.where_payload("a2a_facet", "mime"),
+            cost=COST_PARSE,
             sides=True,
         ),
         QueryField(
@@ -126,9 +126,9 @@ def _table() -> dict[str, QueryField]:
             kinds.TEXT,
             "the URI of an extension, in a header or a payload",
             "ext:traceability",
-            frame=columns.read("a2a_facet", "ext"),
-            exchange=lambda m: sql.interned("e.extensions", sql.text("value", m)),
-            cost=PARSES,
+            frame=columns.where_payload("a2a_facet", "ext"),
+            exchange=lambda m: sql.where_interned("e.extensions", sql.where_text("value", m)),
+            cost=COST_PARSE,
             covers=True,
             sides=True,
         ),
@@ -137,29 +137,29 @@ def _table() -> dict[str, QueryField]:
             kinds.LABEL,
             "the protocol line, or the version that the client asked for",
             "ver:0.3",
-            exchange=columns.version,
+            exchange=columns.where_version,
         ),
         QueryField(
             "code",
             words.CODE,
             "the error's code (JSON-RPC, REST, gRPC), or its name",
             "code:TASK_NOT_FOUND",
-            frame=lambda m: columns.shape(sql.number(sql.big("error"), m, "error <> 0")),
-            exchange=lambda m: sql.number(sql.big("e.error_code"), m, "e.error_code <> 0"),
+            frame=lambda m: columns.where_shape(sql.where_number(sql.exact_number("error"), m, "error <> 0")),
+            exchange=lambda m: sql.where_number(sql.exact_number("e.error_code"), m, "e.error_code <> 0"),
         ),
         QueryField(
             "status",
             kinds.NUMBER,
             "the HTTP status",
             "status:>=400",
-            exchange=lambda m: sql.number(sql.big("e.status"), m, "e.status <> 0"),
+            exchange=lambda m: sql.where_number(sql.exact_number("e.status"), m, "e.status <> 0"),
         ),
         QueryField(
             "gen",
             kinds.NUMBER,
             "the generation that a frame tells",
             "gen:>3",
-            frame=lambda m: sql.number(sql.big("f.generation"), m, "f.generation <> 0"),
+            frame=lambda m: sql.where_number(sql.exact_number("f.generation"), m, "f.generation <> 0"),
             sides=True,
         ),
         QueryField(
@@ -176,7 +176,7 @@ def _table() -> dict[str, QueryField]:
             words.FLAG,
             "it failed, was cut or cannot be read; `err` alone will do",
             "err",
-            frame=columns.error_frame,
+            frame=columns.where_error_frame,
             exchange=lambda _: Sql(columns.ENDED_BADLY),
         ),
         QueryField(
@@ -217,8 +217,8 @@ def _table() -> dict[str, QueryField]:
             kinds.TEXT,
             "a header or trailer, as `name: value`; `=` asks for the name alone",
             'header:"content-type: text"',
-            exchange=columns.header,
-            cost=PARSES,
+            exchange=columns.where_header,
+            cost=COST_PARSE,
             sides=True,
         ),
         QueryField(
@@ -226,8 +226,8 @@ def _table() -> dict[str, QueryField]:
             kinds.TEXT,
             "a member of some metadata in the payload, as `key: value`",
             "meta:tenant",
-            frame=columns.read("a2a_facet", "meta"),
-            cost=PARSES,
+            frame=columns.where_payload("a2a_facet", "meta"),
+            cost=COST_PARSE,
             sides=True,
         ),
         QueryField(
@@ -235,7 +235,7 @@ def _table() -> dict[str, QueryField]:
             kinds.SIZE,
             "octets of a frame's payload",
             "size>=10kB",
-            frame=lambda m: sql.number(columns.SIZE, m),
+            frame=lambda m: sql.where_number(columns.SIZE, m),
             sides=True,
         ),
         QueryField(
@@ -243,22 +243,22 @@ def _table() -> dict[str, QueryField]:
             kinds.DURATION,
             "how long the exchange took, from the end of the request; `slow:2s` is `dur>=2s`",
             "dur<500ms",
-            exchange=lambda m: sql.number(f"max({columns.LAST} - {columns.ZERO}, 0)", m),
+            exchange=lambda m: sql.where_number(f"max({columns.LAST} - {columns.ZERO}, 0)", m),
         ),
         QueryField(
             "ttfe",
             kinds.DURATION,
             "time from the end of the request to the first event",
             "ttfe:>1s",
-            exchange=lambda m: sql.number(f"max(e.first_event - {columns.ZERO}, 0)", m),
+            exchange=lambda m: sql.where_number(f"max(e.first_event - {columns.ZERO}, 0)", m),
         ),
         QueryField(
             "t",
             kinds.TIME,
             "when: of a frame its last octet, of an exchange its first",
             "t:>12:30",
-            frame=lambda m: sql.moment("f.at", columns.STARTED.format("f.session"), m),
-            exchange=lambda m: sql.moment("e.started", columns.STARTED.format(f"e.id >> {SESSION_SHIFT}"), m),
+            frame=lambda m: sql.where_time("f.at", columns.STARTED.format("f.session"), m),
+            exchange=lambda m: sql.where_time("e.started", columns.STARTED.format(f"e.id >> {SESSION_SHIFT}"), m),
             alone=True,
         ),
         QueryField(
@@ -266,8 +266,8 @@ def _table() -> dict[str, QueryField]:
             kinds.IDENT,
             "the session: its number, or its uuid",
             "rec:1",
-            frame=columns.session("f.session"),
-            exchange=columns.session(f"e.id >> {SESSION_SHIFT}"),
+            frame=columns.where_session("f.session"),
+            exchange=columns.where_session(f"e.id >> {SESSION_SHIFT}"),
             alone=True,
         ),
         QueryField(
@@ -278,14 +278,14 @@ def _table() -> dict[str, QueryField]:
             kinds.TRACE,
             "the trace id that the agent got; `~~4bf9` is short for it",
             "~~4bf92f35",
-            exchange=lambda m: sql.begun(columns.TRACE, m),
+            exchange=lambda m: sql.where_prefix(columns.TRACE, m),
         ),
         QueryField(
             "note",
             kinds.TEXT,
             "what you noted there, or the decoder remarked about a frame",
             "note:retry",
-            frame=lambda m: sql.joined("OR", note[0](m), columns.remark(m)),
+            frame=lambda m: sql.join_conditions("OR", note[0](m), columns.where_remark(m)),
             exchange=note[1],
         ),
         QueryField(
@@ -302,13 +302,13 @@ def _table() -> dict[str, QueryField]:
             kinds.TEXT,
             "the payload's text; a word alone will do",
             'text~"order [0-9]+"',
-            frame=columns.read("a2a_text"),
-            cost=READS,
+            frame=columns.where_payload("a2a_text"),
+            cost=COST_READ,
             sides=True,
         ),
     )
     return {row.name: row for row in rows}
 
 
-FIELDS = _table()
+FIELDS = _field_table()
 """By name, in the order of the manual."""

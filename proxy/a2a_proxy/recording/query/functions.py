@@ -16,13 +16,13 @@ from a2a_proxy.recording.store.codec import unpack_headers, unpack_ident, unpack
 from a2a_proxy.recording.store.payloads import Payloads
 
 _TEXTUAL = (Op.HAS, Op.IS)
-_PIECES = 32
-_HEADERS = 256
+_PIECES_FLAG = 32
+_MAX_CACHED_HEADERS = 256
 """Exchanges whose headers are kept: frames of several come in turns."""
-_SECOND = 1_000_000_000
+_NS_PER_SECOND = 1_000_000_000
 
 
-class Functions:
+class QueryFunctions:
     """Registered once a connection."""
 
     def __init__(self, db: sqlite3.Connection, payloads: Payloads) -> None:
@@ -35,24 +35,24 @@ class Functions:
         """Headers that were read of late, as `name: value`, those of one side or of both."""
         self.trouble: Exception | None = None
         """Why the last query broke off; SQLite itself tells only that a function did."""
-        for name, count, function in self._functions():
-            db.create_function(name, count, self._told(function), deterministic=True)
+        for name, count, function in self._sql_functions():
+            db.create_function(name, count, self._record_trouble(function), deterministic=True)
 
-    def _functions(self) -> Iterator[tuple[str, int, Callable[..., Any]]]:
-        yield "a2a_contains", 2, lambda value, wanted: tests.string(Op.HAS, wanted, _text(value))
-        yield "a2a_equals", 2, lambda value, wanted: _text(value).casefold() == wanted.casefold()
-        yield "a2a_begins", 2, lambda value, wanted: _text(value).startswith(wanted)
-        yield "a2a_matches", 2, lambda value, wanted: bool(text := _text(value)) and tests.matches(wanted, text)
+    def _sql_functions(self) -> Iterator[tuple[str, int, Callable[..., Any]]]:
+        yield "a2a_contains", 2, lambda value, wanted: tests.matches_string(Op.HAS, wanted, _column_text(value))
+        yield "a2a_equals", 2, lambda value, wanted: _column_text(value).casefold() == wanted.casefold()
+        yield "a2a_begins", 2, lambda value, wanted: _column_text(value).startswith(wanted)
+        yield "a2a_matches", 2, lambda value, wanted: bool(text := _column_text(value)) and tests.matches_pattern(wanted, text)
         yield "a2a_ident", 1, lambda value: unpack_ident(value).encode("utf-8", "replace").decode()
-        yield "a2a_midnight", 1, _midnight
-        yield "a2a_header", 6, self._header
-        yield "a2a_message", 6, self._message
-        yield "a2a_text", 7, lambda op, wanted, *at: bool(p := self._octets(*at)) and tests.text_has(op, wanted, p)
-        yield "a2a_json", 8, self._json
-        yield "a2a_part", 7, self._part
-        yield "a2a_facet", 8, self._facet
+        yield "a2a_midnight", 1, _local_midnight
+        yield "a2a_header", 6, self._matches_header
+        yield "a2a_message", 6, self._message_id
+        yield "a2a_text", 7, lambda op, wanted, *at: bool(p := self._read_payload(*at)) and tests.matches_text(op, wanted, p)
+        yield "a2a_json", 8, self._matches_json
+        yield "a2a_part", 7, self._matches_part
+        yield "a2a_facet", 8, self._matches_facet
 
-    def _told(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _record_trouble(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
             try:
                 found = function(*arguments)
@@ -65,7 +65,7 @@ class Functions:
 
         return call
 
-    def _shape(self, number: int) -> tuple[str, int]:
+    def _shape_of(self, number: int) -> tuple[str, int]:
         known = self._shapes.get(number)
         if known is None:
             find = "SELECT text.value, flags FROM shape LEFT JOIN text ON text.id = shape.schema WHERE shape.id = ?"
@@ -75,69 +75,69 @@ class Functions:
             known = self._shapes[number] = (row[0] or "", row[1])
         return known
 
-    def _octets(self, frame: int, shape: int, block: int | None, offset: int | None, size: int | None) -> bytes:
-        octets = self._payloads.at(block, offset, size)
-        return self._payloads.whole(frame, octets) if self._shape(shape)[1] & _PIECES else octets
+    def _read_payload(self, frame: int, shape: int, block: int | None, offset: int | None, size: int | None) -> bytes:
+        data = self._payloads.read(block, offset, size)
+        return self._payloads.read_whole(frame, data) if self._shape_of(shape)[1] & _PIECES_FLAG else data
 
-    def _value(self, frame: int, shape: int, *at: int | None) -> Any:
+    def _parsed_payload(self, frame: int, shape: int, *at: int | None) -> Any:
         if self._parsed[0] != frame:
-            octets = self._octets(frame, shape, *at)
-            self._parsed = (frame, decode_payload(octets, self._shape(shape)[0]) if octets else None)
+            data = self._read_payload(frame, shape, *at)
+            self._parsed = (frame, decode_payload(data, self._shape_of(shape)[0]) if data else None)
         return self._parsed[1]
 
-    def _message(self, message: int | str | bytes | None, *at: int) -> str:
+    def _message_id(self, message: int | str | bytes | None, *at: int) -> str:
         if isinstance(message, int):
-            return self._octets(*at)[message : message + 36].decode("utf-8", "replace")
+            return self._read_payload(*at)[message : message + 36].decode("utf-8", "replace")
         return unpack_ident(message).encode("utf-8", "replace").decode()
 
-    def _json(self, path: str, op: str, wanted: str, *at: int) -> bool:
-        if op in _TEXTUAL and self._shape(at[1])[0] == JSON and not tests.DECIMAL.fullmatch(wanted):
-            octets = self._octets(*at)  # reading all of its text costs a tenth of parsing it
-            if not tests.text_has(Op.HAS, wanted, octets):
+    def _matches_json(self, path: str, op: str, wanted: str, *at: int) -> bool:
+        if op in _TEXTUAL and self._shape_of(at[1])[0] == JSON and not tests.DECIMAL.fullmatch(wanted):
+            data = self._read_payload(*at)  # reading all of its text costs a tenth of parsing it
+            if not tests.matches_text(Op.HAS, wanted, data):
                 return False
-        value = self._value(*at)
+        value = self._parsed_payload(*at)
         return value is not None and any(
-            tests.leaf(op, wanted, each) for each in tests.at_path(value, tests.steps(path))
+            tests.matches_leaf(op, wanted, each) for each in tests.values_at_path(value, tests.path_steps(path))
         )
 
     def _may_have(self, what: str, at: tuple[int, ...]) -> bool:
         """JSON that does not even have such a name need not be parsed."""
-        return self._shape(at[1])[0] != JSON or tests.names_any(what, self._octets(*at))
+        return self._shape_of(at[1])[0] != JSON or tests.has_any_name(what, self._read_payload(*at))
 
-    def _part(self, op: str, wanted: str, *at: int) -> bool:
+    def _matches_part(self, op: str, wanted: str, *at: int) -> bool:
         if not self._may_have("part" if op == "*" else wanted, at):
             return False
-        found = {tests.part_kind(part) for part in tests.parts(self._value(*at))} - {""}
+        found = {tests.part_kind(part) for part in tests.find_parts(self._parsed_payload(*at))} - {""}
         if op == "*":
             return bool(found)
         return bool(found & {"raw", "url"}) if wanted == "file" else wanted in found
 
-    def _facet(self, what: str, op: str, wanted: str, *at: int) -> bool:
+    def _matches_facet(self, what: str, op: str, wanted: str, *at: int) -> bool:
         if not self._may_have(what, at):
             return False
-        found = tests.facet(what, self._value(*at))
+        found = tests.find_facets(what, self._parsed_payload(*at))
         if what == "mime" and op == Op.HAS:
             return any(each.lower().startswith(wanted.lower()) for each in found)
-        return any(tests.string(op, wanted, each) for each in found)
+        return any(tests.matches_string(op, wanted, each) for each in found)
 
-    def _header(self, side: str, op: str, wanted: str, block: int | None, offset: int | None, size: int | None) -> bool:
+    def _matches_header(self, side: str, op: str, wanted: str, block: int | None, offset: int | None, size: int | None) -> bool:
         if not block:
             return False
         place = (side, block, offset or 0)
         lines = self._lines.get(place)
         if lines is None:
-            request, response, trailers = unpack_headers(self._payloads.at(block, offset, size))
+            request, response, trailers = unpack_headers(self._payloads.read(block, offset, size))
             fields = (() if side == "resp" else request) + (() if side == "req" else response + trailers)
             lines = tuple(f"{n.decode('latin-1')}: {v.decode('latin-1')}" for n, v in fields)
             self._lines[place] = lines
-            if len(self._lines) > _HEADERS:
+            if len(self._lines) > _MAX_CACHED_HEADERS:
                 del self._lines[next(iter(self._lines))]
         if op == Op.IS:
             return any(line.partition(": ")[0].lower() == wanted.lower() for line in lines)
-        return any(tests.string(op, wanted, line) for line in lines)
+        return any(tests.matches_string(op, wanted, line) for line in lines)
 
 
-def _text(value: Any) -> str:
+def _column_text(value: Any) -> str:
     """A column of texts, whatever is in it."""
     if value is None or isinstance(value, str):
         return value or ""
@@ -146,7 +146,7 @@ def _text(value: Any) -> str:
     return unpack_text(value).encode("utf-8", "replace").decode()
 
 
-def _midnight(started: int) -> int:
+def _local_midnight(started: int) -> int:
     """Local midnight before a time, ns since the epoch."""
-    day = datetime.fromtimestamp(started // _SECOND).replace(hour=0, minute=0, second=0, microsecond=0)
-    return int(day.timestamp()) * _SECOND
+    day = datetime.fromtimestamp(started // _NS_PER_SECOND).replace(hour=0, minute=0, second=0, microsecond=0)
+    return int(day.timestamp()) * _NS_PER_SECOND

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from a2a_proxy.recording.query.errors import meant
+from a2a_proxy.recording.query.errors import suggest_word
 from a2a_proxy.recording.query.tree import COMPARISONS, Anything, Number, Op, TimeValue, Value, WordValue
 
 MAX_PATTERN = 1000
@@ -24,7 +24,7 @@ _SIZES |= {"k": 1000, "m": 10**6, "g": 10**9}
 _NUMBER = re.compile(r"([+-]?\d{1,18})(?:\.(\d{1,9}))?([a-zA-Zµ]*)")
 _CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
 _TIME = re.compile(r"[T ]\d\d(?::?\d\d(?::?(\d\d)(?:[.,](\d+))?)?)?")
-_MAX = 2**63 - 1
+_MAX_INT64 = 2**63 - 1
 
 
 class InvalidValue(Exception):
@@ -50,91 +50,91 @@ class ValueKind:
 _COMPARED = ": = " + " ".join(COMPARISONS)
 
 
-def number(text: str) -> Number:
+def parse_number(text: str) -> Number:
     """A whole number."""
-    return Number(text, _scaled(text, {"": 1}, "a whole number"))
+    return Number(text, _scale(text, {"": 1}, "a whole number"))
 
 
-def duration(text: str) -> Number:
+def parse_duration(text: str) -> Number:
     """A span of time with its unit, in ns."""
-    return Number(text, _scaled(text, _DURATIONS, _DURATION))
+    return Number(text, _scale(text, _DURATIONS, _DURATION))
 
 
-def length(text: str) -> int:
+def parse_length(text: str) -> int:
     """A duration as options have it, ns: without a sign, spaces around its number allowed, 292 years at most, which is
     as good as any longer one. Raises Wrong."""
     if not text.isascii() or text.strip()[:1] in ("+", "-"):
         raise InvalidValue(f'"{text}" is not a span of time')
-    return min(_exact("".join(text.split()), _DURATIONS, _DURATION), _MAX)
+    return min(_exact_value("".join(text.split()), _DURATIONS, _DURATION), _MAX_INT64)
 
 
-def size(text: str) -> Number:
+def parse_size(text: str) -> Number:
     """A number of octets, with or without a unit."""
-    return Number(text, _scaled(text, _SIZES, "a size: 512, 10kB, 4MiB"))
+    return Number(text, _scale(text, _SIZES, "a size: 512, 10kB, 4MiB"))
 
 
-def _scaled(text: str, units: Mapping[str, int], what: str) -> int:
-    value = _exact(text, units, what)
-    if abs(value) > _MAX:
+def _scale(text: str, units: Mapping[str, int], what: str) -> int:
+    value = _exact_value(text, units, what)
+    if abs(value) > _MAX_INT64:
         raise InvalidValue(f'"{text}" is too large')
     return value
 
 
-def _exact(text: str, units: Mapping[str, int], what: str) -> int:
+def _exact_value(text: str, units: Mapping[str, int], what: str) -> int:
     """The number, however large."""
-    found = _NUMBER.fullmatch(text)
-    unit = found[3].replace("µ", "u") if found else ""
+    match = _NUMBER.fullmatch(text)
+    unit = match[3].replace("µ", "u") if match else ""
     factor = units.get(unit, units.get(unit.lower() if "mib" in units else unit))
-    if found is None or factor is None or (found[2] and factor == 1):
-        near = not text or (found is not None and any(each.startswith(unit.lower()) for each in units))
+    if match is None or factor is None or (match[2] and factor == 1):
+        near = not text or (match is not None and any(each.startswith(unit.lower()) for each in units))
         raise InvalidValue(f'"{text}" is not {what}', incomplete=near)
-    value = int(found[1]) * factor
-    if found[2]:
-        part = int(found[2].ljust(9, "0")) * factor // 10**9
-        value += -part if found[1].startswith("-") else part
+    value = int(match[1]) * factor
+    if match[2]:
+        part = int(match[2].ljust(9, "0")) * factor // 10**9
+        value += -part if match[1].startswith("-") else part
     return value
 
 
-def moment(text: str) -> TimeValue:
+def parse_time(text: str) -> TimeValue:
     """A point in time: `12:30`, an ISO date or time, or `+5s` from the beginning of the session."""
     if text.startswith("+"):
-        shift = duration(text[1:])
-        if abs(shift.value) > _MAX // 2:
+        shift = parse_duration(text[1:])
+        if abs(shift.value) > _MAX_INT64 // 2:
             raise InvalidValue(f'"{text}" is too far away')
         unit = _DURATIONS[re.sub(r"^[\d.]+", "", text[1:]).replace("µ", "u")]
         return TimeValue(text, "session", shift.value, unit)
-    if found := _CLOCK.fullmatch(text):
-        hours, minutes, seconds = int(found[1]), int(found[2]), int(found[3] or 0)
+    if match := _CLOCK.fullmatch(text):
+        hours, minutes, seconds = int(match[1]), int(match[2]), int(match[3] or 0)
         if hours < 24 and minutes < 60 and seconds < 60:
-            ns = ((hours * 60 + minutes) * 60 + seconds) * _S + int((found[4] or "").ljust(9, "0"))
-            return TimeValue(text, "day", ns, _span(found[3], found[4]))
+            ns = ((hours * 60 + minutes) * 60 + seconds) * _S + int((match[4] or "").ljust(9, "0"))
+            return TimeValue(text, "day", ns, _time_precision(match[3], match[4]))
     try:
         since = datetime.fromisoformat(text).astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     except (ValueError, OverflowError):
         raise InvalidValue(f'"{text}" is not a time: 12:30, 2026-01-31T09:41:07Z, +5s', incomplete=True) from None
     clock = _TIME.search(text)
-    span = _span(clock[1], clock[2]) if clock else 86400 * _S
+    span = _time_precision(clock[1], clock[2]) if clock else 86400 * _S
     ns = since // timedelta(microseconds=1) * 1000
-    if abs(ns) > _MAX // 2:
+    if abs(ns) > _MAX_INT64 // 2:
         raise InvalidValue(f'"{text}" is too far away')
     return TimeValue(text, "epoch", ns, span)
 
 
-def _span(seconds: object, fraction: str | None) -> int:
+def _time_precision(seconds: object, fraction: str | None) -> int:
     """How long a time of this precision lasts, ns."""
     if fraction:
         return int(10 ** (9 - min(len(fraction), 9)))
     return _S if seconds is not None else 60 * _S
 
 
-def text_value(text: str) -> str:
+def parse_text(text: str) -> str:
     """Any text but the empty one."""
     if not text:
         raise InvalidValue("an empty text is in everything", incomplete=True)
     return text
 
 
-def pattern(text: str) -> str:
+def parse_pattern(text: str) -> str:
     """A regular expression.
 
     The package `regex` runs it, with a limit of time for each text: a pattern that takes exponential time is found
@@ -145,13 +145,13 @@ def pattern(text: str) -> str:
     if len(text) > MAX_PATTERN:
         raise InvalidValue(f"a regular expression may have {MAX_PATTERN} characters")
     try:
-        regex.compile(text_value(text))
+        regex.compile(parse_text(text))
     except (regex.error, ValueError, OverflowError, RecursionError, MemoryError) as wrong:
         raise InvalidValue(f"not a regular expression: {wrong}", incomplete=True) from None
     return text
 
 
-def choices(name: str, words: Mapping[str, tuple[int | str, ...]], ops: str, **labels: str) -> ValueKind:
+def choice_kind(name: str, words: Mapping[str, tuple[int | str, ...]], ops: str, **labels: str) -> ValueKind:
     """A closed list: every spelling with what it stands for. `labels` names those that are aliases of another."""
     folded = {word.lower().replace("_", "-"): word for word in words}
 
@@ -159,7 +159,7 @@ def choices(name: str, words: Mapping[str, tuple[int | str, ...]], ops: str, **l
         word = folded.get(text.lower().replace("_", "-"))
         if word is None:
             begun = any(each.startswith(text.lower().replace("_", "-")) for each in folded)
-            raise InvalidValue(f'there is no {name} "{text}"{meant(text, words)}', incomplete=begun)
+            raise InvalidValue(f'there is no {name} "{text}"{suggest_word(text, words)}', incomplete=begun)
         return WordValue(labels.get(word, word), words[word])
 
     kind = ValueKind("one of a list", ops, read)
@@ -167,37 +167,37 @@ def choices(name: str, words: Mapping[str, tuple[int | str, ...]], ops: str, **l
     return kind
 
 
-def anything(text: str) -> Anything | None:
+def parse_anything(text: str) -> Anything | None:
     """`*` asks whether the field is there at all."""
     return Anything() if text == "*" else None
 
 
-NUMBER = ValueKind("number", _COMPARED, number, ranges=True)
-DURATION = ValueKind("duration", _COMPARED, duration, ranges=True)
-SIZE = ValueKind("size", _COMPARED, size, ranges=True)
-TIME = ValueKind("time", _COMPARED, moment, ranges=True)
-TEXT = ValueKind("text", ": = ~", text_value)
+NUMBER = ValueKind("number", _COMPARED, parse_number, ranges=True)
+DURATION = ValueKind("duration", _COMPARED, parse_duration, ranges=True)
+SIZE = ValueKind("size", _COMPARED, parse_size, ranges=True)
+TIME = ValueKind("time", _COMPARED, parse_time, ranges=True)
+TEXT = ValueKind("text", ": = ~", parse_text)
 """`:` where it contains the value, whatever the case."""
-LABEL = ValueKind("label", ": = ~", text_value)
+LABEL = ValueKind("label", ": = ~", parse_text)
 """`:` where it is the value, whatever the case."""
-IDENT = ValueKind("id", ": = ~", text_value)
+IDENT = ValueKind("id", ": = ~", parse_text)
 """`:` where it begins with the value."""
-JSON = ValueKind("JSON value", _COMPARED + " ~", text_value)
-TRACE = ValueKind("id", ": = ~", lambda text: text_value(text).lower())
+JSON = ValueKind("JSON value", _COMPARED + " ~", parse_text)
+TRACE = ValueKind("id", ": = ~", lambda text: parse_text(text).lower())
 """Trace ids are lower case."""
 
 
-def full_rule(text: str) -> str:
+def parse_rule(text: str) -> str:
     """The id of a rule or its beginning: `GEN` is short for `A2A-GEN`; findings without a rule have their own."""
-    word = text_value(text).upper()
+    word = parse_text(text).upper()
     own = len(word) > 3 and any(each.startswith(word) for each in ("UNDECODABLE", "RECORDER"))
     return word if own or word.startswith("A2A") else f"A2A-{word}"
 
 
-RULE = ValueKind("rule", ": = ~", full_rule)
+RULE = ValueKind("rule", ": = ~", parse_rule)
 
 
-def coded(names: Mapping[str, tuple[int | str, ...]]) -> ValueKind:
+def coded_kind(names: Mapping[str, tuple[int | str, ...]]) -> ValueKind:
     """A number that also has names."""
     folded = {name.replace("_", "").lower(): name for name in names}
 
@@ -206,10 +206,10 @@ def coded(names: Mapping[str, tuple[int | str, ...]]) -> ValueKind:
         if name is not None:
             return WordValue(name, names[name])
         try:
-            return number(text)
+            return parse_number(text)
         except InvalidValue as wrong:
             begun = any(each.startswith(text.replace("_", "").lower()) for each in folded)
-            near = meant(text.upper(), names)
+            near = suggest_word(text.upper(), names)
             raise InvalidValue(
                 f'"{text}" is no error\'s code or name{near}', incomplete=begun or wrong.incomplete
             ) from None

@@ -41,7 +41,7 @@ class Token(msgspec.Struct, frozen=True):
     value_at: int = 0
 
 
-def tokens(text: str) -> list[Token]:
+def tokenize(text: str) -> list[Token]:
     """All tokens in order.
 
     Raises:
@@ -55,7 +55,7 @@ def tokens(text: str) -> list[Token]:
         if space := _SPACE.match(text, at):
             at = space.end()
             continue
-        token = _token(text, at)
+        token = _read_token(text, at)
         found.append(token)
         at = token.end
     return found
@@ -69,7 +69,7 @@ def last_piece(text: str) -> int:
             at = space.end()
             continue
         try:
-            token = _token(text, at)
+            token = _read_token(text, at)
         except QueryError:
             return at
         if token.end == len(text) and token.kind in ("match", "word", "AND", "OR", "NOT") and text[at] != "-":
@@ -78,15 +78,15 @@ def last_piece(text: str) -> int:
     return at
 
 
-def head(piece: str) -> tuple[str, int]:
+def split_field(piece: str) -> tuple[str, int]:
     """The field of a piece and where its value begins; no field where it has none yet."""
     if piece.startswith("~~"):
         return "trace", 2
-    found = _HEAD.match(piece)
-    return (found["field"], found.end()) if found else ("", 0)
+    match = _HEAD.match(piece)
+    return (match["field"], match.end()) if match else ("", 0)
 
 
-def _token(text: str, at: int) -> Token:
+def _read_token(text: str, at: int) -> Token:
     if text[at] in "()":
         return Token(text[at], at, at + 1)
     if keyword := _KEYWORD.match(text, at):
@@ -94,27 +94,27 @@ def _token(text: str, at: int) -> Token:
     if text[at] == "-":
         return Token("NOT", at, at + 1)
     if trace := _TRACE.match(text, at):
-        return _match(text, at, trace.end(), "", "trace", ":")
+        return _read_match(text, at, trace.end(), "", "trace", ":")
     if head := _HEAD.match(text, at):
-        return _match(text, at, head.end(), head["side"] or "", head["field"], head["op"])
+        return _read_match(text, at, head.end(), head["side"] or "", head["field"], head["op"])
     if path := _PATH.match(text, at):
         wanted = "a JSON path needs steps, an operator and a value: $.params.message.parts[0].text:hello"
         raise QueryError(wanted, text, at, incomplete=path.end() == len(text))
-    value, end, in_quotes = _value(text, at)
+    value, end, in_quotes = _read_value(text, at)
     return Token("word", at, end, value, in_quotes, value_at=at)
 
 
-def _match(text: str, at: int, value_at: int, side: str, field: str, op: str) -> Token:
+def _read_match(text: str, at: int, value_at: int, side: str, field: str, op: str) -> Token:
     if value_at == len(text) or text[value_at].isspace() or text[value_at] == ")":
         raise QueryError("a value is missing here", text, value_at, incomplete=value_at == len(text))
-    value, end, in_quotes = _value(text, value_at)
+    value, end, in_quotes = _read_value(text, value_at)
     return Token("match", at, end, value, in_quotes, side, field, op.removeprefix(":") or ":", value_at)
 
 
-def _value(text: str, at: int) -> tuple[str, int, bool]:
+def _read_value(text: str, at: int) -> tuple[str, int, bool]:
     """A value that begins here: itself, where it ends, whether it stood in quotes."""
     if text[at] in "\"'":
-        value, end = _quoted(text, at)
+        value, end = _read_quoted(text, at)
         return value, end, True
     depth, end = 0, at
     while end < len(text) and not text[end].isspace():
@@ -125,11 +125,11 @@ def _value(text: str, at: int) -> tuple[str, int, bool]:
     return text[at:end], end, False
 
 
-def _quoted(text: str, at: int) -> tuple[str, int]:
+def _read_quoted(text: str, at: int) -> tuple[str, int]:
     quote, end, parts = text[at], at + 1, []
     while end < len(text) and text[end] != quote:
         if text[end] == "\\":
-            character, end = _escape(text, end)
+            character, end = _read_escape(text, end)
             parts.append(character)
         else:
             parts.append(text[end])
@@ -139,7 +139,7 @@ def _quoted(text: str, at: int) -> tuple[str, int]:
     return "".join(parts), end + 1
 
 
-def _escape(text: str, at: int) -> tuple[str, int]:
+def _read_escape(text: str, at: int) -> tuple[str, int]:
     """What an escape stands for, and the offset after it. Others are kept: `"\\d+"` is a regular expression."""
     letter = text[at + 1 : at + 2]
     size = {"u": 4, "U": 8}.get(letter)

@@ -10,9 +10,9 @@ operator   = ":" "~" "=" "!=" "<" "<=" ">" ">=", all but the first also after ":
 from __future__ import annotations
 
 from a2a_proxy.recording.query import kinds
-from a2a_proxy.recording.query.errors import QueryError, meant
-from a2a_proxy.recording.query.fields import FIELDS, PARSES, QueryField
-from a2a_proxy.recording.query.lexer import Token, tokens
+from a2a_proxy.recording.query.errors import QueryError, suggest_word
+from a2a_proxy.recording.query.fields import FIELDS, COST_PARSE, QueryField
+from a2a_proxy.recording.query.lexer import Token, tokenize
 from a2a_proxy.recording.query.payload_tests import DECIMAL
 from a2a_proxy.recording.query.tree import (
     COMPARISONS,
@@ -33,7 +33,7 @@ from a2a_proxy.recording.query.words import FLAG
 
 MAX_MATCHES = 200
 MAX_DEPTH = 50
-ALONE = {"gap": Match("gap", Op.HAS, WordValue("yes", (1,))), "err": Match("err", Op.HAS, WordValue("yes", (1,)))}
+BARE_WORDS = {"gap": Match("gap", Op.HAS, WordValue("yes", (1,))), "err": Match("err", Op.HAS, WordValue("yes", (1,)))}
 """Words that ask by themselves; in quotes they are text."""
 
 
@@ -43,140 +43,140 @@ def parse(text: str) -> Node:
     Raises:
         QueryError: it is wrong, or not complete yet.
     """
-    return _Parser(text).whole()
+    return _Parser(text).parse_whole()
 
 
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = tokens(text)
+        self._tokens = tokenize(text)
         self._next = 0
         self._depth = 0
         matches = [token for token in self._tokens if token.kind in ("match", "word")]
         if len(matches) > MAX_MATCHES:
             raise QueryError(f"more than {MAX_MATCHES} conditions", text, matches[MAX_MATCHES].at)
 
-    def whole(self) -> Node:
+    def parse_whole(self) -> Node:
         if not self._tokens:
             return And()
-        node = self._any()
+        node = self._parse_or()
         if self._peek() is not None:
-            raise self._wrong("this parenthesis closes nothing", self._tokens[self._next])
+            raise self._make_error("this parenthesis closes nothing", self._tokens[self._next])
         return node
 
     def _peek(self) -> str | None:
         return self._tokens[self._next].kind if self._next < len(self._tokens) else None
 
-    def _take(self) -> Token:
+    def _take_token(self) -> Token:
         self._next += 1
         return self._tokens[self._next - 1]
 
-    def _any(self) -> Node:
-        items = [self._all()]
+    def _parse_or(self) -> Node:
+        items = [self._parse_and()]
         while self._peek() == "OR":
-            self._take()
-            items.append(self._all())
+            self._take_token()
+            items.append(self._parse_and())
         return Or(tuple(items)) if len(items) > 1 else items[0]
 
-    def _all(self) -> Node:
-        items = [self._one()]
+    def _parse_and(self) -> Node:
+        items = [self._parse_term()]
         while (kind := self._peek()) not in (None, "OR", ")"):
             if kind == "AND":
-                self._take()
-            items.append(self._one())
+                self._take_token()
+            items.append(self._parse_term())
         return And(tuple(items)) if len(items) > 1 else items[0]
 
-    def _one(self) -> Node:
+    def _parse_term(self) -> Node:
         kind = self._peek()
         if kind is None or kind in ("AND", "OR", ")"):
             at = self._tokens[self._next].at if kind else len(self._text)
             raise QueryError("a condition is missing here", self._text, at, incomplete=kind is None)
-        token = self._take()
+        token = self._take_token()
         if kind in ("NOT", "("):
-            return self._nested(token)
+            return self._parse_nested(token)
         if kind == "match":
-            return self._match(token)
-        if not token.quoted and token.text in ALONE:
-            return ALONE[token.text]
-        return Match("text", Op.HAS, self._value(token, FIELDS["text"], Op.HAS, token.text, token.value_at))
+            return self._make_match(token)
+        if not token.quoted and token.text in BARE_WORDS:
+            return BARE_WORDS[token.text]
+        return Match("text", Op.HAS, self._make_value(token, FIELDS["text"], Op.HAS, token.text, token.value_at))
 
-    def _nested(self, opened: Token) -> Node:
+    def _parse_nested(self, opened: Token) -> Node:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self._wrong(f"more than {MAX_DEPTH} levels of parentheses and negations", opened)
+            raise self._make_error(f"more than {MAX_DEPTH} levels of parentheses and negations", opened)
         if opened.kind == "NOT":
-            node: Node = Not(self._one())
+            node: Node = Not(self._parse_term())
         elif self._peek() == ")":
-            self._take()
+            self._take_token()
             node = And()
         else:
-            node = self._any()
+            node = self._parse_or()
             if self._peek() != ")":
                 raise QueryError("this parenthesis has no end", self._text, opened.at, incomplete=True)
-            self._take()
+            self._take_token()
         self._depth -= 1
         return node
 
-    def _match(self, token: Token) -> Node:
-        name, field = token.field, self._field(token)
+    def _make_match(self, token: Token) -> Node:
+        name, field = token.field, self._find_field(token)
         op = Op(token.op) if token.op != "!=" else Op.IS
         if token.side and not field.sides:
             message = f'"{name}" has no sides: leave `{token.side}.` out'
-            raise self._wrong(message, token)
+            raise self._make_error(message, token)
         if op not in field.kind.ops:
             ways = " ".join(field.kind.ops)
             raise QueryError(
                 f'"{name}" does not know `{token.op}`', self._text, token.at + len(name), hint=f"it knows {ways}"
             )
-        value = self._value(token, field, op, token.text, token.value_at)
+        value = self._make_value(token, field, op, token.text, token.value_at)
         if name == "slow":
             name, op = "dur", op if op in COMPARISONS else Op.AT_LEAST
         match = Match(name, op, value, token.side)
         return Not(match) if token.op == "!=" else match
 
-    def _field(self, token: Token) -> QueryField:
+    def _find_field(self, token: Token) -> QueryField:
         name = "dur" if token.field == "slow" else token.field
         if name.startswith("$"):
             return PATH
         found = FIELDS.get(name)
         if found is None:
-            near = meant(name.lower(), (*FIELDS, "slow"))
+            near = suggest_word(name.lower(), (*FIELDS, "slow"))
             hint = f'fields: {" ".join(FIELDS)}; to search for the text, quote it: "{self._text[token.at : token.end]}"'
             raise QueryError(f'unknown field "{name}"{near}', self._text, token.at, hint=hint)
         return found
 
-    def _value(self, token: Token, field: QueryField, op: Op, text: str, at: int) -> Value:
+    def _make_value(self, token: Token, field: QueryField, op: Op, text: str, at: int) -> Value:
         ends = token.end == len(self._text)
         try:
             text.encode()
             if op is Op.MATCHES:
-                return kinds.pattern(text)
+                return kinds.parse_pattern(text)
             if not token.quoted and text == "*" and op in (Op.HAS, Op.IS) and field.kind is not FLAG:
                 return Anything()
             if field.kind.ranges and ".." in text and op in (Op.HAS, Op.IS):
                 low, _, high = text.partition("..")
-                return _range(field, low, high)
+                return _make_range(field, low, high)
             value = field.kind.read(text)
         except UnicodeEncodeError:
             raise QueryError("this is no valid Unicode", self._text, at) from None
         except kinds.InvalidValue as wrong:
             raise QueryError(str(wrong), self._text, at, incomplete=ends and wrong.incomplete) from None
-        if op in COMPARISONS and _unordered(field, value):
+        if op in COMPARISONS and _is_unordered(field, value):
             raise QueryError("only a number can be compared so", self._text, at)
         return value
 
-    def _wrong(self, message: str, token: Token) -> QueryError:
+    def _make_error(self, message: str, token: Token) -> QueryError:
         return QueryError(message, self._text, token.at)
 
 
-def _unordered(field: QueryField, value: Value) -> bool:
+def _is_unordered(field: QueryField, value: Value) -> bool:
     """There is no less and more of this."""
     if field.kind is kinds.JSON:
         return not (isinstance(value, str) and DECIMAL.fullmatch(value))
     return isinstance(value, WordValue) and field.kind.name == "code"
 
 
-def _range(field: QueryField, low: str, high: str) -> Range:
+def _make_range(field: QueryField, low: str, high: str) -> Range:
     ends = [field.kind.read(each) for each in (low, high)]
     for each in ends:
         if not isinstance(each, Number | TimeValue):
@@ -186,4 +186,4 @@ def _range(field: QueryField, low: str, high: str) -> Range:
     return Range(*ends)  # type: ignore[arg-type]
 
 
-PATH = QueryField("$", kinds.JSON, "", "", cost=PARSES, sides=True)
+PATH = QueryField("$", kinds.JSON, "", "", cost=COST_PARSE, sides=True)

@@ -10,15 +10,15 @@ from typing import Any
 
 from a2a_proxy.recording.query.tree import Op
 
-LIMIT_SECONDS = 0.25
+MAX_PATTERN_SECONDS = 0.25
 """The most that a pattern may take for one text."""
 
-_DEPTH = 100
-_PLAIN = re.compile(r"[A-Za-z0-9 _.,:;=+*()-]*")
+_MAX_DEPTH = 100
+_PLAIN_TEXT = re.compile(r"[A-Za-z0-9 _.,:;=+*()-]*")
 """Characters that no JSON encoder escapes."""
 _ESCAPED = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_STEP = re.compile(r"\.([A-Za-z0-9_*-]+)|\[(\d+|\*)\]|\[(\"(?:[^\"\\]|\\.)*\")\]")
+_PATH_STEP = re.compile(r"\.([A-Za-z0-9_*-]+)|\[(\d+|\*)\]|\[(\"(?:[^\"\\]|\\.)*\")\]")
 DECIMAL = re.compile(r"-?\d{1,40}(?:\.\d{1,40})?")
 _OPAQUE = frozenset({"data", "metadata"})
 """Members whose content is the peer's own: no parts or metadata of A2A are in them."""
@@ -29,62 +29,62 @@ class TooSlow(Exception):
 
 
 @lru_cache(64)
-def _compiled(pattern: str) -> Any:
+def _compile_pattern(pattern: str) -> Any:
     import regex
 
     return regex.compile(pattern)
 
 
-def matches(pattern: str, text: str) -> bool:
+def matches_pattern(pattern: str, text: str) -> bool:
     """Raises TooSlow instead of taking longer than LIMIT_SECONDS."""
     try:
-        return _compiled(pattern).search(text, timeout=LIMIT_SECONDS) is not None
+        return _compile_pattern(pattern).search(text, timeout=MAX_PATTERN_SECONDS) is not None
     except TimeoutError:
         raise TooSlow(pattern) from None
 
 
-def string(op: str, wanted: str, text: str) -> bool:
+def matches_string(op: str, operand: str, text: str) -> bool:
     """A text by operator, `:` in any case."""
     if op == Op.MATCHES:
-        return matches(wanted, text)
+        return matches_pattern(operand, text)
     if op == Op.IS:
-        return text == wanted
-    return wanted.casefold() in text.casefold() if op == Op.HAS else bool(text)
+        return text == operand
+    return operand.casefold() in text.casefold() if op == Op.HAS else bool(text)
 
 
-def text_has(op: str, wanted: str, payload: bytes) -> bool:
+def matches_text(op: str, operand: str, payload: bytes) -> bool:
     """The payload's text, as it is on the wire; `:` finds what JSON has escaped as well."""
-    if op == Op.HAS and wanted.isascii():
-        if wanted.lower().encode() in payload.lower():
+    if op == Op.HAS and operand.isascii():
+        if operand.lower().encode() in payload.lower():
             return True
-        if _PLAIN.fullmatch(wanted) or b"\\" not in payload:
+        if _PLAIN_TEXT.fullmatch(operand) or b"\\" not in payload:
             return False
     text = payload.decode("utf-8", "replace")
-    if string(op, wanted, text):
+    if matches_string(op, operand, text):
         return True
-    return op == Op.HAS and "\\" in text and string(op, wanted, _unescaped(text))
+    return op == Op.HAS and "\\" in text and matches_string(op, operand, _unescape_json(text))
 
 
-def _unescaped(text: str) -> str:
+def _unescape_json(text: str) -> str:
     plain = _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else _LETTERS.get(m[2], m[2]), text)
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 @lru_cache(64)
-def steps(path: str) -> tuple[str | int | None, ...]:
+def path_steps(path: str) -> tuple[str | int | None, ...]:
     """The steps of a canonical path: names, positions, None for any."""
-    found: list[str | int | None] = []
-    for name, position, quoted in _STEP.findall(path):
+    match: list[str | int | None] = []
+    for name, position, quoted in _PATH_STEP.findall(path):
         if name == "*" or position == "*":
-            found.append(None)
+            match.append(None)
         elif position:
-            found.append(int(position))
+            match.append(int(position))
         else:
-            found.append(json.loads(quoted) if quoted else name)
-    return tuple(found)
+            match.append(json.loads(quoted) if quoted else name)
+    return tuple(match)
 
 
-def at_path(value: Any, path: tuple[str | int | None, ...]) -> Iterator[Any]:
+def values_at_path(value: Any, path: tuple[str | int | None, ...]) -> Iterator[Any]:
     """What stands there. A member is found by its name, else by the same name in camelCase or snake_case."""
     if not path:
         yield value
@@ -93,40 +93,40 @@ def at_path(value: Any, path: tuple[str | int | None, ...]) -> Iterator[Any]:
     if first is None:
         inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         for each in inside:
-            yield from at_path(each, rest)
+            yield from values_at_path(each, rest)
     elif isinstance(first, int):
         if isinstance(value, list) and first < len(value):
-            yield from at_path(value[first], rest)
+            yield from values_at_path(value[first], rest)
     elif isinstance(value, dict):
-        name = next((each for each in (first, _camel(first), _snake(first)) if each in value), None)
+        name = next((each for each in (first, _to_camel(first), _to_snake(first)) if each in value), None)
         if name is not None:
-            yield from at_path(value[name], rest)
+            yield from values_at_path(value[name], rest)
 
 
-def _camel(name: str) -> str:
+def _to_camel(name: str) -> str:
     head, *tail = name.split("_")
     return head + "".join(word[:1].upper() + word[1:] for word in tail)
 
 
-def _snake(name: str) -> str:
+def _to_snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: "_" + found[1].lower(), name)
 
 
-def leaf(op: str, wanted: str, value: Any) -> bool:
+def matches_leaf(op: str, operand: str, value: Any) -> bool:
     """One JSON value by operator: texts as texts, numbers as numbers; `true`, `false`, `null`."""
     if op == "*":
         return True
     if isinstance(value, dict | list):
         return False
     if op in _ORDERS:
-        return _ordered(op, wanted, value)
+        return _matches_order(op, operand, value)
     if isinstance(value, str):
-        return string(op, wanted, value)
+        return matches_string(op, operand, value)
     if op == Op.MATCHES:
-        return matches(wanted, _written(value))
-    if isinstance(value, int | float) and not isinstance(value, bool) and DECIMAL.fullmatch(wanted):
-        return value == _number(wanted)
-    return wanted == _written(value)
+        return matches_pattern(operand, _leaf_text(value))
+    if isinstance(value, int | float) and not isinstance(value, bool) and DECIMAL.fullmatch(operand):
+        return value == _parse_number(operand)
+    return operand == _leaf_text(value)
 
 
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
@@ -137,46 +137,46 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def _ordered(op: str, wanted: str, value: Any) -> bool:
+def _matches_order(op: str, operand: str, value: Any) -> bool:
     if isinstance(value, str) and DECIMAL.fullmatch(value):
-        value = _number(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not DECIMAL.fullmatch(wanted):
+        value = _parse_number(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not DECIMAL.fullmatch(operand):
         return False
-    return _ORDERS[op](value, _number(wanted))
+    return _ORDERS[op](value, _parse_number(operand))
 
 
-def _number(text: str) -> int | float:
+def _parse_number(text: str) -> int | float:
     return float(text) if "." in text else int(text)
 
 
-def _written(value: Any) -> str:
+def _leaf_text(value: Any) -> str:
     return json.dumps(value)
 
 
-def parts(value: Any, depth: int = _DEPTH) -> Iterator[dict[str, Any]]:
+def find_parts(value: Any, depth: int = _MAX_DEPTH) -> Iterator[dict[str, Any]]:
     """The parts of all messages and artifacts, in any dialect."""
     if isinstance(value, dict) and depth:
         for name, member in value.items():
             if name in ("parts", "content") and isinstance(member, list):
                 yield from (each for each in member if isinstance(each, dict))
             elif name not in _OPAQUE:
-                yield from parts(member, depth - 1)
+                yield from find_parts(member, depth - 1)
     elif isinstance(value, list) and depth:
         for each in value:
-            yield from parts(each, depth - 1)
+            yield from find_parts(each, depth - 1)
 
 
-_RAW = ("raw", "bytes", "fileWithBytes", "file_with_bytes")
-_URL = ("url", "uri", "fileWithUri", "file_with_uri")
-_MIME = ("mediaType", "media_type", "mimeType", "mime_type")
-_NAMES = {"part": ("parts", "content"), "text": ("text",), "data": ("data",), "raw": _RAW, "url": _URL}
-_NAMES |= {"file": (*_RAW, *_URL), "mime": _MIME, "meta": ("metadata",), "ext": ("extensions",)}
-_QUOTED = {what: tuple(f'"{name}"'.encode() for name in names) for what, names in _NAMES.items()}
+_RAW_MEMBERS = ("raw", "bytes", "fileWithBytes", "file_with_bytes")
+_URL_MEMBERS = ("url", "uri", "fileWithUri", "file_with_uri")
+_MIME_MEMBERS = ("mediaType", "media_type", "mimeType", "mime_type")
+_PART_MEMBERS = {"part": ("parts", "content"), "text": ("text",), "data": ("data",), "raw": _RAW_MEMBERS, "url": _URL_MEMBERS}
+_PART_MEMBERS |= {"file": (*_RAW_MEMBERS, *_URL_MEMBERS), "mime": _MIME_MEMBERS, "meta": ("metadata",), "ext": ("extensions",)}
+_QUOTED_MEMBERS = {what: tuple(f'"{name}"'.encode() for name in names) for what, names in _PART_MEMBERS.items()}
 
 
-def names_any(what: str, octets: bytes) -> bool:
+def has_any_name(what: str, data: bytes) -> bool:
     """JSON has a member without which there is no such part or facet; or it may hide one behind escapes."""
-    return any(name in octets for name in _QUOTED[what]) or b"\\u" in octets
+    return any(name in data for name in _QUOTED_MEMBERS[what]) or b"\\u" in data
 
 
 def part_kind(part: dict[str, Any]) -> str:
@@ -185,43 +185,43 @@ def part_kind(part: dict[str, Any]) -> str:
     inside = file if isinstance(file, dict) else part
     if "text" in part or "data" in part:
         return "text" if "text" in part else "data"
-    if any(name in inside for name in _RAW):
+    if any(name in inside for name in _RAW_MEMBERS):
         return "raw"
-    return "url" if any(name in inside for name in _URL) else ""
+    return "url" if any(name in inside for name in _URL_MEMBERS) else ""
 
 
-def facet(what: str, value: Any) -> Iterator[str]:
+def find_facets(what: str, value: Any) -> Iterator[str]:
     """All media types of parts, extension URIs, or members of metadata as `key: value`."""
     if what == "mime":
-        for part in parts(value):
+        for part in find_parts(value):
             file = part.get("file")
             for holder in (part, file if isinstance(file, dict) else {}):
-                yield from (holder[name] for name in _MIME if isinstance(holder.get(name), str))
+                yield from (holder[name] for name in _MIME_MEMBERS if isinstance(holder.get(name), str))
     else:
-        yield from (_metadata if what == "meta" else _extensions)(value, _DEPTH)
+        yield from (_find_metadata if what == "meta" else _find_extensions)(value, _MAX_DEPTH)
 
 
-def _metadata(value: Any, depth: int) -> Iterator[str]:
-    for name, member in _members(value):
+def _find_metadata(value: Any, depth: int) -> Iterator[str]:
+    for name, member in _object_members(value):
         if name == "metadata" and isinstance(member, dict):
             for key, inner in member.items():
                 yield f"{key}: {inner if isinstance(inner, str) else json.dumps(inner)}"
         elif depth and name != "data":
-            yield from _metadata(member, depth - 1)
+            yield from _find_metadata(member, depth - 1)
 
 
-def _extensions(value: Any, depth: int) -> Iterator[str]:
-    for name, member in _members(value):
+def _find_extensions(value: Any, depth: int) -> Iterator[str]:
+    for name, member in _object_members(value):
         if name == "extensions" and isinstance(member, list):
             for each in member:
                 uri = each.get("uri") if isinstance(each, dict) else each
                 if isinstance(uri, str):
                     yield uri
         elif depth and name not in _OPAQUE:
-            yield from _extensions(member, depth - 1)
+            yield from _find_extensions(member, depth - 1)
 
 
-def _members(value: Any) -> Iterator[tuple[str, Any]]:
+def _object_members(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         yield from value.items()
     elif isinstance(value, list):

@@ -12,16 +12,16 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.recording.query.conditions import Sql, joined, one_of
+from a2a_proxy.recording.query.conditions import Sql, join_conditions, where_one_of
 from a2a_proxy.recording.query.errors import QueryError, SearchStopped
-from a2a_proxy.recording.query.functions import Functions
+from a2a_proxy.recording.query.functions import QueryFunctions
 from a2a_proxy.recording.query.parser import parse
-from a2a_proxy.recording.query.payload_tests import LIMIT_SECONDS, TooSlow
-from a2a_proxy.recording.query.sql import Rows, cost, own, where
+from a2a_proxy.recording.query.payload_tests import MAX_PATTERN_SECONDS, TooSlow
+from a2a_proxy.recording.query.sql import Rows, node_cost, own_condition, where
 from a2a_proxy.recording.query.tree import Node, to_text
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.store.codec import Column
-from a2a_proxy.recording.store.database import translated
+from a2a_proxy.recording.store.database import translate_errors
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 _TABLES = {Rows.FRAMES: "frame", Rows.EXCHANGES: "exchange"}
@@ -30,8 +30,8 @@ _WINDOWS = {Rows.FRAMES: (1 << 17, 4096, 256), Rows.EXCHANGES: (1 << 17, 512, 32
 
 Where payloads are read each window is twice the one before, up to _GROWTH times the first, for what is asked about
 other tables is asked once a window; _LARGEST bounds the ids that are held."""
-_GROWTH, _LARGEST = 8, 1 << 17
-_FIRST = 512
+_GROWTH, _MAX_WINDOW = 8, 1 << 17
+_FIRST_WINDOW = 512
 """Rows of the first window where another table is looked at for all rows at once: one by one they take 10 ms, that
 look 0.1 us for each row of the other table, and whoever waits for the first rows need not wait for it."""
 _FEW = 250
@@ -54,7 +54,7 @@ class Explained(msgspec.Struct, frozen=True):
 class QueryableRecording:
     """A recording that can be asked. One for each connection to it."""
 
-    def __init__(self, db: sqlite3.Connection, name: str, functions: Functions) -> None:
+    def __init__(self, db: sqlite3.Connection, name: str, functions: QueryFunctions) -> None:
         self._db = db
         self._name = name
         self._functions = functions
@@ -76,11 +76,11 @@ class QueryableRecording:
             Stopped: `watch` wanted no more.
         """
         node = parse(expression) if isinstance(expression, str) else expression
-        whole, each = self._query(node, rows, session), self._query(node, rows, session, few=True)
-        plan = _Plan(whole, _window(node, rows), each, _FIRST if each != whole else 0)
-        return self._windows(plan, _Place(rows, session, after, limit), watch)
+        whole, each = self._build_query(node, rows, session), self._build_query(node, rows, session, few=True)
+        plan = _Plan(whole, _window_size(node, rows), each, _FIRST_WINDOW if each != whole else 0)
+        return self._search_windows(plan, _RowRange(rows, session, after, limit), watch)
 
-    def early(self, expression: str | Node) -> list[int]:
+    def early_exchanges(self, expression: str | Node) -> list[int]:
         """Some of the exchanges for which the expression holds: those that have it themselves, where `ids` begins with
         a look at all frames. In order.
 
@@ -88,15 +88,15 @@ class QueryableRecording:
             QueryError: as `ids`.
         """
         node = parse(expression) if isinstance(expression, str) else expression
-        condition = own(node) if cost(node) == 0 else None
+        condition = own_condition(node) if node_cost(node) == 0 else None
         if condition is None or where(node, Rows.EXCHANGES) == where(node, Rows.EXCHANGES, few=True):
             return []
         return [
             row[0]
-            for row in self._all(f"SELECT e.id FROM exchange e WHERE {condition.text} ORDER BY e.id", condition.params)
+            for row in self._fetch_all(f"SELECT e.id FROM exchange e WHERE {condition.text} ORDER BY e.id", condition.params)
         ]
 
-    def among(self, expression: str | Node, rows: Rows, ids: Sequence[int]) -> list[int]:
+    def filter_ids(self, expression: str | Node, rows: Rows, ids: Sequence[int]) -> list[int]:
         """Those of these ids for which the expression holds, in order; what else the recording has costs nothing.
 
         Raises:
@@ -106,9 +106,9 @@ class QueryableRecording:
         condition, alias = where(node, rows, few=True), rows.value
         found: list[int] = []
         for begin in range(0, len(ids), _FEW):
-            one = one_of(f"{alias}.id", tuple(ids[begin : begin + _FEW]))
+            one = where_one_of(f"{alias}.id", tuple(ids[begin : begin + _FEW]))
             query = f"SELECT {alias}.id FROM {_TABLES[rows]} {alias} WHERE {one.text} AND {condition.text}"
-            found += (row[0] for row in self._all(query, (*one.params, *condition.params)))
+            found += (row[0] for row in self._fetch_all(query, (*one.params, *condition.params)))
         return sorted(found)
 
     def select(self, query: str, expression: str | Node, rows: Rows) -> list[tuple[Any, ...]]:
@@ -119,18 +119,18 @@ class QueryableRecording:
         """
         node = parse(expression) if isinstance(expression, str) else expression
         condition = where(node, rows)
-        return self._all(query.replace("{where}", f"({condition.text})"), condition.params * query.count("{where}"))
+        return self._fetch_all(query.replace("{where}", f"({condition.text})"), condition.params * query.count("{where}"))
 
     def explain(self, expression: str | Node, rows: Rows) -> Explained:
         """The SQL for one window. Raises QueryError."""
         node = parse(expression) if isinstance(expression, str) else expression
-        query, params = self._query(node, rows, None)
-        values = (*params, 0, _window(node, rows), -1)
-        with translated(self._name):
+        query, params = self._build_query(node, rows, None)
+        values = (*params, 0, _window_size(node, rows), -1)
+        with translate_errors(self._name):
             plan = self._db.execute(f"EXPLAIN QUERY PLAN {query}", values).fetchall()
-        return Explained(to_text(node), query, values, tuple(_indented(plan)))
+        return Explained(to_text(node), query, values, tuple(_indent_plan(plan)))
 
-    def _query(
+    def _build_query(
         self, node: Node, rows: Rows, session: int | None, *, few: bool = False
     ) -> tuple[str, tuple[Column, ...]]:
         """A query whose last parameters are: after which id, up to which, how many; `few` as for `where`."""
@@ -138,45 +138,45 @@ class QueryableRecording:
         condition = where(node, rows, few=few)
         if session is not None:
             column = "+f.session" if rows is Rows.FRAMES else f"e.id >> {SESSION_SHIFT}"
-            condition = joined("AND", Sql(f"{column} = ?", (session,)), condition)
+            condition = join_conditions("AND", Sql(f"{column} = ?", (session,)), condition)
         ids = f"{alias}.id > ? AND {alias}.id <= ?"
         query = f"SELECT {alias}.id FROM {_TABLES[rows]} {alias} WHERE {condition.text} AND {ids}"
         query += f" ORDER BY {alias}.id LIMIT ?"
         return query, condition.params
 
-    def _windows(self, plan: _Plan, place: _Place, watch: Watch | None) -> Iterator[int]:
+    def _search_windows(self, plan: _Plan, place: _RowRange, watch: Watch | None) -> Iterator[int]:
         looked, total, after, left = 0, 0, place.first, place.limit
-        window, most = plan.window, max(plan.window, min(_GROWTH * plan.window, _LARGEST))
+        window, most = plan.window, max(plan.window, min(_GROWTH * plan.window, _MAX_WINDOW))
         while left is None or left > 0:
             first = plan.first and not looked
-            query, params = plan.each if first else plan.whole
-            count, upto = self._one(place.next_window, (after, plan.first if first else window))
+            query, params = plan.row_query if first else plan.bulk_query
+            count, upto = self._fetch_one(place.next_window, (after, plan.first if first else window))
             if not count:
                 return
-            found = self._all(query, (*params, after, upto, -1 if left is None else left))
+            found = self._fetch_all(query, (*params, after, upto, -1 if left is None else left))
             yield from (row[0] for row in found)
             if left is not None:
                 left -= len(found)
             after, looked = upto, looked + count
             window = window if first else min(2 * window, most)
             if watch is not None:
-                total = total or looked + self._one(place.rest, (after,))[0]
+                total = total or looked + self._fetch_one(place.count_query, (after,))[0]
                 if not watch(looked, max(total, looked)):
                     raise SearchStopped
 
-    def _one(self, query: str, params: tuple[Column, ...]) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = self._all(query, params)[0]
+    def _fetch_one(self, query: str, params: tuple[Column, ...]) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = self._fetch_all(query, params)[0]
         return found
 
-    def _all(self, query: str, params: tuple[Column, ...]) -> list[tuple[Any, ...]]:
+    def _fetch_all(self, query: str, params: tuple[Column, ...]) -> list[tuple[Any, ...]]:
         self._functions.trouble = None
-        with translated(self._name):
+        with translate_errors(self._name):
             try:
                 return self._db.execute(query, params).fetchall()
             except sqlite3.OperationalError:
                 trouble = self._functions.trouble
                 if isinstance(trouble, TooSlow):
-                    raise _too_slow(str(trouble)) from None
+                    raise _too_slow_error(str(trouble)) from None
                 if trouble is not None:
                     raise trouble from None
                 raise
@@ -185,15 +185,15 @@ class QueryableRecording:
 class _Plan(msgspec.Struct, frozen=True):
     """How windows are asked for. A query is SQL with its values but the last three."""
 
-    whole: tuple[str, tuple[Column, ...]]
+    bulk_query: tuple[str, tuple[Column, ...]]
     window: int
     """Rows of the first window that is asked for so."""
-    each: tuple[str, tuple[Column, ...]]
+    row_query: tuple[str, tuple[Column, ...]]
     """For a window before that one, of `first` rows, where that is not 0."""
     first: int
 
 
-class _Place(msgspec.Struct, frozen=True):
+class _RowRange(msgspec.Struct, frozen=True):
     """Which rows of a table."""
 
     rows: Rows
@@ -204,44 +204,44 @@ class _Place(msgspec.Struct, frozen=True):
     @property
     def first(self) -> int:
         """The id after which the first window begins: the ids of a session's exchanges lie side by side."""
-        return self.after if self._span is None else max(self.after, self._span[0] - 1)
+        return self.after if self._id_span is None else max(self.after, self._id_span[0] - 1)
 
     @property
     def next_window(self) -> str:
         """How many rows the next window has, and the id of its last."""
         table = _TABLES[self.rows]
-        return f"SELECT count(*), max(id) FROM (SELECT id FROM {table} WHERE id > ?{self._bound} ORDER BY id LIMIT ?)"
+        return f"SELECT count(*), max(id) FROM (SELECT id FROM {table} WHERE id > ?{self._id_bound} ORDER BY id LIMIT ?)"
 
     @property
-    def rest(self) -> str:
+    def count_query(self) -> str:
         """How many rows there are after an id."""
-        return f"SELECT count(*) FROM {_TABLES[self.rows]} WHERE id > ?{self._bound}"
+        return f"SELECT count(*) FROM {_TABLES[self.rows]} WHERE id > ?{self._id_bound}"
 
     @property
-    def _span(self) -> tuple[int, int] | None:
+    def _id_span(self) -> tuple[int, int] | None:
         """Ids of a session's exchanges; None where they do not tell the session."""
         if self.session is None or self.rows is Rows.FRAMES:
             return None
-        return key(self.session, 0), key(self.session + 1, 0)
+        return make_key(self.session, 0), make_key(self.session + 1, 0)
 
     @property
-    def _bound(self) -> str:
-        return "" if self._span is None else f" AND id < {self._span[1]}"
+    def _id_bound(self) -> str:
+        return "" if self._id_span is None else f" AND id < {self._id_span[1]}"
 
 
-def _window(node: Node, rows: Rows) -> int:
-    return _WINDOWS[rows][cost(node)]
+def _window_size(node: Node, rows: Rows) -> int:
+    return _WINDOWS[rows][node_cost(node)]
 
 
-def _too_slow(pattern: str) -> QueryError:
+def _too_slow_error(pattern: str) -> QueryError:
     return QueryError(
-        f"the regular expression takes longer than {LIMIT_SECONDS:g} s on one text: {pattern}",
+        f"the regular expression takes longer than {MAX_PATTERN_SECONDS:g} s on one text: {pattern}",
         pattern,
         hint="nested repetitions as in (a+)+ do that; write it without them",
     )
 
 
-def _indented(plan: list[tuple[int, int, int, str]]) -> Iterator[str]:
+def _indent_plan(plan: list[tuple[int, int, int, str]]) -> Iterator[str]:
     depth = {0: -1}
     for number, parent, _, text in plan:
         depth[number] = depth.get(parent, -1) + 1

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-from a2a_proxy.recording.query.columns import EXCHANGE_OF_FRAME, path
-from a2a_proxy.recording.query.conditions import Sql, joined
-from a2a_proxy.recording.query.fields import FIELDS, PARSES
+from a2a_proxy.recording.query.columns import EXCHANGE_OF_FRAME, where_path
+from a2a_proxy.recording.query.conditions import Sql, join_conditions
+from a2a_proxy.recording.query.fields import FIELDS, COST_PARSE
 from a2a_proxy.recording.query.tree import And, Match, Node, Not
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
@@ -31,74 +31,74 @@ def where(node: Node, rows: Rows, *, few: bool = False) -> Sql:
     Where all of it is cheap it is asked of many rows at once, so that one look at the other table serves them all; for
     `few` rows that look would cost more than they do.
     """
-    return _where(node, rows, few or cost(node) > 0)
+    return _node_condition(node, rows, few or node_cost(node) > 0)
 
 
-def _where(node: Node, rows: Rows, each: bool) -> Sql:
+def _node_condition(node: Node, rows: Rows, by_row: bool) -> Sql:
     """With `each` the other table is looked at for every row anew."""
     if isinstance(node, Not):
-        return _where(node.item, rows, each).within("NOT {}")
+        return _node_condition(node.item, rows, by_row).insert_into("NOT {}")
     if isinstance(node, Match):
-        return _frame(node, each) if rows is Rows.FRAMES else _exchange(node, each)
+        return _frame_condition(node, by_row) if rows is Rows.FRAMES else _exchange_condition(node, by_row)
     if not node.items:
         return Sql("1")
-    items = sorted(node.items, key=cost)  # what costs little decides first
-    return joined("AND" if isinstance(node, And) else "OR", *(_where(item, rows, each) for item in items))
+    items = sorted(node.items, key=node_cost)  # what costs little decides first
+    return join_conditions("AND" if isinstance(node, And) else "OR", *(_node_condition(item, rows, by_row) for item in items))
 
 
-def own(node: Node) -> Sql | None:
+def own_condition(node: Node) -> Sql | None:
     """A condition on the columns of `exchange e` alone, without a look at its frames: where it holds, the whole does.
 
     The whole may hold for more exchanges. None: nothing can be said so.
     """
     if isinstance(node, Match):
-        return _of_exchange(node)
+        return _own_exchange_condition(node)
     if isinstance(node, Not):
         item = node.item
         exact = isinstance(item, Match) and not _has_frames(item)
-        return _where(item, Rows.EXCHANGES, each=True).within("NOT {}") if exact else None
-    parts = [own(item) for item in node.items]
+        return _node_condition(item, Rows.EXCHANGES, by_row=True).insert_into("NOT {}") if exact else None
+    parts = [own_condition(item) for item in node.items]
     known = [part for part in parts if part is not None]
     if not known or (isinstance(node, And) and len(known) < len(parts)):
         return None
-    return joined("AND" if isinstance(node, And) else "OR", *known)
+    return join_conditions("AND" if isinstance(node, And) else "OR", *known)
 
 
-def cost(node: Node) -> int:
+def node_cost(node: Node) -> int:
     """The most that a condition in it costs (see `fields`); 0 where columns alone are looked at."""
     if isinstance(node, Match):
-        return PARSES if node.field.startswith("$") else FIELDS[node.field].cost
+        return COST_PARSE if node.field.startswith("$") else FIELDS[node.field].cost
     items = (node.item,) if isinstance(node, Not) else node.items
-    return max(map(cost, items), default=0)
+    return max(map(node_cost, items), default=0)
 
 
-def _frame(match: Match, each: bool) -> Sql:
-    own = _of_frame(match)
+def _frame_condition(match: Match, by_row: bool) -> Sql:
+    own = _own_frame_condition(match)
     field = FIELDS.get(match.field)
     if field is None or field.exchange is None or (own is not None and (match.side or not field.covers)):
         assert own is not None
         return own
     condition = field.exchange(match)
-    if each:
-        found = condition.within(f"EXISTS (SELECT 1 FROM exchange e WHERE e.id = {EXCHANGE_OF_FRAME} AND {{}})")
+    if by_row:
+        found = condition.insert_into(f"EXISTS (SELECT 1 FROM exchange e WHERE e.id = {EXCHANGE_OF_FRAME} AND {{}})")
     else:
-        found = condition.within(f"{EXCHANGE_OF_FRAME} IN (SELECT e.id FROM exchange e WHERE {{}})")
-    return joined("OR", own, found) if own is not None else found
+        found = condition.insert_into(f"{EXCHANGE_OF_FRAME} IN (SELECT e.id FROM exchange e WHERE {{}})")
+    return join_conditions("OR", own, found) if own is not None else found
 
 
-def _of_frame(match: Match) -> Sql | None:
+def _own_frame_condition(match: Match) -> Sql | None:
     """The condition on the frame itself, on one side of the conversation if so asked."""
-    make = path if match.field.startswith("$") else FIELDS[match.field].frame
+    make = where_path if match.field.startswith("$") else FIELDS[match.field].frame
     if make is None:
         return None
     condition = make(match)
     if not match.side:
         return condition
     side = Sql("f.shape IN (SELECT id FROM shape WHERE direction = ?)", (int(match.side == "resp"),))
-    return joined("AND", side, condition)
+    return join_conditions("AND", side, condition)
 
 
-def _of_exchange(match: Match) -> Sql | None:
+def _own_exchange_condition(match: Match) -> Sql | None:
     """The condition on the exchange itself."""
     field = FIELDS.get(match.field)
     if field is None or field.exchange is None or (match.side and field.frame is not None):
@@ -109,22 +109,22 @@ def _of_exchange(match: Match) -> Sql | None:
 def _has_frames(match: Match) -> bool:
     """Frames may have it where the exchange has not."""
     field = FIELDS.get(match.field)
-    if field is not None and field.alone and _of_exchange(match) is not None:
+    if field is not None and field.alone and _own_exchange_condition(match) is not None:
         return False
     return field is None or field.frame is not None
 
 
-def _exchange(match: Match, each: bool) -> Sql:
-    of_exchange = _of_exchange(match)
+def _exchange_condition(match: Match, by_row: bool) -> Sql:
+    of_exchange = _own_exchange_condition(match)
     parts = [] if of_exchange is None else [of_exchange]
-    if _has_frames(match) and (of_frame := _of_frame(match)) is not None:
-        if each:
+    if _has_frames(match) and (of_frame := _own_frame_condition(match)) is not None:
+        if by_row:
             parts.append(
-                of_frame.within(
+                of_frame.insert_into(
                     f"EXISTS (SELECT 1 FROM frame f WHERE f.session = e.id >> {SESSION_SHIFT}"
                     f" AND f.exchange = e.id & {_NUMBER} AND {{}})"
                 )
             )
         else:
-            parts.append(of_frame.within(f"e.id IN (SELECT {EXCHANGE_OF_FRAME} FROM frame f WHERE {{}})"))
-    return joined("OR", *parts)
+            parts.append(of_frame.insert_into(f"e.id IN (SELECT {EXCHANGE_OF_FRAME} FROM frame f WHERE {{}})"))
+    return join_conditions("OR", *parts)

@@ -103,34 +103,34 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 def to_text(node: Node) -> str:
     """The expression in its shortest regular spelling: what `parse` makes this tree of."""
     if isinstance(node, Or):
-        return " OR ".join(_grouped(item) if isinstance(item, Or) else to_text(item) or "()" for item in node.items)
+        return " OR ".join(_group_text(item) if isinstance(item, Or) else to_text(item) or "()" for item in node.items)
     if isinstance(node, And):
-        return " ".join(_grouped(item) if isinstance(item, And | Or) else to_text(item) for item in node.items)
+        return " ".join(_group_text(item) if isinstance(item, And | Or) else to_text(item) for item in node.items)
     if isinstance(node, Not):
-        return "-" + (_grouped(node.item) if isinstance(node.item, And | Or) else to_text(node.item))
+        return "-" + (_group_text(node.item) if isinstance(node.item, And | Or) else to_text(node.item))
     side = f"{node.side}." if node.side else ""
-    return f"{side}{node.field}{node.op}{_value(node.value)}"
+    return f"{side}{node.field}{node.op}{_value_text(node.value)}"
 
 
-def _grouped(node: Node) -> str:
+def _group_text(node: Node) -> str:
     return f"({to_text(node)})"
 
 
-def _value(value: Value) -> str:
+def _value_text(value: Value) -> str:
     if isinstance(value, Anything):
         return "*"
     if isinstance(value, Range):
         return f"{value.low.text}..{value.high.text}"
-    return value.text if not isinstance(value, str) else quoted(value)
+    return value.text if not isinstance(value, str) else quote_text(value)
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """A text as a value: in quotes where it could be read as anything else."""
     if BARE.fullmatch(text) and text[0] not in "<>=~!" and ".." not in text:
         return text
-    return '"' + "".join(_ESCAPES.get(c) or (c if c.isprintable() else _coded(c)) for c in text) + '"'
+    return '"' + "".join(_ESCAPES.get(c) or (c if c.isprintable() else _escape_character(c)) for c in text) + '"'
 
 
-def _coded(character: str) -> str:
+def _escape_character(character: str) -> str:
     code = ord(character)
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -11,11 +11,11 @@ from a2a_proxy.protocol.operations import OPERATION_BY_NAME, OPERATIONS
 from a2a_proxy.protocol.summary import STATE_NUMBERS
 from a2a_proxy.recording.query import kinds
 
-EVENT = 100
+EVENT_OFFSET = 100
 """Kinds of events are counted on from here, after those of frames."""
 
 
-def _operations() -> dict[str, tuple[int | str, ...]]:
+def _operation_names() -> dict[str, tuple[int | str, ...]]:
     """Every name of an operation: 1.0, JSON-RPC of the older lines, gRPC."""
     words: dict[str, tuple[int | str, ...]] = {name: (name,) for name in OPERATION_BY_NAME}
     for operation in OPERATIONS:
@@ -24,7 +24,7 @@ def _operations() -> dict[str, tuple[int | str, ...]]:
     return words
 
 
-def _codes() -> dict[str, tuple[int | str, ...]]:
+def _code_names() -> dict[str, tuple[int | str, ...]]:
     found: dict[str, set[int]] = {}
     for table in (RPC_REASONS, RPC_REASONS_0_1, dict(enumerate(GRPC_STATUS_NAMES))):
         for number, name in table.items():
@@ -33,26 +33,26 @@ def _codes() -> dict[str, tuple[int | str, ...]]:
     return {name: tuple(sorted(numbers)) for name, numbers in sorted(found.items())}
 
 
-def _numbers(names: dict[str, int]) -> dict[str, tuple[int | str, ...]]:
+def _number_keys(names: dict[str, int]) -> dict[str, tuple[int | str, ...]]:
     return {name: (number,) for name, number in names.items() if number}
 
 
-_OPERATIONS = _operations()
+_OPERATIONS = _operation_names()
 _STATES = {state.label: int(state) for state in TaskState} | STATE_NUMBERS
 _FRAME_KINDS = {kind.name.lower(): int(kind) for kind in FrameKind}
-_EVENT_KINDS = {kind.name.lower(): EVENT + kind for kind in EventKind if kind}
+_EVENT_KINDS = {kind.name.lower(): EVENT_OFFSET + kind for kind in EventKind if kind}
 _PARTS = {"text": ("text",), "data": ("data",), "raw": ("raw",), "url": ("url",), "file": ("raw", "url")}
 _YES: dict[str, tuple[int | str, ...]] = {"yes": (1,)}
 
-OPERATION = kinds.choices("operation", _OPERATIONS, ": = ~", **{n: str(k[0]) for n, k in _OPERATIONS.items()})
-BINDING = kinds.choices("binding", {each.value: (each.value,) for each in Binding}, ": = ~")
-DIRECTION = kinds.choices("direction", {"to-agent": (0,), "to-client": (1,)}, ": =")
-KIND = kinds.choices("kind of frame", _numbers(_FRAME_KINDS | _EVENT_KINDS), ": =")
-STATE = kinds.choices(
-    "state", _numbers(_STATES), ": =", **{name: TaskState(number).label for name, number in _STATES.items()}
+OPERATION = kinds.choice_kind("operation", _OPERATIONS, ": = ~", **{n: str(k[0]) for n, k in _OPERATIONS.items()})
+BINDING = kinds.choice_kind("binding", {each.value: (each.value,) for each in Binding}, ": = ~")
+DIRECTION = kinds.choice_kind("direction", {"to-agent": (0,), "to-client": (1,)}, ": =")
+KIND = kinds.choice_kind("kind of frame", _number_keys(_FRAME_KINDS | _EVENT_KINDS), ": =")
+STATE = kinds.choice_kind(
+    "state", _number_keys(_STATES), ": =", **{name: TaskState(number).label for name, number in _STATES.items()}
 )
-SEVERITY = kinds.choices("severity", {each.name.lower(): (int(each),) for each in Severity}, ": = < <= > >=")
-PART = kinds.choices("kind of part", _PARTS, ": =")
-SOURCE = kinds.choices("source", {"peer": (0,), "proxy": (1,)}, ": =")
-FLAG = kinds.choices("answer", _YES, ":")
-CODE = kinds.coded(_codes())
+SEVERITY = kinds.choice_kind("severity", {each.name.lower(): (int(each),) for each in Severity}, ": = < <= > >=")
+PART = kinds.choice_kind("kind of part", _PARTS, ": =")
+SOURCE = kinds.choice_kind("source", {"peer": (0,), "proxy": (1,)}, ": =")
+FLAG = kinds.choice_kind("answer", _YES, ":")
+CODE = kinds.coded_kind(_code_names())

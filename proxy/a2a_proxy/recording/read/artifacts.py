@@ -11,7 +11,7 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.artifact import AssembledArtifact, assemble_artifacts
 from a2a_proxy.protocol.event import to_event
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 
 _CARRIERS = (EventKind.ARTIFACT, EventKind.TASK)
 
@@ -29,17 +29,17 @@ def artifacts_of(recording: Recording, session: int, task: Task, until: int = 0)
     """
     best: dict[str, AssembledArtifact[Frame]] = {}
     for number in task.exchanges:
-        for name, found in assemble_artifacts(_events(recording, key(session, number), until), task.task_id).items():
-            if name not in best or _much(found) >= _much(best[name]):
+        for name, found in assemble_artifacts(_artifact_events(recording, make_key(session, number), until), task.task_id).items():
+            if name not in best or _completeness(found) >= _completeness(best[name]):
                 best[name] = found
     return best
 
 
-def _much(found: AssembledArtifact[Frame]) -> tuple[bool, int]:
+def _completeness(found: AssembledArtifact[Frame]) -> tuple[bool, int]:
     return found.complete, len(found.artifact.parts)
 
 
-def _events(recording: Recording, exchange_key: int, until: int) -> Iterator[tuple[Frame, Event]]:
+def _artifact_events(recording: Recording, exchange_key: int, until: int) -> Iterator[tuple[Frame, Event]]:
     row = recording.exchange(exchange_key)
     if row is None:
         return

@@ -20,15 +20,15 @@ from a2a_proxy.protocol.segments.state import SegmentState
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionRow, key
+from a2a_proxy.recording.read.rows import SessionRow, make_key
 
-_RECENT = 4096
+_MAX_CACHED_EXCHANGES = 4096
 """Exchanges kept between two looks at them."""
-_OFTEN = 1000
+_CHANGES_INTERVAL = 1000
 """Frames between two looks at what has changed."""
-_TEXT = 65_536
+_MAX_TEXT = 65_536
 """Characters of a segment's text that are kept."""
-_MARKS = 4096
+_MAX_MARKS = 4096
 """Texts and blobs of a segment that are known again."""
 
 
@@ -74,25 +74,25 @@ class SegmentContent(msgspec.Struct):
     last: int = 0
     """When its last frame came."""
 
-    def add(self, frame: Frame, said: FrameContent, *, output: bool) -> None:
+    def add(self, frame: Frame, content: FrameContent, *, output: bool) -> None:
         """What one frame says."""
-        for source, text in said.texts:
+        for source, text in content.texts:
             if self.text and source != self.source:
                 self.text += "\n"
             self.source = source
             self.characters += len(text)
             self.output_characters += len(text) if output else 0
-            if len(self.text) < _TEXT:
-                self.text += text[: _TEXT - len(self.text)]
-            self._mark(text.encode("utf-8", "surrogatepass"), frame.at)
-        for each in said.media:
+            if len(self.text) < _MAX_TEXT:
+                self.text += text[: _MAX_TEXT - len(self.text)]
+            self._add_mark(text.encode("utf-8", "surrogatepass"), frame.at)
+        for each in content.media:
             self.heard.append(SegmentEvent(frame.at, frame.exchange, frame.seq, each))
-            self._mark(each.data or each.url.encode(), frame.at)
-        self.heard += [SegmentEvent(frame.at, frame.exchange, frame.seq, tool) for tool in said.tools]
+            self._add_mark(each.data or each.url.encode(), frame.at)
+        self.heard += [SegmentEvent(frame.at, frame.exchange, frame.seq, tool) for tool in content.tools]
 
-    def _mark(self, octets: bytes, at: int) -> None:
-        if octets and len(self.marks) < _MARKS:
-            self.marks.setdefault(crc32(octets), at)
+    def _add_mark(self, data: bytes, at: int) -> None:
+        if data and len(self.marks) < _MAX_MARKS:
+            self.marks.setdefault(crc32(data), at)
 
 
 class Conversations(msgspec.Struct):
@@ -105,7 +105,7 @@ class Conversations(msgspec.Struct):
     """By the number of the segment."""
 
 
-def conversations(recording: Recording, session: SessionRow) -> Conversations:
+def read_conversations(recording: Recording, session: SessionRow) -> Conversations:
     """Cut a session and read what it says. Raises RecordingError."""
     tracker = SegmentTracker(include_unary=True)
     segments: dict[int, Segment] = {}
@@ -113,7 +113,7 @@ def conversations(recording: Recording, session: SessionRow) -> Conversations:
     handoffs: dict[int, Handoff] = {}
     contents: dict[int, SegmentContent] = {}
     outputs: dict[int, int] = {}
-    for count, (frame, view, said) in enumerate(_replayed(recording, session, tracker)):
+    for count, (frame, view, said) in enumerate(_replay_frames(recording, session, tracker)):
         if said is not None:
             known = contents.setdefault(said.id, SegmentContent())
             output = said.speaker == AGENT and said.outputs > outputs.get(said.id, 0)
@@ -123,9 +123,9 @@ def conversations(recording: Recording, session: SessionRow) -> Conversations:
             known.last = frame.at
             if output or said.speaker != AGENT:
                 known.add(frame, content_of_frame(frame, view.dialect, view.operation), output=output)
-        if count % _OFTEN == 0:
-            _learn(tracker, segments, interruptions, handoffs)
-    _learn(tracker, segments, interruptions, handoffs)
+        if count % _CHANGES_INTERVAL == 0:
+            _collect_changes(tracker, segments, interruptions, handoffs)
+    _collect_changes(tracker, segments, interruptions, handoffs)
     return Conversations(
         [segments[number] for number in sorted(segments)],
         [interruptions[number] for number in sorted(interruptions)],
@@ -134,7 +134,7 @@ def conversations(recording: Recording, session: SessionRow) -> Conversations:
     )
 
 
-def _learn(
+def _collect_changes(
     tracker: SegmentTracker,
     segments: dict[int, Segment],
     interruptions: dict[int, Interruption],
@@ -146,25 +146,25 @@ def _learn(
     handoffs.update((each.id, each) for each in handed)
 
 
-def cut_again(recording: Recording, session: SessionRow) -> Iterator[Changes]:
+def rebuild_segments(recording: Recording, session: SessionRow) -> Iterator[Changes]:
     """What a recorder would have stored of a session's segments, in portions."""
     tracker = SegmentTracker()
-    for count, _ in enumerate(_replayed(recording, session, tracker), 1):
-        if count % _OFTEN == 0:
+    for count, _ in enumerate(_replay_frames(recording, session, tracker), 1):
+        if count % _CHANGES_INTERVAL == 0:
             yield Changes([], [], [], *tracker.pop_changes())
     yield Changes([], [], [], *tracker.pop_changes())
 
 
-def _replayed(
+def _replay_frames(
     recording: Recording, session: SessionRow, tracker: SegmentTracker
 ) -> Iterator[tuple[Frame, SegmentExchangeView, SegmentState | None]]:
     """Feed all frames of exchanges; each with the segment that it is part of. Then the session ends, if it did."""
-    views = _Views(recording, session.id)
+    views = _ExchangeViews(recording, session.id)
     last = session.facts.started
     for row in recording.frames_after(0, session=session.id):
         frame = row.frame
         last = max(last, frame.at)
-        view = views.of(frame) if frame.exchange else None
+        view = views.view_of(frame) if frame.exchange else None
         if view is None:
             continue
         talk = tracker.apply(frame, view, view.client)
@@ -173,36 +173,36 @@ def _replayed(
         tracker.end(max(session.ended, last))
 
 
-class _Views:
+class _ExchangeViews:
     """Exchanges as the tracker sees them."""
 
     def __init__(self, recording: Recording, session: int) -> None:
         self._recording = recording
         self._session = session
         self._shared = SessionContext()
-        self._known: dict[int, SegmentExchangeView | None] = {}
+        self._cache: dict[int, SegmentExchangeView | None] = {}
 
-    def of(self, frame: Frame) -> SegmentExchangeView | None:
+    def view_of(self, frame: Frame) -> SegmentExchangeView | None:
         """That of a frame's exchange; None where the recording does not have it."""
         number = frame.exchange
-        if number in self._known:
-            view = self._known[number]
+        if number in self._cache:
+            view = self._cache[number]
         else:
-            view = self._known[number] = self._read(number)
-            if len(self._known) > _RECENT:
-                del self._known[next(iter(self._known))]
+            view = self._cache[number] = self._read_view(number)
+            if len(self._cache) > _MAX_CACHED_EXCHANGES:
+                del self._cache[next(iter(self._cache))]
         if frame.event is EventKind.CARD and view is not None:
-            row = self._recording.connection(key(self._session, view.connection))
+            row = self._recording.connection(make_key(self._session, view.connection))
             if row is not None:
                 self._shared.learn_card(row.connection.upstream, decode_payload(frame.payload, frame.schema))
         return view
 
-    def _read(self, number: int) -> SegmentExchangeView | None:
-        row = self._recording.exchange(key(self._session, number))
+    def _read_view(self, number: int) -> SegmentExchangeView | None:
+        row = self._recording.exchange(make_key(self._session, number))
         if row is None:
             return None
         exchange = row.exchange
-        line = self._recording.connection(key(self._session, exchange.connection))
+        line = self._recording.connection(make_key(self._session, exchange.connection))
         upstream, client = (line.connection.upstream, line.connection.client) if line is not None else ("", "")
         return SegmentExchangeView(
             number,

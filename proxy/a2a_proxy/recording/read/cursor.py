@@ -31,45 +31,45 @@ class RowCursor:
         self._table = table
         self.row = 0
         """Number of the last row that was passed."""
-        self._print: Fingerprint = ()
-        self._known: dict[str, int] = {}
+        self._fingerprint: Fingerprint = ()
+        self._sessions_by_uuid: dict[str, int] = {}
         """By uuid the number of the session, of those that were there."""
         self._last: dict[int, int] = {}
         """By number of the session the last of its rows, of those that may get more."""
 
-    def begin(self, row: int) -> None:
+    def start_at(self, row: int) -> None:
         """Everything up to this row is passed."""
         self.row = row
         for session in self._recording.sessions():
-            self._known[session.facts.uuid] = session.id
+            self._sessions_by_uuid[session.facts.uuid] = session.id
             if not session.how:
-                self._last[session.id] = self._before(row, [session.id])
-        self._print = fingerprint(self._recording.db, self._table, row)
+                self._last[session.id] = self._last_row_before(row, [session.id])
+        self._fingerprint = fingerprint(self._recording.db, self._table, row)
 
-    def take(self, row: int, session: int) -> None:
+    def advance(self, row: int, session: int) -> None:
         """The next row is passed: this one."""
         self.row = row
         self._last[session] = row
 
-    def rest(self) -> None:
+    def end_look(self) -> None:
         """There are no more now: until the next look others may take rows away. Call it after each look."""
-        self._print = fingerprint(self._recording.db, self._table, self.row)
-        self._known.clear()
+        self._fingerprint = fingerprint(self._recording.db, self._table, self.row)
+        self._sessions_by_uuid.clear()
         for session in self._recording.sessions():
-            self._known[session.facts.uuid] = session.id
+            self._sessions_by_uuid[session.facts.uuid] = session.id
             if not session.how:
                 self._last.setdefault(session.id, 0)  # it began since, and has nothing that was passed
 
-    def look(self) -> int:
+    def begin_look(self) -> int:
         """The number after which there is what is new. Call it before each look."""
-        if self.row and fingerprint(self._recording.db, self._table, self.row) != self._print:
-            left = [row.id for row in self._recording.sessions() if self._known.get(row.facts.uuid) == row.id]
+        if self.row and fingerprint(self._recording.db, self._table, self.row) != self._fingerprint:
+            left = [row.id for row in self._recording.sessions() if self._sessions_by_uuid.get(row.facts.uuid) == row.id]
             self._last = {session: row for session, row in self._last.items() if session in left}
             ended = [session for session in left if session not in self._last]
-            self.row = max((*self._last.values(), self._before(self.row, ended)), default=0)
+            self.row = max((*self._last.values(), self._last_row_before(self.row, ended)), default=0)
         return self.row
 
-    def _before(self, row: int, sessions: list[int]) -> int:
+    def _last_row_before(self, row: int, sessions: list[int]) -> int:
         """The last row up to this one of some sessions."""
         marks = ",".join("?" * len(sessions))
         # Without `+` SQLite would sort all rows of the sessions: the newest one is near.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, TaskRow
 from a2a_proxy.recording.store.codec import pack_uuid, unpack_ident, unpack_text
@@ -23,7 +23,7 @@ from a2a_proxy.recording.store.codec import pack_uuid, unpack_ident, unpack_text
 if TYPE_CHECKING:
     from a2a_proxy.recording.query.tree import Node
 
-_ENDINGS = (".a2a.db", ".a2a.jsonl")
+_SUFFIXES = (".a2a.db", ".a2a.jsonl")
 
 _TASKS = """SELECT t.id, t.session, CASE WHEN t.ident < 0 THEN CAST(-1 - t.ident AS TEXT) ELSE i.value END, a.value,
     s.started + t.first AS first, s.started + t.last AS last, t.state
@@ -48,7 +48,7 @@ class TaskSighting(msgspec.Struct, frozen=True):
     row: TaskRow
 
 
-class _View(NamedTuple):
+class _TaskView(NamedTuple):
     """Where a task is, and what counting needs of it."""
 
     first: int
@@ -68,7 +68,7 @@ class MultiReader:
         members: list[MultiReaderFile] = []
         try:
             for number, name in enumerate(short_names(paths)):
-                members.append(MultiReaderFile(number, name, open_any(paths[number])))
+                members.append(MultiReaderFile(number, name, open_recording_or_cassette(paths[number])))
         except BaseException:
             for member in members:
                 member.recording.close()
@@ -97,18 +97,18 @@ class MultiReader:
         Raises as `Recording.find_exchanges`.
         """
         if not where:
-            return _by_time(self.sessions(), None)
+            return _exchanges_by_time(self.sessions(), None)
 
         from a2a_proxy.recording.query.parser import parse
 
-        return _by_time(self.sessions(), parse(where))
+        return _exchanges_by_time(self.sessions(), parse(where))
 
     def frames(self, where: str = "", *, payloads: bool = True) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
         """All frames by the time of their last octet; those of one file stay in the order in which it stored them.
 
         Raises as `Recording.find_frames`.
         """
-        return frames_by_time(zip(self.members, self.own(), strict=True), where, payloads=payloads)
+        return frames_by_time(zip(self.members, self.own_sessions(), strict=True), where, payloads=payloads)
 
     def tasks(self) -> Iterator[list[TaskSighting]]:
         """Each task once, in order of first sight, with what each session of each file knows of it, the earliest first.
@@ -116,15 +116,15 @@ class MultiReader:
         A UUID names the same task wherever it stands. Any other id does so at agents of one name only: two agents may
         both have a task 1.
         """
-        for rows in self._joined():
-            seen = (self._seen(each.member, each.row) for each in rows)
+        for rows in self._join_tasks():
+            seen = (self._read_sighting(each.member, each.row) for each in rows)
             if known := [each for each in seen if each is not None]:
                 yield known
 
     def task(self, task_id: str) -> list[TaskSighting]:
         """What each session of each file knows of the task of this id, the earliest first; where agents share the id,
         of the agent that is seen first."""
-        own = self.own()
+        own = self.own_sessions()
         found = [
             TaskSighting(member, row)
             for member in self.members
@@ -136,28 +136,28 @@ class MultiReader:
 
     def task_states(self) -> Counter[int]:
         """How many tasks are in which state (see `TaskState`), as the session says that heard of each last."""
-        return Counter(max(rows, key=lambda each: each.last).state for rows in self._joined())
+        return Counter(max(rows, key=lambda each: each.last).state for rows in self._join_tasks())
 
-    def _joined(self) -> list[list[_View]]:
+    def _join_tasks(self) -> list[list[_TaskView]]:
         """Rows of the same task, by the time of its first sight."""
-        own = self.own()
-        groups: dict[tuple[str, str], list[_View]] = {}
+        own = self.own_sessions()
+        groups: dict[tuple[str, str], list[_TaskView]] = {}
         for member in self.members:
             for number, session, ident, agent, first, last, state in member.recording.db.execute(_TASKS).fetchall():
                 if session in own[member.number]:
                     task = unpack_ident(ident)
                     home = "" if pack_uuid(task) else unpack_text(agent)
-                    groups.setdefault((task, home), []).append(_View(first, member.number, number, last, state))
+                    groups.setdefault((task, home), []).append(_TaskView(first, member.number, number, last, state))
         return sorted(map(sorted, groups.values()))
 
-    def own(self) -> list[set[int]]:
+    def own_sessions(self) -> list[set[int]]:
         """By member the numbers of its sessions, without those of which another has more."""
         own: list[set[int]] = [set() for _ in self.members]
         for member, row in self.sessions():
             own[member.number].add(row.id)
         return own
 
-    def _seen(self, number: int, row_id: int) -> TaskSighting | None:
+    def _read_sighting(self, number: int, row_id: int) -> TaskSighting | None:
         member = self.members[number]
         row = member.recording.task_row(row_id)
         return TaskSighting(member, row) if row is not None else None
@@ -169,16 +169,16 @@ def best_sessions(members: Iterable[MultiReaderFile]) -> list[tuple[MultiReaderF
     for member in members:
         for row in member.recording.sessions():
             known = best.get(row.facts.uuid)
-            if known is None or _much(member, row) > _much(*known):
+            if known is None or _session_extent(member, row) > _session_extent(*known):
                 best[row.facts.uuid] = member, row
     return list(best.values())
 
 
-def _much(member: MultiReaderFile, row: SessionRow) -> tuple[bool, int]:
+def _session_extent(member: MultiReaderFile, row: SessionRow) -> tuple[bool, int]:
     return bool(row.how), member.recording.counts(row.id).frames
 
 
-def _by_time(
+def _exchanges_by_time(
     sessions: list[tuple[MultiReaderFile, SessionRow]], node: Node | None
 ) -> Iterator[tuple[MultiReaderFile, ExchangeRow]]:
     """Exchanges of sessions that are given by the time of their start: none is looked into before that time."""
@@ -201,14 +201,14 @@ def _by_time(
 
 
 def frames_by_time(
-    own: Iterable[tuple[MultiReaderFile, set[int]]], where: str = "", *, payloads: bool = True
+    sessions_by_member: Iterable[tuple[MultiReaderFile, set[int]]], where: str = "", *, payloads: bool = True
 ) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
     """Frames of these sessions of each file; see `Several.frames`."""
-    merged = [_frames(member, sessions, where, payloads) for member, sessions in own]
+    merged = [_member_frames(member, sessions, where, payloads) for member, sessions in sessions_by_member]
     return heapq.merge(*merged, key=lambda each: each[1].frame.at)
 
 
-def _frames(
+def _member_frames(
     member: MultiReaderFile, sessions: set[int], where: str, payloads: bool
 ) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
     recording = member.recording
@@ -219,13 +219,13 @@ def _frames(
 def short_names(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
     """What to call each file: its name without its ending, after as many folders as tell it from the others."""
     files = [Path(path).absolute() for path in paths]
-    names = {file: _stem(file) for file in files}
+    names = {file: _file_stem(file) for file in files}
     for depth in range(1, max((len(file.parts) for file in files), default=0)):
         told = list(names.values())
         names = {file: name if told.count(name) == 1 else "/".join(file.parts[-depth:]) for file, name in names.items()}
     return [names[file] for file in files]
 
 
-def _stem(file: Path) -> str:
-    ending = next((ending for ending in _ENDINGS if file.name.endswith(ending)), file.suffix)
+def _file_stem(file: Path) -> str:
+    ending = next((ending for ending in _SUFFIXES if file.name.endswith(ending)), file.suffix)
     return file.name.removesuffix(ending) or file.name

@@ -26,15 +26,15 @@ from a2a_proxy.recording.read.rows import (
     SegmentRow,
     SessionRow,
     TaskRow,
-    key,
-    split,
+    make_key,
+    split_key,
 )
 from a2a_proxy.recording.store.codec import pack_decimal, pack_ident, pack_text
-from a2a_proxy.recording.store.database import forget_log, has_log, open_readable, translated
-from a2a_proxy.recording.store.notes import catch_up, stored
+from a2a_proxy.recording.store.database import remove_empty_log, has_log, open_readable, translate_errors
+from a2a_proxy.recording.store.notes import drop_stand_in, read_notes
 from a2a_proxy.recording.store.payloads import Payloads
 from a2a_proxy.recording.store.row_types import Row
-from a2a_proxy.recording.store.sql_functions import register
+from a2a_proxy.recording.store.sql_functions import register_functions
 
 if TYPE_CHECKING:
     from a2a_proxy.recording.query.run import QueryableRecording, Watch
@@ -55,7 +55,7 @@ class Recording:
         self._leaves_log = finished
 
     @classmethod
-    def over(cls, db: sqlite3.Connection, name: str) -> Recording:
+    def from_connection(cls, db: sqlite3.Connection, name: str) -> Recording:
         """A recording on an open connection (see `database.private`)."""
         recording = cls.__new__(cls)
         recording._attach(name, db)
@@ -70,14 +70,14 @@ class Recording:
         self._pages = PagedQuery(db, path)
         self._payloads = Payloads(db)
         self._decode = RowDecoder(db, self._payloads)
-        register(db, self._payloads)
-        self._asked: QueryableRecording | None = None
+        register_functions(db, self._payloads)
+        self._queryable: QueryableRecording | None = None
 
     def close(self) -> None:
         """Close the file, and leave nothing beside it that was not there before."""
         self.db.close()
         if self._leaves_log:
-            forget_log(self.path)
+            remove_empty_log(self.path)
 
     def __enter__(self) -> Recording:
         return self
@@ -87,38 +87,38 @@ class Recording:
 
     def data_version(self) -> int:
         """A number that differs from the last one when somebody else committed in between. Costs microseconds."""
-        with translated(self.path):
-            catch_up(self.db)
-        return int(self._pages.all("PRAGMA data_version")[0][0])
+        with translate_errors(self.path):
+            drop_stand_in(self.db)
+        return int(self._pages.fetch_all("PRAGMA data_version")[0][0])
 
     def counts(self, session: int | None = None) -> Counts:
         """How much is there, in all or in one session."""
         if session is None:
             names = ("session", "connection", "exchange", "frame", "task", "finding")
-            return Counts(*(self._pages.all(f"SELECT count(*) FROM {name}")[0][0] for name in names))
-        keys = (key(session, 0), key(session + 1, 0))
+            return Counts(*(self._pages.fetch_all(f"SELECT count(*) FROM {name}")[0][0] for name in names))
+        keys = (make_key(session, 0), make_key(session + 1, 0))
         span = "SELECT count(*) FROM {} WHERE id >= ? AND id < ?"
         of = "SELECT count(*) FROM {} WHERE session = ?"
-        numbers = [self._pages.all(span.format(name), keys)[0][0] for name in ("connection", "exchange")]
-        numbers += [self._pages.all(of.format(name), (session,))[0][0] for name in ("frame", "task", "finding")]
+        numbers = [self._pages.fetch_all(span.format(name), keys)[0][0] for name in ("connection", "exchange")]
+        numbers += [self._pages.fetch_all(of.format(name), (session,))[0][0] for name in ("frame", "task", "finding")]
         return Counts(1, *numbers)
 
     def sessions(self) -> list[SessionRow]:
         """All sessions in order of their start in this file."""
-        return [self._decode.session(row) for row in self._pages.all("SELECT * FROM session ORDER BY id")]
+        return [self._decode.session(row) for row in self._pages.fetch_all("SELECT * FROM session ORDER BY id")]
 
     def session(self, number: int) -> SessionRow | None:
         """One session."""
-        row = self._pages.one("SELECT * FROM session WHERE id = ?", (number,))
+        row = self._pages.fetch_one("SELECT * FROM session WHERE id = ?", (number,))
         return self._decode.session(row) if row is not None else None
 
     def connections(self, session: int | None = None, *, after: int = 0) -> Iterator[ConnectionRow]:
         """Connections by session and number, those with a key greater than `after`."""
-        return self._pages.of_session("connection", self._decode.connection, session, after)
+        return self._pages.by_session("connection", self._decode.connection, session, after)
 
     def connection(self, row_key: int) -> ConnectionRow | None:
         """One connection."""
-        row = self._pages.one("SELECT * FROM connection WHERE id = ?", (row_key,))
+        row = self._pages.fetch_one("SELECT * FROM connection WHERE id = ?", (row_key,))
         return self._decode.connection(row) if row is not None else None
 
     def exchanges(
@@ -126,41 +126,41 @@ class Recording:
     ) -> Iterator[ExchangeRow]:
         """Exchanges by session and number (order of first octet), those with a key greater than `after`."""
         make = partial(self._decode.exchange, headers=headers)
-        return self._pages.of_session("exchange", make, session, after, limit=limit)
+        return self._pages.by_session("exchange", make, session, after, limit=limit)
 
     def exchange(self, row_key: int, *, headers: bool = True) -> ExchangeRow | None:
         """One exchange."""
-        row = self._pages.one("SELECT * FROM exchange WHERE id = ?", (row_key,))
+        row = self._pages.fetch_one("SELECT * FROM exchange WHERE id = ?", (row_key,))
         return self._decode.exchange(row, headers=headers) if row is not None else None
 
     def frames(
         self, exchange_key: int, *, after: int = -1, limit: int | None = None, payloads: bool = True
     ) -> Iterator[FrameRow]:
         """Frames of an exchange by `seq`, those after this one."""
-        session, number = split(exchange_key)
+        session, number = split_key(exchange_key)
         query = "SELECT * FROM frame WHERE session = ? AND exchange = ? AND seq > ? ORDER BY seq LIMIT ?"
-        make = self._frame(payloads)
+        make = self._frame_maker(payloads)
         return self._pages.by_keyset(query, (session, number), after, lambda value: value.frame.seq, make, limit)
 
     def connection_frames(self, connection_key: int, *, payloads: bool = True) -> Iterator[FrameRow]:
         """Frames of the connection itself (SETTINGS, GOAWAY, opaque octets) in order."""
-        session, number = split(connection_key)
+        session, number = split_key(connection_key)
         query = (
             "SELECT * FROM frame WHERE session = ? AND exchange = 0 AND connection = ? AND seq > ? ORDER BY seq LIMIT ?"
         )
         return self._pages.by_keyset(
-            query, (session, number), -1, lambda value: value.frame.seq, self._frame(payloads), None
+            query, (session, number), -1, lambda value: value.frame.seq, self._frame_maker(payloads), None
         )
 
     def frame(self, number: int, *, payload: bool = True) -> FrameRow | None:
         """One frame by its id."""
-        row = self._pages.one("SELECT * FROM frame WHERE id = ?", (number,))
+        row = self._pages.fetch_one("SELECT * FROM frame WHERE id = ?", (number,))
         return self._decode.frame(row, payload=payload) if row is not None else None
 
     def frames_of(self, numbers: Sequence[int]) -> list[FrameRow]:
         """The frames of these ids that are there, in order of storing, without their payloads."""
         query = "SELECT * FROM frame WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
-        return [self._decode.frame(row, payload=False) for row in self._pages.all(query, (json.dumps(numbers),))]
+        return [self._decode.frame(row, payload=False) for row in self._pages.fetch_all(query, (json.dumps(numbers),))]
 
     def frames_after(
         self, number: int, limit: int | None = None, *, session: int | None = None, payloads: bool = True
@@ -170,7 +170,7 @@ class Recording:
         of = "" if session is None else "+session = ? AND "
         fixed = () if session is None else (session,)
         query = f"SELECT * FROM frame WHERE {of}id > ? ORDER BY id LIMIT ?"
-        return self._pages.by_keyset(query, fixed, number, lambda value: value.id, self._frame(payloads), limit)
+        return self._pages.by_keyset(query, fixed, number, lambda value: value.id, self._frame_maker(payloads), limit)
 
     def find_exchanges(
         self,
@@ -189,8 +189,8 @@ class Recording:
         """
         from a2a_proxy.recording.query.sql import Rows
 
-        ids = self.asked().ids(expression, Rows.EXCHANGES, session=session, after=after, limit=limit, watch=watch)
-        return self._pages.chosen("exchange", ids, self._decode.exchange)
+        ids = self.queryable().ids(expression, Rows.EXCHANGES, session=session, after=after, limit=limit, watch=watch)
+        return self._pages.by_ids("exchange", ids, self._decode.exchange)
 
     def find_frames(
         self,
@@ -205,36 +205,36 @@ class Recording:
         """Frames for which an expression of the filter language holds, in order of storing; see `find_exchanges`."""
         from a2a_proxy.recording.query.sql import Rows
 
-        ids = self.asked().ids(expression, Rows.FRAMES, session=session, after=after, limit=limit, watch=watch)
-        return self._pages.chosen("frame", ids, self._frame(payloads))
+        ids = self.queryable().ids(expression, Rows.FRAMES, session=session, after=after, limit=limit, watch=watch)
+        return self._pages.by_ids("frame", ids, self._frame_maker(payloads))
 
-    def asked(self) -> QueryableRecording:
+    def queryable(self) -> QueryableRecording:
         """What the filter language asks this recording through; made, and imported, when it is first needed."""
-        if self._asked is None:
-            from a2a_proxy.recording.query.functions import Functions
+        if self._queryable is None:
+            from a2a_proxy.recording.query.functions import QueryFunctions
             from a2a_proxy.recording.query.run import QueryableRecording
 
-            with translated(self.path):
-                self._asked = QueryableRecording(self.db, self.path, Functions(self.db, self._payloads))
-        return self._asked
+            with translate_errors(self.path):
+                self._queryable = QueryableRecording(self.db, self.path, QueryFunctions(self.db, self._payloads))
+        return self._queryable
 
     def payload(self, row: FrameRow) -> bytes:
         """The stored payload of a frame, exactly."""
-        with translated(self.path):
-            rest = self._payloads.at(row.block, row.offset, row.size)
-            return self._payloads.whole(row.id, rest) if row.pieces else rest
+        with translate_errors(self.path):
+            rest = self._payloads.read(row.block, row.offset, row.size)
+            return self._payloads.read_whole(row.id, rest) if row.pieces else rest
 
     def tasks(self, session: int | None = None) -> Iterator[TaskRow]:
         """Tasks in order of first sight."""
         of = "" if session is None else "session = ? AND "
         fixed = () if session is None else (session,)
         query = f"SELECT * FROM task WHERE {of}id > ? ORDER BY id LIMIT ?"
-        return self._pages.by_keyset(query, fixed, 0, lambda value: value.id, self._task, None)
+        return self._pages.by_keyset(query, fixed, 0, lambda value: value.id, self._make_task, None)
 
     def task(self, task_id: str, agent: str | None = None, *, session: int | None = None) -> list[TaskRow]:
         """What each session of the file, or one of them, knows of the task of this id, of one agent or of all. With
         both an index finds it."""
-        number = self._ident(task_id)
+        number = self._ident_number(task_id)
         if number is None:
             return []
         query = "SELECT * FROM task WHERE ident = ?"
@@ -245,21 +245,21 @@ class Recording:
         if agent is not None and session is not None:
             query += " AND agent = (SELECT id FROM text WHERE value = ?)"
             fixed.append(pack_text(agent))
-        rows = self._pages.all(f"{query} ORDER BY id", tuple(fixed))
-        values = [self._task(row) for row in rows]
+        rows = self._pages.fetch_all(f"{query} ORDER BY id", tuple(fixed))
+        values = [self._make_task(row) for row in rows]
         return [value for value in values if agent is None or value.task.agent == agent]
 
     def first_exchange(self, task_id: str, session: int) -> int:
         """The number of the first exchange of a session whose task this is; 0 where there is none. Looks at all of the
         session's exchanges."""
         query = "SELECT min(id) FROM exchange WHERE id >= ? AND id < ? AND task = ?"
-        found = self._pages.one(query, (key(session, 0), key(session + 1, 0), self._ident(task_id)))
-        return split(found[0])[1] if found is not None and found[0] is not None else 0
+        found = self._pages.fetch_one(query, (make_key(session, 0), make_key(session + 1, 0), self._ident_number(task_id)))
+        return split_key(found[0])[1] if found is not None and found[0] is not None else 0
 
     def task_row(self, number: int) -> TaskRow | None:
         """One task by the key of its row."""
-        row = self._pages.one("SELECT * FROM task WHERE id = ?", (number,))
-        return self._task(row) if row is not None else None
+        row = self._pages.fetch_one("SELECT * FROM task WHERE id = ?", (number,))
+        return self._make_task(row) if row is not None else None
 
     def findings(
         self,
@@ -274,7 +274,7 @@ class Recording:
         than `after`."""
         where, fixed = ["1"], []
         if exchange is not None:
-            session, number = split(exchange)
+            session, number = split_key(exchange)
             where, fixed = ["exchange = ?"], [number]
         if session is not None:
             where.append("session = ?")
@@ -287,48 +287,48 @@ class Recording:
 
     def notes(self, session: int | None = None) -> list[NoteRow]:
         """What people wrote down, of a session or of all, by session, exchange and frame."""
-        with translated(self.path):
-            catch_up(self.db)
-            return stored(self.db, session)
+        with translate_errors(self.path):
+            drop_stand_in(self.db)
+            return read_notes(self.db, session)
 
     def has_segments(self) -> bool:
         """Segments, interruptions and hand-offs are stored; recordings before schema version 3 have none."""
-        return self._pages.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'segment'") is not None
+        return self._pages.fetch_one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'segment'") is not None
 
     def segments(self, session: int | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[SegmentRow]:
         """Segments as they stand, by session and number, those with a key greater than `after`; turns that are one
         unary call have none (see `segment_schema`)."""
-        return self._cut("segment", self._decode.segments.segment, session, after, limit)
+        return self._segment_rows("segment", self._decode.segments.segment, session, after, limit)
 
     def interruptions(
         self, session: int | None = None, *, after: int = 0, limit: int | None = None
     ) -> Iterator[InterruptionRow]:
         """Interruptions as they stand, by session and number, those with a key greater than `after`."""
-        return self._cut("interruption", self._decode.segments.interruption, session, after, limit)
+        return self._segment_rows("interruption", self._decode.segments.interruption, session, after, limit)
 
     def handoffs(self, session: int | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[HandoffRow]:
         """Hand-offs as they stand, by session and number, those with a key greater than `after`."""
-        return self._cut("handoff", self._decode.segments.handoff, session, after, limit)
+        return self._segment_rows("handoff", self._decode.segments.handoff, session, after, limit)
 
-    def _cut(
+    def _segment_rows(
         self, table: str, make: Callable[[Row], _Value], session: int | None, after: int, limit: int | None
     ) -> Iterator[_Value]:
         """Rows of a table that recordings before schema version 3 do not have."""
         if not self.has_segments():
             return iter(())
-        return self._pages.of_session(table, make, session, after, limit=limit)
+        return self._pages.by_session(table, make, session, after, limit=limit)
 
-    def _ident(self, text: str) -> int | None:
+    def _ident_number(self, text: str) -> int | None:
         """The number that stands for an identifier; None where no row has it."""
         number = pack_decimal(text)
         if number is None:
-            found = self._pages.one("SELECT id FROM ident WHERE value = ?", (pack_ident(text),))
+            found = self._pages.fetch_one("SELECT id FROM ident WHERE value = ?", (pack_ident(text),))
             number = found[0] if found is not None else None
         return number
 
-    def _frame(self, payloads: bool) -> Callable[[Row], FrameRow]:
+    def _frame_maker(self, payloads: bool) -> Callable[[Row], FrameRow]:
         return lambda row: self._decode.frame(row, payload=payloads)
 
-    def _task(self, row: Row) -> TaskRow:
-        artifacts = self._pages.all("SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],))
+    def _make_task(self, row: Row) -> TaskRow:
+        artifacts = self._pages.fetch_all("SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],))
         return self._decode.task(row, artifacts)

@@ -25,27 +25,27 @@ from a2a_proxy.recording.read.rows import (
     SessionFacts,
     SessionRow,
     TaskRow,
-    split,
+    split_key,
 )
 from a2a_proxy.recording.store.codec import unpack_headers, unpack_ident, unpack_int, unpack_text
 from a2a_proxy.recording.store.payloads import Payloads
-from a2a_proxy.recording.store.row_types import DAMAGED, Row, reader, sensible
+from a2a_proxy.recording.store.row_types import DAMAGED_HINT, Row, json_reader, check_row
 from a2a_proxy.recording.store.schema import LIVE_PAYLOADS
-from a2a_proxy.recording.store.segment_rows import SegmentDecode
-from a2a_proxy.recording.store.version_1 import ranges_told
+from a2a_proxy.recording.store.segment_rows import SegmentDecoder
+from a2a_proxy.recording.store.version_1 import generation_ranges
 from a2a_proxy.recording.write.frame_writer import Extra
 
-_CACHED = 65_536
-_NOT_TOLD = (None, None, 0)
-_NOT_SENT = (None,)
+_MAX_CACHED_VALUES = 65_536
+_NO_GENERATIONS = (None, None, 0)
+_NO_SENT_TRACE = (None,)
 _DIRECTIONS = tuple(Direction)
-_extra = msgspec.json.Decoder(Extra)
-_texts = reader(tuple[str, ...])
-_numbers = reader(tuple[int, ...])
-_pairs = reader(tuple[tuple[int, int], ...])
-_runs = reader(tuple[tuple[int, int, int, int, int | None, int, int], ...])
-_counters = reader(dict[str, int])
-_evidence = reader(dict[str, str])
+_extra_decoder = msgspec.json.Decoder(Extra)
+_decode_texts = json_reader(tuple[str, ...])
+_decode_numbers = json_reader(tuple[int, ...])
+_decode_pairs = json_reader(tuple[tuple[int, int], ...])
+_decode_runs = json_reader(tuple[tuple[int, int, int, int, int | None, int, int], ...])
+_decode_counters = json_reader(dict[str, int])
+_decode_evidence = json_reader(dict[str, str])
 
 
 class InternLookup:
@@ -55,19 +55,19 @@ class InternLookup:
         self._db = db
         self._find = f"SELECT value FROM {table} WHERE id = ?"
         self._unpack = unpack
-        self._known: dict[int, Any] = {0: ""}
+        self._cache: dict[int, Any] = {0: ""}
 
     def __getitem__(self, number: int) -> Any:
         """The value; a negative number stands for itself."""
-        known = self._known.get(number)
-        if known is None:
+        value = self._cache.get(number)
+        if value is None:
             if number < 0:
                 return str(-1 - number)
-            if len(self._known) > _CACHED:
-                self._known = {0: ""}
+            if len(self._cache) > _MAX_CACHED_VALUES:
+                self._cache = {0: ""}
             row = self._db.execute(self._find, (number,)).fetchone()
-            known = self._known[number] = self._unpack(row[0] if row else None)
-        return known
+            value = self._cache[number] = self._unpack(row[0] if row else None)
+        return value
 
 
 class FrameShape(msgspec.Struct, frozen=True, gc=False):
@@ -95,15 +95,15 @@ class RowDecoder:
         self._idents = InternLookup(db, "ident", unpack_ident)
         self._shapes: dict[int, FrameShape] = {}
         self._started: dict[int, int] = {}
-        self.segments = SegmentDecode(self._words, self._idents, self._start)
+        self.segments = SegmentDecoder(self._words, self._idents, self._session_start)
 
-    @sensible("session")
+    @check_row("session")
     def session(self, row: Row) -> SessionRow:
         """A row of `session`."""
         number, uuid, tool, command, listens, upstreams, started, clock, pid, ended, *rest = row
         how, complete, lost, edits, segment, position, snapshot, *redaction = rest
         self._started[number] = started
-        lists = (_texts(text) for text in (command, listens, upstreams, next(iter(redaction), None)))
+        lists = (_decode_texts(text) for text in (command, listens, upstreams, next(iter(redaction), None)))
         words = dict(zip(("command", "listens", "upstreams", "redaction"), lists, strict=True))
         return SessionRow(
             id=number,
@@ -117,23 +117,23 @@ class RowDecoder:
             snapshot=snapshot,
         )
 
-    @sensible("frame")
+    @check_row("frame")
     def frame(self, row: Row, *, payload: bool = True) -> FrameRow:
         """A row of `frame`; without `payload` its octets are left out."""
         number, session, exchange, connection, seq, shape_id, at, took, start, span, block, offset, size, *rest = row
         task, context, message, artifact, generation, rpc, extra = rest
-        shape = self._shapes.get(shape_id) or self._shape(shape_id)
+        shape = self._shapes.get(shape_id) or self._load_shape(shape_id)
         idents, flags = self._idents, shape.flags
-        at += self._start(session)
+        at += self._session_start(session)
         pieces = bool(flags & 32)
-        octets = b""
+        data = b""
         if payload or message.__class__ is int:
-            octets = self._payloads.at(block, offset, size)
+            data = self._payloads.read(block, offset, size)
         if payload and pieces:
-            octets = self._payloads.whole(number, octets)
-        more = _extra.decode(extra) if extra else None
+            data = self._payloads.read_whole(number, data)
+        more = _extra_decoder.decode(extra) if extra else None
         length = (
-            self._length(number, size or 0, octets, pieces, payload) if more is None or more.size < 0 else more.size
+            self._payload_length(number, size or 0, data, pieces, payload) if more is None or more.size < 0 else more.size
         )
         frame = Frame(
             connection,
@@ -145,7 +145,7 @@ class RowDecoder:
             at,
             start,
             start + span,
-            octets if payload else b"",
+            data if payload else b"",
             length,
             bytes.fromhex(more.sha256) if more else b"",
             bool(flags & 8),
@@ -154,7 +154,7 @@ class RowDecoder:
             shape.event,
             idents[task],
             idents[task + context],
-            octets[message : message + 36].decode() if message.__class__ is int else unpack_ident(message),
+            data[message : message + 36].decode() if message.__class__ is int else unpack_ident(message),
             idents[artifact],
             shape.state,
             unpack_int(generation),
@@ -169,7 +169,7 @@ class RowDecoder:
         )
         return FrameRow(number, session, frame, block or 0, offset or 0, size or 0, pieces)
 
-    @sensible("connection")
+    @check_row("connection")
     def connection(self, row: Row) -> ConnectionRow:
         """A row of `connection`."""
         (
@@ -188,8 +188,8 @@ class RowDecoder:
             lost,
             counters,
         ) = row
-        session, number = split(row_key)
-        start = self._start(session)
+        session, number = split_key(row_key)
+        start = self._session_start(session)
         value = Connection(
             number,
             unpack_text(client),
@@ -197,33 +197,33 @@ class RowDecoder:
             unpack_text(upstream),
             start + opened,
             unpack_text(kind),
-            _time(start, dialed),
+            _absolute_time(start, dialed),
             unpack_text(peer),
-            _time(start, closed),
+            _absolute_time(start, closed),
             unpack_text(how),
             to_agent,
             to_client,
             lost,
-            _counters(counters),
+            _decode_counters(counters),
         )
         return ConnectionRow(row_key, session, value)
 
-    @sensible("exchange")
+    @check_row("exchange")
     def exchange(self, row: Row, *, headers: bool = True) -> ExchangeRow:
         """A row of `exchange`; with or without its headers and trailers, which take three times as long as the rest."""
-        row_key, connection, stream, binding, dialect, operation, method, target, authority, http, flags, rpc, *rest = (
+        row_key, connection, stream, binding, dialect, operation, method, target, authority, http, flags, rpc, *columns = (
             row
         )
-        block, offset, size, informational, started, request_ended, response_started, first_event, last_event, *rest = (
-            rest
+        block, offset, size, informational, started, request_ended, response_started, first_event, last_event, *columns = (
+            columns
         )
-        closed, status, grpc_status, error_code, error, how, half_close, task, context, states, *rest = rest
-        requests, events, to_agent, to_client, traceparent, version_header, extensions, redacted, *rest = rest
-        current, match, generation, *rest = rest or _NOT_TOLD  # a file of version 1 that may only be read
-        (sent,) = rest or _NOT_SENT  # one from before version 7
-        session, number = split(row_key)
-        start, word, idents = self._start(session), self._words, self._idents
-        heads = unpack_headers(self._payloads.at(block, offset, size)) if block and headers else ((), (), ())
+        closed, status, grpc_status, error_code, error, how, half_close, task, context, states, *columns = columns
+        requests, events, to_agent, to_client, traceparent, version_header, extensions, redacted, *columns = columns
+        current, match, generation, *columns = columns or _NO_GENERATIONS  # a file of version 1 that may only be read
+        (sent,) = columns or _NO_SENT_TRACE  # one from before version 7
+        session, number = split_key(row_key)
+        start, word, idents = self._session_start(session), self._words, self._idents
+        heads = unpack_headers(self._payloads.read(block, offset, size)) if block and headers else ((), (), ())
         value = Exchange(
             id=number,
             connection=connection,
@@ -241,12 +241,12 @@ class RowDecoder:
             request_headers=heads[0],
             response_headers=heads[1],
             trailers=heads[2],
-            informational=_numbers(self._words[informational]),
-            request_ended=_time(start, request_ended),
-            response_started=_time(start, response_started),
-            first_event=_time(start, first_event),
-            last_event=_time(start, last_event),
-            closed=_time(start, closed),
+            informational=_decode_numbers(self._words[informational]),
+            request_ended=_absolute_time(start, request_ended),
+            response_started=_absolute_time(start, response_started),
+            first_event=_absolute_time(start, first_event),
+            last_event=_absolute_time(start, last_event),
+            closed=_absolute_time(start, closed),
             status=unpack_int(status),
             grpc_status=unpack_int(grpc_status),
             error_code=unpack_int(error_code),
@@ -255,7 +255,7 @@ class RowDecoder:
             half_close=word[half_close],
             task_id=idents[task],
             context_id=idents[context],
-            states=_texts(self._words[states]),
+            states=_decode_texts(self._words[states]),
             requests=requests,
             events=events,
             bytes_to_agent=to_agent,
@@ -264,7 +264,7 @@ class RowDecoder:
             version_header=word[version_header],
             extensions=word[extensions],
             ours=bool(flags & 2),
-            redacted=_texts(self._words[redacted]),
+            redacted=_decode_texts(self._words[redacted]),
             live_payload=LIVE_PAYLOADS[flags >> 2 & 3],
             current_generation=None if current is None else unpack_int(current),
             generation_match=None if match is None else unpack_int(match),
@@ -273,75 +273,75 @@ class RowDecoder:
         )
         return ExchangeRow(row_key, session, value)
 
-    @sensible("task")
+    @check_row("task")
     def task(self, row: Row, artifacts: list[Row]) -> TaskRow:
         """A row of `task` with its rows of `artifact` in order."""
-        number, session, agent, ident, context, tenant, state, states, first, last, generation, missed, *rest = row
-        messages, exchanges, *rest = rest
-        start, highest = self._start(session), unpack_int(generation)
-        if rest:
-            seen, runs, support = _pairs(rest[0]), _runs(missed), Support(rest[1])
+        number, session, agent, ident, context, tenant, state, states, first, last, generation, missed, *columns = row
+        messages, exchanges, *columns = columns
+        start, highest = self._session_start(session), unpack_int(generation)
+        if columns:
+            seen, runs, support = _decode_pairs(columns[0]), _decode_runs(missed), Support(columns[1])
         else:  # as above
-            seen, runs, support = ranges_told(highest, list(_numbers(missed))), (), Support(highest > 0)
+            seen, runs, support = generation_ranges(highest, list(_decode_numbers(missed))), (), Support(highest > 0)
         value = Task(
             self._words[agent],
             self._idents[ident],
             self._idents[context],
             self._words[tenant],
             state,
-            tuple((start + at, entered) for at, entered in _pairs(states)),
+            tuple((start + at, entered) for at, entered in _decode_pairs(states)),
             start + first,
             start + last,
             highest,
             tuple((low, high) for low, high in seen),
-            tuple(_missed(run, start) for run in runs),
+            tuple(_make_missed(run, start) for run in runs),
             support,
-            tuple(self._artifact(artifact, start) for artifact in artifacts),
+            tuple(self._make_artifact(artifact, start) for artifact in artifacts),
             messages,
-            _numbers(exchanges),
+            _decode_numbers(exchanges),
         )
         return TaskRow(number, session, value)
 
-    @sensible("finding")
+    @check_row("finding")
     def finding(self, row: Row) -> FindingRow:
         """A row of `finding`."""
         number, session, rule, severity, at, summary, connection, exchange, seq, task, confidence, evidence = row
         value = Finding(
             self._words[rule],
             Severity(severity),
-            self._start(session) + at,
+            self._session_start(session) + at,
             unpack_text(summary),
             connection,
             exchange,
             seq,
             self._idents[task],
             self._words[confidence],
-            _evidence(evidence),
+            _decode_evidence(evidence),
         )
         return FindingRow(number, session, value)
 
-    @sensible("artifact")
-    def _artifact(self, row: Row, start: int) -> ArtifactState:
+    @check_row("artifact")
+    def _make_artifact(self, row: Row, start: int) -> ArtifactState:
         _, _, ident, name, chunks, parts, size, complete, first, last = row
         name = unpack_text(name)
         return ArtifactState(
             self._idents[ident], name, chunks, parts, size, bool(complete), start + first, start + last
         )
 
-    def _length(self, number: int, size: int, octets: bytes, pieces: bool, loaded: bool) -> int:
+    def _payload_length(self, number: int, size: int, data: bytes, pieces: bool, loaded: bool) -> int:
         """Length of the stored payload."""
         if not pieces:
             return size
         if loaded:
-            return len(octets)
+            return len(data)
         find = "SELECT sum(blob.size) FROM piece JOIN blob ON blob.id = piece.blob WHERE frame = ?"
         return size + int(self._db.execute(find, (number,)).fetchone()[0] or 0)
 
-    def _shape(self, number: int) -> FrameShape:
+    def _load_shape(self, number: int) -> FrameShape:
         row = self._db.execute("SELECT * FROM shape WHERE id = ?", (number,)).fetchone()
         _, direction, kind, event, state, flags, schema, framing, note, error, redacted = row
         word = self._words
-        if len(self._shapes) > _CACHED:
+        if len(self._shapes) > _MAX_CACHED_VALUES:
             self._shapes = {}
         shape = self._shapes[number] = FrameShape(
             _DIRECTIONS[direction],
@@ -353,25 +353,25 @@ class RowDecoder:
             word[framing],
             word[note],
             unpack_int(error),
-            _texts(word[redacted]),
+            _decode_texts(word[redacted]),
         )
         return shape
 
-    def _start(self, session: int) -> int:
+    def _session_start(self, session: int) -> int:
         """When a session started, ns."""
         start = self._started.get(session)
         if start is None:
             row = self._db.execute("SELECT started FROM session WHERE id = ?", (session,)).fetchone()
             if row is None or not isinstance(row[0], int):
-                raise RecordingError(f"session {session} of the recording is missing", DAMAGED)
+                raise RecordingError(f"session {session} of the recording is missing", DAMAGED_HINT)
             start = self._started[session] = row[0]
         return start
 
 
-def _missed(run: tuple[Any, ...], start: int) -> MissedGenerations:
+def _make_missed(run: tuple[Any, ...], start: int) -> MissedGenerations:
     first, last, at, exchange, healed, by, generation = run
-    return MissedGenerations(first, last, start + at, exchange, _time(start, healed), by, generation)
+    return MissedGenerations(first, last, start + at, exchange, _absolute_time(start, healed), by, generation)
 
 
-def _time(start: int, at: int | None) -> int:
+def _absolute_time(start: int, at: int | None) -> int:
     return 0 if at is None else start + at

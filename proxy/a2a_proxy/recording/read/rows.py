@@ -34,7 +34,7 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What was taken out besides credentials, or left in, as words of a policy; of several rounds all."""
 
 
-CHOSEN = "only "
+SELECTION_PREFIX = "only "
 """How `SessionRow.complete` begins, or goes on after `; `, where a person chose what of the session is here."""
 
 
@@ -58,11 +58,11 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the decoder snapshot of that position."""
 
     @property
-    def lacking(self) -> str:
+    def missing_text(self) -> str:
         """What the capture lacks, in words: calls that were left out whole, on purpose, are no lack."""
-        if self.complete == "complete" or self.complete.startswith(CHOSEN):
+        if self.complete == "complete" or self.complete.startswith(SELECTION_PREFIX):
             return ""
-        return self.complete.partition(f"; {CHOSEN}")[0]
+        return self.complete.partition(f"; {SELECTION_PREFIX}")[0]
 
 
 class ConnectionRow(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ class FrameRow(msgspec.Struct, frozen=True):
     @property
     def exchange_key(self) -> int:
         """Key of its exchange; 0 for a frame of the connection itself."""
-        return self.frame.exchange and key(self.session, self.frame.exchange)
+        return self.frame.exchange and make_key(self.session, self.frame.exchange)
 
 
 class TaskRow(msgspec.Struct, frozen=True):
@@ -160,11 +160,11 @@ class Counts(msgspec.Struct, frozen=True):
     findings: int = 0
 
 
-def key(session: int, number: int) -> int:
+def make_key(session: int, number: int) -> int:
     """The key of an exchange or connection: one integer that orders by session, then by number."""
     return session << SESSION_SHIFT | number
 
 
-def split(row_key: int) -> tuple[int, int]:
+def split_key(row_key: int) -> tuple[int, int]:
     """Session and number of a key."""
     return row_key >> SESSION_SHIFT, row_key & ((1 << SESSION_SHIFT) - 1)

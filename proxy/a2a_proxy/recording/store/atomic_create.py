@@ -13,7 +13,7 @@ from a2a_proxy.recording.store.database import has_log, open_writable
 from a2a_proxy.recording.store.file_header import check_recording, check_writable
 
 
-def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def check_recording_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """May a recording be made here? With `overwrite` one that nobody has open may be there, but no other file.
 
     Raises RecordingError.
@@ -29,19 +29,19 @@ def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> None
 
 
 @contextlib.contextmanager
-def made_whole(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[sqlite3.Connection]:
+def create_atomically(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[sqlite3.Connection]:
     """An empty recording of the newest schema to fill; it gets its name when all has gone well.
 
     Raises RecordingError as `check_free`, or where nothing can be written there.
     """
     target = Path(path)
-    check_free(target, overwrite=overwrite)
+    check_recording_target(target, overwrite=overwrite)
     made = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with contextlib.closing(open_writable(made)) as db:
             yield db
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        check_free(target, overwrite=overwrite)
+        check_recording_target(target, overwrite=overwrite)
         os.replace(made, target)
     finally:
         for suffix in ("", "-wal", "-shm"):

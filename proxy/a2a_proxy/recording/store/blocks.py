@@ -38,13 +38,13 @@ class Blocks:
     def put(self, data: bytes) -> Address:
         """Keep these octets and say where."""
         if not self._block:
-            self._open()
+            self._open_block()
         offset, size = self._size, len(data)
         address = (self._block, offset, size)
         self._parts.append(data)
         self._size = offset + size
         if self._size >= BLOCK_SIZE:
-            self._close()
+            self._close_block()
         return address
 
     def flush(self) -> None:
@@ -57,7 +57,7 @@ class Blocks:
     def close(self) -> None:
         """Compress the open block: nothing more will come."""
         if self._block:
-            self._close()
+            self._close_block()
 
     def reload(self) -> None:
         """Take up the open block as the file has it (after a rollback, or from an earlier recorder)."""
@@ -69,11 +69,11 @@ class Blocks:
         self._size = self._stored = len(data)
         self._stored_parts = len(self._parts)
 
-    def _open(self) -> None:
+    def _open_block(self) -> None:
         cursor = self._db.execute("INSERT INTO block (session, size) VALUES (?, 0)", (self._session,))
         self._block = cursor.lastrowid or 0
 
-    def _close(self) -> None:
+    def _close_block(self) -> None:
         data = self._compress(b"".join(self._parts))
         self._db.execute("UPDATE block SET size = ?, data = ? WHERE id = ?", (self._size, data, self._block))
         if self._stored:

@@ -17,7 +17,7 @@ Column = int | str | bytes | None
 
 _INT_MAX = 2**63 - 1
 _SMALL_MAX = 2**40
-_QUOTE = 0x22
+_QUOTE_BYTE = 0x22
 
 
 def pack_text(value: str) -> str | bytes:
@@ -41,25 +41,25 @@ def pack_uuid(value: str) -> bytes | None:
     if len(value) != 36:
         return None
     try:
-        octets = bytes.fromhex(value.replace("-", ""))
+        data = bytes.fromhex(value.replace("-", ""))
     except ValueError:
         return None
-    return octets if len(octets) == 16 and format_uuid(octets) == value else None
+    return data if len(data) == 16 and format_uuid(data) == value else None
 
 
-def format_uuid(octets: bytes) -> str:
+def format_uuid(data: bytes) -> str:
     """The canonical form of 16 octets."""
-    h = octets.hex()
+    h = data.hex()
     return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
 
 
 def pack_ident(value: str) -> str | bytes:
     """An identifier: a UUID as 16 octets, a UUID in JSON quotes as `22` and 16 octets, anything else as `pack_text`."""
     size = len(value)
-    if size == 36 and (octets := pack_uuid(value)) is not None:
-        return octets
-    if size == 38 and value[0] == '"' == value[-1] and (octets := pack_uuid(value[1:-1])) is not None:
-        return b'"' + octets
+    if size == 36 and (data := pack_uuid(value)) is not None:
+        return data
+    if size == 38 and value[0] == '"' == value[-1] and (data := pack_uuid(value[1:-1])) is not None:
+        return b'"' + data
     return pack_text(value)
 
 
@@ -69,7 +69,7 @@ def unpack_ident(value: str | bytes | None) -> str:
         return value or ""
     if len(value) == 16:
         return format_uuid(value)
-    return f'"{format_uuid(value[1:])}"' if value[0] == _QUOTE else unpack_text(value)
+    return f'"{format_uuid(value[1:])}"' if value[0] == _QUOTE_BYTE else unpack_text(value)
 
 
 def pack_decimal(value: str) -> int | None:
@@ -108,11 +108,11 @@ def pack_headers(lists: tuple[Headers, Headers, Headers]) -> bytes:
     return msgspec.json.encode([[(n.decode("latin-1"), v.decode("latin-1")) for n, v in fields] for fields in lists])
 
 
-_headers = msgspec.json.Decoder(tuple[tuple[tuple[str, str], ...], ...])
+_headers_decoder = msgspec.json.Decoder(tuple[tuple[tuple[str, str], ...], ...])
 
 
-def unpack_headers(octets: bytes) -> tuple[Headers, Headers, Headers]:
+def unpack_headers(data: bytes) -> tuple[Headers, Headers, Headers]:
     """Inverse of `pack_headers`."""
-    lists = _headers.decode(octets)
+    lists = _headers_decoder.decode(data)
     request, response, trailers = (tuple((n.encode("latin-1"), v.encode("latin-1")) for n, v in li) for li in lists)
     return request, response, trailers

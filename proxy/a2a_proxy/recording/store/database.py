@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.store.file_header import NAME_ANOTHER, check_recording, check_version, check_writable
-from a2a_proxy.recording.store.notes import stand_in
+from a2a_proxy.recording.store.notes import create_stand_in
 from a2a_proxy.recording.store.schema import APPLICATION_ID, PAGE_SIZE, SCHEMA_VERSION
 from a2a_proxy.recording.store.table_check import check_tables
 
@@ -34,9 +34,9 @@ def open_writable(path: str | os.PathLike[str], *, create: bool = True) -> sqlit
     if create:
         check_writable(file)
         if not file.exists():
-            _create(file)
+            _create_file(file)
     check_recording(file)
-    with translated(file):
+    with translate_errors(file):
         connection = _connect(str(file))
         try:
             check_tables(file, connection, writing=True)
@@ -55,19 +55,19 @@ def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
     """
     file = Path(path)
     check_recording(file)
-    uri = f"{_uri(file)}?mode=ro"
-    with translated(file):
+    uri = f"{_file_uri(file)}?mode=ro"
+    with translate_errors(file):
         connection = _connect(uri)
         try:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.OperationalError:
             connection.close()
-            connection = _connect(uri + "&immutable=1") if _settled(file) else _connect(uri)
+            connection = _connect(uri + "&immutable=1") if _has_no_log(file) else _connect(uri)
             version = connection.execute("PRAGMA user_version").fetchone()[0]
         try:
             check_version(file, version)
             check_tables(file, connection)
-            stand_in(connection)
+            create_stand_in(connection)
             connection.execute("PRAGMA query_only = ON")
         except BaseException:
             connection.close()
@@ -93,18 +93,18 @@ def has_log(path: str | os.PathLike[str]) -> bool:
     return Path(f"{os.fspath(path)}-wal").exists()
 
 
-def forget_log(path: str | os.PathLike[str]) -> None:
+def remove_empty_log(path: str | os.PathLike[str]) -> None:
     """Let SQLite remove the empty log that one who may only read has made and could not remove.
 
     Where somebody else has the file open, or it may not be written, the log stays.
     """
-    if _settled(Path(path)) and has_log(path):
-        uri = f"{_uri(Path(path))}?mode=rw"
+    if _has_no_log(Path(path)) and has_log(path):
+        uri = f"{_file_uri(Path(path))}?mode=rw"
         with contextlib.suppress(sqlite3.Error), contextlib.closing(_connect(uri)) as connection:
             connection.execute("PRAGMA user_version").fetchone()
 
 
-def _uri(file: Path) -> str:
+def _file_uri(file: Path) -> str:
     """Its name as SQLite takes it, also where that is no text in any encoding."""
     return f"file:{quote(os.fsencode(file.absolute()))}"
 
@@ -115,7 +115,7 @@ def _connect(target: str) -> sqlite3.Connection:
     )
 
 
-def _settled(file: Path) -> bool:
+def _has_no_log(file: Path) -> bool:
     """Nothing waits in a write-ahead log, so the main file alone is the whole recording."""
     log = file.with_name(file.name + "-wal")
     return not log.exists() or not log.stat().st_size
@@ -127,10 +127,10 @@ def _upgrade(file: Path, connection: sqlite3.Connection) -> None:
     if version < SCHEMA_VERSION:
         from a2a_proxy.recording.store import migrations
 
-        migrations.apply(connection)
+        migrations.apply_migrations(connection)
 
 
-def _create(file: Path) -> None:
+def _create_file(file: Path) -> None:
     """Make the file, or find that another process just did."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
@@ -139,18 +139,18 @@ def _create(file: Path) -> None:
     os.close(handle)
     made = Path(name)
     try:
-        with translated(file):
-            _fill(made)
-        with _alone_in(file.parent):
-            _forget_log(file)
-            _place(made, file)
+        with translate_errors(file):
+            _create_tables(made)
+        with _lock_folder(file.parent):
+            _remove_stale_log(file)
+            _move_into_place(made, file)
     finally:
         for suffix in ("", "-wal", "-shm"):
             Path(name + suffix).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """One process at a time gives a new recording its name here: another one may have it open already, and a log."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -161,7 +161,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _forget_log(file: Path) -> None:
+def _remove_stale_log(file: Path) -> None:
     """A log that a deleted database left under this name would be played into the new one: SQLite cannot tell."""
     if not file.exists():
         for suffix in ("-wal", "-shm", "-journal"):
@@ -169,18 +169,18 @@ def _forget_log(file: Path) -> None:
                 file.with_name(file.name + suffix).unlink()
 
 
-def _fill(file: Path) -> None:
+def _create_tables(file: Path) -> None:
     from a2a_proxy.recording.store import migrations
 
     with contextlib.closing(_connect(str(file))) as connection:
         connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        migrations.apply(connection)
+        migrations.apply_migrations(connection)
         connection.execute("PRAGMA journal_mode = WAL")
 
 
-def _place(made: Path, file: Path) -> None:
+def _move_into_place(made: Path, file: Path) -> None:
     """Give the file its name without ever replacing one: a link where the file system has links, else a rename."""
     try:
         os.link(made, file)
@@ -191,7 +191,7 @@ def _place(made: Path, file: Path) -> None:
             made.rename(file)
 
 
-class translated:  # used as a function is, and entered for every row that is read
+class translate_errors:  # used as a function is, and entered for every row that is read
     """SQLite's errors within it as ours: message and hint."""
 
     __slots__ = ("_file",)
@@ -204,10 +204,10 @@ class translated:  # used as a function is, and entered for every row that is re
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, sqlite3.Error):
-            raise _translate(self._file, error) from error
+            raise _make_recording_error(self._file, error) from error
 
 
-def _translate(file: str | os.PathLike[str], error: sqlite3.Error) -> RecordingError:
+def _make_recording_error(file: str | os.PathLike[str], error: sqlite3.Error) -> RecordingError:
     text = str(error)
     if "locked" in text or "busy" in text:
         return RecordingError(f"{file} is locked by another program", "close what has it open")
@@ -218,10 +218,10 @@ def _translate(file: str | os.PathLike[str], error: sqlite3.Error) -> RecordingE
     return RecordingError(f"{file} cannot be used: {text}", "if it is damaged: sqlite3 FILE .recover")
 
 
-def private() -> sqlite3.Connection:
+def open_private() -> sqlite3.Connection:
     """An empty recording of this process's own, in memory while it is small, gone when it is closed."""
     from a2a_proxy.recording.store import migrations
 
     connection = _connect("")
-    migrations.create(connection)
+    migrations.create_schema(connection)
     return connection

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.names import near
+from a2a_proxy.recording.names import suggest_names
 
 NAME_ANOTHER = "name another file with --record"
-_LEFT_ALONE = "name another file; this one was left as it is"
+_UNCHANGED_HINT = "name another file; this one was left as it is"
 _HEADER_SIZE = 100
 _MAGIC = b"SQLite format 3\0"
 
@@ -41,26 +41,26 @@ def check_recording(path: str | os.PathLike[str]) -> None:
 
     Raises RecordingError.
     """
-    head = _head(Path(path))
+    head = _read_header(Path(path))
     if head[:16] != _MAGIC:
         what = "is empty" if not head else "is not a recording"
-        raise RecordingError(f"{path} {what}", _LEFT_ALONE)
+        raise RecordingError(f"{path} {what}", _UNCHANGED_HINT)
     # The schema, and what it imports, is not for a stdio relay that is about to start.
     from a2a_proxy.recording.store.schema import APPLICATION_ID
 
     if int.from_bytes(head[68:72]) != APPLICATION_ID:
-        raise RecordingError(f"{path} is a database of another program", _LEFT_ALONE)
+        raise RecordingError(f"{path} is a database of another program", _UNCHANGED_HINT)
     check_version(path, int.from_bytes(head[60:64]))
 
 
-def _head(file: Path) -> bytes:
+def _read_header(file: Path) -> bytes:
     try:
         if not stat.S_ISREG(file.stat().st_mode):
             raise RecordingError(f"{file} is not a file", "name a recording")
         with file.open("rb") as stream:
             return stream.read(_HEADER_SIZE)
     except FileNotFoundError:
-        raise RecordingError(f"there is no recording {file}", near(file)) from None
+        raise RecordingError(f"there is no recording {file}", suggest_names(file)) from None
     except NotADirectoryError:
         raise RecordingError(f"there is no recording {file}: {file.parent} is not a folder", "check the name") from None
     except PermissionError:

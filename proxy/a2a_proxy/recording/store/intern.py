@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 
 from a2a_proxy.recording.store.codec import Column, pack_decimal, pack_ident, pack_int, pack_text
 
-_GENERATION = 16_384
-_BATCH = 500
+_EPOCH_SIZE = 16_384
+_BATCH_VALUES = 500
 """Parameters of one statement; SQLite before 3.32 allows 999."""
 
 
@@ -29,10 +29,10 @@ class Interner:
         self._table = table
         self._pack = pack
         self._decimals = decimals
-        self._old: dict[str, int] = {}
+        self._previous_ids: dict[str, int] = {}
         self.ids: dict[str, int] = {"": 0}
 
-    def one(self, value: str) -> int:
+    def row_number(self, value: str) -> int:
         """The row number of one value."""
         found = self.ids.get(value)
         if found is None:
@@ -46,11 +46,11 @@ class Interner:
         unknown = [value for value in values if value not in ids]
         if not unknown:
             return
-        if len(ids) > _GENERATION:
-            self._age(values)
+        if len(ids) > _EPOCH_SIZE:
+            self._begin_epoch(values)
         missing: dict[str | bytes, str] = {}
         for value in unknown:
-            number = self._old.get(value)
+            number = self._previous_ids.get(value)
             if number is None and self._decimals:
                 number = pack_decimal(value)
             if number is None:
@@ -58,30 +58,30 @@ class Interner:
             else:
                 self.ids[value] = number
         if missing:
-            self._find(missing)
-            self._add(missing)
+            self._find_rows(missing)
+            self._add_rows(missing)
 
     def forget(self) -> None:
         """Trust nothing learnt so far: the transaction was rolled back."""
-        self._old = {}
+        self._previous_ids = {}
         self.ids = {"": 0}
 
-    def _age(self, wanted: Iterable[str]) -> None:
+    def _begin_epoch(self, wanted: Iterable[str]) -> None:
         """Start a new generation; what this batch has already found stays."""
-        self._old, young = self.ids, {"": 0}
-        young.update((value, self._old[value]) for value in wanted if value in self._old)
+        self._previous_ids, young = self.ids, {"": 0}
+        young.update((value, self._previous_ids[value]) for value in wanted if value in self._previous_ids)
         self.ids = young
 
-    def _find(self, missing: dict[str | bytes, str]) -> None:
+    def _find_rows(self, missing: dict[str | bytes, str]) -> None:
         packed = list(missing)
-        for start in range(0, len(packed), _BATCH):
-            part = packed[start : start + _BATCH]
+        for start in range(0, len(packed), _BATCH_VALUES):
+            part = packed[start : start + _BATCH_VALUES]
             marks = ",".join("?" * len(part))
             rows = self._db.execute(f"SELECT value, id FROM {self._table} WHERE value IN ({marks})", part)
             for value, number in rows:
                 self.ids[missing.pop(value)] = number
 
-    def _add(self, missing: dict[str | bytes, str]) -> None:
+    def _add_rows(self, missing: dict[str | bytes, str]) -> None:
         if not missing:
             return
         first = self._db.execute(f"SELECT coalesce(max(id), 0) + 1 FROM {self._table}").fetchone()[0]
@@ -90,12 +90,12 @@ class Interner:
         self.ids.update((missing[value], number) for number, value in rows)
 
 
-def texts(db: sqlite3.Connection) -> Interner:
+def text_interner(db: sqlite3.Connection) -> Interner:
     """The table `text`."""
     return Interner(db, "text", pack_text, decimals=False)
 
 
-def idents(db: sqlite3.Connection) -> Interner:
+def ident_interner(db: sqlite3.Connection) -> Interner:
     """The table `ident`."""
     return Interner(db, "ident", pack_ident, decimals=True)
 
@@ -114,7 +114,7 @@ _INSERT_SHAPE = (
 )
 
 
-class Shapes:
+class ShapeInterner:
     """Row numbers of what frames have in common. Use inside a write transaction."""
 
     def __init__(self, db: sqlite3.Connection, words: Interner, lists: Callable[[tuple[str, ...]], int]) -> None:
@@ -123,20 +123,20 @@ class Shapes:
         self._lists = lists
         self.ids: dict[ShapeKey, int] = {}
 
-    def one(self, key: ShapeKey) -> int:
+    def row_number(self, key: ShapeKey) -> int:
         """The row number of one shape, stored if it is new."""
         found = self.ids.get(key)
         if found is None:
-            if len(self.ids) > _GENERATION:
+            if len(self.ids) > _EPOCH_SIZE:
                 self.ids = {}
-            found = self.ids[key] = self._find_or_add(self._row(key))
+            found = self.ids[key] = self._find_or_add(self._shape_row(key))
         return found
 
     def forget(self) -> None:
         """Trust nothing learnt so far: the transaction was rolled back."""
         self.ids = {}
 
-    def _row(self, key: ShapeKey) -> tuple[Column, ...]:
+    def _shape_row(self, key: ShapeKey) -> tuple[Column, ...]:
         (
             direction,
             kind,
@@ -155,7 +155,7 @@ class Shapes:
             pieces,
         ) = key
         flags = append | last << 1 | final << 2 | cut << 3 | ours << 4 | pieces << 5
-        word = self._words.one
+        word = self._words.row_number
         words = (word(schema), word(framing), word(note))
         return (direction, kind, event, pack_int(state), flags, *words, pack_int(error), self._lists(redacted))
 

@@ -6,10 +6,10 @@ are.
 
 from __future__ import annotations
 
-PIECE_MIN = 4096
+MIN_PIECE_BYTES = 4096
 """Octets. Below it the block compressor finds repetitions by itself."""
 
-_DEPTH = 16
+_MAX_DEPTH = 16
 _LENGTH_DELIMITED = 2
 _FIXED = {1: 8, 5: 4}
 
@@ -17,15 +17,15 @@ Span = tuple[int, int]
 """First octet, and the one after the last."""
 
 
-def long_runs(payload: bytes) -> list[Span]:
+def find_long_runs(payload: bytes) -> list[Span]:
     """Spans of at least PIECE_MIN octets, in order, apart from each other; empty where there is none."""
     if payload[:1] in (b"{", b"["):
         return _json_strings(payload)
     spans: list[Span] = []
-    return spans if _fields(payload, 0, len(payload), 0, spans) else []
+    return spans if _walk_fields(payload, 0, len(payload), 0, spans) else []
 
 
-def remainder(payload: bytes, spans: list[Span]) -> bytes:
+def remove_spans(payload: bytes, spans: list[Span]) -> bytes:
     """The payload without these spans."""
     kept, at = [], 0
     for start, end in spans:
@@ -35,7 +35,7 @@ def remainder(payload: bytes, spans: list[Span]) -> bytes:
     return b"".join(kept)
 
 
-def assemble(rest: bytes, pieces: list[tuple[int, bytes]]) -> bytes:
+def insert_pieces(rest: bytes, pieces: list[tuple[int, bytes]]) -> bytes:
     """Inverse: put pieces, each with its offset in the payload, back into the remainder."""
     parts: list[bytes] = []
     done = used = 0
@@ -54,17 +54,17 @@ def _json_strings(payload: bytes) -> list[Span]:
     at = find(b'"')
     while at >= 0:
         end = find(b'"', at + 1)
-        while end >= 0 and payload[end - 1] == 0x5C and _escaped(payload, end):
+        while end >= 0 and payload[end - 1] == 0x5C and _is_escaped(payload, end):
             end = find(b'"', end + 1)
         if end < 0:
             break
-        if end - at > PIECE_MIN:
+        if end - at > MIN_PIECE_BYTES:
             spans.append((at + 1, end))
         at = find(b'"', end + 1)
     return spans
 
 
-def _escaped(payload: bytes, quote: int) -> bool:
+def _is_escaped(payload: bytes, quote: int) -> bool:
     """An odd number of backslashes stands before the quote."""
     at = quote - 1
     while at >= 0 and payload[at] == 0x5C:
@@ -72,46 +72,46 @@ def _escaped(payload: bytes, quote: int) -> bool:
     return (quote - at) % 2 == 0
 
 
-def _fields(data: bytes, at: int, end: int, depth: int, spans: list[Span]) -> bool:
+def _walk_fields(data: bytes, at: int, end: int, depth: int, spans: list[Span]) -> bool:
     """Walk protobuf fields in [at, end); False, with `spans` as they were, where it is no message."""
     known = len(spans)
     while at < end:
-        tag, at = _varint(data, at, end)
-        step = _skip(data, tag, at, end)
+        tag, at = _read_varint(data, at, end)
+        step = _skip_field(data, tag, at, end)
         if step < 0:
             del spans[known:]
             return False
         if tag & 7 == _LENGTH_DELIMITED:
-            size, at = _varint(data, at, end)
-            if size >= PIECE_MIN and not (depth < _DEPTH and _fields(data, at, at + size, depth + 1, spans)):
+            size, at = _read_varint(data, at, end)
+            if size >= MIN_PIECE_BYTES and not (depth < _MAX_DEPTH and _walk_fields(data, at, at + size, depth + 1, spans)):
                 spans.append((at, at + size))
         at = step
     return True
 
 
-def _skip(data: bytes, tag: int, at: int, end: int) -> int:
+def _skip_field(data: bytes, tag: int, at: int, end: int) -> int:
     """Where the field's value ends; -1 where this is no field."""
     if tag < 8:
         return -1
     kind = tag & 7
     if kind == 0:
-        value, after = _varint(data, at, end)
+        value, after = _read_varint(data, at, end)
         return after if value >= 0 else -1
     if kind == _LENGTH_DELIMITED:
-        size, at = _varint(data, at, end)
+        size, at = _read_varint(data, at, end)
         return at + size if 0 <= size <= end - at else -1
     size = _FIXED.get(kind, -1)
     return at + size if 0 <= size <= end - at else -1
 
 
-def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+def _read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     """The value and the offset after it; -1 where there is none."""
     value = shift = 0
     while at < end and shift < 64:
-        octet = data[at]
+        byte = data[at]
         at += 1
-        value |= (octet & 0x7F) << shift
-        if octet < 0x80:
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
             return value, at
         shift += 7
     return -1, end

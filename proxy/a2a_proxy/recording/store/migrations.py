@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from a2a_proxy.recording.rule_titles import store_titles
 from a2a_proxy.recording.store import note_schema, segment_schema
 from a2a_proxy.recording.store.codec import pack_json, unpack_int, unpack_json
-from a2a_proxy.recording.store.schema import RULES, SINCE_2, SINCE_6, SINCE_7, VIEW_NAMES, VIEWS, dialect, statements
-from a2a_proxy.recording.store.version_1 import ranges_told
+from a2a_proxy.recording.store.schema import RULES, SINCE_2, SINCE_6, SINCE_7, VIEW_NAMES, VIEWS, adapt_script, table_script
+from a2a_proxy.recording.store.version_1 import generation_ranges
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -20,26 +20,26 @@ _STRICT_SINCE = (3, 37)
 
 def m001_tables(db: sqlite3.Connection) -> None:
     """The first tables."""
-    _run(db, statements(strict=_strict()))
+    _run_script(db, table_script(strict=_supports_strict()))
 
 
 def m002_generations(db: sqlite3.Connection) -> None:
     """What exchanges ask and tell about generations, and each task's line of them."""
-    _add(db, SINCE_2)
+    _add_columns(db, SINCE_2)
     numbered = db.execute("SELECT id, generation, missed FROM task WHERE generation <> 0").fetchall()
     for task, generation, missed in numbered:
-        seen = pack_json(ranges_told(unpack_int(generation), unpack_json(missed)))
+        seen = pack_json(generation_ranges(unpack_int(generation), unpack_json(missed)))
         db.execute("UPDATE task SET seen = ?, missed = '[]', support = 1 WHERE id = ?", (seen, task))
 
 
 def m003_segments(db: sqlite3.Connection) -> None:
     """Segments, interruptions and hand-offs."""
-    _run(db, dialect(segment_schema.TABLES, strict=_strict()))
+    _run_script(db, adapt_script(segment_schema.TABLES, strict=_supports_strict()))
 
 
 def m004_notes(db: sqlite3.Connection) -> None:
     """Notes and bookmarks, each at its place."""
-    _run(db, dialect(note_schema.TABLE, strict=_strict()))
+    _run_script(db, adapt_script(note_schema.TABLE, strict=_supports_strict()))
 
 
 def m005_findings_by_place(db: sqlite3.Connection) -> None:
@@ -49,17 +49,17 @@ def m005_findings_by_place(db: sqlite3.Connection) -> None:
 
 def m006_redaction(db: sqlite3.Connection) -> None:
     """What of a session's traffic was not recorded."""
-    _add(db, SINCE_6)
+    _add_columns(db, SINCE_6)
 
 
 def m007_traces_that_go_on(db: sqlite3.Connection) -> None:
     """What a call's agent was sent as its trace."""
-    _add(db, SINCE_7)
+    _add_columns(db, SINCE_7)
 
 
 def m008_rule_titles(db: sqlite3.Connection) -> None:
     """Titles of the rules that findings name, for the view `findings`."""
-    _run(db, dialect(RULES, strict=_strict()))
+    _run_script(db, adapt_script(RULES, strict=_supports_strict()))
     store_titles(db, {number for (number,) in db.execute("SELECT DISTINCT rule FROM finding")})
 
 
@@ -76,24 +76,24 @@ STEPS = (
 """In order; the number of a step is the `user_version` after it."""
 
 
-def apply(db: sqlite3.Connection) -> None:
+def apply_migrations(db: sqlite3.Connection) -> None:
     """Bring a file to the newest schema, and write down in it what was done; what is already there is left alone."""
     from sqlite_utils import Database, Migrations
 
     migrations = Migrations("a2a-proxy")
     for version, step in enumerate(STEPS, 1):
-        migrations(name=step.__name__)(_versioned(step, version))
+        migrations(name=step.__name__)(_with_version(step, version))
     migrations.apply(Database(db))
 
 
-def create(db: sqlite3.Connection) -> None:
+def create_schema(db: sqlite3.Connection) -> None:
     """The newest schema in an empty private database: nobody will ask what was done to it."""
     for step in STEPS:
         step(db)
     _make_views(db)
 
 
-def _versioned(step: Callable[[sqlite3.Connection], None], version: int) -> Callable[[Database], None]:
+def _with_version(step: Callable[[sqlite3.Connection], None], version: int) -> Callable[[Database], None]:
     def migrate(db: Database) -> None:
         for name in VIEW_NAMES:  # a table is changed while no view shows it
             db.conn.execute(f"DROP VIEW IF EXISTS {name}")
@@ -106,22 +106,22 @@ def _versioned(step: Callable[[sqlite3.Connection], None], version: int) -> Call
 
 
 def _make_views(db: sqlite3.Connection) -> None:
-    _run(db, VIEWS)
-    _run(db, segment_schema.VIEWS)
-    _run(db, note_schema.VIEW)
+    _run_script(db, VIEWS)
+    _run_script(db, segment_schema.VIEWS)
+    _run_script(db, note_schema.VIEW)
 
 
-def _add(db: sqlite3.Connection, since: dict[str, dict[str, str]]) -> None:
+def _add_columns(db: sqlite3.Connection, since: dict[str, dict[str, str]]) -> None:
     for table, columns in since.items():
         for name, kind in columns.items():
-            db.execute(dialect(f"ALTER TABLE {table} ADD COLUMN {name} {kind}", strict=_strict()))
+            db.execute(adapt_script(f"ALTER TABLE {table} ADD COLUMN {name} {kind}", strict=_supports_strict()))
 
 
-def _strict() -> bool:
+def _supports_strict() -> bool:
     return sqlite3.sqlite_version_info >= _STRICT_SINCE
 
 
-def _run(db: sqlite3.Connection, script: str) -> None:
+def _run_script(db: sqlite3.Connection, script: str) -> None:
     for statement in script.split(";\n"):  # `executescript` would end the migration's transaction
         if statement.strip():
             db.execute(statement)

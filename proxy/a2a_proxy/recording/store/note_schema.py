@@ -27,7 +27,7 @@ CREATE VIEW notes AS SELECT n.id, n.session, n.exchange, n.seq, session.started 
   FROM note n JOIN session ON session.id = n.session;
 """
 
-NONE = """
+STAND_IN_VIEW = """
 CREATE TEMP VIEW note AS SELECT 0 AS id, 0 AS session, 0 AS exchange, 0 AS seq, 0 AS at, 0 AS bookmark, '' AS body
   WHERE 0
 """

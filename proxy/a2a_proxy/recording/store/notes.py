@@ -10,10 +10,10 @@ import msgspec
 from a2a_proxy.model.note import Note
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import NoteRow
-from a2a_proxy.recording.store.note_schema import NONE, SINCE
-from a2a_proxy.recording.store.row_types import DAMAGED
+from a2a_proxy.recording.store.note_schema import STAND_IN_VIEW, SINCE
+from a2a_proxy.recording.store.row_types import DAMAGED_HINT
 
-_PUT = """INSERT INTO note (session, exchange, seq, at, bookmark, body) VALUES (?, ?, ?, ?, ?, ?)
+_PUT_NOTE = """INSERT INTO note (session, exchange, seq, at, bookmark, body) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET at = excluded.at, bookmark = excluded.bookmark, body = excluded.body"""
 _NOTES = """SELECT n.id, n.session, body, session.started + at, exchange, seq, bookmark
   FROM note n JOIN session ON session.id = n.session {} ORDER BY n.session, exchange, seq"""
@@ -21,32 +21,32 @@ _NOTES = """SELECT n.id, n.session, body, session.started + at, exchange, seq, b
 _ROWS = list[tuple[int, int, str, int, int, int, int]]
 
 
-def store(db: sqlite3.Connection, session: int, started: int, notes: Iterable[Note]) -> None:
+def store_notes(db: sqlite3.Connection, session: int, started: int, notes: Iterable[Note]) -> None:
     """Put notes of a session that began at `started` (ns) into the table, within the transaction of the caller."""
     rows = ((session, note.exchange, note.seq, note.at - started, note.bookmark, note.text) for note in notes)
-    db.executemany(_PUT, rows)
+    db.executemany(_PUT_NOTE, rows)
 
 
-def stored(db: sqlite3.Connection, session: int | None = None) -> list[NoteRow]:
+def read_notes(db: sqlite3.Connection, session: int | None = None) -> list[NoteRow]:
     """All notes, or those of one session, by session, exchange and frame."""
     of, fixed = ("", ()) if session is None else ("WHERE n.session = ?", (session,))
     try:
         rows = msgspec.convert(db.execute(_NOTES.format(of), fixed).fetchall(), _ROWS)
     except msgspec.ValidationError as wrong:
-        raise RecordingError("the notes of the recording make no sense", DAMAGED) from wrong
+        raise RecordingError("the notes of the recording make no sense", DAMAGED_HINT) from wrong
     return [
         NoteRow(number, owner, Note(body, at, exchange, seq, bool(bookmark)))
         for number, owner, body, at, exchange, seq, bookmark in rows
     ]
 
 
-def stand_in(db: sqlite3.Connection) -> None:
+def create_stand_in(db: sqlite3.Connection) -> None:
     """Let one who may only read ask for notes, also where the file is older than they are: there are none."""
     if db.execute("PRAGMA user_version").fetchone()[0] < SINCE:
-        db.execute(NONE)
+        db.execute(STAND_IN_VIEW)
 
 
-def catch_up(db: sqlite3.Connection) -> None:
+def drop_stand_in(db: sqlite3.Connection) -> None:
     """Take the stand-in away when somebody has brought the file to a newer schema since."""
     with_stand_in = "SELECT EXISTS (SELECT 1 FROM sqlite_temp_schema WHERE name = 'note')"
     if db.execute(with_stand_in).fetchone()[0] and db.execute("PRAGMA user_version").fetchone()[0] >= SINCE:

@@ -6,12 +6,12 @@ import sqlite3
 from collections import OrderedDict
 
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.store.long_runs import assemble
+from a2a_proxy.recording.store.long_runs import insert_pieces
 from a2a_proxy.recording.store.zstd import ZstdError, decompress
 
-_BLOCKS = 8
+_MAX_CACHED_BLOCKS = 8
 """Decompressed blocks kept: 8 MiB."""
-_LARGEST = 256 << 20
+_MAX_BYTES = 256 << 20
 """Octets of a payload, a block or a blob: a stored payload has 64 MiB at most, and a block is larger by one payload."""
 
 
@@ -24,77 +24,77 @@ class Payloads:
         self._broken: set[str] = set()
         """What could not be decompressed, and is not tried again for every frame in it."""
 
-    def at(self, block: int | None, offset: int | None, size: int | None) -> bytes:
+    def read(self, block: int | None, offset: int | None, size: int | None) -> bytes:
         """Octets of a block; none for NULLs. Raises RecordingError where the file does not have them."""
         if not block or offset is None or size is None:
             return b""
         data = self._blocks.get(block)
         if data is None:
-            data = self._load(block)
+            data = self._load_block(block)
             if data is None:
-                return self._tail(block, offset, size)
-        octets = data[offset : offset + size]
-        if len(octets) != size:
+                return self._read_open_block(block, offset, size)
+        raw = data[offset : offset + size]
+        if len(raw) != size:
             raise RecordingError(f"block {block} of the recording is too short", "the file is damaged")
-        return octets
+        return raw
 
-    def whole(self, frame: int, rest: bytes) -> bytes:
+    def read_whole(self, frame: int, rest: bytes) -> bytes:
         """The payload of a frame that has pieces, from what of it was in the block."""
         pieces: list[tuple[int, bytes]] = []
         size = 0
         rows = self._db.execute("SELECT at, blob FROM piece WHERE frame = ? ORDER BY position", (frame,)).fetchall()
         for at, blob in rows:
-            octets = self.blob(blob)
-            size += len(octets)
-            if size > _LARGEST:
+            data = self.read_blob(blob)
+            size += len(data)
+            if size > _MAX_BYTES:
                 raise RecordingError(f"frame {frame} of the recording has too many pieces", "the file is damaged")
             if at is None:
-                rest = octets
+                rest = data
             else:
-                pieces.append((at, octets))
-        return assemble(rest, pieces) if pieces else rest
+                pieces.append((at, data))
+        return insert_pieces(rest, pieces) if pieces else rest
 
-    def blob(self, number: int) -> bytes:
+    def read_blob(self, number: int) -> bytes:
         """The octets of a blob. Raises RecordingError."""
         row = self._db.execute("SELECT codec, data FROM blob WHERE id = ?", (number,)).fetchone()
         if row is None:
             raise RecordingError(f"blob {number} of the recording is missing", "the file is damaged")
         codec, data = row
-        return self._inflate(data, f"blob {number}") if codec == "zstd" else _octets(data, f"blob {number}")
+        return self._decompress(data, f"blob {number}") if codec == "zstd" else _check_bytes(data, f"blob {number}")
 
-    def _load(self, block: int) -> bytes | None:
+    def _load_block(self, block: int) -> bytes | None:
         """A closed block, kept; None for the open one, which still grows."""
         row = self._db.execute("SELECT data FROM block WHERE id = ?", (block,)).fetchone()
         if row is None or row[0] is None:
             return None
-        data = self._blocks[block] = self._inflate(row[0], f"block {block}")
-        if len(self._blocks) > _BLOCKS:
+        data = self._blocks[block] = self._decompress(row[0], f"block {block}")
+        if len(self._blocks) > _MAX_CACHED_BLOCKS:
             self._blocks.popitem(last=False)
         return data
 
-    def _inflate(self, data: object, what: str) -> bytes:
+    def _decompress(self, data: object, what: str) -> bytes:
         try:
             if what in self._broken:
                 raise ZstdError("as before")
-            return decompress(_octets(data, what), _LARGEST)
+            return decompress(_check_bytes(data, what), _MAX_BYTES)
         except ZstdError as error:
             self._broken.add(what)
             raise RecordingError(f"{what} of the recording cannot be read: {error}", "the file is damaged") from None
 
-    def _tail(self, block: int, offset: int, size: int) -> bytes:
+    def _read_open_block(self, block: int, offset: int, size: int) -> bytes:
         """Octets of an open block: one commit wrote them, so one piece has them all."""
         find = "SELECT offset, data FROM block_tail WHERE block = ? AND offset <= ? ORDER BY offset DESC LIMIT 1"
         row = self._db.execute(find, (block, offset)).fetchone()
-        octets = _octets(row[1], f"block {block}")[offset - row[0] :][:size] if row else b""
-        if len(octets) == size:
-            return octets
-        data = self._load(block)  # closed between the two looks
+        raw = _check_bytes(row[1], f"block {block}")[offset - row[0] :][:size] if row else b""
+        if len(raw) == size:
+            return raw
+        data = self._load_block(block)  # closed between the two looks
         if data is None or len(data) < offset + size:
             raise RecordingError(f"block {block} of the recording is missing", "the file is damaged")
         return data[offset : offset + size]
 
 
-def _octets(data: object, what: str) -> bytes:
+def _check_bytes(data: object, source: str) -> bytes:
     if not isinstance(data, bytes):
-        raise RecordingError(f"{what} of the recording holds no octets", "the file is damaged")
+        raise RecordingError(f"{source} of the recording holds no octets", "the file is damaged")
     return data

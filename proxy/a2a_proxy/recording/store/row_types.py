@@ -17,10 +17,10 @@ import msgspec
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.store import note_schema, schema, segment_schema
 
-DAMAGED = "the file is damaged; what can be saved: sqlite3 FILE .recover"
-SENSELESS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError, msgspec.MsgspecError)
+DAMAGED_HINT = "the file is damaged; what can be saved: sqlite3 FILE .recover"
+ROW_ERRORS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError, msgspec.MsgspecError)
 """What reading raises where values are not what they should be."""
-_KNOWN = 4096
+_MAX_CACHED_ROWS = 4096
 """Combinations of types that are kept for a table; a sound file has some ten."""
 _TYPES: dict[str, set[type]] = {"INTEGER": {int}, "TEXT": {str}, "BLOB": {bytes}, "ANY": {int, str, bytes}}
 
@@ -33,22 +33,22 @@ _Value = TypeVar("_Value")
 _Reader = Callable[Concatenate[_Self, Row, _P], _Value]
 
 
-def sensible(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Self, _P, _Value]]:
+def check_row(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Self, _P, _Value]]:
     """For a method that makes a value of a row of this table: it raises RecordingError where the row makes no sense."""
-    columns, known = declared()[table], set[tuple[type, ...]]()
+    columns, known = declared_types()[table], set[tuple[type, ...]]()
 
     def decorate(make: _Reader[_Self, _P, _Value]) -> _Reader[_Self, _P, _Value]:
         def made(self: _Self, row: Row, /, *args: _P.args, **more: _P.kwargs) -> _Value:
             try:
                 types = tuple(map(type, row))
                 if types not in known:
-                    _look(columns, types)
-                    if len(known) < _KNOWN:
+                    _check_types(columns, types)
+                    if len(known) < _MAX_CACHED_ROWS:
                         known.add(types)
                 return make(self, row, *args, **more)
-            except SENSELESS as wrong:
+            except ROW_ERRORS as wrong:
                 place = next(iter(row), None)
-                raise RecordingError(f"row {place!r} of table {table} makes no sense", DAMAGED) from wrong
+                raise RecordingError(f"row {place!r} of table {table} makes no sense", DAMAGED_HINT) from wrong
 
         functools.update_wrapper(made, make)
         return made
@@ -56,7 +56,7 @@ def sensible(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Self
     return decorate
 
 
-def reader(kind: Any) -> Callable[[str | None], Any]:
+def json_reader(kind: Any) -> Callable[[str | None], Any]:
     """A function from the JSON that `pack_json` wrote to a value of this type; NULL and no text are the empty list.
 
     It raises one of the errors that `sensible` expects.
@@ -73,7 +73,7 @@ def reader(kind: Any) -> Callable[[str | None], Any]:
 
 
 @functools.cache
-def declared() -> dict[str, tuple[frozenset[type], ...]]:
+def declared_types() -> dict[str, tuple[frozenset[type], ...]]:
     """What the columns of each table of the newest schema may hold, in their order."""
     found: dict[str, list[str]] = {}
     for script in (schema.TABLES, segment_schema.TABLES, note_schema.TABLE, schema.RULES):
@@ -82,16 +82,16 @@ def declared() -> dict[str, tuple[frozenset[type], ...]]:
     for since in schema.COLUMNS_SINCE:
         for name, columns in since.items():
             found[name] += [f"{column} {kind}" for column, kind in columns.items()]
-    return {name: tuple(map(_holds, columns)) for name, columns in found.items()}
+    return {name: tuple(map(_column_types, columns)) for name, columns in found.items()}
 
 
-def _holds(column: str) -> frozenset[type]:
+def _column_types(column: str) -> frozenset[type]:
     kind = column.split()[1]
     never_null = "NOT NULL" in column or "PRIMARY KEY" in column
     return frozenset(_TYPES[kind] if never_null else _TYPES[kind] | {type(None)})
 
 
-def _look(columns: tuple[frozenset[type], ...], types: tuple[type, ...]) -> None:
+def _check_types(columns: tuple[frozenset[type], ...], types: tuple[type, ...]) -> None:
     """Raises TypeError. A file of an older schema has fewer columns than the newest one, and none has more."""
     if len(types) > len(columns):
         raise TypeError(f"{len(types)} columns")

@@ -241,21 +241,21 @@ FLAGS = ("append", "last_chunk", "final", "truncated", "ours", "pieces")
 _UUID = "substr(h,1,8)||'-'||substr(h,9,4)||'-'||substr(h,13,4)||'-'||substr(h,17,4)||'-'||substr(h,21)"
 
 
-def _words(column: str) -> str:
+def _text_sql(column: str) -> str:
     return f"(SELECT value FROM text WHERE id = {column})"
 
 
-def _ident(column: str) -> str:
+def _ident_sql(column: str) -> str:
     return f"CASE WHEN {column} < 0 THEN -1 - {column} ELSE (SELECT value FROM ident_text i WHERE i.id = {column}) END"
 
 
-def _named(column: str, names: dict[int, str]) -> str:
+def _enum_sql(column: str, names: dict[int, str]) -> str:
     """A stored number as its name: NULL for 0 as in other columns, the number itself where no name is known."""
     cases = " ".join(f"WHEN {number} THEN '{name}'" for number, name in names.items() if number)
     return f"CASE {column} WHEN 0 THEN NULL {cases} ELSE {column} END"
 
 
-def _lower(kind: type[IntEnum]) -> dict[int, str]:
+def _lower_names(kind: type[IntEnum]) -> dict[int, str]:
     return {each.value: each.name.lower() for each in kind}
 
 
@@ -288,41 +288,41 @@ CREATE VIEW ident_text AS SELECT id, CASE
   FROM (SELECT id, value, lower(hex(value)) AS h FROM ident);
 CREATE VIEW frames AS SELECT f.id, f.session, f.exchange, f.connection, f.seq,
     CASE s.direction WHEN 0 THEN 'to agent' ELSE 'to client' END AS direction,
-    {_named("s.kind", _lower(FrameKind))} AS kind, {_named("s.event", _lower(EventKind))} AS event,
-    {_named("s.state", _STATES)} AS state,
+    {_enum_sql("s.kind", _lower_names(FrameKind))} AS kind, {_enum_sql("s.event", _lower_names(EventKind))} AS event,
+    {_enum_sql("s.state", _STATES)} AS state,
     session.started + f.at AS at, session.started + f.at - f.took AS began, f.start, f.start + f.span AS "end",
-    f.block, f.offset, f.size, {_words("s.schema")} AS schema, {_words("s.framing")} AS framing,
-    {_ident("f.task")} AS task_id, {_ident("(f.task + f.context)")} AS context_id,
-    {_ident("f.artifact")} AS artifact_id, f.generation, {_ident("f.rpc")} AS rpc_id, s.error AS error_code,
-    {_words("s.note")} AS note, {_words("s.redacted")} AS redacted,
+    f.block, f.offset, f.size, {_text_sql("s.schema")} AS schema, {_text_sql("s.framing")} AS framing,
+    {_ident_sql("f.task")} AS task_id, {_ident_sql("(f.task + f.context)")} AS context_id,
+    {_ident_sql("f.artifact")} AS artifact_id, f.generation, {_ident_sql("f.rpc")} AS rpc_id, s.error AS error_code,
+    {_text_sql("s.note")} AS note, {_text_sql("s.redacted")} AS redacted,
     {", ".join(f"s.flags >> {bit} & 1 AS {name}" for bit, name in enumerate(FLAGS))}
   FROM frame f JOIN session ON session.id = f.session JOIN shape s ON s.id = f.shape;
 CREATE VIEW exchanges AS SELECT e.id, e.id >> {SESSION_SHIFT} AS session, e.id & {(1 << SESSION_SHIFT) - 1} AS number,
-    e.connection, e.stream, {_words("e.binding")} AS binding, {_words("e.dialect")} AS dialect,
-    {_words("e.operation")} AS operation, {_words("e.method")} AS method, e.target,
-    {_words("e.authority")} AS authority,
-    e.status, e.grpc_status, e.error_code, e.error, {_words("e.how")} AS how, {_ident("e.task")} AS task_id,
-    {_ident("e.context")} AS context_id, {_words("e.states")} AS states, e.requests, e.events, e.bytes_to_agent,
+    e.connection, e.stream, {_text_sql("e.binding")} AS binding, {_text_sql("e.dialect")} AS dialect,
+    {_text_sql("e.operation")} AS operation, {_text_sql("e.method")} AS method, e.target,
+    {_text_sql("e.authority")} AS authority,
+    e.status, e.grpc_status, e.error_code, e.error, {_text_sql("e.how")} AS how, {_ident_sql("e.task")} AS task_id,
+    {_ident_sql("e.context")} AS context_id, {_text_sql("e.states")} AS states, e.requests, e.events, e.bytes_to_agent,
     e.bytes_to_client, e.current_generation, e.generation_match, e.generation,
     session.started + e.started AS started, session.started + e.response_started AS response_started,
     session.started + e.first_event AS first_event, session.started + e.last_event AS last_event,
     session.started + e.closed AS closed, e.block, e.offset, e.size
   FROM exchange e JOIN session ON session.id = e.id >> {SESSION_SHIFT};
-CREATE VIEW tasks AS SELECT t.id, t.session, {_words("t.agent")} AS agent, {_ident("t.ident")} AS task_id,
-    {_ident("t.context")} AS context_id, {_named("t.state", _STATES)} AS state, t.generation,
-    {_named("t.support", _lower(Support))} AS support, t.seen, t.missed, t.messages, t.exchanges,
+CREATE VIEW tasks AS SELECT t.id, t.session, {_text_sql("t.agent")} AS agent, {_ident_sql("t.ident")} AS task_id,
+    {_ident_sql("t.context")} AS context_id, {_enum_sql("t.state", _STATES)} AS state, t.generation,
+    {_enum_sql("t.support", _lower_names(Support))} AS support, t.seen, t.missed, t.messages, t.exchanges,
     session.started + t.first AS first, session.started + t.last AS last
   FROM task t JOIN session ON session.id = t.session;
-CREATE VIEW artifacts AS SELECT t.session, {_words("t.agent")} AS agent, {_ident("t.ident")} AS task_id,
-    {_ident("a.ident")} AS artifact_id, a.name, a.chunks, a.parts, a.size, a.complete,
+CREATE VIEW artifacts AS SELECT t.session, {_text_sql("t.agent")} AS agent, {_ident_sql("t.ident")} AS task_id,
+    {_ident_sql("a.ident")} AS artifact_id, a.name, a.chunks, a.parts, a.size, a.complete,
     session.started + a.first AS first, session.started + a.last AS last
   FROM artifact a JOIN task t ON t.id = a.task JOIN session ON session.id = t.session;
-CREATE VIEW findings AS SELECT f.id, f.session, {_words("f.rule")} AS rule,
-    (SELECT title FROM rule WHERE rule.id = f.rule) AS title, {_named("f.severity", _lower(Severity))} AS severity,
-    {_words("f.confidence")} AS confidence, session.started + f.at AS at,
+CREATE VIEW findings AS SELECT f.id, f.session, {_text_sql("f.rule")} AS rule,
+    (SELECT title FROM rule WHERE rule.id = f.rule) AS title, {_enum_sql("f.severity", _lower_names(Severity))} AS severity,
+    {_text_sql("f.confidence")} AS confidence, session.started + f.at AS at,
     CASE WHEN f.exchange THEN f.session || ':' || f.exchange || CASE WHEN f.seq < 0 THEN '' ELSE '.' || f.seq END
     END AS place,
-    f.connection, f.exchange, f.seq, {_ident("f.task")} AS task_id, f.summary, f.evidence
+    f.connection, f.exchange, f.seq, {_ident_sql("f.task")} AS task_id, f.summary, f.evidence
   FROM finding f JOIN session ON session.id = f.session;
 """
 
@@ -342,12 +342,12 @@ VIEW_NAMES = (
 """Those of `segment_schema` and `note_schema` too."""
 
 
-def statements(*, strict: bool) -> str:
+def table_script(*, strict: bool) -> str:
     """The tables of version 1 as one script."""
-    return dialect(TABLES, strict=strict)
+    return adapt_script(TABLES, strict=strict)
 
 
-def dialect(script: str, *, strict: bool) -> str:
+def adapt_script(script: str, *, strict: bool) -> str:
     """SQLite before 3.37 knows no STRICT; there ANY becomes BLOB, the affinity that converts nothing."""
     if strict:
         return script

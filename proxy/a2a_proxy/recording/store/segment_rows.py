@@ -10,10 +10,10 @@ import msgspec
 
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import AGENT, CLIENT, Handoff, Interruption, Segment
-from a2a_proxy.recording.read.rows import HandoffRow, InterruptionRow, SegmentRow, key, split
+from a2a_proxy.recording.read.rows import HandoffRow, InterruptionRow, SegmentRow, make_key, split_key
 from a2a_proxy.recording.store.codec import Column
 from a2a_proxy.recording.store.intern import Interner
-from a2a_proxy.recording.store.row_types import Row, reader, sensible
+from a2a_proxy.recording.store.row_types import Row, json_reader, check_row
 
 TABLES = ("segment", "interruption", "handoff")
 _WIDTHS = {"segment": 22, "interruption": 16, "handoff": 16}
@@ -34,7 +34,7 @@ class _Extra(TypedDict, total=False):
     author: str
 
 
-_extra = reader(_Extra)
+_decode_extra = json_reader(_Extra)
 
 
 class SegmentWriter:
@@ -50,30 +50,30 @@ class SegmentWriter:
     def write(self, changes: Changes) -> None:
         """Store snapshots; they replace what the file had of the same thing."""
         if changes.segments:
-            self._store("segment", changes.segments, self._segment)
+            self._replace_row("segment", changes.segments, self._segment_row)
         if changes.interruptions:
-            self._store("interruption", changes.interruptions, self._interruption)
+            self._replace_row("interruption", changes.interruptions, self._interruption_row)
         if changes.handoffs:
-            self._store("handoff", changes.handoffs, self._handoff)
+            self._replace_row("handoff", changes.handoffs, self._handoff_row)
 
-    def _store(self, table: str, values: Sequence[Any], row: Any) -> None:
+    def _replace_row(self, table: str, values: Sequence[Any], row: Any) -> None:
         wanted = {name for value in values for name in (value.task_id, value.context_id)}
         wanted.update(value.to_task for value in values if table == "handoff")
         self._idents.learn(wanted)
         self._db.executemany(_INSERT[table], [row(value) for value in values])
 
-    def _time(self, at: int) -> int | None:
+    def _relative_time(self, at: int) -> int | None:
         return at - self._started if at else None
 
-    def _whose(self, value: Segment | Interruption | Handoff) -> tuple[int, int, int]:
+    def _owner_columns(self, value: Segment | Interruption | Handoff) -> tuple[int, int, int]:
         ids = self._idents.ids
-        return self._words.one(value.agent), ids[value.task_id], ids[value.context_id]
+        return self._words.row_number(value.agent), ids[value.task_id], ids[value.context_id]
 
-    def _segment(self, value: Segment) -> tuple[Column, ...]:
+    def _segment_row(self, value: Segment) -> tuple[Column, ...]:
         start, end = value.start, value.end
         return (
-            key(self._session, value.id),
-            *self._whose(value),
+            make_key(self._session, value.id),
+            *self._owner_columns(value),
             int(value.speaker == AGENT),
             value.turn,
             value.exchange,
@@ -84,7 +84,7 @@ class SegmentWriter:
             start - value.began,
             end - start,
             value.ended - end if value.ended else None,
-            self._words.one(value.reason),
+            self._words.row_number(value.reason),
             value.frames,
             value.bytes,
             value.outputs,
@@ -94,11 +94,11 @@ class SegmentWriter:
             _pack_extra(value),
         )
 
-    def _interruption(self, value: Interruption) -> tuple[Column, ...]:
-        word, time = self._words.one, self._time
+    def _interruption_row(self, value: Interruption) -> tuple[Column, ...]:
+        word, time = self._words.row_number, self._relative_time
         return (
-            key(self._session, value.id),
-            *self._whose(value),
+            make_key(self._session, value.id),
+            *self._owner_columns(value),
             word(value.kind),
             value.segment,
             value.exchange,
@@ -113,13 +113,13 @@ class SegmentWriter:
             time(value.reaction),
         )
 
-    def _handoff(self, value: Handoff) -> tuple[Column, ...]:
-        word, time = self._words.one, self._time
+    def _handoff_row(self, value: Handoff) -> tuple[Column, ...]:
+        word, time = self._words.row_number, self._relative_time
         return (
-            key(self._session, value.id),
+            make_key(self._session, value.id),
             word(value.kind),
             word(value.evidence),
-            *self._whose(value),
+            *self._owner_columns(value),
             value.segment,
             word(value.to_agent),
             self._idents.ids[value.to_task],
@@ -142,7 +142,7 @@ def _pack_extra(value: Segment) -> str | None:
     return msgspec.json.encode(extra).decode() if extra else None
 
 
-class SegmentDecode:
+class SegmentDecoder:
     """Makes values of rows: the inverse. `words` and `idents` look up by row number, `start` that of a session."""
 
     def __init__(self, words: Any, idents: Any, start: Any) -> None:
@@ -150,85 +150,85 @@ class SegmentDecode:
         self._idents = idents
         self._start = start
 
-    def _begin(self, row_key: int) -> tuple[int, int, int]:
-        session, number = split(row_key)
+    def _split_row_key(self, row_key: int) -> tuple[int, int, int]:
+        session, number = split_key(row_key)
         return session, number, self._start(session)
 
-    def _whose(self, agent: int, task: int, context: int) -> tuple[str, str, str]:
+    def _owner_texts(self, agent: int, task: int, context: int) -> tuple[str, str, str]:
         return self._words[agent], self._idents[task], self._idents[context]
 
-    @sensible("segment")
+    @check_row("segment")
     def segment(self, row: Row) -> SegmentRow:
         """A row of `segment`."""
-        row_key, agent, task, context, speaker, turn, exchange, seq, exchanges, last_seq, began, *rest = row
+        row_key, agent, task, context, speaker, turn, exchange, seq, exchanges, last_seq, began_at, *rest = row
         start, end, ended, reason, frames, size, outputs, first_output, last_output, gap, extra = rest
-        session, number, zero = self._begin(row_key)
-        began += zero
-        start += began
+        session, number, zero = self._split_row_key(row_key)
+        began_at += zero
+        start += began_at
         end += start
-        more = _extra(extra) if extra else {}
+        more = _decode_extra(extra) if extra else {}
         for name in _TIMES:
             if name in more:
                 more[name] += end
         value = Segment(
             number,
-            *self._whose(agent, task, context),
+            *self._owner_texts(agent, task, context),
             AGENT if speaker else CLIENT,
             turn,
             exchange,
             seq,
             exchange + exchanges,
             last_seq,
-            began,
+            began_at,
             start,
             end,
-            ended=_after(end, ended),
+            ended=_absolute_time(end, ended),
             reason=self._words[reason],
             frames=frames,
             bytes=size,
             outputs=outputs,
-            first_output=_after(start, first_output),
+            first_output=_absolute_time(start, first_output),
             last_output=0 if last_output is None else end - last_output,
             gap=gap,
             **more,
         )
         return SegmentRow(row_key, session, value)
 
-    @sensible("interruption")
+    @check_row("interruption")
     def interruption(self, row: Row) -> InterruptionRow:
         """A row of `interruption`."""
         row_key, agent, task, context, kind, segment, exchange, seq, at, ended, outcome, *rest = row
         frames, size, last, wasted, reaction = rest
-        session, number, zero = self._begin(row_key)
+        session, number, zero = self._split_row_key(row_key)
         value = Interruption(
             number,
-            *self._whose(agent, task, context),
+            *self._owner_texts(agent, task, context),
             self._words[kind],
             segment,
             exchange,
             seq,
             zero + at,
-            _after(zero, ended),
+            _absolute_time(zero, ended),
             self._words[outcome],
             frames,
             size,
-            _after(zero, last),
+            _absolute_time(zero, last),
             wasted,
-            _after(zero, reaction),
+            _absolute_time(zero, reaction),
         )
         return InterruptionRow(row_key, session, value)
 
-    @sensible("handoff")
+    @check_row("handoff")
     def handoff(self, row: Row) -> HandoffRow:
         """A row of `handoff`."""
         row_key, kind, evidence, agent, task, context, segment, to_agent, to_task, to_exchange, *rest = row
         exchange, seq, at, ended, first_output, briefing = rest
-        session, number, zero = self._begin(row_key)
+        session, number, zero = self._split_row_key(row_key)
         value = Handoff(
             number,
             self._words[kind],
             self._words[evidence],
-            *self._whose(agent, task, context),
+            *self._owner_texts(agent, task, context),
             segment,
             self._words[to_agent],
             self._idents[to_task],
@@ -236,12 +236,12 @@ class SegmentDecode:
             exchange,
             seq,
             zero + at,
-            _after(zero, ended),
-            _after(zero, first_output),
+            _absolute_time(zero, ended),
+            _absolute_time(zero, first_output),
             briefing,
         )
         return HandoffRow(row_key, session, value)
 
 
-def _after(zero: int, at: int | None) -> int:
+def _absolute_time(zero: int, at: int | None) -> int:
     return 0 if at is None else zero + at

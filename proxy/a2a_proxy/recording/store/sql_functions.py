@@ -18,19 +18,19 @@ _MESSAGE = "SELECT message FROM frame WHERE id = ?"
 _FRAME = "SELECT block, offset, size, flags >> 5 & 1 FROM frame JOIN shape ON shape.id = frame.shape WHERE frame.id = ?"
 
 
-def register(db: sqlite3.Connection, payloads: Payloads | None = None) -> None:
+def register_functions(db: sqlite3.Connection, payloads: Payloads | None = None) -> None:
     """Make the functions known to a connection."""
     read = payloads or Payloads(db)
 
     def at(block: int | None, offset: int | None, size: int | None) -> bytes | None:
-        return read.at(block, offset, size) if block else None
+        return read.read(block, offset, size) if block else None
 
-    def of(frame: int) -> bytes | None:
+    def read_frame(frame: int) -> bytes | None:
         row = db.execute(_FRAME, (frame,)).fetchone()
         if row is None:
             return None
-        rest = read.at(*row[:3])
-        return read.whole(frame, rest) if row[3] else rest
+        rest = read.read(*row[:3])
+        return read.read_whole(frame, rest) if row[3] else rest
 
     def message(frame: int) -> str | None:
         found = db.execute(_MESSAGE, (frame,)).fetchone()
@@ -38,18 +38,18 @@ def register(db: sqlite3.Connection, payloads: Payloads | None = None) -> None:
             return None
         if not isinstance(found[0], int):
             return unpack_ident(found[0]).encode("utf-8", "replace").decode()
-        octets = of(frame)
-        return octets[found[0] : found[0] + 36].decode() if octets else None
+        data = read_frame(frame)
+        return data[found[0] : found[0] + 36].decode() if data else None
 
-    db.create_function("payload", 3, _quiet(at), deterministic=True)
-    db.create_function("payload", 1, _quiet(of))
-    db.create_function("message_id", 1, _quiet(message))
+    db.create_function("payload", 3, _null_on_damage(at), deterministic=True)
+    db.create_function("payload", 1, _null_on_damage(read_frame))
+    db.create_function("message_id", 1, _null_on_damage(message))
 
 
 _Function = Callable[..., bytes | str | None]
 
 
-def _quiet(function: _Function) -> _Function:
+def _null_on_damage(function: _Function) -> _Function:
     """NULL where the file is damaged, so that one query still shows the rest."""
 
     def call(*arguments: Any) -> bytes | str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def ranges_told(highest: int, missed: list[Any]) -> list[tuple[int, int]]:
+def generation_ranges(highest: int, missed: list[Any]) -> list[tuple[int, int]]:
     """Ascending ranges of the generations that were told, from the highest one and the numbers that nobody had seen.
 
     How low they began version 1 did not keep: the number before the first that was missed is the lowest certain one.

@@ -31,12 +31,12 @@ def compressor(level: int = LEVEL) -> Compressor:
     return Compressor(level)
 
 
-def decompress(data: bytes, most: int) -> bytes:
+def decompress(data: bytes, max_bytes: int) -> bytes:
     """The octets of one complete zstd frame. Raises ZstdError where they are more than `most`, or the frame is none."""
     context = ZstdDecompressor()
-    octets = context.decompress(data, max_length=most + 1)
-    if len(octets) > most or context.unused_data:
-        raise ZstdError(f"more than {most} octets, or more than one frame")
+    raw = context.decompress(data, max_length=max_bytes + 1)
+    if len(raw) > max_bytes or context.unused_data:
+        raise ZstdError(f"more than {max_bytes} octets, or more than one frame")
     if not context.eof:
         raise ZstdError("it is cut off")
-    return octets
+    return raw

@@ -20,20 +20,20 @@ import msgspec
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.read.conversations import cut_again
+from a2a_proxy.recording.read.conversations import rebuild_segments
 from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile, frames_by_time
 from a2a_proxy.recording.read.rows import FrameRow, SessionRow
-from a2a_proxy.recording.store.atomic_create import check_free, made_whole
-from a2a_proxy.recording.store.database import translated
-from a2a_proxy.recording.store.notes import store
+from a2a_proxy.recording.store.atomic_create import check_recording_target, create_atomically
+from a2a_proxy.recording.store.database import translate_errors
+from a2a_proxy.recording.store.notes import store_notes
 from a2a_proxy.recording.write.writer import Writer
 
 UNENDED = "merged before it had ended"
 """`session.complete` of a session that went on while it was merged."""
 
-_AT_ONCE = 1000
+_BATCH_FRAMES = 1000
 """Rows of a transaction."""
-_OCTETS = 8 << 20
+_BATCH_BYTES = 8 << 20
 """Octets of payloads after which a transaction takes no more frames."""
 
 _Value = TypeVar("_Value")
@@ -55,7 +55,7 @@ class SkippedSession(msgspec.Struct, frozen=True):
     better: MultiReaderFile
 
 
-def plan(several: MultiReader) -> tuple[list[MergedSession], list[SkippedSession]]:
+def plan_merge(several: MultiReader) -> tuple[list[MergedSession], list[SkippedSession]]:
     """What is merged, by the time of its start, and what is not."""
     taken = [MergedSession(member, row, member.recording.counts(row.id).frames) for member, row in several.sessions()]
     home = {each.row.facts.uuid: each.member for each in taken}
@@ -68,23 +68,23 @@ def plan(several: MultiReader) -> tuple[list[MergedSession], list[SkippedSession
     return taken, left
 
 
-def merge(several: MultiReader, into: str | os.PathLike[str], *, overwrite: bool = False) -> list[MergedSession]:
+def merge_sessions(several: MultiReader, into: str | os.PathLike[str], *, overwrite: bool = False) -> list[MergedSession]:
     """Make a recording of these; they are only read. `into` is there whole, or as it was.
 
     Raises RecordingError where the file exists (unless `overwrite`), is one of the sources or cannot be written, and
     where a source is damaged.
     """
-    check_target(several, into, overwrite=overwrite)
-    with _held(several), made_whole(into, overwrite=overwrite) as db:
-        taken, _ = plan(several)
+    check_merge_target(several, into, overwrite=overwrite)
+    with _hold_snapshots(several), create_atomically(into, overwrite=overwrite) as db:
+        taken, _ = plan_merge(several)
         _Merge(db, taken).run()
     return taken
 
 
-def check_target(several: MultiReader, into: str | os.PathLike[str], *, overwrite: bool) -> None:
+def check_merge_target(several: MultiReader, into: str | os.PathLike[str], *, overwrite: bool) -> None:
     """May the new file be made there? Raises RecordingError as `merge`."""
     check_not_source(several, into)
-    check_free(into, overwrite=overwrite)
+    check_recording_target(into, overwrite=overwrite)
 
 
 def check_not_source(several: MultiReader, into: str | os.PathLike[str]) -> None:
@@ -97,12 +97,12 @@ def check_not_source(several: MultiReader, into: str | os.PathLike[str]) -> None
 
 
 @contextlib.contextmanager
-def _held(several: MultiReader) -> Iterator[None]:
+def _hold_snapshots(several: MultiReader) -> Iterator[None]:
     """Every file is read as it is now."""
     with contextlib.ExitStack() as stack:
         for member in several.members:
             db = member.recording.db
-            with translated(member.recording.path):
+            with translate_errors(member.recording.path):
                 db.execute("BEGIN")
                 stack.callback(db.execute, "ROLLBACK")
                 db.execute("SELECT count(*) FROM session").fetchone()
@@ -112,33 +112,33 @@ def _held(several: MultiReader) -> Iterator[None]:
 class _Merge:
     """Fills an empty recording."""
 
-    def __init__(self, db: sqlite3.Connection, taken: list[MergedSession]) -> None:
+    def __init__(self, db: sqlite3.Connection, merged_sessions: list[MergedSession]) -> None:
         self._db = db
-        self._taken = {(each.member.number, each.row.id): each for each in taken}
-        self._left = {whose: each.frames for whose, each in self._taken.items()}
-        self._writers = {whose: Writer.into(db, each.row.facts) for whose, each in self._taken.items()}
+        self._merged_sessions = {(each.member.number, each.row.id): each for each in merged_sessions}
+        self._remaining_frames = {whose: each.frames for whose, each in self._merged_sessions.items()}
+        self._writers = {whose: Writer.on_connection(db, each.row.facts) for whose, each in self._merged_sessions.items()}
 
     def run(self) -> None:
         """All sessions; each is finished after its last frame."""
-        for whose in [whose for whose, left in self._left.items() if not left]:
-            self._finish(whose)
-        for portion in _portions(self._frames()):
-            for whose, frames in portion.items():
-                self._writers[whose].write(frames)
-                self._left[whose] -= len(frames)
-                if not self._left[whose]:
-                    self._finish(whose)
+        for session_key in [whose for whose, left in self._remaining_frames.items() if not left]:
+            self._finish_session(session_key)
+        for portion in _frame_batches(self._frames_in_order()):
+            for session_key, frames in portion.items():
+                self._writers[session_key].write(frames)
+                self._remaining_frames[session_key] -= len(frames)
+                if not self._remaining_frames[session_key]:
+                    self._finish_session(session_key)
 
-    def _frames(self) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
-        members = {each.member.number: each.member for each in self._taken.values()}
-        own = {number: {session for of, session in self._taken if of == number} for number in members}
+    def _frames_in_order(self) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
+        members = {each.member.number: each.member for each in self._merged_sessions.values()}
+        own = {number: {session for of, session in self._merged_sessions if of == number} for number in members}
         return frames_by_time((member, own[number]) for number, member in members.items())
 
-    def _finish(self, whose: tuple[int, int]) -> None:
+    def _finish_session(self, whose: tuple[int, int]) -> None:
         """What else there is of a session, and its end."""
-        member, row = self._taken[whose].member, self._taken[whose].row
+        member, row = self._merged_sessions[whose].member, self._merged_sessions[whose].row
         recording, session, writer = member.recording, row.id, self._writers.pop(whose)
-        put = partial(_put, writer)
+        put = partial(_write_values, writer)
         put("connections", (each.connection for each in recording.connections(session)))
         put("exchanges", (each.exchange for each in recording.exchanges(session)))
         put("tasks", (each.task for each in recording.tasks(session)))
@@ -149,16 +149,16 @@ class _Merge:
             put("interruptions", (each.interruption for each in recording.interruptions(session)))
             put("handoffs", (each.handoff for each in recording.handoffs(session)))
         else:
-            for changes in cut_again(recording, row):
+            for changes in rebuild_segments(recording, row):
                 writer.write([], [], changes)
-        store(self._db, writer.session, row.facts.started, (each.note for each in recording.notes(session)))
+        store_notes(self._db, writer.session, row.facts.started, (each.note for each in recording.notes(session)))
         if row.how:
             writer.finish(row.ended, how=row.how, complete=row.complete, lost=row.lost, edits=row.edits)
         else:
             writer.finish(0, how="unclean", complete=UNENDED, lost=row.lost, edits=row.edits)
 
 
-def _put(writer: Writer, name: str, values: Iterable[Any]) -> None:
+def _write_values(writer: Writer, name: str, values: Iterable[Any]) -> None:
     for batch in _batches(values):
         changes = Changes([], [], [])
         setattr(changes, name, batch)
@@ -167,19 +167,19 @@ def _put(writer: Writer, name: str, values: Iterable[Any]) -> None:
 
 def _batches(values: Iterable[_Value]) -> Iterator[list[_Value]]:
     source = iter(values)
-    while batch := list(islice(source, _AT_ONCE)):
+    while batch := list(islice(source, _BATCH_FRAMES)):
         yield batch
 
 
-def _portions(frames: Iterable[tuple[MultiReaderFile, FrameRow]]) -> Iterator[dict[tuple[int, int], list[Frame]]]:
+def _frame_batches(frames: Iterable[tuple[MultiReaderFile, FrameRow]]) -> Iterator[dict[tuple[int, int], list[Frame]]]:
     """Frames of one transaction each, by the session that they belong to."""
     portion: dict[tuple[int, int], list[Frame]] = {}
-    count = octets = 0
+    count = byte_count = 0
     for member, row in frames:
         portion.setdefault((member.number, row.session), []).append(row.frame)
-        count, octets = count + 1, octets + len(row.frame.payload)
-        if count == _AT_ONCE or octets > _OCTETS:
+        count, byte_count = count + 1, byte_count + len(row.frame.payload)
+        if count == _BATCH_FRAMES or byte_count > _BATCH_BYTES:
             yield portion
-            portion, count, octets = {}, 0, 0
+            portion, count, byte_count = {}, 0, 0
     if portion:
         yield portion

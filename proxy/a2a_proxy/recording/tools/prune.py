@@ -10,21 +10,21 @@ import contextlib
 import os
 import sqlite3
 
-from a2a_proxy.recording.read.rows import key
-from a2a_proxy.recording.store.database import open_writable, transaction, translated
+from a2a_proxy.recording.read.rows import make_key
+from a2a_proxy.recording.store.database import open_writable, transaction, translate_errors
 
 BEING_PRUNED = "being pruned"
 """`session.complete` of a session that is taken out."""
 
-_AT_ONCE = 20_000
+_BATCH_ROWS = 20_000
 """Rows deleted in one transaction."""
-_KEYED = ("exchange", "connection", "segment", "interruption", "handoff")
+_KEYED_TABLES = ("exchange", "connection", "segment", "interruption", "handoff")
 """Tables whose key holds the session."""
-_OWNED = ("note", "finding", "task", "frame", "block")
+_SESSION_TABLES = ("note", "finding", "task", "frame", "block")
 """Tables with a column that names the session, in the order in which they go."""
-_OF_ROWS = {"piece": ("frame", "frame"), "artifact": ("task", "task"), "block_tail": ("block", "block")}
+_ROW_TABLES = {"piece": ("frame", "frame"), "artifact": ("task", "task"), "block_tail": ("block", "block")}
 """Table -> its column that names a row, and the table of that row."""
-_IDENTS = """SELECT task FROM frame UNION SELECT task + context FROM frame UNION SELECT artifact FROM frame
+_USED_IDENTS = """SELECT task FROM frame UNION SELECT task + context FROM frame UNION SELECT artifact FROM frame
   UNION SELECT rpc FROM frame UNION SELECT task FROM exchange UNION SELECT context FROM exchange
   UNION SELECT rpc FROM exchange UNION SELECT ident FROM task UNION SELECT context FROM task
   UNION SELECT ident FROM artifact UNION SELECT task FROM segment UNION SELECT context FROM segment
@@ -41,9 +41,9 @@ def remove_sessions(path: str | os.PathLike[str], sessions: list[int]) -> None:
     """
     db = open_writable(path, create=False)
     try:
-        with translated(path):
+        with translate_errors(path):
             for session in sessions:
-                _remove(db, session)
+                _remove_session(db, session)
             _forget_unused(db)
             db.executescript("PRAGMA incremental_vacuum;")
     finally:
@@ -52,21 +52,21 @@ def remove_sessions(path: str | os.PathLike[str], sessions: list[int]) -> None:
         db.close()
 
 
-def _remove(db: sqlite3.Connection, session: int) -> None:
+def _remove_session(db: sqlite3.Connection, session: int) -> None:
     db.execute("UPDATE session SET complete = ? WHERE id = ?", (BEING_PRUNED, session))
-    for table in _OWNED:
+    for table in _SESSION_TABLES:
         first, last = db.execute(f"SELECT min(id), max(id) FROM {table} WHERE session = ?", (session,)).fetchone()
-        parts = [(part, column) for part, (column, owner) in _OF_ROWS.items() if owner == table]
-        for low in range(first or 0, (last or -1) + 1, _AT_ONCE):
-            span = (low, low + _AT_ONCE, session)
+        parts = [(part, column) for part, (column, owner) in _ROW_TABLES.items() if owner == table]
+        for low in range(first or 0, (last or -1) + 1, _BATCH_ROWS):
+            span = (low, low + _BATCH_ROWS, session)
             with transaction(db):
                 for part, column in parts:
                     ids = f"SELECT id FROM {table} WHERE id >= ? AND id < ? AND +session = ?"
                     db.execute(f"DELETE FROM {part} WHERE {column} IN ({ids})", span)
                 db.execute(f"DELETE FROM {table} WHERE id >= ? AND id < ? AND +session = ?", span)
     with transaction(db):
-        for table in _KEYED:
-            db.execute(f"DELETE FROM {table} WHERE id >= ? AND id < ?", (key(session, 0), key(session + 1, 0)))
+        for table in _KEYED_TABLES:
+            db.execute(f"DELETE FROM {table} WHERE id >= ? AND id < ?", (make_key(session, 0), make_key(session + 1, 0)))
         db.execute("DELETE FROM session WHERE id = ?", (session,))
 
 
@@ -75,5 +75,5 @@ def _forget_unused(db: sqlite3.Connection) -> None:
     sessions have ended they can go."""
     with transaction(db):
         if not db.execute("SELECT EXISTS (SELECT 1 FROM session WHERE how = '')").fetchone()[0]:
-            db.execute(f"DELETE FROM ident WHERE id NOT IN ({_IDENTS})")
+            db.execute(f"DELETE FROM ident WHERE id NOT IN ({_USED_IDENTS})")
             db.execute("DELETE FROM blob WHERE id NOT IN (SELECT blob FROM piece)")

@@ -11,19 +11,19 @@ from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionRow, key
+from a2a_proxy.recording.read.rows import SessionRow, make_key
 from a2a_proxy.rules.define.rule import Rule
 from a2a_proxy.rules.run.engine import Engine
 
 RULE_PREFIX = "A2A-"
 """Ids of rules have it; findings of the recorder and its decoders have not."""
-_RECENT = 1000
+_MAX_CACHED_EXCHANGES = 1000
 """Exchanges that are kept between two looks at them."""
-_ENDS = 100_000
+_MAX_CACHED_ENDS = 100_000
 """Exchanges of which the end is kept, after which others are read anew; the same for the facts of connections."""
 
 
-def recheck(
+def recheck_session(
     recording: Recording, session: SessionRow, rules: dict[str, Rule] | None = None, quiet: set[str] | None = None
 ) -> Iterator[Finding]:
     """What the rules (all of them unless told which) say of a session, in order of time.
@@ -41,19 +41,19 @@ def recheck(
     for frame_row in recording.frames_after(0, session=session.id):
         frame = frame_row.frame
         last = max(last, frame.at)
-        if frame.exchange and source.known(frame.exchange) is None:
+        if frame.exchange and source.find_closed_at(frame.exchange) is None:
             continue
         engine.frame(frame, source, out)
-        if frame.exchange and (over := source.over(frame.exchange)) is not None:
+        if frame.exchange and (over := source.take_ended(frame.exchange)) is not None:
             engine.closed(over, out)
-        yield from _found(out)
+        yield from _take_findings(out)
     engine.end(max(session.ended, last), out)
     if quiet is not None:
         quiet |= engine.quiet
-    yield from _found(out)
+    yield from _take_findings(out)
 
 
-def _found(out: list[Observation]) -> list[Finding]:
+def _take_findings(out: list[Observation]) -> list[Finding]:
     found = [each for each in out if isinstance(each, Finding)]
     out.clear()
     return found
@@ -68,36 +68,36 @@ class _StoredContext:
         self._recent: dict[int, Exchange | None] = {}
         """Those read last; a frame that follows is mostly of one of them."""
         self._closed: dict[int, int] = {}
-        self._waiting: set[int] = set()
+        self._unreported: set[int] = set()
         """Those that ended, until `over` has told it."""
         self._facts: dict[int, ConnectionFacts] = {}
 
-    def _stored(self, number: int) -> Exchange | None:
+    def _read_exchange(self, number: int) -> Exchange | None:
         if number in self._recent:
             return self._recent[number]
-        row = self._recording.exchange(key(self._session, number))
+        row = self._recording.exchange(make_key(self._session, number))
         found = self._recent[number] = row.exchange if row is not None else None
-        if len(self._recent) > _RECENT:
+        if len(self._recent) > _MAX_CACHED_EXCHANGES:
             del self._recent[next(iter(self._recent))]
         return found
 
-    def known(self, number: int) -> int | None:
+    def find_closed_at(self, number: int) -> int | None:
         """When the exchange was over, ns, 0 for never; None where the recording does not have it."""
         closed = self._closed.get(number)
         if closed is None:
-            found = self._stored(number)
+            found = self._read_exchange(number)
             if found is None:
                 return None
             closed = self._closed[number] = found.closed
             if closed:
-                self._waiting.add(number)
-            if len(self._closed) > _ENDS:  # what is told of one of them a second time changes nothing
+                self._unreported.add(number)
+            if len(self._closed) > _MAX_CACHED_ENDS:  # what is told of one of them a second time changes nothing
                 del self._closed[next(iter(self._closed))]
         return closed
 
     def exchange(self, number: int) -> Exchange:
         """The exchange without its end."""
-        found = self._stored(number)
+        found = self._read_exchange(number)
         assert found is not None
         return msgspec.structs.replace(
             found,
@@ -113,28 +113,28 @@ class _StoredContext:
 
     def began(self, number: int) -> tuple[Binding, str, int]:
         """Its binding, operation and beginning."""
-        found = self._stored(number)
+        found = self._read_exchange(number)
         assert found is not None
         return found.binding, found.operation, found.started
 
-    def over(self, number: int) -> Exchange | None:
+    def take_ended(self, number: int) -> Exchange | None:
         """The exchange with its end, once; None where it did not end."""
-        if number not in self._waiting:
+        if number not in self._unreported:
             return None
-        self._waiting.discard(number)
-        return self._stored(number)
+        self._unreported.discard(number)
+        return self._read_exchange(number)
 
     def closed_at(self, number: int) -> int:
         """When it was over, ns; 0 where it never was."""
-        return self.known(number) or 0
+        return self.find_closed_at(number) or 0
 
     def facts(self, connection: int) -> ConnectionFacts:
         """The addresses of a connection."""
-        found = self._facts.get(connection)
-        if found is None:
-            row = self._recording.connection(key(self._session, connection))
-            found = row.connection.facts if row is not None else ConnectionFacts("", "", "")
-            self._facts[connection] = found
-            if len(self._facts) > _ENDS:
+        facts = self._facts.get(connection)
+        if facts is None:
+            row = self._recording.connection(make_key(self._session, connection))
+            facts = row.connection.facts if row is not None else ConnectionFacts("", "", "")
+            self._facts[connection] = facts
+            if len(self._facts) > _MAX_CACHED_ENDS:
                 del self._facts[next(iter(self._facts))]
-        return found
+        return facts

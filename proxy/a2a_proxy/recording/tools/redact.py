@@ -17,30 +17,30 @@ import msgspec
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
-from a2a_proxy.recording.read.conversations import cut_again
+from a2a_proxy.recording.read.conversations import rebuild_segments
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import FrameRow, SessionFacts, SessionRow, key, split
-from a2a_proxy.recording.store.database import private
-from a2a_proxy.recording.store.notes import store
-from a2a_proxy.recording.tools.recheck import RULE_PREFIX, recheck
+from a2a_proxy.recording.read.rows import FrameRow, SessionFacts, SessionRow, make_key, split_key
+from a2a_proxy.recording.store.database import open_private
+from a2a_proxy.recording.store.notes import store_notes
+from a2a_proxy.recording.tools.recheck import RULE_PREFIX, recheck_session
 from a2a_proxy.recording.write.writer import Writer
 from a2a_proxy.redaction import RedactionPolicy, Redactor, redactor
 
-_AT_ONCE = 500
+_BATCH_VALUES = 500
 """Rows of a transaction."""
-_EXCHANGES = 1000
+_BATCH_EXCHANGES = 1000
 """Heads that are kept between the frames of their exchanges."""
 
 _Value = TypeVar("_Value")
 
 
 @contextlib.contextmanager
-def redacted(recording: Recording, policy: RedactionPolicy, label_key: bytes) -> Iterator[Redaction]:
+def open_redacted(recording: Recording, policy: RedactionPolicy, label_key: bytes) -> Iterator[Redaction]:
     """A private copy of the recording as the policy wants it. Raises RecordingError where the recording is damaged."""
-    db = private()
+    db = open_private()
     try:
-        made = Recording.over(db, recording.path)
-        yield Redaction(made, _fill(db, made, recording, policy, label_key))
+        made = Recording.from_connection(db, recording.path)
+        yield Redaction(made, _fill_copy(db, made, recording, policy, label_key))
     finally:
         db.close()
 
@@ -54,45 +54,45 @@ class Redaction(msgspec.Struct, frozen=True):
 
     def keys(self, original: set[int]) -> set[int]:
         """The keys in the copy of exchanges of the original."""
-        return {key(self.sessions[session], number) for session, number in map(split, original)}
+        return {make_key(self.sessions[session], number) for session, number in map(split_key, original)}
 
 
-def _fill(
+def _fill_copy(
     db: sqlite3.Connection, made: Recording, recording: Recording, policy: RedactionPolicy, label_key: bytes
 ) -> dict[int, int]:
     sessions: dict[int, int] = {}
     for row in recording.sessions():
-        clean = redactor(label_key, policy)
-        session = _Session(recording, row, clean)
+        scrubber = redactor(label_key, policy)
+        session = _CleanSession(recording, row, scrubber)
         for _ in session.frames():  # to meet the secrets
             pass
         for _ in session.changes():
             pass
-        writer = Writer.into(db, _facts(row.facts, policy, clean))
+        writer = Writer.on_connection(db, _clean_facts(row.facts, policy, scrubber))
         sessions[row.id] = writer.session
         for frames in _batches(session.frames()):
             writer.write(frames)
         for changes in session.changes():
             writer.write([], [], changes)
-        for findings in _batches(_findings(recording, row, made, writer.session, clean, policy)):
+        for findings in _batches(_clean_findings(recording, row, made, writer.session, scrubber, policy)):
             writer.write([], findings)
         notes = (
-            msgspec.structs.replace(each.note, text=clean.text(each.note.text)) for each in recording.notes(row.id)
+            msgspec.structs.replace(each.note, text=scrubber.text(each.note.text)) for each in recording.notes(row.id)
         )
-        store(db, writer.session, row.facts.started, notes)
-        for changes in cut_again(made, msgspec.structs.replace(row, id=writer.session)):
+        store_notes(db, writer.session, row.facts.started, notes)
+        for changes in rebuild_segments(made, msgspec.structs.replace(row, id=writer.session)):
             writer.write([], [], changes)
         if row.how or row.complete or row.ended:
-            writer.finish(row.ended, how=row.how, complete=clean.text(row.complete), lost=row.lost, edits=row.edits)
+            writer.finish(row.ended, how=row.how, complete=scrubber.text(row.complete), lost=row.lost, edits=row.edits)
     return sessions
 
 
-def _findings(
-    recording: Recording, row: SessionRow, made: Recording, session: int, clean: Redactor, policy: RedactionPolicy
+def _clean_findings(
+    recording: Recording, row: SessionRow, made: Recording, session: int, scrubber: Redactor, policy: RedactionPolicy
 ) -> Iterator[Finding]:
     """The findings of a session, clean. Where payloads go, what a rule says is what it says without them: it may have
     quoted one. Of what it says then only that which it has said before."""
-    stored = (clean.finding(each.finding) for each in recording.findings(row.id))
+    stored = (scrubber.finding(each.finding) for each in recording.findings(row.id))
     if not policy.metadata_only:
         yield from stored
         return
@@ -103,39 +103,39 @@ def _findings(
         else:
             yield each
     copy = msgspec.structs.replace(row, id=session)
-    for each in recheck(made, copy):
+    for each in recheck_session(made, copy):
         if (each.rule, each.exchange, each.seq) in said:
             yield each
 
 
-def _facts(facts: SessionFacts, policy: RedactionPolicy, clean: Redactor) -> SessionFacts:
+def _clean_facts(facts: SessionFacts, policy: RedactionPolicy, scrubber: Redactor) -> SessionFacts:
     """The facts of a session, clean; what was applied to it is remembered."""
     return msgspec.structs.replace(
         facts,
-        command=clean.command(facts.command),
-        listens=tuple(map(clean.text, facts.listens)),
-        upstreams=tuple(map(clean.text, facts.upstreams)),
+        command=scrubber.command(facts.command),
+        listens=tuple(map(scrubber.text, facts.listens)),
+        upstreams=tuple(map(scrubber.text, facts.upstreams)),
         redaction=tuple(dict.fromkeys((*facts.redaction, *policy.words))),
     )
 
 
-class _Session:
+class _CleanSession:
     """What there is of a session, clean."""
 
-    def __init__(self, recording: Recording, row: SessionRow, clean: Redactor) -> None:
+    def __init__(self, recording: Recording, row: SessionRow, scrubber: Redactor) -> None:
         self._recording = recording
         self._row = row
-        self._clean = clean
+        self._scrubber = scrubber
         self._heads: dict[int, Any] = {}
 
     def frames(self) -> Iterator[Frame]:
         """In the order of storing."""
         for row in self._recording.frames_after(0, session=self._row.id):
-            yield self._clean.frame(row.frame, self._head(row))
+            yield self._scrubber.frame(row.frame, self._clean_head(row))
 
     def changes(self) -> Iterator[Changes]:
         """Connections, exchanges and tasks, so many at once."""
-        recording, clean, session = self._recording, self._clean, self._row.id
+        recording, clean, session = self._recording, self._scrubber, self._row.id
         for connections in _batches(clean.connection(each.connection) for each in recording.connections(session)):
             yield Changes(connections, [], [])
         for exchanges in _batches(clean.exchange(each.exchange) for each in recording.exchanges(session)):
@@ -143,18 +143,18 @@ class _Session:
         for tasks in _batches(clean.task(each.task) for each in recording.tasks(session)):
             yield Changes([], [], tasks)
 
-    def _head(self, row: FrameRow) -> Any:
+    def _clean_head(self, row: FrameRow) -> Any:
         number = row.exchange_key
         if not number:
             return None
         if number not in self._heads:
             found = self._recording.exchange(number)
             self._heads[number] = found.exchange if found is not None else None
-            if len(self._heads) > _EXCHANGES:
+            if len(self._heads) > _BATCH_EXCHANGES:
                 del self._heads[next(iter(self._heads))]
         return self._heads[number]
 
 
 def _batches(values: Iterator[_Value]) -> Iterator[list[_Value]]:
-    while batch := list(islice(values, _AT_ONCE)):
+    while batch := list(islice(values, _BATCH_VALUES)):
         yield batch

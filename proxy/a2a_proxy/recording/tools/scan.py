@@ -18,8 +18,8 @@ from a2a_proxy.recording.read.rows import SessionRow
 from a2a_proxy.redaction.policy import RedactionPolicy
 from a2a_proxy.redaction.scanner import Clue, Looking, Sight
 
-_LABEL = re.compile(rb"redacted-[0-9a-f]{12}")
-_EXCERPT = 3
+_LABEL_PATTERN = re.compile(rb"redacted-[0-9a-f]{12}")
+_EXCERPT_CHARS = 3
 """Characters of a secret that are shown, of those that have four times as many or more."""
 
 
@@ -37,7 +37,7 @@ class Secret(msgspec.Struct, frozen=True):
     @property
     def excerpt(self) -> str:
         """Its beginning, as far as that tells nothing, and its length."""
-        shown = self.secret[:_EXCERPT].decode("utf-8", "replace") if len(self.secret) >= 4 * _EXCERPT else ""
+        shown = self.secret[:_EXCERPT_CHARS].decode("utf-8", "replace") if len(self.secret) >= 4 * _EXCERPT_CHARS else ""
         return f"{shown}… ({len(self.secret)} octets)"
 
 
@@ -51,7 +51,7 @@ class ScanResult(msgspec.Struct, frozen=True):
     """Frames, exchanges and other things that were looked at."""
 
 
-def scan(recording: Recording, policy: RedactionPolicy, file: Path | None = None, *, random: bool = True) -> ScanResult:
+def scan_recording(recording: Recording, policy: RedactionPolicy, file: Path | None = None, *, random: bool = True) -> ScanResult:
     """Look at all of a recording; `file` is where it came from. `random`: words that only look made by a machine too.
 
     Raises RecordingError, OSError.
@@ -59,63 +59,63 @@ def scan(recording: Recording, policy: RedactionPolicy, file: Path | None = None
     looking = Looking(policy, random=random)
     several = len(recording.sessions()) > 1
     labels: set[bytes] = set()
-    for _ in _sights(recording, looking, several, labels):  # to meet the secrets
+    for _ in _find_sights(recording, looking, several, labels):  # to meet the secrets
         pass
     found: list[Secret] = []
     values = 0
-    for place, sights in _sights(recording, looking, several, labels):
+    for place, sights in _find_sights(recording, looking, several, labels):
         values += 1
         found += [Secret(place, each.where, each.clue, each.secret) for each in sights]
     if file is not None and is_cassette(file):
         known = {each.secret for each in found}
-        found += [each for each in _lines(file, looking) if each.secret not in known]
+        found += [each for each in _scan_lines(file, looking) if each.secret not in known]
     return ScanResult(found, len(labels), values)
 
 
-def _sights(
-    recording: Recording, looking: Looking, several: bool, labels: set[bytes]
+def _find_sights(
+    recording: Recording, scanner: Looking, several: bool, labels: set[bytes]
 ) -> Iterator[tuple[str, list[Sight]]]:
     for session in recording.sessions():
         of = f"{session.id}:" if several else "#"
-        yield f"{session.id}:", _session(session, looking)
+        yield f"{session.id}:", _scan_session(session, scanner)
         for connection in recording.connections(session.id):
-            yield f"{session.id}: connection {connection.connection.id}", looking.in_value(connection.connection)
+            yield f"{session.id}: connection {connection.connection.id}", scanner.in_value(connection.connection)
         heads = {}
         for row in recording.exchanges(session.id):
             heads[row.exchange.id] = row.exchange
-            labels.update(_LABEL.findall(repr(row.exchange).encode()))
-            yield f"{of}{row.exchange.id}", looking.in_exchange(row.exchange)
+            labels.update(_LABEL_PATTERN.findall(repr(row.exchange).encode()))
+            yield f"{of}{row.exchange.id}", scanner.in_exchange(row.exchange)
         for frame in recording.frames_after(0, session=session.id):
             number = frame.frame.exchange
-            labels.update(_LABEL.findall(frame.frame.payload))
+            labels.update(_LABEL_PATTERN.findall(frame.frame.payload))
             place = (
                 f"{of}{number}.{frame.frame.seq}" if number else f"{session.id}: connection {frame.frame.connection}"
             )
-            yield place, looking.in_frame(frame.frame, heads.get(number))
-        yield from _rest(recording, session, looking)
+            yield place, scanner.in_frame(frame.frame, heads.get(number))
+        yield from _scan_rest(recording, session, scanner)
 
 
-def _session(session: SessionRow, looking: Looking) -> list[Sight]:
+def _scan_session(session: SessionRow, scanner: Looking) -> list[Sight]:
     facts = session.facts
     told: list[tuple[str, Iterable[str]]] = [("command", facts.command), ("upstreams", facts.upstreams)]
     told += [("listens", facts.listens), ("complete", (session.complete,)), ("redaction", facts.redaction)]
-    return [sight for name, texts in told for sight in looking.in_texts(name, texts)]
+    return [sight for name, texts in told for sight in scanner.in_texts(name, texts)]
 
 
-def _rest(recording: Recording, session: SessionRow, looking: Looking) -> Iterator[tuple[str, list[Sight]]]:
+def _scan_rest(recording: Recording, session: SessionRow, scanner: Looking) -> Iterator[tuple[str, list[Sight]]]:
     for task in recording.tasks(session.id):
-        yield f"task {task.task.task_id[:8]}", looking.in_value(task.task)
+        yield f"task {task.task.task_id[:8]}", scanner.in_value(task.task)
     for finding in recording.findings(session.id):
-        yield f"finding {finding.finding.rule}", looking.in_value(finding.finding)
+        yield f"finding {finding.finding.rule}", scanner.in_value(finding.finding)
     for note in recording.notes(session.id):
-        yield "note", looking.in_texts("text", (note.note.text,))
+        yield "note", scanner.in_texts("text", (note.note.text,))
 
 
-def _lines(file: Path, looking: Looking) -> Iterator[Secret]:
+def _scan_lines(file: Path, scanner: Looking) -> Iterator[Secret]:
     """What stands in the lines of a cassette and is not read from them. The file was read before: each line is JSON."""
     with file.open("rb") as stream:
         for number, line in enumerate(stream, 1):
             value = json.loads(line)
-            for sight in looking.in_json(value):
+            for sight in scanner.in_json(value):
                 if sight.clue is not Clue.RANDOM:
                     yield Secret(f"line {number}", sight.where, sight.clue, sight.secret)

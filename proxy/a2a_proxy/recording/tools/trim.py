@@ -11,7 +11,7 @@ from a2a_proxy.recording.read.rows import ExchangeRow
 CARD, BEGINNING, PUSH = "agent card", "began the task of", "registered the webhook of"
 
 
-def needed(recording: Recording, keys: Collection[int]) -> dict[int, str]:
+def needed_calls(recording: Recording, keys: Collection[int]) -> dict[int, str]:
     """Keys of the calls that a replay of the chosen ones needs besides, each with the reason in words.
 
     A client looks for the card first, learns a task's id from the call that began it, and hears of it at the URL that
@@ -26,13 +26,13 @@ def needed(recording: Recording, keys: Collection[int]) -> dict[int, str]:
     begun: set[tuple[int, str]] = set()
     found: dict[int, str] = {}
     for row in rows:
-        reason = _reason(row, tasks, begun) if row.session in sessions else ""
+        reason = _needed_reason(row, tasks, begun) if row.session in sessions else ""
         if reason and row.key not in keys:
             found[row.key] = reason
     return found
 
 
-def _reason(row: ExchangeRow, tasks: dict[tuple[int, str], int], begun: set[tuple[int, str]]) -> str:
+def _needed_reason(row: ExchangeRow, tasks: dict[tuple[int, str], int], begun: set[tuple[int, str]]) -> str:
     operation = OPERATION_BY_NAME.get(row.exchange.operation)
     if operation is None:
         return ""

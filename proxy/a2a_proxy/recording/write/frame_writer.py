@@ -11,14 +11,14 @@ import msgspec
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.recording.store.blocks import Address, Blobs, Blocks
 from a2a_proxy.recording.store.codec import Column, pack_ident, pack_int
-from a2a_proxy.recording.store.intern import Interner, ShapeKey, Shapes
-from a2a_proxy.recording.store.long_runs import PIECE_MIN, long_runs, remainder
+from a2a_proxy.recording.store.intern import Interner, ShapeKey, ShapeInterner
+from a2a_proxy.recording.store.long_runs import MIN_PIECE_BYTES, find_long_runs, remove_spans
 
 _INSERT = f"INSERT INTO frame VALUES ({', '.join('?' * 19)}, NULL)"
 _INSERT_EXTRA = f"INSERT INTO frame VALUES ({', '.join('?' * 20)})"
 """A NULL that is bound costs as much as a quarter of a row."""
-_SMALL = 2**62
-_NOWHERE = (None, None, None)
+_MAX_SMALL = 2**62
+_NO_ADDRESS = (None, None, None)
 
 
 class Extra(msgspec.Struct, omit_defaults=True):
@@ -34,7 +34,7 @@ class FrameWriter:
     """Stores frames of one session. Use inside a write transaction."""
 
     def __init__(
-        self, db: sqlite3.Connection, session: int, started: int, idents: Interner, shapes: Shapes, blocks: Blocks
+        self, db: sqlite3.Connection, session: int, started: int, idents: Interner, shapes: ShapeInterner, blocks: Blocks
     ) -> None:
         self._db = db
         self._session = session
@@ -54,9 +54,9 @@ class FrameWriter:
         wanted.update(dict.fromkeys([each.rpc_id for each in frames]))
         self._idents.learn(wanted)
         last = self._db.execute("SELECT coalesce(max(id), 0) FROM frame").fetchone()[0]
-        self._db.executemany(_INSERT, self._rows(frames, last))
+        self._db.executemany(_INSERT, self._frame_rows(frames, last))
 
-    def _rows(self, frames: Sequence[Frame], last: int) -> list[tuple[Column, ...]]:
+    def _frame_rows(self, frames: Sequence[Frame], last: int) -> list[tuple[Column, ...]]:
         """Rows without `frame.extra`. One that has it is stored here, after those before it: rows that come in another
         order than that of their numbers leave pages half empty."""
         ids, shapes = self._idents.ids, self._shapes
@@ -65,21 +65,21 @@ class FrameWriter:
         rows: list[tuple[Column, ...]] = []
         for number, frame in enumerate(frames, last + 1):
             payload = frame.payload
-            address: Address | tuple[None, None, None] = _NOWHERE
+            address: Address | tuple[None, None, None] = _NO_ADDRESS
             pieces = False
-            if len(payload) >= PIECE_MIN:
-                address, pieces = self._split(number, payload), True
+            if len(payload) >= MIN_PIECE_BYTES:
+                address, pieces = self._store_pieces(number, payload), True
             elif payload:
                 address = put(payload)
             generation, at, start = frame.generation, frame.at, frame.start
-            shape = _shape(frame, pieces)
+            shape = _shape_key(frame, pieces)
             row = (
                 number,
                 session,
                 frame.exchange,
                 frame.connection,
                 frame.seq,
-                known_shape(shape) or shapes.one(shape),
+                known_shape(shape) or shapes.row_number(shape),
                 at - started,
                 at - frame.began,
                 start,
@@ -87,35 +87,35 @@ class FrameWriter:
                 *address,
                 task := ids[frame.task_id],
                 ids[frame.context_id] - task,
-                _message(frame.message_id, payload) if frame.message_id else None,
+                _message_column(frame.message_id, payload) if frame.message_id else None,
                 ids[frame.artifact_id],
-                generation if -_SMALL < generation < _SMALL else pack_int(generation),
+                generation if -_MAX_SMALL < generation < _MAX_SMALL else pack_int(generation),
                 ids[frame.rpc_id],
             )
             if frame.sha256 or frame.size != len(payload):
                 self._db.executemany(_INSERT, rows)
-                self._db.execute(_INSERT_EXTRA, (*row, _extra(frame)))
+                self._db.execute(_INSERT_EXTRA, (*row, _encode_extra(frame)))
                 rows.clear()
             else:
                 rows.append(row)
         return rows
 
-    def _split(self, number: int, payload: bytes) -> Address | tuple[None, None, None]:
+    def _store_pieces(self, number: int, payload: bytes) -> Address | tuple[None, None, None]:
         """Store a big payload as blobs; what is left of it, if small, goes to the block."""
-        spans = long_runs(payload)
-        rest = remainder(payload, spans) if spans else payload
+        spans = find_long_runs(payload)
+        rest = remove_spans(payload, spans) if spans else payload
         pieces: list[tuple[int | None, bytes]] = [(start, payload[start:end]) for start, end in spans]
-        address: Address | tuple[None, None, None] = _NOWHERE
-        if len(rest) >= PIECE_MIN:
+        address: Address | tuple[None, None, None] = _NO_ADDRESS
+        if len(rest) >= MIN_PIECE_BYTES:
             pieces.append((None, rest))
         elif rest:
             address = self._blocks.put(rest)
-        rows = [(number, position, at, self._blobs.put(octets)) for position, (at, octets) in enumerate(pieces)]
+        rows = [(number, position, at, self._blobs.put(data)) for position, (at, data) in enumerate(pieces)]
         self._db.executemany("INSERT INTO piece VALUES (?, ?, ?, ?)", rows)
         return address
 
 
-def _shape(frame: Frame, pieces: bool) -> ShapeKey:
+def _shape_key(frame: Frame, pieces: bool) -> ShapeKey:
     """What it has in common with others. Written out: `attrgetter` takes five times as long."""
     return (
         frame.direction,
@@ -136,15 +136,15 @@ def _shape(frame: Frame, pieces: bool) -> ShapeKey:
     )
 
 
-def _message(ident: str, payload: bytes) -> Column:
+def _message_column(ident: str, payload: bytes) -> Column:
     """Where a UUID stands in the payload: a fresh one in each frame would double the row. Anything else as it is."""
-    if len(ident) == 36 and len(payload) < PIECE_MIN and ident.isascii():
+    if len(ident) == 36 and len(payload) < MIN_PIECE_BYTES and ident.isascii():
         at = payload.find(ident.encode())
         if at >= 0:
             return at
     return pack_ident(ident)
 
 
-def _extra(frame: Frame) -> str:
+def _encode_extra(frame: Frame) -> str:
     size = frame.size if frame.size != len(frame.payload) else -1
     return msgspec.json.encode(Extra(size=size, sha256=frame.sha256.hex())).decode()

@@ -14,12 +14,12 @@ import msgspec
 from a2a_proxy.model.note import Note
 from a2a_proxy.recording.cassette.file import is_cassette
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.read.rows import key
-from a2a_proxy.recording.store.database import open_writable, transaction, translated
+from a2a_proxy.recording.read.rows import make_key
+from a2a_proxy.recording.store.database import open_writable, transaction, translate_errors
 from a2a_proxy.recording.store.file_header import check_writable
-from a2a_proxy.recording.store.notes import store
+from a2a_proxy.recording.store.notes import store_notes
 
-_KNOWN = "SELECT body, bookmark FROM note WHERE (session, exchange, seq) = (?, ?, ?)"
+_SELECT_NOTE = "SELECT body, bookmark FROM note WHERE (session, exchange, seq) = (?, ?, ?)"
 
 
 class NotePlace(msgspec.Struct, frozen=True):
@@ -47,14 +47,14 @@ def annotate(
         hint = f"make a recording of it first: a2a-inspect cassette read {os.fspath(path)} NAME.a2a.db"
         raise RecordingError(f"{os.fspath(path)} is a cassette: notes are written in recordings only", hint)
     check_writable(path)
-    with contextlib.closing(open_writable(path, create=False)) as db, translated(path), transaction(db):
-        return _change(db, place, at, text, bookmark)
+    with contextlib.closing(open_writable(path, create=False)) as db, translate_errors(path), transaction(db):
+        return _change_note(db, place, at, text, bookmark)
 
 
-def _change(db: sqlite3.Connection, place: NotePlace, at: int, text: str | None, bookmark: bool | None) -> Note | None:
+def _change_note(db: sqlite3.Connection, place: NotePlace, at: int, text: str | None, bookmark: bool | None) -> Note | None:
     where = (place.session, place.exchange, place.seq)
-    started = _checked(db, place)
-    before, marked = db.execute(_KNOWN, where).fetchone() or ("", 0)
+    started = _check_place(db, place)
+    before, marked = db.execute(_SELECT_NOTE, where).fetchone() or ("", 0)
     note = Note(
         before if text is None else text,
         at,
@@ -65,23 +65,23 @@ def _change(db: sqlite3.Connection, place: NotePlace, at: int, text: str | None,
     if not note.text and not note.bookmark:
         db.execute("DELETE FROM note WHERE (session, exchange, seq) = (?, ?, ?)", where)
         return None
-    store(db, place.session, started, [note])
+    store_notes(db, place.session, started, [note])
     return note
 
 
-def _checked(db: sqlite3.Connection, place: NotePlace) -> int:
+def _check_place(db: sqlite3.Connection, place: NotePlace) -> int:
     """When the session of a place that exists began."""
     row = db.execute("SELECT started FROM session WHERE id = ?", (place.session,)).fetchone()
     if row is None:
-        raise _missing(f"session {place.session}")
-    number = key(place.session, place.exchange)
+        raise _missing_error(f"session {place.session}")
+    number = make_key(place.session, place.exchange)
     if place.exchange and not db.execute("SELECT 1 FROM exchange WHERE id = ?", (number,)).fetchone():
-        raise _missing(f"exchange {place.session}:{place.exchange}")
+        raise _missing_error(f"exchange {place.session}:{place.exchange}")
     frame = "SELECT 1 FROM frame WHERE (session, exchange, seq) = (?, ?, ?)"
     if place.seq >= 0 and not db.execute(frame, (place.session, place.exchange, place.seq)).fetchone():
-        raise _missing(f"frame {place.session}:{place.exchange}.{place.seq}")
+        raise _missing_error(f"frame {place.session}:{place.exchange}.{place.seq}")
     return int(row[0])
 
 
-def _missing(what: str) -> RecordingError:
+def _missing_error(what: str) -> RecordingError:
     return RecordingError(f"there is no {what} in this recording", "see what there is with: a2a-inspect ls")

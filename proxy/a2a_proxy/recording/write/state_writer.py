@@ -11,33 +11,33 @@ from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import ArtifactState, MissedGenerations, Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.recording.read.row_decoder import RowDecoder
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.rule_titles import store_titles
 from a2a_proxy.recording.store.blocks import Address, Blocks
 from a2a_proxy.recording.store.codec import Column, pack_headers, pack_int, pack_json, pack_text
 from a2a_proxy.recording.store.intern import Interner
 from a2a_proxy.recording.store.payloads import Payloads
 from a2a_proxy.recording.store.schema import LIVE_PAYLOADS
-from a2a_proxy.recording.write.task_merge import joined
+from a2a_proxy.recording.write.task_merge import merge_tasks
 
-_REMEMBERED = 4096
+_MAX_CACHED_ROWS = 4096
 _Heads = tuple[Headers, Headers, Headers]
 _NO_HEADS: _Heads = ((), (), ())
 
 
-def _replace(table: str, columns: int) -> str:
+def _replace_sql(table: str, columns: int) -> str:
     return f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * columns)})"
 
 
-_CONNECTION = _replace("connection", 14)
-_EXCHANGE = _replace("exchange", 43)
-_ARTIFACT = _replace("artifact", 10)
-_FINDING = f"INSERT INTO finding VALUES (NULL, {', '.join('?' * 11)})"
+_REPLACE_CONNECTION = _replace_sql("connection", 14)
+_REPLACE_EXCHANGE = _replace_sql("exchange", 43)
+_REPLACE_ARTIFACT = _replace_sql("artifact", 10)
+_INSERT_FINDING = f"INSERT INTO finding VALUES (NULL, {', '.join('?' * 11)})"
 _TASK_COLUMNS = (
     *("context", "tenant", "state", "states", "first", "last"),
     *("generation", "missed", "messages", "exchanges", "seen", "support"),
 )
-_TASK = (
+_REPLACE_TASK = (
     f"INSERT INTO task (session, agent, ident, {', '.join(_TASK_COLUMNS)}) VALUES ({', '.join('?' * 15)})"
     f" ON CONFLICT (session, agent, ident) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in _TASK_COLUMNS)}"
 )
@@ -50,7 +50,7 @@ def _changed(known: Task | None, task: Task) -> list[tuple[int, ArtifactState]]:
     return [(n, a) for n, a in enumerate(task.artifacts) if n >= same or (before[n] is not a and before[n] != a)]
 
 
-def _maybe(value: int | None) -> Column:
+def _int_or_null(value: int | None) -> Column:
     return None if value is None else pack_int(value)
 
 
@@ -81,22 +81,22 @@ class StateWriter:
 
     def write(self, changes: Changes, findings: Sequence[Finding]) -> None:
         """Store snapshots and findings."""
-        self._db.executemany(_CONNECTION, [self._connection(value) for value in changes.connections])
-        self._learn(changes, findings)
-        self._db.executemany(_EXCHANGE, [self._exchange(value) for value in changes.exchanges])
+        self._db.executemany(_REPLACE_CONNECTION, [self._connection_row(value) for value in changes.connections])
+        self._learn_values(changes, findings)
+        self._db.executemany(_REPLACE_EXCHANGE, [self._exchange_row(value) for value in changes.exchanges])
         for task in changes.tasks:
-            self._task(task)
-        self._db.executemany(_FINDING, [self._finding(value) for value in findings])
+            self._write_task(task)
+        self._db.executemany(_INSERT_FINDING, [self._finding_row(value) for value in findings])
         # A database in memory (a cassette that is only read) is not queried by SQL users.
-        if not self._private and (new := {self._words.one(value.rule) for value in findings} - self._titled):
+        if not self._private and (new := {self._words.row_number(value.rule) for value in findings} - self._titled):
             store_titles(self._db, new)
             self._titled |= new
 
-    def words(self, values: tuple[str, ...] | tuple[int, ...]) -> int:
+    def intern_list(self, values: tuple[str, ...] | tuple[int, ...]) -> int:
         """A list as JSON text, interned; 0 for the empty one."""
-        return self._words.one(pack_json(values)) if values else 0
+        return self._words.row_number(pack_json(values)) if values else 0
 
-    def _learn(self, changes: Changes, findings: Sequence[Finding]) -> None:
+    def _learn_values(self, changes: Changes, findings: Sequence[Finding]) -> None:
         wanted = {finding.task_id for finding in findings}
         for exchange in changes.exchanges:
             wanted.update((exchange.task_id, exchange.context_id, exchange.rpc_id))
@@ -106,13 +106,13 @@ class StateWriter:
             wanted.update(artifact.artifact_id for _, artifact in _changed(known, task))
         self._idents.learn(wanted)
 
-    def _time(self, at: int) -> int | None:
+    def _relative_time(self, at: int) -> int | None:
         return at - self._started if at else None
 
-    def _connection(self, value: Connection) -> tuple[Column, ...]:
-        time = self._time
+    def _connection_row(self, value: Connection) -> tuple[Column, ...]:
+        time = self._relative_time
         return (
-            key(self._session, value.id),
+            make_key(self._session, value.id),
             *map(pack_text, (value.client, value.listen, value.upstream, value.peer, value.kind)),
             value.opened - self._started,
             time(value.dialed),
@@ -124,10 +124,10 @@ class StateWriter:
             pack_json(value.counters),
         )
 
-    def _exchange(self, value: Exchange) -> tuple[Column, ...]:
-        time, word, ids = self._time, self._words.one, self._idents.ids
+    def _exchange_row(self, value: Exchange) -> tuple[Column, ...]:
+        time, word, ids = self._relative_time, self._words.row_number, self._idents.ids
         return (
-            key(self._session, value.id),
+            make_key(self._session, value.id),
             value.connection,
             value.stream,
             word(value.binding),
@@ -139,8 +139,8 @@ class StateWriter:
             word(value.http_version),
             value.streaming | value.ours << 1 | LIVE_PAYLOADS.index(value.live_payload) << 2,
             ids[value.rpc_id],
-            *self._headers(value),
-            self.words(value.informational),
+            *self._store_headers(value),
+            self.intern_list(value.informational),
             value.started - self._started,
             time(value.request_ended),
             time(value.response_started),
@@ -155,7 +155,7 @@ class StateWriter:
             word(value.half_close),
             ids[value.task_id],
             ids[value.context_id],
-            self.words(value.states),
+            self.intern_list(value.states),
             value.requests,
             value.events,
             value.bytes_to_agent,
@@ -163,14 +163,14 @@ class StateWriter:
             pack_text(value.traceparent),
             word(value.version_header),
             word(value.extensions),
-            self.words(value.redacted),
-            _maybe(value.current_generation),
-            _maybe(value.generation_match),
+            self.intern_list(value.redacted),
+            _int_or_null(value.current_generation),
+            _int_or_null(value.generation_match),
             pack_int(value.generation),
             pack_text(value.sent_traceparent) if value.sent_traceparent else None,
         )
 
-    def _headers(self, value: Exchange) -> Address | tuple[None, None, None]:
+    def _store_headers(self, value: Exchange) -> Address | tuple[None, None, None]:
         """Header lists live in the payload blocks, written again only when one of them has changed."""
         heads = (value.request_headers, value.response_headers, value.trailers)
         if heads == _NO_HEADS:
@@ -180,28 +180,28 @@ class StateWriter:
             known = (heads, self._blocks.put(pack_headers(heads)))
         if not value.closed:
             self._heads[value.id] = known
-            if len(self._heads) > _REMEMBERED:
+            if len(self._heads) > _MAX_CACHED_ROWS:
                 del self._heads[next(iter(self._heads))]
         return known[1]
 
-    def _task(self, value: Task) -> None:
+    def _write_task(self, value: Task) -> None:
         name = (value.agent, value.task_id)
-        known = self._tasks.pop(name, None) or self._stored(value)
+        known = self._tasks.pop(name, None) or self._read_task(value)
         if known is not None and known.first < value.first:  # it was forgotten, and came again
-            value = joined(known, value)
-        self._db.execute(_TASK, self._task_row(value))
+            value = merge_tasks(known, value)
+        self._db.execute(_REPLACE_TASK, self._task_row(value))
         changed = _changed(known, value)
         if changed or (known is not None and len(known.artifacts) > len(value.artifacts)):
             self._write_artifacts(value, changed)
         self._tasks[name] = value
-        if len(self._tasks) > _REMEMBERED:
+        if len(self._tasks) > _MAX_CACHED_ROWS:
             del self._tasks[next(iter(self._tasks))]
 
-    def _stored(self, value: Task) -> Task | None:
+    def _read_task(self, value: Task) -> Task | None:
         """What the file has of this task."""
         find = "SELECT * FROM task WHERE session = ? AND agent = ? AND ident = ?"
         row = self._db.execute(
-            find, (self._session, self._words.one(value.agent), self._idents.one(value.task_id))
+            find, (self._session, self._words.row_number(value.agent), self._idents.row_number(value.task_id))
         ).fetchone()
         if row is None:
             return None
@@ -209,7 +209,7 @@ class StateWriter:
         return RowDecoder(self._db, Payloads(self._db)).task(row, artifacts).task
 
     def _task_row(self, value: Task) -> tuple[Column, ...]:
-        ident, word, started = self._idents.one, self._words.one, self._started
+        ident, word, started = self._idents.row_number, self._words.row_number, self._started
         return (
             self._session,
             word(value.agent),
@@ -221,29 +221,29 @@ class StateWriter:
             value.first - started,
             value.last - started,
             pack_int(value.generation),
-            pack_json([self._missed(each) for each in value.missed]),
+            pack_json([self._missed_values(each) for each in value.missed]),
             value.messages,
             pack_json(value.exchanges),
             pack_json(value.seen),
             int(value.support),
         )
 
-    def _missed(self, value: MissedGenerations) -> list[int | None]:
-        at, healed = value.at - self._started, self._time(value.healed)
+    def _missed_values(self, value: MissedGenerations) -> list[int | None]:
+        at, healed = value.at - self._started, self._relative_time(value.healed)
         return [value.first, value.last, at, value.exchange, healed, value.by, value.generation]
 
     def _write_artifacts(self, task: Task, changed: list[tuple[int, ArtifactState]]) -> None:
         find = "SELECT id FROM task WHERE session = ? AND agent = ? AND ident = ?"
-        ident = self._idents.one
-        row = self._db.execute(find, (self._session, self._words.one(task.agent), ident(task.task_id))).fetchone()[0]
+        ident = self._idents.row_number
+        row = self._db.execute(find, (self._session, self._words.row_number(task.agent), ident(task.task_id))).fetchone()[0]
         started = self._started
         for n, a in changed:
             state = (ident(a.artifact_id), pack_text(a.name), a.chunks, a.parts, a.size, a.complete)
-            self._db.execute(_ARTIFACT, (row, n, *state, a.first - started, a.last - started))
+            self._db.execute(_REPLACE_ARTIFACT, (row, n, *state, a.first - started, a.last - started))
         self._db.execute("DELETE FROM artifact WHERE task = ? AND position >= ?", (row, len(task.artifacts)))
 
-    def _finding(self, value: Finding) -> tuple[Column, ...]:
-        word = self._words.one
+    def _finding_row(self, value: Finding) -> tuple[Column, ...]:
+        word = self._words.row_number
         return (
             self._session,
             word(value.rule),
@@ -253,7 +253,7 @@ class StateWriter:
             value.connection,
             value.exchange,
             value.seq,
-            self._idents.one(value.task_id),
+            self._idents.row_number(value.task_id),
             word(value.confidence),
             pack_json(value.evidence),
         )

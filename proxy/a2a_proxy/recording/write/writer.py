@@ -17,9 +17,9 @@ from a2a_proxy.recording.errors import PositionConflict, RecordingError
 from a2a_proxy.recording.read.rows import SessionFacts
 from a2a_proxy.recording.store.blocks import Blocks
 from a2a_proxy.recording.store.codec import pack_json
-from a2a_proxy.recording.store.database import open_writable, transaction, translated
+from a2a_proxy.recording.store.database import open_writable, transaction, translate_errors
 from a2a_proxy.recording.store.file_header import check_recording, check_writable
-from a2a_proxy.recording.store.intern import Shapes, idents, texts
+from a2a_proxy.recording.store.intern import ShapeInterner, ident_interner, text_interner
 from a2a_proxy.recording.store.segment_rows import SegmentWriter
 from a2a_proxy.recording.write.frame_writer import FrameWriter
 from a2a_proxy.recording.write.state_writer import StateWriter
@@ -49,7 +49,7 @@ class Writer:
         self._facts = session
         self._create = create
         self._owner = True
-        self._store: _Store | None = None
+        self._store: _SessionTables | None = None
         self.position: Position | None = None
         """What is committed; None before the first."""
         self.snapshot: str | None = None
@@ -60,23 +60,23 @@ class Writer:
             check_recording(self._path)
 
     @classmethod
-    def into(cls, db: sqlite3.Connection, session: SessionFacts) -> Writer:
+    def on_connection(cls, db: sqlite3.Connection, session: SessionFacts) -> Writer:
         """A writer on an open connection that has the tables and stays open (see `database.private`)."""
         writer = cls.__new__(cls)
         writer._path, writer._facts, writer._create, writer._owner = "the recording", session, False, False
         writer.position = writer.snapshot = writer._store = None
         with writer._transaction(db):
-            writer._store = _Store(db, _insert_session(db, session), session.started)
+            writer._store = _SessionTables(db, _insert_session(db, session), session.started)
         return writer
 
     @property
     def session(self) -> int:
         """Row of the session; opens the recording."""
-        return self._opened().session
+        return self._open_tables().session
 
     def open(self) -> None:
         """Create the file if there is none, and the session's row."""
-        self._opened()
+        self._open_tables()
 
     def write(
         self,
@@ -92,13 +92,13 @@ class Writer:
         somebody else advanced it since this writer last did, RecordingError where the file cannot be written (disk
         full, locked). After any error nothing is stored, and the same call may be tried again.
         """
-        store = self._opened()
+        store = self._open_tables()
         with self._transaction(store.db):
             if position is not None:
                 self._advance(store, position, snapshot)
             store.frames.write(frames)
-            store.states.write(changes or _NOTHING, findings)
-            store.segments.write(changes or _NOTHING)
+            store.states.write(changes or _NO_CHANGES, findings)
+            store.segments.write(changes or _NO_CHANGES)
             store.blocks.flush()
         if position is not None:
             self.position, self.snapshot = position, snapshot or self.snapshot
@@ -111,7 +111,7 @@ class Writer:
         `how` is `clean` or `unclean`; `complete` says `complete` or what is missing; `lost` counts octets that were not
         captured.
         """
-        store = self._opened()
+        store = self._open_tables()
         with self._transaction(store.db):
             store.blocks.close()
             store.db.execute(
@@ -136,21 +136,21 @@ class Writer:
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             db.close()
 
-    def _opened(self) -> _Store:
+    def _open_tables(self) -> _SessionTables:
         if self._store is None:
             db = open_writable(self._path, create=self._create)
             with self._transaction(db):
-                self._store = _Store(db, _insert_session(db, self._facts), self._facts.started)
+                self._store = _SessionTables(db, _insert_session(db, self._facts), self._facts.started)
         return self._store
 
-    def _advance(self, store: _Store, position: Position, snapshot: str | None) -> None:
+    def _advance(self, store: _SessionTables, position: Position, snapshot: str | None) -> None:
         known = self.position or (None, None)
         if store.db.execute(_ADVANCE, (*position, snapshot, store.session, *known)).rowcount != 1:
             raise PositionConflict(f"session {self._facts.uuid}: the journal position is no longer {self.position}")
 
     @contextlib.contextmanager
     def _transaction(self, db: sqlite3.Connection) -> Iterator[None]:
-        with translated(self._path):
+        with translate_errors(self._path):
             try:
                 with transaction(db):
                     yield
@@ -160,21 +160,21 @@ class Writer:
                 raise
 
 
-_NOTHING = Changes([], [], [])
+_NO_CHANGES = Changes([], [], [])
 
 
-class _Store:
+class _SessionTables:
     """The parts that write one session's tables."""
 
     def __init__(self, db: sqlite3.Connection, session: int, started: int) -> None:
         self.db = db
         self.session = session
         self.blocks = Blocks(db, session)
-        self._words = texts(db)
-        self._idents = idents(db)
+        self._words = text_interner(db)
+        self._idents = ident_interner(db)
         self.states = StateWriter(db, session, started, self._words, self._idents, self.blocks)
         self.segments = SegmentWriter(db, session, started, self._words, self._idents)
-        self._shapes = Shapes(db, self._words, self.states.words)
+        self._shapes = ShapeInterner(db, self._words, self.states.intern_list)
         self.frames = FrameWriter(db, session, started, self._idents, self._shapes, self.blocks)
 
     def forget(self) -> None:
@@ -184,13 +184,13 @@ class _Store:
         self.blocks.reload()
 
 
-def resume(path: str | os.PathLike[str], session_uuid: str) -> Writer:
+def resume_writer(path: str | os.PathLike[str], session_uuid: str) -> Writer:
     """A writer that goes on with a session of this file; its `position` and `snapshot` say from where.
 
     Raises RecordingError where the file has no such session.
     """
     db = open_writable(path, create=False)
-    with translated(path):
+    with translate_errors(path):
         found = db.execute(
             "SELECT id, started, segment, position, snapshot FROM session WHERE uuid = ?", (session_uuid,)
         ).fetchone()
@@ -199,7 +199,7 @@ def resume(path: str | os.PathLike[str], session_uuid: str) -> Writer:
         raise RecordingError(f"{path} has no session {session_uuid}", "it may belong to another recording")
     session, started, segment, position, snapshot = found
     writer = Writer(path, SessionFacts(uuid=session_uuid, tool="", started=started), create=False)
-    writer._store = _Store(db, session, started)
+    writer._store = _SessionTables(db, session, started)
     writer._store.blocks.reload()
     if segment is not None:
         writer.position, writer.snapshot = (segment, position), snapshot

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.recording.difference.fields import Fields
-from a2a_proxy.recording.difference.reduced import bounded
+from a2a_proxy.recording.difference.fields import CanonicalFields
+from a2a_proxy.recording.difference.reduced import bound_depth
 from a2a_proxy.replay.core.gates import Gates, PlaybackSteps
 from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.matching import find_differences, without_ignored
@@ -41,7 +41,7 @@ def find_branch(
         said = zip(mine.agent[:sent], other.agent[:sent], strict=True)
         pairs = [(chosen.request, call.request), *((one.line.value, two.line.value) for one, two in said)]
         pairs += [(one.value, two.value) for one, two in zip(mine.client[:heard], other.client[:heard], strict=True)]
-        alike = all(not find_differences(two, one, ids, Fields()) for one, two in pairs)
+        alike = all(not find_differences(two, one, ids, CanonicalFields()) for one, two in pairs)
         if alike and not _is_different(other.client[heard], value, ids):
             return StreamBranch(call, other, ids)
     return None
@@ -57,7 +57,7 @@ def match_conversations(chosen: list[RecordedCall], other: list[RecordedCall]) -
         if one.operation != two.operation or len(mine) != len(others):
             return None
         said += [(line.value, like.value) for line, like in zip(mine, others, strict=True)]
-        if any(find_differences(like, line, ids, Fields()) for line, like in said):
+        if any(find_differences(like, line, ids, CanonicalFields()) for line, like in said):
             return None
     return ids
 
@@ -67,4 +67,4 @@ def _lines_without_comments(call: RecordedCall) -> list[ScriptLine]:
 
 
 def _is_different(line: ScriptLine, value: Any, ids: IdMap) -> bool:
-    return bool(find_differences(without_ignored(bounded(line.value)), without_ignored(value), ids.make_trial(), Fields()))
+    return bool(find_differences(without_ignored(bound_depth(line.value)), without_ignored(value), ids.make_trial(), CanonicalFields()))

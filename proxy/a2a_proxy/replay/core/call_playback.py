@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from a2a_proxy.recording.difference.fields import Fields
-from a2a_proxy.recording.difference.reduced import bounded
+from a2a_proxy.recording.difference.fields import CanonicalFields
+from a2a_proxy.recording.difference.reduced import bound_depth
 from a2a_proxy.recording.difference.values import DifferenceRow
 from a2a_proxy.replay.core.gates import GateStep, PlaybackSteps
 from a2a_proxy.replay.core.matching import find_differences, without_ignored
@@ -102,7 +102,7 @@ class CallPlayback:
         """The client said one more thing on this call, in canonical form. What follows a miss is of no interest."""
         if self.is_over or self._miss is not None or not self.call.is_live:
             return
-        value = bounded(value)
+        value = bound_depth(value)
         expected = self._expected_line()
         other = self._find_branch_steps(expected, value)
         if other is not None:
@@ -217,9 +217,9 @@ class CallPlayback:
 
     def _compare_messages(self, recorded: Any, now: Any) -> tuple[DifferenceRow, ...]:
         """What differs and counts; where nothing does, what is learned of identifiers holds."""
-        recorded, preset = bounded(recorded), self._player.options.match
+        recorded, preset = bound_depth(recorded), self._player.options.match
         trial = self._player.ids.make_trial()
-        fields = Fields(dialects=self.call.dialect is not self.request.dialect)
+        fields = CanonicalFields(dialects=self.call.dialect is not self.request.dialect)
         if preset is not MatchPreset.BY_OPERATION:
             whole = preset is MatchPreset.STRICT
             rows = find_differences(recorded if whole else without_ignored(recorded), now if whole else without_ignored(now), trial, fields)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from a2a_proxy.recording.difference.fields import AMBIGUOUS, OPAQUE, Fields
-from a2a_proxy.recording.difference.ids import LEFT, RIGHT, WORD, PairedIds
-from a2a_proxy.recording.difference.reduced import DEPTH
+from a2a_proxy.recording.difference.fields import AMBIGUOUS, OPAQUE, CanonicalFields
+from a2a_proxy.recording.difference.ids import LEFT, RIGHT, WORD_PATTERN, PairedIds
+from a2a_proxy.recording.difference.reduced import MAX_DEPTH
 from a2a_proxy.replay.core.script import RecordedCall, ScriptSide
 
-_ANSWER_FIELDS = Fields()
+_ANSWER_FIELDS = CanonicalFields()
 _OPAQUE_FIELDS = ("url", "token")
 """Of a push configuration; the client alone makes them."""
 
@@ -61,7 +61,7 @@ class IdMap(PairedIds):
 
     def _set_pair(self, kind: str, recorded: str, now: str) -> None:
         self._live_ids[kind, recorded], self._recorded_ids[kind, now] = now, recorded
-        if kind not in _OPAQUE_FIELDS and WORD.fullmatch(recorded) and (recorded != now or recorded in self._text_renames):
+        if kind not in _OPAQUE_FIELDS and WORD_PATTERN.fullmatch(recorded) and (recorded != now or recorded in self._text_renames):
             self._text_renames[recorded] = now
 
     def may_be_task(self, recorded: str, now: str) -> bool:
@@ -92,7 +92,7 @@ class IdMap(PairedIds):
     def rename_text(self, text: str) -> str:
         """A recorded text with the identifiers of now."""
         words = self._renamed_texts()
-        return WORD.sub(lambda found: words.get(found[0], found[0]), text) if words else text
+        return WORD_PATTERN.sub(lambda found: words.get(found[0], found[0]), text) if words else text
 
     def _renamed_texts(self) -> dict[str, str]:
         if self._parent is None:
@@ -105,7 +105,7 @@ class IdMap(PairedIds):
         return self._rename_member(recorded, "", None, False, 0)
 
     def _rename_member(self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool, depth: int) -> Any:
-        if depth > DEPTH:
+        if depth > MAX_DEPTH:
             return value
         if isinstance(value, dict):
             inner = opaque or name in OPAQUE
@@ -136,7 +136,7 @@ def _identifiers_in(
     value: Any, name: str = "", holder: dict[str, Any] | None = None, depth: int = 0
 ) -> Iterator[tuple[str, str]]:
     """Kind and text of each identifier in a message."""
-    if depth > DEPTH or name in OPAQUE:
+    if depth > MAX_DEPTH or name in OPAQUE:
         return
     if isinstance(value, dict):
         for key, item in value.items():

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
-from a2a_proxy.recording.difference.fields import Fields, members
-from a2a_proxy.recording.difference.ids import LEFT, WORD, PairedIds
-from a2a_proxy.recording.difference.reduced import Reduced, bounded
-from a2a_proxy.recording.difference.structure import compare
+from a2a_proxy.recording.difference.fields import CanonicalFields, header_members
+from a2a_proxy.recording.difference.ids import LEFT, WORD_PATTERN, PairedIds
+from a2a_proxy.recording.difference.reduced import ValueReducer, bound_depth
+from a2a_proxy.recording.difference.structure import compare_values
 from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange
 from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.labels import LABEL
@@ -48,7 +48,7 @@ class RequestMatcher:
         self._strict = preset is MatchPreset.STRICT
         self._any = preset is MatchPreset.BY_OPERATION
         self._tasks = [requested_task(call.request) for call in calls]
-        self._requests = [bounded(call.request) for call in calls]
+        self._requests = [bound_depth(call.request) for call in calls]
         self._by_operation: dict[str, list[int]] = defaultdict(list)
         self._by_token: dict[tuple[str, bytes], list[int]] = defaultdict(list)
         self._anything: dict[str, list[int]] = defaultdict(list)
@@ -102,7 +102,7 @@ class RequestMatcher:
     def _fit_call(self, index: int, request: PlayerRequest, ids: IdMap, *, learn_only: bool = False) -> CallFit:
         call = self._calls[index]
         trial = ids.make_trial()
-        fields = Fields(dialects=call.dialect is not request.dialect)
+        fields = CanonicalFields(dialects=call.dialect is not request.dialect)
         rows: tuple[DifferenceRow, ...] = ()
         if not learn_only:
             recorded, now = self._request_key(self._requests[index], call.tenant), self._request_key(request.value, request.tenant)
@@ -121,8 +121,8 @@ class RequestMatcher:
         """Headers, in `strict` on one binding: on two they are never the same."""
         if call.binding is not request.binding:
             return ()
-        fields = Fields(headers=True)
-        found = compare(members(call.headers), members(request.headers), PairedIds(), fields)
+        fields = CanonicalFields(headers=True)
+        found = compare_values(header_members(call.headers), header_members(request.headers), PairedIds(), fields)
         rows = (row for row in found.rows if row.counts)
         return tuple(
             msgspec.structs.replace(
@@ -132,9 +132,9 @@ class RequestMatcher:
         )
 
 
-def find_differences(recorded: Any, now: Any, ids: IdMap, fields: Fields) -> tuple[DifferenceRow, ...]:
+def find_differences(recorded: Any, now: Any, ids: IdMap, fields: CanonicalFields) -> tuple[DifferenceRow, ...]:
     """What differs and counts; `ids` learns who stands for whom. A label stands for whatever is there now."""
-    rows = compare(recorded, now, ids, fields).rows
+    rows = compare_values(recorded, now, ids, fields).rows
     return tuple(row for row in rows if not _is_filled_label(row, ids) and row.counts)
 
 
@@ -153,7 +153,7 @@ class _AnyIdentifiers(PairedIds):
 
     def neutral(self, side: int, text: str) -> str:  # noqa: ARG002  # both sides read alike
         """A text without what may be an identifier."""
-        return WORD.sub("", text)
+        return WORD_PATTERN.sub("", text)
 
 
 def requested_task(request: Any) -> str:
@@ -167,12 +167,12 @@ def requested_task(request: Any) -> str:
 
 def request_token(value: Any) -> bytes:
     """The same for requests that ask the same of another task."""
-    return Reduced(PairedIds(), Fields(), LEFT).item(value).token
+    return ValueReducer(PairedIds(), CanonicalFields(), LEFT).reduce_item(value).token
 
 
 def likeness_token(value: Any) -> bytes:
     """The same for values that may be the same, whatever identifiers their texts name: a sieve before comparing."""
-    return Reduced(_AnyIdentifiers(), Fields(), LEFT).item(value).token
+    return ValueReducer(_AnyIdentifiers(), CanonicalFields(), LEFT).reduce_item(value).token
 
 
 def _is_filled_label(row: DifferenceRow, ids: IdMap) -> bool:

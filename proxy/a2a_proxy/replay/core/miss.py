@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.protocol.text import make_visible
-from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange, path_text
+from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange, format_path
 
 DETAIL_TYPE = "a2a-replay-miss"
 _MAX_ROWS = 8
@@ -91,7 +91,7 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _row_text(row: DifferenceRow) -> str:
-    place = path_text(row.right or row.left or ())
+    place = format_path(row.right or row.left or ())
     if row.change is ValueChange.LEFT:
         return f"{place}: recorded {_value_text(row.before)}, not asked"
     if row.change is ValueChange.RIGHT:
@@ -107,4 +107,4 @@ def _value_text(value: Any) -> str:
 
 
 def _row_detail(row: DifferenceRow) -> dict[str, Any]:
-    return {"path": path_text(row.right or row.left or ()), "recorded": row.before, "asked": row.after}
+    return {"path": format_path(row.right or row.left or ()), "recorded": row.before, "asked": row.after}

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from a2a_proxy.recording.difference.reduced import bounded
+from a2a_proxy.recording.difference.reduced import bound_depth
 from a2a_proxy.recording.difference.values import DifferenceRow
 from a2a_proxy.replay.core.branch import find_branch
 from a2a_proxy.replay.core.call_playback import CallPlayback
@@ -52,7 +52,7 @@ class Player:
         `at` is ns since the Unix epoch, of a clock that never goes back: the servers' monotonic one, moved to the time
         of day once.
         """
-        request = replace(request, value=bounded(request.value))
+        request = replace(request, value=bound_depth(request.value))
         if self._time_shift is None:
             self._time_shift = at - self.script.began
         found = self._chooser.choose_call(request, self.ids)

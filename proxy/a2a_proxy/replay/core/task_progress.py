@@ -8,7 +8,7 @@ import msgspec
 
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind
-from a2a_proxy.recording.difference.fields import members
+from a2a_proxy.recording.difference.fields import header_members
 from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.matching import requested_task
@@ -140,7 +140,7 @@ class TaskProgressPlayer:
 
     def _events_after_last(self, task: str, request: PlayerRequest) -> list[TimelineEvent] | None:
         """What comes after the event that the client had last; None where it does not say, or nobody knows it."""
-        last = members(request.headers).get("last-event-id", "")
+        last = header_members(request.headers).get("last-event-id", "")
         return self._timeline.events_after(task, last) if last else None
 
     def _make_subscription_call(self, call: RecordedCall, task: str, rest: list[TimelineEvent], *, snapshot: bool) -> RecordedCall:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from a2a_proxy.recording.difference.fields import OPAQUE
-from a2a_proxy.recording.difference.reduced import DEPTH
+from a2a_proxy.recording.difference.reduced import MAX_DEPTH
 
 _TIMESTAMP_FIELDS = frozenset({"timestamp", "createdAt", "createdTime", "lastModified"})
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?")
@@ -21,7 +21,7 @@ def shift_times(value: Any, by: int) -> Any:
 
 
 def _shift_member(value: Any, name: str, by: int, depth: int) -> Any:
-    if depth > DEPTH or name in OPAQUE:
+    if depth > MAX_DEPTH or name in OPAQUE:
         return value
     if isinstance(value, dict):
         return {key: _shift_member(item, key, by, depth + 1) for key, item in value.items()}

@@ -9,10 +9,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader
-from a2a_proxy.recording.tools.merge import merge
+from a2a_proxy.recording.tools.merge import merge_sessions
 from a2a_proxy.replay.core.faults import FAULT_FORMS, FaultError, parse_fault, inject_faults
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.miss_messages import RECORD_AGAIN
@@ -61,12 +61,12 @@ def _load_scripts(cassettes: Sequence[str], replay: dict[str, Any]) -> ReplayScr
     with tempfile.TemporaryDirectory() as folder:
         together = str(Path(folder) / "together.a2a.db")
         with MultiReader(cassettes) as several:
-            merge(several, together)
+            merge_sessions(several, together)
         return _load_cassette(together, replay)
 
 
 def _load_cassette(path: str, replay: dict[str, Any]) -> ReplayScript:
-    with open_any(path) as recording:
+    with open_recording_or_cassette(path) as recording:
         try:
             return load_script(
                 recording,

@@ -12,8 +12,8 @@ from a2a_inspect.commands.session import evidence_words
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionRow, key
-from a2a_proxy.recording.tools.recheck import recheck
+from a2a_proxy.recording.read.rows import SessionRow, make_key
+from a2a_proxy.recording.tools.recheck import recheck_session
 from a2a_proxy.rules.define.catalogue import rules
 from a2a_proxy.rules.define.rule import Rule
 
@@ -135,9 +135,9 @@ def check(
     for session in recording.sessions():
         counts = recording.counts(session.id)
         quiet: set[str] = set()
-        told = (each for each in recheck(recording, session, asked, quiet) if each.rule not in unwanted)
+        told = (each for each in recheck_session(recording, session, asked, quiet) if each.rule not in unwanted)
         if keys is not None:
-            told = (each for each in told if key(session.id, each.exchange) in keys)
+            told = (each for each in told if make_key(session.id, each.exchange) in keys)
         found = [CheckFinding(each, _operation(recording, session, each)) for each in told]
         size = counts.exchanges, counts.frames
         began = session.facts.started
@@ -145,7 +145,7 @@ def check(
 
 
 def _operation(recording: Recording, session: SessionRow, finding: Finding) -> str:
-    row = recording.exchange(key(session.id, finding.exchange)) if finding.exchange else None
+    row = recording.exchange(make_key(session.id, finding.exchange)) if finding.exchange else None
     return row.exchange.operation if row is not None else ""
 
 

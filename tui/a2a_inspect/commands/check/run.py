@@ -62,7 +62,7 @@ def run(paths: tuple[Path | None, ...], options: CheckOptions, today: datetime.d
     matching = not options.where
     for path in recordings:
         with recording_choice.opened(path) as recording:
-            keys = set(recording.asked().ids(options.where, Rows.EXCHANGES)) if options.where else None
+            keys = set(recording.queryable().ids(options.where, Rows.EXCHANGES)) if options.where else None
             report.checked += check(recording, path, wanted, keys)
             matching = matching or bool(keys)
     if not matching:

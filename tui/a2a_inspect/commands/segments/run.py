@@ -17,7 +17,7 @@ from a2a_inspect.data.references import is_task, written
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import shell_line, make_visible
-from a2a_proxy.recording.read.conversations import conversations
+from a2a_proxy.recording.read.conversations import read_conversations
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow
 
@@ -52,7 +52,7 @@ def show_segments(recording: Recording, options: SegmentsOptions) -> None:
     """
     missing = set(options.words)
     for session in recording.sessions():
-        gathered = gather(conversations(recording, session))
+        gathered = gather(read_conversations(recording, session))
         missing = {word for word in missing if not any(_is_meant(word, session.id, talk) for talk in gathered.talks)}
         wanted = [talk for talk in gathered.talks if options.has(session.id, talk)]
         if options.words and not wanted:

@@ -12,13 +12,13 @@ import sys
 import time
 from pathlib import Path
 
-from a2a_proxy.recording.cassette.file import open_any
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.joined.joiner import Joiner
 from a2a_proxy.recording.read.rows import SessionRow
 from a2a_proxy.recording.store.database import open_writable
 from a2a_proxy.recording.write.note_writer import NotePlace, annotate
-from a2a_proxy.recording.write.writer import resume
+from a2a_proxy.recording.write.writer import resume_writer
 
 POLL = 0.1
 """Seconds between looks at recordings that may grow."""
@@ -31,7 +31,7 @@ class JoinProcess:
         self._target = target
         self._uuid = uuid
         self._missing = dict(enumerate(map(Path, files)))
-        self._joiner = Joiner(resume(target, uuid), len(files))
+        self._joiner = Joiner(resume_writer(target, uuid), len(files))
         self._notes: list[object] = []
         self._ended = False
 
@@ -39,11 +39,11 @@ class JoinProcess:
         """Take over what is new. Raises RecordingError."""
         for number, path in list(self._missing.items()):
             if path.exists() and path.stat().st_size:
-                self._joiner.add(number, open_any(path))
+                self._joiner.add(number, open_recording_or_cassette(path))
                 del self._missing[number]
-        if self._ended and self._joiner.changed():
+        if self._ended and self._joiner.has_changed():
             self._begin_again()
-        if not self._ended and self._joiner.step():
+        if not self._ended and self._joiner.take_new():
             self._annotate()
             self._end()
 
@@ -51,7 +51,7 @@ class JoinProcess:
         """Somebody records into a file of which all sessions had ended."""
         with contextlib.closing(open_writable(self._target, create=False)) as db:
             db.execute("UPDATE session SET ended = NULL, how = '', complete = ''")
-        self._joiner.writer = resume(self._target, self._uuid)
+        self._joiner.writer = resume_writer(self._target, self._uuid)
         self._ended = False
 
     def fail(self, why: str) -> None:

@@ -17,8 +17,8 @@ from a2a_inspect.data.source import ExchangeStream, FrameLine, RecordingSnapshot
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, split
-from a2a_proxy.recording.store.database import translated
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, split_key
+from a2a_proxy.recording.store.database import translate_errors
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 _EXCHANGES = f"""SELECT e.id, s.started + e.started AS at
@@ -45,7 +45,7 @@ class AsOf:
 
     def __init__(self, recording: Recording, keys: Sequence[int] | None = None) -> None:
         self._recording = recording
-        with translated(recording.path):
+        with translate_errors(recording.path):
             self._sessions = tuple(recording.sessions())
             self._started = {row.id: row.facts.started for row in self._sessions}
             self.keys, self._starts = array("q"), array("q")
@@ -55,7 +55,7 @@ class AsOf:
             self.frames = _sorted(self._times(_FRAMES, keys))
             """When each frame passed, ns since the epoch, in order."""
             self._findings = _sorted(self._times(_FOUND, keys))
-        self._highest = max((split(each)[1] for each in self.keys), default=0)
+        self._highest = max((split_key(each)[1] for each in self.keys), default=0)
 
     def _times(self, query: str, keys: Sequence[int] | None) -> Iterator[tuple[int, ...]]:
         if keys is None:
@@ -103,7 +103,7 @@ class AsOf:
 
     def frame_count(self, row: ExchangeRow, until: int) -> int:
         """How many frames of an exchange had passed. They are numbered in the order in which they did."""
-        db, of = self._recording.db, split(row.key)
+        db, of = self._recording.db, split_key(row.key)
         last = db.execute("SELECT max(seq) FROM frame WHERE session = ? AND exchange = ?", of).fetchone()[0]
         query = "SELECT at FROM frame WHERE session = ? AND exchange = ? AND seq >= ? ORDER BY seq LIMIT 1"
 
@@ -124,7 +124,7 @@ class AsOf:
         requests = events = to_agent = to_client = last = 0
         states: list[str] = []
         task = context = False
-        query = (*split(row.key), self.frame_count(row, until))
+        query = (*split_key(row.key), self.frame_count(row, until))
         for direction, kind, state, count, _, at, octets, tasks, contexts in self._recording.db.execute(_PASSED, query):
             said = count if kind in _SAID else 0
             task, context = task or bool(tasks), context or bool(contexts)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from a2a_proxy.present import text
-from a2a_proxy.recording.query.kinds import InvalidValue, moment
+from a2a_proxy.recording.query.kinds import InvalidValue, parse_time
 
 SPEEDS = (0.1, 0.25, 0.5, 1, 2, 5, 10, 50, 100, 1000)
 
@@ -64,7 +64,7 @@ def meant(words: str, clock: ReplayClock) -> int:
     words = words.strip()
     if words.endswith("%") and words[:-1].strip().isdecimal():
         return clock.first + (clock.last - clock.first) * int(words[:-1]) // 100
-    found = moment(words)
+    found = parse_time(words)
     if found.base == "epoch":
         return found.ns
     if found.base == "session":

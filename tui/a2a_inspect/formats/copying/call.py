@@ -13,7 +13,7 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 
 MAX_FRAMES = 2_000
 """More are not put into any form."""
@@ -127,7 +127,7 @@ def load(recording: Recording, exchange_key: int) -> CopiedCall | None:
     row = recording.exchange(exchange_key)
     if row is None:
         return None
-    known = recording.connection(key(row.session, row.exchange.connection))
+    known = recording.connection(make_key(row.session, row.exchange.connection))
     connection = known.connection if known is not None else Connection(row.exchange.connection, "", "", "", 0)
     frames: list[Frame] = []
     left = MAX_OCTETS

@@ -17,7 +17,7 @@ from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.write.note_writer import NotePlace
 from a2a_proxy.redaction.labels import withheld
 
@@ -70,7 +70,7 @@ def _ids(call: CopiedCall, frame: Frame | None) -> bytes:
 
 def made(recording: Recording, place: NotePlace) -> dict[str, bytes | str]:
     """Every form of a call, or of a frame of it; or why there is none. Empty where the recording has no such call."""
-    call = load(recording, key(place.session, place.exchange))
+    call = load(recording, make_key(place.session, place.exchange))
     if call is None:
         return {}
     frame = next((each for each in call.frames if each.seq == place.seq), None)

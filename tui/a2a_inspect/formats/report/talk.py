@@ -19,7 +19,7 @@ from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import key
+from a2a_proxy.recording.read.rows import make_key
 
 _Found = Callable[[int, Finding, int], None]
 """Told of each finding with its session, and the number of the row that it is about."""
@@ -91,7 +91,7 @@ class ReportConversation:
     def _exchanges(self) -> Iterator[str]:
         """Write them; gives their names. One that is not there has a record as well: they are counted."""
         for number in self._numbers:
-            row = self._recording.exchange(key(self._talk.session, number))
+            row = self._recording.exchange(make_key(self._talk.session, number))
             if row is None:
                 self._tables.add("exchange", None)
                 continue
@@ -105,7 +105,7 @@ class ReportConversation:
     def _findings(self) -> Iterator[Finding]:
         """In order of exchanges, as the diagram has them."""
         for number in self._numbers:
-            yield from (row.finding for row in self._recording.findings(exchange=key(self._talk.session, number)))
+            yield from (row.finding for row in self._recording.findings(exchange=make_key(self._talk.session, number)))
 
     def _rows(self) -> Iterator[LaneRow]:
         """One by one: the block with the payload of a row is unpacked once for what it says and for the payload."""
