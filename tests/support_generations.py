@@ -11,7 +11,7 @@ from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.rules.examples.conversation import EventPause, fetch_card, grpc, rest_stream, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, artifact, chunk, reply, send, snapshot, status
-from a2a_proxy.rules.examples.script import MS, STEP, Script, both
+from a2a_proxy.rules.examples.script import MS, STEP, Script, run_together
 from support_rules import findings
 
 BINDINGS = ("jsonrpc", "rest", "grpc")
@@ -104,7 +104,7 @@ class Case(msgspec.Struct, frozen=True):
 
     def _script(self) -> Script:
         """The session goes on long enough for every deadline."""
-        made = both(self.first.script(subscribes=False), self.second.script(subscribes=True), after=self.after * STEP)
+        made = run_together(self.first.script(subscribes=False), self.second.script(subscribes=True), after=self.after * STEP)
         return made.then(fetch_card(), 15_000 * MS)
 
 
@@ -118,7 +118,7 @@ def _story(draw: st.DrawFn, repeats: bool) -> list[Told]:
             found.append(Told(number, chunk(f"text {index}", id=f"a{index}", generation=str(number))))
         else:
             number += not repeats
-            told = status("WORKING", said=reply(f"step {index}", id=f"r{index}"), generation=str(number))
+            told = status("WORKING", message=reply(f"step {index}", id=f"r{index}"), generation=str(number))
             found.append(Told(number, told, counts=not repeats))
     number += 1
     return [*found, Told(number, status("COMPLETED", generation=str(number)))]

@@ -35,7 +35,7 @@ def done(number: int) -> Json:
 def step(text: str, number: int | None) -> Json:
     """A progress update."""
     numbered: Json = {} if number is None else {"generation": str(number)}
-    return status("WORKING", said=reply(text, id=text), **numbered)
+    return status("WORKING", message=reply(text, id=text), **numbered)
 
 
 def verdicts(script: Script, number: str) -> list[str]:

@@ -20,7 +20,7 @@ from a2a_proxy.protocol.operations import GRPC_METHODS, JSONRPC_METHODS, OPERATI
 from a2a_proxy.protocol.rest_path import CONFIG_METHODS, CONFIGS_METHODS, PATHS, VERBS
 from a2a_proxy.protocol.schema import schema_set_of
 from a2a_proxy.protocol.summary import STATE_NUMBERS
-from a2a_proxy.rules.families.err.table import TABLE
+from a2a_proxy.rules.families.err.table import ERROR_TABLE
 from a2a_proxy.rules.families.gen.mapping import MISMATCH_CODES
 from a2a_proxy.rules.schema.protobuf_shapes import grammar
 
@@ -132,14 +132,14 @@ def payloads() -> Iterator[str]:
 def errors() -> Iterator[str]:
     """A2A's errors: reason, JSON-RPC code, gRPC status, HTTP status."""
     yield from _head("reason", "JSON-RPC", "gRPC", "HTTP", "gRPC in 1.0.0", "HTTP in 1.0.0", "the code in 0.1")
-    for reason, row in TABLE.items():
+    for reason, row in ERROR_TABLE.items():
         old_grpc = f"`{row.old_grpc}`" if row.old_grpc else "the same"
         old_http = str(row.old_http) if row.old_http else "the same"
         yield _row(f"`{reason}`", *_codes(row.code, row.grpc, row.http), old_grpc, old_http, _in_0_1(row.code))
     mismatch = [MISMATCH_CODES[binding] for binding in (Binding.JSONRPC, Binding.GRPC, Binding.REST)]
     codes = _codes(mismatch[0], GRPC_STATUS_NAMES[mismatch[1]], mismatch[2])
     yield _row(f"`{GENERATION_MISMATCH}` (1.1)", *codes, "", "", _in_0_1(mismatch[0]))
-    others = {*RPC_REASONS, *RPC_REASONS_0_1} - {row.code for row in TABLE.values()} - {mismatch[0]}
+    others = {*RPC_REASONS, *RPC_REASONS_0_1} - {row.code for row in ERROR_TABLE.values()} - {mismatch[0]}
     for code in sorted(others, reverse=True):
         yield _row(f"`{RPC_REASONS[code]}`" if code in RPC_REASONS else "", str(code), "", "", "", "", _in_0_1(code))
 

@@ -22,7 +22,7 @@ from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from a2a_proxy.protocol.task import TaskTracker
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.rules.run.engine import Engine, Held
+from a2a_proxy.rules.run.engine import Engine, FrameOrEnd
 from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.stdio import StdioDecoder
 
@@ -166,7 +166,7 @@ class Observer:
         self.tasks = TaskTracker()
         self._segments = SegmentTracker(redactor.text)
         self._rules = Engine()
-        self._held_for_rules: list[Held] | None = None
+        self._held_for_rules: list[FrameOrEnd] | None = None
         """What the rules have still to see, in order; None where they see each frame at once."""
         self.ended = False
         """The session's END record has been read."""
@@ -315,7 +315,7 @@ class Observer:
         for exchange in connection.conversation.pop_closed_exchanges():
             over = self._redactor.exchange(exchange.snapshot())
             if self._held_for_rules is None:
-                self._rules.closed(over, out)
+                self._rules.on_exchange_closed(over, out)
             else:
                 self._held_for_rules.append(over)
 
@@ -338,7 +338,7 @@ class Observer:
                 segments.apply(frame, exchange, connection.facts.client)
             out.append(frame)
             if held is None:
-                rules.frame(frame, source, out)
+                rules.on_frame(frame, source, out)
             else:
                 held.append((frame, source))
 
@@ -352,7 +352,7 @@ class Observer:
         """The rules see what was held, and from now on each frame at once."""
         held, self._held_for_rules = self._held_for_rules, None
         if held:
-            self._rules.judge(held, out)
+            self._rules.judge_block(held, out)
 
     def changes(self) -> Changes:
         """One snapshot of everything that changed since the last call."""

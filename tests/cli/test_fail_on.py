@@ -15,7 +15,7 @@ import pytest
 from a2a_proxy.cli.console import finding_object
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from support_cli import SECONDS, Agent, Proxy, call, run, until
 
 Start = Callable[..., Proxy]
@@ -85,7 +85,7 @@ def test_a_finding_for_programs(proxy: Start, agent: Agent, tmp_path: Path) -> N
     assert datetime.datetime.fromisoformat(console["at"]).tzinfo is datetime.UTC
     assert console["operation"] == checked["operation"] == "SendMessage"
     for each in (shown, checked):
-        assert (each["section"], each["title"]) == (rules()["A2A-RPC-002"].section, rules()["A2A-RPC-002"].title)
+        assert (each["section"], each["title"]) == (all_rules()["A2A-RPC-002"].section, all_rules()["A2A-RPC-002"].title)
 
 
 def test_a_number_in_the_evidence_is_a_number() -> None:

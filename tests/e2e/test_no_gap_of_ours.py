@@ -47,7 +47,7 @@ def conversation(number: int, chance: random.Random) -> Conversation:
         if change == 2 or chance.random() < 0.3:
             state = "WORKING" if change % 2 == 0 else "INPUT_REQUIRED"
             asks = reply("which?" * chance.randint(1, 50), id=f"r-{name}-{change}", contextId=about["contextId"])
-            said.append(status(state, said=asks, **numbered))
+            said.append(status(state, message=asks, **numbered))
         else:
             said.append(chunk("word " * chance.randint(1, 2000), id=f"a{change}", **numbered))
     said.append(status("COMPLETED", generation=str(events), **about))

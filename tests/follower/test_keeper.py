@@ -16,7 +16,7 @@ from a2a_proxy.capture.file_layout import STATE_VARIABLE
 from a2a_proxy.follower.keeper import STARTS, HookKeeper
 from a2a_proxy.follower.lag import frames_after
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from support_cli import until, until_dead
 from support_hooks import methods, noted, write_hooks
 from support_inspect import changes, exchange, request, sample, status, writer
@@ -69,7 +69,7 @@ def keep(hooks: dict[str, str]) -> Iterator[Callable[..., Kept]]:
 
 def test_every_call_of_a_finished_recording(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
     """In order, each once, in a process of its own; the gap with its task and its number."""
-    record(tmp_path / "r.db", rules()["A2A-GEN-001"].flagged.chunks())
+    record(tmp_path / "r.db", all_rules()["A2A-GEN-001"].flagged.chunks())
     assert keep("noting:Notes", tmp_path / "r.db").ended() == ("done", len(noted(hooks)), 0)
     with Recording(tmp_path / "r.db") as recording:
         counts = recording.counts()

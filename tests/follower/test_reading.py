@@ -26,7 +26,7 @@ from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_c
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.write.writer import Writer
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from support_inspect import changes, exchange, request, sample, status, writer
 from support_observer import KEY, captured
 from support_recording import facts
@@ -134,8 +134,8 @@ def test_all_of_a_sample_once_and_in_order(path: Path) -> None:
     [
         lambda: captured("vendor"),
         lambda: captured("js_grpc"),
-        lambda: rules()["A2A-GEN-001"].flagged.chunks(),
-        lambda: rules()["A2A-STREAM-004"].flagged.chunks(),
+        lambda: all_rules()["A2A-GEN-001"].flagged.chunks(),
+        lambda: all_rules()["A2A-STREAM-004"].flagged.chunks(),
     ],
     ids=["vendor", "js_grpc", "GEN-001", "STREAM-004"],
 )

@@ -8,13 +8,13 @@ import pytest
 
 from a2a_proxy.hooks.gap import GAP_RULE, gap_of
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from support_rules import record
 
 
 def test_the_numbers_of_the_rules_own_example(tmp_path: Path) -> None:
     """Generation 4 after 2: 3 is missing, of this task."""
-    (finding,) = [each for each in record(tmp_path / "r.db", rules()[GAP_RULE].flagged.chunks()) if each.rule == GAP_RULE]
+    (finding,) = [each for each in record(tmp_path / "r.db", all_rules()[GAP_RULE].flagged.chunks()) if each.rule == GAP_RULE]
     gap = gap_of(finding)
     assert gap is not None
     assert (gap.task_id, list(gap.missing), gap.finding) == (finding.task_id, [3], finding)

@@ -18,7 +18,7 @@ from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.read.rows import ExchangeRow
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from support_inspect import MS, exchange, frame, live, request
 from support_recording import STARTED
 
@@ -141,9 +141,9 @@ def test_findings_explain_a_rule_once() -> None:
     lines = [line.strip() for line in finding_lines(found, 2)]
     assert lines[0] == "ABOUT THIS FRAME"
     assert lines[2] == "error A2A-SCH-001 frame 2: of this frame"
-    rule = rules()["A2A-SCH-001"]
+    rule = all_rules()["A2A-SCH-001"]
     assert lines[3] == f"{rule.title} ({rule.section})"
-    assert lines[4].startswith(rule.what[:40])
+    assert lines[4].startswith(rule.description[:40])
     rest = [line for line in lines[lines.index("ABOUT THE EXCHANGE") + 1 :] if line]
     assert rest == ["error A2A-SCH-001 no `id`", "at id", "error A2A-SCH-001 no `id`", "at id; there is: null"]
     assert finding_lines([], None) == ["(nothing was found about this exchange)"]

@@ -18,12 +18,12 @@ from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, Chec
 from a2a_inspect.commands.check.sarif import fingerprint
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.present.junit import MOST
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from support_cli import Ran, run_here
 from support_rules import record
 
 SARIF = Path(__file__).parents[2] / ".peers/js/node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
-RULE, OTHER = rules()["A2A-RPC-002"], rules()["A2A-GEN-001"]
+RULE, OTHER = all_rules()["A2A-RPC-002"], all_rules()["A2A-GEN-001"]
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +60,13 @@ def test_nothing_found_names_the_rules_that_ran(clean: Path, tmp_path: Path) -> 
     """In every format."""
     done = check(tmp_path, clean)
     assert (done.code, done.err) == (0, "")
-    assert f"{len(rules())} rules ran: " in done.out
+    assert f"{len(all_rules())} rules ran: " in done.out
     *_, summary = check(tmp_path, clean, "--format", "json").lines
-    assert json.loads(summary)["rules"] == list(rules())
+    assert json.loads(summary)["rules"] == list(all_rules())
     (suite,) = JUnitXml.fromstring(junit(clean, tmp_path))
-    assert (suite.tests, suite.failures, len(list(suite))) == (len(rules()), 0, len(rules()))
+    assert (suite.tests, suite.failures, len(list(suite))) == (len(all_rules()), 0, len(all_rules()))
     (document,) = json.loads(check(tmp_path, clean, "--format", "sarif").out)["runs"]
-    assert {rule["id"] for rule in document["tool"]["driver"]["rules"]} >= set(rules())
+    assert {rule["id"] for rule in document["tool"]["driver"]["rules"]} >= set(all_rules())
     assert document["results"] == []
 
 
@@ -78,7 +78,7 @@ def test_select_ignore_and_fail_on(flagged: Path, tmp_path: Path) -> None:
     assert done.code == 0
     assert "A2A-RPC-002" not in done.out
     assert check(tmp_path, flagged, "--select", "A2A").code == check(tmp_path, flagged, "--select", "A2A-").code == 1
-    assert f"{len(rules())} rules ran" in check(tmp_path, flagged, "--select", "a2a").out
+    assert f"{len(all_rules())} rules ran" in check(tmp_path, flagged, "--select", "a2a").out
 
 
 @pytest.mark.parametrize("option", ["--select", "--ignore"])
@@ -95,7 +95,7 @@ def test_a_word_that_begins_no_rule(flagged: Path, tmp_path: Path, option: str, 
 def test_what_is_found_without_a_rule_can_be_chosen(tmp_path: Path) -> None:
     """As rules are: by its beginning, in any case."""
     path = tmp_path / "r.db"
-    rule = next(rule for rule in rules().values() if "UNDECODABLE" in rule.also)
+    rule = next(rule for rule in all_rules().values() if "UNDECODABLE" in rule.also_broken)
     record(path, rule.flagged.chunks())
 
     def told(*words: str) -> set[str]:
@@ -315,7 +315,7 @@ def test_sarif_has_the_gravest_where_there_are_too_many(monkeypatch: pytest.Monk
 
 def document(found: list[CheckFinding]) -> list[dict[str, Any]]:
     """The runs of the SARIF document that says this."""
-    report = CheckReport(list(rules().values()), checked=[CheckedSession("a b:c.db", 1, 1, 1, "", found)])
+    report = CheckReport(list(all_rules().values()), checked=[CheckedSession("a b:c.db", 1, 1, 1, "", found)])
     runs: list[dict[str, Any]] = json.loads("\n".join(sarif.lines(report)))["runs"]
     return runs
 

@@ -18,7 +18,7 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.recorder.keeper import RecorderKeeper
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from support_cli import run, run_here
 from support_inspect import MS, changes, exchange, frame, request, sample, status, writer
 from support_observer import START, fresh, opening
@@ -195,7 +195,7 @@ def test_a_rule_is_explained_once_and_every_finding_has_its_evidence(tmp_path: P
     made.write([request(1), request(2)], found, changes(exchange(1), exchange(2)))
     made.finish(STARTED)
     out = [line.strip() for line in said(path, "show", path)]
-    what = rules()["A2A-SCH-001"].what[:40]
+    what = all_rules()["A2A-SCH-001"].description[:40]
     assert [line for line in out if line.startswith("at ")] == ["at id; there is: null", "at id␛"]
     (meant,) = (index for index, line in enumerate(out) if line.startswith(what))
     assert out[meant - 1] == "at id; there is: null"

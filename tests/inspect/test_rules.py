@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import a2a_proxy
-from a2a_proxy.rules.define.catalogue import left_out, rules
+from a2a_proxy.rules.define.catalogue import omitted_rules, all_rules
 from support_cli import Ran, run_here
 
 PAGE = Path(a2a_proxy.__file__).parent / "manual" / "rules.md"
@@ -20,9 +20,9 @@ def test_the_catalogue(tmp_path: Path) -> None:
     """A line a rule; as JSON an object a rule, with all that is known of it."""
     done = say(tmp_path)
     assert done.code == 0
-    assert all(f"  {rule.id:16}{rule.severity.name.lower():9}{rule.title}" in done.out for rule in rules().values())
+    assert all(f"  {rule.id:16}{rule.severity.name.lower():9}{rule.title}" in done.out for rule in all_rules().values())
     told = [json.loads(line) for line in say(tmp_path, "--json").lines]
-    assert [each["id"] for each in told] == list(rules())
+    assert [each["id"] for each in told] == list(all_rules())
     assert all(each["what"] and each["why"] and each["flagged"] and each["clean"] for each in told)
 
 
@@ -30,7 +30,7 @@ def test_one_rule(tmp_path: Path) -> None:
     """In full, also by its short name; a family by its name; what is near to a wrong one."""
     page = say(tmp_path, "rpc-002").out
     family = say(tmp_path, "RPC").out
-    rule = rules()["A2A-RPC-002"]
+    rule = all_rules()["A2A-RPC-002"]
     assert all(words in page for words in (rule.title, rule.section, "flagged:", "clean:", *rule.flagged.lines()))
     assert "A2A-RPC-002" in family
     assert "A2A-GRPC-" not in family
@@ -41,9 +41,9 @@ def test_one_rule(tmp_path: Path) -> None:
 
 def test_a_rule_that_is_left_out_says_why(tmp_path: Path) -> None:
     """No id is both judged and left out."""
-    assert not set(left_out()) & set(rules())
-    assert all(why.strip() for why in left_out().values())
-    ident, why = next(iter(left_out().items()))
+    assert not set(omitted_rules()) & set(all_rules())
+    assert all(why.strip() for why in omitted_rules().values())
+    ident, why = next(iter(omitted_rules().items()))
     assert f"{ident} is not judged: {why}" in say(tmp_path, ident).err
 
 
@@ -61,7 +61,7 @@ def test_one_rule_as_markdown(tmp_path: Path) -> None:
     """Only that one, counted as one; two forms at once are refused."""
     done = say(tmp_path, "RPC-002", "--markdown")
     assert [line for line in done.lines if line.startswith("### ")] == [
-        f"### A2A-RPC-002: {rules()['A2A-RPC-002'].title}"
+        f"### A2A-RPC-002: {all_rules()['A2A-RPC-002'].title}"
     ]
     assert "1 rule in 1 family." in done.out
     assert "## Left out" not in done.out
@@ -72,5 +72,5 @@ def test_one_rule_as_markdown(tmp_path: Path) -> None:
 def test_a_list_of_one(tmp_path: Path) -> None:
     """`A2A` lists all, the beginning of one id one."""
     assert say(tmp_path, "A2A").out == say(tmp_path, "A2A-").out == say(tmp_path).out
-    only = next(ident for ident in rules() if sum(each.startswith(ident[:-1]) for each in rules()) == 1)
+    only = next(ident for ident in all_rules() if sum(each.startswith(ident[:-1]) for each in all_rules()) == 1)
     assert "1 rule; one of them" in say(tmp_path, only[:-1]).out

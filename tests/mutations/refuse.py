@@ -10,7 +10,7 @@ from a2a_proto import message_class
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS
 from a2a_proxy.rules.examples.objects import error_info
-from a2a_proxy.rules.families.err.table import TABLE
+from a2a_proxy.rules.families.err.table import ERROR_TABLE
 from support_mutations import Ex, Msg
 
 CODES = {reason: code for code, reason in RPC_REASONS.items()}
@@ -25,7 +25,7 @@ _OWN = {
 def refuse(call: Ex, reason: str, text: str) -> Msg | None:
     """The agent answers this call with an error of that name; the message that says so (None: gRPC trailers)."""
     at, v1 = call.ended, call.facts.dialect is Dialect.V1_0
-    status, http = (TABLE[reason].grpc, TABLE[reason].http) if reason in TABLE else _OWN[reason]
+    status, http = (ERROR_TABLE[reason].grpc, ERROR_TABLE[reason].http) if reason in ERROR_TABLE else _OWN[reason]
     details = [error_info(reason)] if v1 else []
     if call.grpc:
         _trailers(call, GRPC_STATUS_NAMES.index(status if v1 else _old(reason, status)), text, details)
@@ -46,7 +46,7 @@ def refuse(call: Ex, reason: str, text: str) -> Msg | None:
 
 def _old(reason: str, status: str) -> str:
     """GRPC of 0.3 says most of what it cannot do by one status."""
-    return TABLE[reason].old_grpc or status if reason in TABLE else status
+    return ERROR_TABLE[reason].old_grpc or status if reason in ERROR_TABLE else status
 
 
 def _trailers(call: Ex, status: int, text: str, details: list[dict[str, Any]]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.run import repeat_limit
 from support_mutations import MUTATIONS, judge, load_mutations
 
@@ -21,7 +21,7 @@ _COLUMNS = ("mutations", "found", "misplaced", "missed", "unexpected")
 def main() -> None:
     """Print a row a family, the sum, and the rules that no mutation hits."""
     load_mutations()
-    repeat_limit.EACH = repeat_limit.ALL = 10**9
+    repeat_limit.MAX_PER_EXCHANGE = repeat_limit.MAX_PER_KIND = 10**9
     rows: dict[str, Counter[str]] = {}
     hit: set[str] = set()
     for each in MUTATIONS:
@@ -35,8 +35,8 @@ def main() -> None:
     print(f"{'family':12}" + "".join(f"{name:>12}" for name in _COLUMNS))
     for family, row in sorted(rows.items(), key=lambda pair: (pair[0] == "all", pair[0])):
         print(f"{family:12}" + "".join(f"{row[name]:>12}" for name in _COLUMNS))
-    missing = sorted(set(rules()) - hit)
-    print(f"rules hit: {len(set(rules()) - set(missing))} of {len(rules())}; not hit: {', '.join(missing) or 'none'}")
+    missing = sorted(set(all_rules()) - hit)
+    print(f"rules hit: {len(set(all_rules()) - set(missing))} of {len(all_rules())}; not hit: {', '.join(missing) or 'none'}")
 
 
 if __name__ == "__main__":

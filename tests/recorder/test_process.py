@@ -25,7 +25,7 @@ from a2a_proxy.recorder.status import (
     TroubleStarted,
 )
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from support_conversation import Http
 from support_observer import START, captured, grpc_call, interleaved, of_decoders, scripted, streaming, unary
 from support_pipe import Stdio
@@ -78,7 +78,7 @@ def test_everything_is_stored_once_and_told(bench: Make) -> None:
 def test_findings_are_told_before_exchanges_and_the_gravest_first(bench: Make) -> None:
     """With the operation of their exchange."""
     one = bench()
-    one.write(rules()["A2A-RPC-002"].flagged.chunks())
+    one.write(all_rules()["A2A-RPC-002"].flagged.chunks())
     one.end()
     one.start()  # all of it is there when it begins: one commit
     one.finish()

@@ -9,7 +9,7 @@ import pytest
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.recheck import recheck_session
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
 from support_mutations import SAMPLES, chunks, loaded
 from support_rules import record
@@ -25,7 +25,7 @@ def in_order(live: list[Finding]) -> list[Finding]:
     return sorted(live, key=lambda each: each.rule.startswith("A2A-"))
 
 
-@pytest.mark.parametrize("rule", thin(rules().values(), 3), ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", thin(all_rules().values(), 3), ids=lambda rule: rule.id)
 def test_the_example_of_a_rule(rule: Rule, tmp_path: Path) -> None:
     """What was found live is found again, in the same order, with the same evidence."""
     live = record(tmp_path / "r.db", rule.flagged.chunks())

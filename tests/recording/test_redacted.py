@@ -9,7 +9,7 @@ import pytest
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.redact import open_redacted
 from a2a_proxy.redaction.policy import policy_of
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from support_rules import record
 
 KEY = b"k" * 32
@@ -24,14 +24,14 @@ def findings(path: Path, *words: str) -> dict[str, str]:
 @pytest.mark.parametrize(("ident", "quoted"), [("A2A-ART-007", "other"), ("A2A-CAP-002", "streaming is not supported")])
 def test_a_finding_may_have_quoted_a_payload(ident: str, quoted: str, tmp_path: Path) -> None:
     """It goes with the payload; with another policy it stays."""
-    record(tmp_path / "r.db", rules()[ident].flagged.chunks())
+    record(tmp_path / "r.db", all_rules()[ident].flagged.chunks())
     assert quoted in findings(tmp_path / "r.db", "pii")[ident]
     assert quoted not in str(findings(tmp_path / "r.db", "metadata-only"))
 
 
 def test_what_needs_no_payload_is_found_in_the_copy(tmp_path: Path) -> None:
     """As often as before; what was not found before is not found now."""
-    record(tmp_path / "r.db", rules()["A2A-STATE-001"].flagged.chunks())
+    record(tmp_path / "r.db", all_rules()["A2A-STATE-001"].flagged.chunks())
     before = findings(tmp_path / "r.db", "pii")
     after = findings(tmp_path / "r.db", "metadata-only")
     assert after["A2A-STATE-001"] == before["A2A-STATE-001"]

@@ -14,7 +14,7 @@ from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import ArtifactState, Task
 from a2a_proxy.recording.cassette.file import read_cassette
 from a2a_proxy.recording.write.writer import Writer
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from support_recording import facts
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def test_findings_name_rule_title_severity_and_place(path: Path):
     )
     assert rows == [
         ("A2A-GEN-001", "Generation gap", "error", "high", START + 5, "1:2.3", 1, "t1", "generation 4 is missing"),
-        ("A2A-SSE-012", rules()["A2A-SSE-012"].title, "warning", "high", START + 6, "1:2", 1, None, "no blank line"),
+        ("A2A-SSE-012", all_rules()["A2A-SSE-012"].title, "warning", "high", START + 6, "1:2", 1, None, "no blank line"),
         ("UNDECODABLE", None, "info", "low", START + 7, None, 9, None, "not HTTP"),
     ]
 

@@ -17,7 +17,7 @@ from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import redactor
 from a2a_proxy.redaction.labels import withheld
 from a2a_proxy.redaction.policy import policy_of
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.examples.script import Script
 from support_thin import thin
 
@@ -37,17 +37,17 @@ def found(out: list[Observation]) -> Counter[tuple[str, int, int]]:
     return Counter((each.rule, each.exchange, each.seq) for each in out if type(each) is Finding)
 
 
-@pytest.mark.parametrize("ident", thin(rules(), 6))
+@pytest.mark.parametrize("ident", thin(all_rules(), 6))
 def test_no_rule_finds_more_than_with_payloads(ident: str) -> None:
     """The examples of every rule, with a fault and without: what needs a payload is quiet, nothing else is said."""
-    for script in (rules()[ident].flagged, rules()[ident].clean):
+    for script in (all_rules()[ident].flagged, all_rules()[ident].clean):
         assert not found(observed(script, "metadata-only")) - found(observed(script))
 
 
 @pytest.mark.parametrize("ident", ["A2A-STATE-012", "A2A-GEN-001", "A2A-STDIO-005", "A2A-SSE-003", "A2A-GRPC-005"])
 def test_only_payloads_are_missing(ident: str) -> None:
     """Kinds, sizes, times, ids, states and generations of every frame are those of the capture with payloads."""
-    script = rules()[ident].flagged
+    script = all_rules()[ident].flagged
     whole = [each for each in observed(script) if type(each) is Frame]
     bare = [each for each in observed(script, "metadata-only") if type(each) is Frame]
     for one, other in zip(whole, bare, strict=True):

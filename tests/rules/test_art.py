@@ -8,7 +8,7 @@ import pytest
 
 from a2a_proxy.rules.examples.conversation import EventPause, grpc, rest, rest_stream, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, artifact, chunk, send, snapshot, status, task
-from a2a_proxy.rules.examples.script import MS, Script, both
+from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_rules import findings
 
 EVERY = pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
@@ -97,7 +97,7 @@ def test_the_same_chunks_on_two_streams(pause: float) -> None:
     )
     first = rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), *events)
     second = grpc("SubscribeToTask", GET, snapshot("WORKING"), *events)
-    told = BEGUN + both(first, second, after=SECOND) + get("rest", artifact("abc"))
+    told = BEGUN + run_together(first, second, after=SECOND) + get("rest", artifact("abc"))
     assert not numbers(told)
 
 
@@ -137,8 +137,8 @@ def test_a_snapshot_that_may_be_ahead_or_behind() -> None:
     slow = rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), chunk("a"), EventPause(3), chunk("b", **LAST), DONE)
     ahead = rpc("GetTask", GET, task("COMPLETED", second=1, artifacts=[artifact("ab")]), seconds=1)
     behind = rpc("GetTask", GET, task("WORKING", artifacts=[artifact("a")]), seconds=9)
-    assert not verdicts(BEGUN + both(slow, ahead, after=SECOND), "006")
-    assert not verdicts(BEGUN + both(slow, behind, after=SECOND), "006")
+    assert not verdicts(BEGUN + run_together(slow, ahead, after=SECOND), "006")
+    assert not verdicts(BEGUN + run_together(slow, behind, after=SECOND), "006")
 
 
 def test_a_stream_that_broke_off_proves_nothing() -> None:

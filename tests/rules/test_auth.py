@@ -9,7 +9,7 @@ import pytest
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, http, rest, rest_error, rpc
 from a2a_proxy.rules.examples.objects import card, send, snapshot, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.facts.secret_places import secrets
+from a2a_proxy.rules.facts.secret_places import secret_paths
 from support_rules import findings
 
 GET = ("GetTask", {"id": "t1"}, task())
@@ -196,5 +196,5 @@ def test_a_session_is_no_credential() -> None:
 )
 def test_a_credential_below_a_name_is_found_in_a_message(data: object) -> None:
     """As the redaction finds it: strings and numbers."""
-    assert list(secrets([{"data": data}]))
-    assert not list(secrets([{"data": {"usage": {"total_tokens": 512}, "sessions": [1]}}]))
+    assert list(secret_paths([{"data": data}]))
+    assert not list(secret_paths([{"data": {"usage": {"total_tokens": 512}, "sessions": [1]}}]))

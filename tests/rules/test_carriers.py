@@ -8,7 +8,7 @@ from a2a_proxy.model.chunk import Chunk, Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
 from support_observer import Seen, observe
 from support_pipe import Stdio, framed
@@ -62,12 +62,12 @@ def _carried(chunks: list[Chunk], seen: Seen) -> list[Chunk] | None:
 def _found(seen: Seen) -> set[str]:
     """Rules that are about stdio too."""
     said = {each.rule for each in seen.out if isinstance(each, Finding)}
-    return {each for each in said if each in rules() and Binding.STDIO in rules()[each].bindings} - _BY_CARRIER
+    return {each for each in said if each in all_rules() and Binding.STDIO in all_rules()[each].bindings} - _BY_CARRIER
 
 
 @pytest.mark.parametrize(
     "rule",
-    [each for each in rules().values() if Binding.STDIO in each.bindings and each.family != "STDIO"],
+    [each for each in all_rules().values() if Binding.STDIO in each.bindings and each.family != "STDIO"],
     ids=lambda rule: rule.id,
 )
 def test_what_is_found_over_http_is_found_on_a_pipe(rule: Rule) -> None:

@@ -7,11 +7,11 @@ import unicodedata
 
 import pytest
 
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
 from support_rules import findings, told
 
-RULES = pytest.mark.parametrize("rule", rules().values(), ids=list(rules()))
+RULES = pytest.mark.parametrize("rule", all_rules().values(), ids=list(all_rules()))
 
 
 @RULES
@@ -20,9 +20,9 @@ def test_it_is_documented(rule: Rule) -> None:
     assert re.fullmatch(r"A2A-[A-Z]+-\d{3}", rule.id)
     assert rule.title
     assert not rule.title.endswith(".")
-    assert rule.what.endswith(".")
-    assert rule.why.endswith("."), "a docstring has two paragraphs: what, and why"
-    assert all((rule.section, rule.bindings, rule.lines.value, rule.moments))
+    assert rule.description.endswith(".")
+    assert rule.rationale.endswith("."), "a docstring has two paragraphs: what, and why"
+    assert all((rule.section, rule.bindings, rule.dialects.value, rule.hook_points))
     assert rule.module.startswith(f"a2a_proxy.rules.families.{rule.family.lower()}."), "a family has a folder"
 
 
@@ -30,7 +30,7 @@ def test_it_is_documented(rule: Rule) -> None:
 def test_its_flagged_example_is_flagged(rule: Rule) -> None:
     """By this rule, and by those that it names beside it."""
     found = {each.rule for each in findings(rule.flagged)}
-    assert found == {rule.id, *rule.also}, told(rule.flagged)
+    assert found == {rule.id, *rule.also_broken}, told(rule.flagged)
 
 
 @RULES

@@ -27,7 +27,7 @@ class Course:
     def opens(self, number: int) -> ExchangeRecord:
         """A subscription."""
         track = ExchangeRecord(number, 1, AGENT, Binding.JSONRPC, "SubscribeToTask", self.at)
-        self.world.tracks[number] = track
+        self.world.exchange_records[number] = track
         return track
 
     def shows(self, track: ExchangeRecord, value: Json, event: EventKind, state: int = 0, **members: str | bool) -> int:
@@ -51,15 +51,15 @@ class Course:
             state=state,
             **members,  # type: ignore[arg-type]
         )
-        flags, known = self.world.told(track, frame, self.world.task(track.agent, frame.task_id))
+        flags, known = self.world.on_response(track, frame, self.world.task_record(track.agent, frame.task_id))
         assert known is not None
-        self.world.artifacts_told(track, frame, known)
+        self.world.on_artifacts(track, frame, known)
         return flags
 
     def state(self, track: ExchangeRecord, name: str) -> int:
         """A status update."""
         said = reply(taskId="t1")
-        value = status(name, said=said)
+        value = status(name, message=said)
         return self.shows(track, value, EventKind.STATUS, int(TaskState[name]), message_id="r1")
 
     @property
@@ -96,12 +96,12 @@ def test_messages_of_a_task_are_bounded() -> None:
     course = Course()
     track = course.opens(1)
     for number in range(50):
-        value = status("WORKING", said=reply(f"step {number}", id=f"r{number}"))
+        value = status("WORKING", message=reply(f"step {number}", id=f"r{number}"))
         course.shows(track, value, EventKind.STATUS, WORKING, message_id=f"r{number}")
-    assert course.task.said is not None
-    assert len(course.task.said) < 20
-    again = status("WORKING", said=reply("another", id="r49"))
-    assert course.shows(track, again, EventKind.STATUS, WORKING, message_id="r49") & FrameFlag.RESAID
+    assert course.task.status_messages is not None
+    assert len(course.task.status_messages) < 20
+    again = status("WORKING", message=reply("another", id="r49"))
+    assert course.shows(track, again, EventKind.STATUS, WORKING, message_id="r49") & FrameFlag.REUSED_MESSAGE_ID
 
 
 def test_it_goes_on_after_it_was_saved() -> None:
@@ -111,10 +111,10 @@ def test_it_goes_on_after_it_was_saved() -> None:
     course.state(track, "WORKING")
     course.shows(track, chunk("half "), EventKind.ARTIFACT, artifact_id="a1")
     course.world = SessionState.restore(course.world.save())
-    track = course.world.tracks[1]
-    assert not course.state(track, "WORKING") & (FrameFlag.CHANGED | FrameFlag.RESAID)
+    track = course.world.exchange_records[1]
+    assert not course.state(track, "WORKING") & (FrameFlag.CHANGED | FrameFlag.REUSED_MESSAGE_ID)
     course.shows(track, chunk("done", append=True), EventKind.ARTIFACT, artifact_id="a1", append=True)
     found = course.task.artifacts["a1"]
-    assert found.whole
+    assert found.is_fully_recorded
     assert found.chunks == 2
     assert found.content.length == len("half done")

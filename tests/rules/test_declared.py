@@ -9,8 +9,8 @@ import pytest
 
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.rules.examples.objects import card
-from a2a_proxy.rules.facts.hosts import HostReach, in_clear, reach
-from a2a_proxy.rules.state.card_declarations import Scheme, declare
+from a2a_proxy.rules.facts.hosts import HostReach, plain_text_reach, host_reach
+from a2a_proxy.rules.state.card_declarations import Scheme, read_declarations
 from a2a_proxy.rules.state.session_state import SessionState
 
 OLD: dict[str, Any] = {
@@ -31,7 +31,7 @@ NEW = card(
 
 def test_both_lines_have_one_form() -> None:
     """Schemes, requirements, the extended card."""
-    old, new = declare([OLD], 1, None), declare([NEW], 1, None)
+    old, new = read_declarations([OLD], 1, None), read_declarations([NEW], 1, None)
     assert old.schemes == new.schemes == {"key": Scheme("apiKey", "X-Key", "header")}
     assert old.required == new.required == (("key",),)
     assert old.extended
@@ -43,26 +43,26 @@ def test_both_lines_have_one_form() -> None:
 
 def test_interfaces_serve_their_line() -> None:
     """By binding and dialect; an unknown dialect may be any."""
-    old = declare([OLD], 1, None)
-    assert [each.url for each in old.serves(Binding.JSONRPC, Dialect.V0_3)] == ["http://localhost:8000/"]
-    assert [each.url for each in old.serves(Binding.GRPC, Dialect.UNKNOWN)] == ["localhost:8001"]
-    assert old.serves(Binding.REST, Dialect.V0_3) == []
-    assert old.serves(Binding.GRPC, Dialect.V1_0) == []
-    assert len(declare([OLD | NEW], 1, None).serves(Binding.JSONRPC, Dialect.V0_3)) == 1
+    old = read_declarations([OLD], 1, None)
+    assert [each.url for each in old.matching_interfaces(Binding.JSONRPC, Dialect.V0_3)] == ["http://localhost:8000/"]
+    assert [each.url for each in old.matching_interfaces(Binding.GRPC, Dialect.UNKNOWN)] == ["localhost:8001"]
+    assert old.matching_interfaces(Binding.REST, Dialect.V0_3) == []
+    assert old.matching_interfaces(Binding.GRPC, Dialect.V1_0) == []
+    assert len(read_declarations([OLD | NEW], 1, None).matching_interfaces(Binding.JSONRPC, Dialect.V0_3)) == 1
 
 
 def test_the_same_card_again_changes_nothing() -> None:
     """It counts from when it was first seen."""
-    first = declare([NEW], 1, None)
-    assert declare([dict(NEW)], 2, first) is first
-    assert declare([card(capabilities={})], 3, first).at == 3
+    first = read_declarations([NEW], 1, None)
+    assert read_declarations([dict(NEW)], 2, first) is first
+    assert read_declarations([card(capabilities={})], 3, first).at == 3
 
 
 @pytest.mark.parametrize("value", [None, 1, "x", [1, "x", None], {"schemes": 1}, [{"schemes": [1]}]])
 def test_members_of_wrong_types_declare_nothing(value: Any) -> None:
     """Whatever a peer sends."""
     names = ["supportedInterfaces", "capabilities", "securitySchemes", "securityRequirements", "skills", "url"]
-    found = declare([dict.fromkeys(names, value)], 1, None)
+    found = read_declarations([dict.fromkeys(names, value)], 1, None)
     assert not found.streaming
     assert not found.schemes
 
@@ -70,9 +70,9 @@ def test_members_of_wrong_types_declare_nothing(value: Any) -> None:
 def test_it_outlives_a_restart() -> None:
     """As all that is known of agents."""
     world = SessionState()
-    before = world.learn_card("http://localhost:8000", NEW, 5, extended=False).declared
+    before = world.learn_card("http://localhost:8000", NEW, 5, extended=False).declarations
     again = SessionState.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(world.save())))
-    assert again.agent("http://localhost:8000").declared == before is not None
+    assert again.agent_record("http://localhost:8000").declarations == before is not None
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,10 @@ def test_it_outlives_a_restart() -> None:
 )
 def test_where_hosts_are(host: str, where: HostReach) -> None:
     """By address or name."""
-    assert reach(host) is where
+    assert host_reach(host) is where
 
 
 @pytest.mark.parametrize("url", ["https://agent.example.com", "http://[::1", "", "grpcs://agent.example.com"])
 def test_nothing_goes_in_clear(url: str) -> None:
     """Encrypted, or no URL at all."""
-    assert in_clear(url) is HostReach.LOOPBACK
+    assert plain_text_reach(url) is HostReach.LOOPBACK

@@ -14,7 +14,7 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.examples.conversation import grpc, http, json_text, rest_stream, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, chunk, reply, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.facts.event_digest import artifacts_digest, digest
+from a2a_proxy.rules.facts.event_digest import artifacts_digest, update_digest
 from a2a_proxy.rules.state.records import ExchangeRecord
 from a2a_proxy.rules.state.session_state import SessionState
 from support_rules import KEY
@@ -32,7 +32,7 @@ def sees(script: Script) -> list[RuleContext]:
         if type(frame) is Frame and frame.kind is FrameKind.EVENT:
             track = ExchangeRecord(1, 1, "agent", exchange.binding, exchange.operation, exchange.started)
             see = RuleContext(SessionState(), track, exchange, frame.at, lambda *_: None)
-            see.look(frame)
+            see.set_frame(frame)
             found.append(see)
     return found
 
@@ -71,12 +71,12 @@ def parts_of(parts: list[Json], **members: Any) -> Json:
         chunk("x", append=True, lastChunk=True, generation="4"),
         parts_of(PARTS),
         status("WORKING"),
-        status("WORKING", said=reply("half way"), generation="3"),
+        status("WORKING", message=reply("half way"), generation="3"),
     ],
     ids=["artifact", "flags", "parts", "status", "message"],
 )
 def test_bindings_make_no_difference(event: Json) -> None:
-    found = [digest(see) for see in everywhere(event)]
+    found = [update_digest(see) for see in everywhere(event)]
     assert len(found) == 4
     assert found[0]
     assert len(set(found)) == 1
@@ -86,7 +86,7 @@ def test_spelling_makes_no_difference() -> None:
     one = parts_of([{"raw": "//8="}, {"data": {"a": 1}}])
     two = parts_of([{"raw": "__8", "metadata": {"x": 1}}, {"data": {"a": 1.0}}], append=False, lastChunk=False)
     first, second = sees(rpc_stream("SendStreamingMessage", send(), one, two))
-    assert digest(first) == digest(second)
+    assert update_digest(first) == update_digest(second)
 
 
 def test_what_an_event_says_makes_the_difference() -> None:
@@ -102,10 +102,10 @@ def test_what_an_event_says_makes_the_difference() -> None:
         parts_of([{"text": "x"}, {"text": "x"}]),
         status("WORKING"),
         status("COMPLETED"),
-        status("WORKING", said=reply("x")),
-        status("WORKING", said=reply("x", id="r2")),
+        status("WORKING", message=reply("x")),
+        status("WORKING", message=reply("x", id="r2")),
     ]
-    found = {digest(see) for see in sees(rpc_stream("SendStreamingMessage", send(), *events))}
+    found = {update_digest(see) for see in sees(rpc_stream("SendStreamingMessage", send(), *events))}
     assert len(found) == len(events)
 
 
@@ -113,6 +113,6 @@ def test_a_snapshot_is_no_event_but_has_artifacts() -> None:
     pieces = [{"artifactId": name, "parts": [{"text": name}]} for name in ("a1", "a2")]
     tasks = [snapshot(artifacts=pieces), snapshot(artifacts=pieces[::-1]), snapshot(artifacts=pieces[:1]), snapshot()]
     one, two, less, none = sees(rpc_stream("SendStreamingMessage", send(), *tasks))
-    assert digest(one) == ""
+    assert update_digest(one) == ""
     assert artifacts_digest(one) == artifacts_digest(two) != artifacts_digest(less)
     assert artifacts_digest(none) == ""

@@ -9,7 +9,7 @@ import pytest
 from a2a_proxy.rules.examples.conversation import http, json_text, rest, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.run.engine import BROKEN
+from a2a_proxy.rules.run.engine import BROKEN_RULE_ID
 from support_rules import findings
 
 HOSTILE: list[Any] = [None, True, 7, 1.5, "", "x", [], ["x"], {}, {"a": 1}, [[]]]
@@ -30,16 +30,16 @@ def test_no_error_info_breaks_a_rule(member: str, value: Any) -> None:
     detail = info(**{member: value})
     call = rpc("GetTask", {"id": "t9"}, error=rpc_error(-32001) | {"data": [detail]})
     body = {"error": {"code": 404, "status": "NOT_FOUND", "message": "no", "details": [detail]}}
-    assert not of(call, BROKEN)
-    assert not of(rest("GET", "/tasks/t9", None, body, status=404), BROKEN)
+    assert not of(call, BROKEN_RULE_ID)
+    assert not of(rest("GET", "/tasks/t9", None, body, status=404), BROKEN_RULE_ID)
 
 
 @pytest.mark.parametrize("value", HOSTILE, ids=repr)
 @pytest.mark.parametrize("member", ["code", "status", "message", "details", "data"])
 def test_no_error_breaks_a_rule(member: str, value: Any) -> None:
     error = {"code": 404, "status": "NOT_FOUND", "message": "no", "details": [info()], "data": [info()]}
-    assert not of(rpc("GetTask", {"id": "t9"}, error=error | {member: value}), BROKEN)
-    assert not of(rest("GET", "/tasks/t9", None, {"error": error | {member: value}}, status=404), BROKEN)
+    assert not of(rpc("GetTask", {"id": "t9"}, error=error | {member: value}), BROKEN_RULE_ID)
+    assert not of(rest("GET", "/tasks/t9", None, {"error": error | {member: value}}, status=404), BROKEN_RULE_ID)
 
 
 def test_a_reason_that_is_no_text_under_another_domain_is_none_of_ours() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rest, rpc, rpc_error
-from a2a_proxy.rules.examples.objects import artifact, card, said, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import artifact, card, agent_reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 
@@ -148,8 +148,8 @@ def test_inactive_extensions_of_the_client() -> None:
     "result",
     [
         {"task": task(artifacts=[artifact(extensions=[A])])},
-        {"task": task(status={"state": "TASK_STATE_COMPLETED", "message": said(extensions=[A])["message"]})},
-        said(extensions=[A]),
+        {"task": task(status={"state": "TASK_STATE_COMPLETED", "message": agent_reply(extensions=[A])["message"]})},
+        agent_reply(extensions=[A]),
     ],
     ids=["artifact", "status", "message"],
 )
@@ -182,13 +182,13 @@ def test_extensions_of_an_older_task() -> None:
 
 def test_an_unconfirmed_extension_is_told_once_a_stream() -> None:
     """However many events use it."""
-    used = said(extensions=[A])["message"]
+    used = agent_reply(extensions=[A])["message"]
     call = grpc(
         "SendStreamingMessage",
         send(),
         snapshot("WORKING"),
-        status("WORKING", said=used),
-        status("COMPLETED", said=used),
+        status("WORKING", message=used),
+        status("COMPLETED", message=used),
         headers={"a2a-extensions": A},
     )
     assert told(call) == []

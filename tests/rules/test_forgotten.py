@@ -7,7 +7,7 @@ from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import chunk, said, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import chunk, agent_reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.state.session_state import SessionState
 
@@ -28,11 +28,11 @@ _FOLLOWED = rpc_stream(
 def _replaced(script: Script) -> list[str]:
     """How sure A2A-ART-004 is, a rule about live state that the last stream breaks."""
     observer = Observer(Redactor(b"k" * 32))
-    observer._rules.world = SessionState(LIMIT)
+    observer._rules.session = SessionState(LIMIT)
     out: list[Observation] = []
     for each in script.chunks():
         observer.feed(each, out)
-    assert len(observer._rules.world.tasks) <= LIMIT
+    assert len(observer._rules.session.tasks) <= LIMIT
     return [each.confidence for each in out if type(each) is Finding and each.rule == "A2A-ART-004"]
 
 
@@ -60,12 +60,12 @@ def _ended(name: str) -> Script:
 def _after_many(script: Script) -> tuple[SessionState, list[str]]:
     """What is known when `script` has passed, and the rules it broke."""
     observer = Observer(Redactor(b"k" * 32))
-    observer._rules.world = SessionState(done=_DONE)
+    observer._rules.session = SessionState(max_finished=_DONE)
     out: list[Observation] = []
     for each in script.chunks():
         observer.feed(each, out)
     observer.interrupt(each.at + 1, out)
-    return observer._rules.world, [each.rule for each in out if type(each) is Finding]
+    return observer._rules.session, [each.rule for each in out if type(each) is Finding]
 
 
 def test_of_tasks_that_are_over_the_last_are_known():
@@ -80,7 +80,7 @@ def test_of_a_task_that_is_forgotten_it_is_known_that_it_was_there():
     """Nobody says of a call about it, or of a reference to it, that the task was never seen."""
     ended = sum((_ended(f"t{number}") for number in range(2, 5)), _ended("t1"))
     for name, flagged in (("t1", False), ("t9", True)):
-        refers = rpc("SendMessage", send(id="m9", referenceTaskIds=[name]), said())
+        refers = rpc("SendMessage", send(id="m9", referenceTaskIds=[name]), agent_reply())
         world, rules = _after_many(ended + refers)
         assert [task_id for _, task_id in world.tasks][:_DONE] == ["t3", "t4"]
         assert ("A2A-ID-012" in rules) is flagged

@@ -20,12 +20,12 @@ from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.tools.recheck import recheck_session
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
-from a2a_proxy.rules.examples.conversation import Raw, grpc, json_text, rest, rest_stream, rpc, rpc_stream
-from a2a_proxy.rules.examples.objects import artifact, chunk, message, reply, said, send, snapshot, status, task
+from a2a_proxy.rules.examples.conversation import RawBytes, grpc, json_text, rest, rest_stream, rpc, rpc_stream
+from a2a_proxy.rules.examples.objects import artifact, chunk, message, reply, agent_reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.facts.partial_decode import ArtifactLook, Seen, StatusLook, artifacts_of, status_of
+from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary, decode_artifacts, decode_status
 from a2a_proxy.rules.run import engine, gate
 from a2a_proxy.rules.schema.fast import json_1_0
 from support_rules import findings
@@ -41,7 +41,7 @@ def ungated(script: Script) -> list[Finding]:
         return findings(script)
 
 
-@pytest.mark.parametrize("rule", rules().values(), ids=list(rules()))
+@pytest.mark.parametrize("rule", all_rules().values(), ids=list(all_rules()))
 def test_examples_are_judged_alike_without_it(rule: Rule) -> None:
     """Both examples of every rule."""
     for script in (rule.flagged, rule.clean):
@@ -65,7 +65,7 @@ def test_samples_are_judged_alike_without_it(sample: Path, monkeypatch: pytest.M
 def test_empty_grpc_messages_are_judged_alike_without_it(operation: str) -> None:
     """No field is in them that could be wrong; many cost little, for no rule about payloads is asked."""
     asked = {"id": "t1"} if operation == "SubscribeToTask" else send()
-    empty = Raw(bytes(5))
+    empty = RawBytes(bytes(5))
     for answers in ((empty,), (snapshot(), empty, empty), (empty, snapshot(), status("COMPLETED"), empty)):
         script = grpc(operation, asked, *answers)
         assert findings(script) == ungated(script)
@@ -74,11 +74,11 @@ def test_empty_grpc_messages_are_judged_alike_without_it(operation: str) -> None
 def test_an_empty_grpc_message_is_clean() -> None:
     """Of a stream, or a request."""
     exchange = Exchange(1, 1, 1, Binding.GRPC, 1, dialect=Dialect.V1_0, operation="SubscribeToTask")
-    checks = gate.checks_of(exchange)
+    checks = gate.checks_for(exchange)
     for kind in (FrameKind.EVENT, FrameKind.REQUEST):
         frame = Frame(1, 1, 1, Direction.TO_CLIENT, kind, 1, 1, 0, 5, b"", 0, schema="lf.a2a.v1.StreamResponse")
-        assert gate.clean(frame, exchange, checks)
-        assert not gate.clean(msgspec.structs.replace(frame, size=1 << 30, truncated=True), exchange, checks)
+        assert gate.check_payload(frame, exchange, checks)
+        assert not gate.check_payload(msgspec.structs.replace(frame, size=1 << 30, truncated=True), exchange, checks)
 
 
 def frames(sample: Path) -> Iterator[tuple[Frame, Exchange]]:
@@ -97,7 +97,7 @@ def test_nearly_all_events_of_real_peers_pass(name: str) -> None:
     """What does not has a file, or a secret."""
     (sample,) = (path for path in SAMPLES if path.name.startswith(f"{name}."))
     seen = [
-        bool(gate.clean(frame, exchange, gate.checks_of(exchange)))
+        bool(gate.check_payload(frame, exchange, gate.checks_for(exchange)))
         for frame, exchange in frames(sample)
         if frame.event in EVENTS and frame.kind in (FrameKind.EVENT, FrameKind.RESPONSE)
     ]
@@ -108,11 +108,11 @@ def test_nearly_all_events_of_real_peers_pass(name: str) -> None:
 # --- mutations ----------------------------------------------------------------------------------------------------
 
 WHOLE = [
-    status("WORKING", said=reply(taskId="t1")),
+    status("WORKING", message=reply(taskId="t1")),
     status("COMPLETED", metadata={"a": 1}, generation="3"),
     chunk("text", append=True, lastChunk=True),
     snapshot("WORKING", artifacts=[artifact()], history=[message(taskId="t1", contextId="c1")]),
-    said(taskId="t1"),
+    agent_reply(taskId="t1"),
 ]
 VALUES: list[Any] = [None, "", "x", 0, -1, 1.5, True, [], {}, [1], {"a": 1}, "TASK_STATE_WORKING", "working",
                      "ROLE_USER", "user", "ROLE_AGENT", "t2", "2026-01-01T00:00:00Z", "2026-02-30T00:00:00.000Z",
@@ -212,7 +212,7 @@ def test_mutated_octets(value: Any, data: st.DataObject) -> None:
 def test_odd_envelopes(text: str) -> None:
     """What is wrong around an event is seen."""
     data = (text % json_text(status("COMPLETED"))).encode()
-    agreed(rpc_stream("SendStreamingMessage", send(), snapshot(), Raw(b"data: " + data + b"\n\n")))
+    agreed(rpc_stream("SendStreamingMessage", send(), snapshot(), RawBytes(b"data: " + data + b"\n\n")))
 
 
 def written(value: Any, twice: tuple[Any, ...] | None) -> str:
@@ -253,7 +253,7 @@ UPDATES = [
     *WHOLE[:3],
     status("WORKING"),
     status("WORKING", metadata={}),
-    *(status("WORKING", said=each) for each in TOLD),
+    *(status("WORKING", message=each) for each in TOLD),
     {"artifactUpdate": {"taskId": "t1", "contextId": "c1", "artifact": artifact(name="n", description="d")}},
     chunk("text", metadata={"a": 1}, generation="3", append=False),
     {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}},
@@ -264,10 +264,10 @@ UPDATES = [
 @pytest.mark.parametrize("how", ["json", "rest", "grpc"])
 def test_what_it_shows_is_what_a_look_at_it_shows(value: Any, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of updates with texts the gate reads what rules compare."""
-    seen: list[tuple[Frame, Seen]] = []
+    seen: list[tuple[Frame, GateResult]] = []
 
-    def watched(frame: Frame, *given: Any) -> Seen:
-        found = gate.clean(frame, *given)
+    def watched(frame: Frame, *given: Any) -> GateResult:
+        found = gate.check_payload(frame, *given)
         seen.append((frame, found))
         return found
 
@@ -280,13 +280,13 @@ def test_what_it_shows_is_what_a_look_at_it_shows(value: Any, how: str, monkeypa
         findings(rpc_stream("SendStreamingMessage", send(), value))
     ((frame, found),) = [each for each in seen if each[0].event in (EventKind.STATUS, EventKind.ARTIFACT)]
     assert found
-    if isinstance(found, StatusLook):
-        expected = status_of(frame)
-        names = [each for each in expected.named if each]
-        assert [each for each in found.named if each] == names
-        assert msgspec.structs.replace(found, named=expected.named) == expected
-    elif isinstance(found, ArtifactLook):
-        assert [found] == artifacts_of(frame)
+    if isinstance(found, StatusSummary):
+        expected = decode_status(frame)
+        names = [each for each in expected.named_ids if each]
+        assert [each for each in found.named_ids if each] == names
+        assert msgspec.structs.replace(found, named=expected.named_ids) == expected
+    elif isinstance(found, ArtifactSummary):
+        assert [found] == decode_artifacts(frame)
     else:
         assert "metadata" in json_text(value) or how == "grpc"
 
@@ -320,7 +320,7 @@ def test_requests(params: dict[str, Any]) -> None:
     """Of all bindings."""
     sends = "message" in params
     method = "SendMessage" if sends else "GetTask"
-    answer = said() if sends else task()
+    answer = agent_reply() if sends else task()
     agreed(rpc(method, params, answer))
     agreed(grpc(method, params, answer))
     agreed(rest("POST", "/message:send", params, answer) if sends else rest("POST", "/tasks/t1:cancel", params, answer))
@@ -371,7 +371,7 @@ def test_large_redacted_and_cut_payloads_are_not_clean() -> None:
     made = Exchange(1, 1, 0, gate.Binding.REST, 1, gate.Dialect.V1_0, "GetTask", "GET")
     payload = msgspec.json.encode(task())
     frame = Frame(1, 1, 0, 1, FrameKind.RESPONSE, 1, 1, 0, 1, payload, len(payload), schema="json")  # type: ignore[arg-type]
-    checks = gate.checks_of(made)
-    assert gate.clean(frame, made, checks)
-    for change in ({"redacted": ("id",)}, {"truncated": True}, {"size": gate.MAX + 1}, {"payload": payload + b" x"}):
-        assert not gate.clean(msgspec.structs.replace(frame, **change), made, checks)
+    checks = gate.checks_for(made)
+    assert gate.check_payload(frame, made, checks)
+    for change in ({"redacted": ("id",)}, {"truncated": True}, {"size": gate.MAX_CHECKED_BYTES + 1}, {"payload": payload + b" x"}):
+        assert not gate.check_payload(msgspec.structs.replace(frame, **change), made, checks)

@@ -10,7 +10,7 @@ from a2a_proxy.rules.examples.conversation import (
     rpc_stream,
 )
 from a2a_proxy.rules.examples.objects import Json, artifact, chunk, reply, send, snapshot, status, task
-from a2a_proxy.rules.examples.script import MS, Script, both
+from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_numbered import (
     BINDINGS,
     FIRST,
@@ -43,12 +43,12 @@ class TestGaps:
         events = (chunk("a", generation="3"), chunk("b", id="a2", generation="4"), done(5))
         whole = stream(FIRST, SECOND, EventPause(0.5), *events)
         gap = over("grpc", snapshot("WORKING", generation="2"), EventPause(1), *events[1:], subscribes=True)
-        assert words(both(whole, gap, after=45 * MS), "001") == "4 after 2: 3 came elsewhere, lost on this stream"
+        assert words(run_together(whole, gap, after=45 * MS), "001") == "4 after 2: 3 came elsewhere, lost on this stream"
         assert words(stream(FIRST, SECOND, *events[1:]), "001") == "4 after 2: 3 did not come"
 
     def test_a_push_has_told_it(self) -> None:
         lost = chunk("a", generation="3")
-        pushed = both(stream(FIRST, SECOND, EventPause(1), done(4)), push(lost), after=300 * MS)
+        pushed = run_together(stream(FIRST, SECOND, EventPause(1), done(4)), push(lost), after=300 * MS)
         assert words(pushed, "001") == "4 after 2: 3 came elsewhere, lost on this stream"
 
     def test_a_snapshot_that_brings_what_it_leaves_out(self) -> None:
@@ -96,7 +96,7 @@ class TestGaps:
 
     def test_messages_of_the_client(self) -> None:
         more = send("more", id="m2", taskId="t1")
-        spoke = both(
+        spoke = run_together(
             stream(FIRST, SECOND, EventPause(1), chunk("a", generation="4"), done(5), version="1.0"),
             rpc("SendMessage", more, snapshot("WORKING", generation="3"), id=2, version="1.0"),
             after=500 * MS,
@@ -158,7 +158,7 @@ class TestRepeats:
 
     def test_a_late_push_is_no_regress(self) -> None:
         events = (chunk("a", generation="3"), chunk("b", id="a2", generation="4"))
-        script = both(stream(FIRST, SECOND, *events, EventPause(1), done(5)), push(events[0]), after=500 * MS)
+        script = run_together(stream(FIRST, SECOND, *events, EventPause(1), done(5)), push(events[0]), after=500 * MS)
         assert not verdicts(script, "003")
         assert not verdicts(script, "021")
 
@@ -205,7 +205,7 @@ class TestSnapshots:
         def two(one: Json, two: Json) -> Script:
             first = stream(FIRST, SECOND, EventPause(0.5), one, done(4))
             other = over(binding, snapshot("WORKING", generation="2"), EventPause(0.5), two, done(4), subscribes=True)
-            return both(first, other, after=45 * MS)
+            return run_together(first, other, after=45 * MS)
 
         data = {"artifactId": "a1", "name": "result", "parts": [{"data": {"x": 1}}]}
         event = {"artifactUpdate": {"taskId": "t1", "contextId": "c1", "artifact": data, "generation": "3"}}
@@ -214,7 +214,7 @@ class TestSnapshots:
 
     def test_a_push_that_says_something_else(self) -> None:
         def pushed(event: Json) -> Script:
-            return both(
+            return run_together(
                 stream(FIRST, SECOND, chunk("a", generation="3"), EventPause(1), done(4)), push(event), after=500 * MS
             )
 

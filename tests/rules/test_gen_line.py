@@ -20,7 +20,7 @@ from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.examples.conversation import EventPause
 from a2a_proxy.rules.examples.objects import Json, chunk, reply, snapshot, status
-from a2a_proxy.rules.examples.script import STEP, Script, both
+from a2a_proxy.rules.examples.script import STEP, Script, run_together
 from a2a_proxy.rules.families.gen import tracker
 from a2a_proxy.rules.families.gen.tracker import GenerationFault, Verdict
 from support_generations import BINDINGS, Case, cases
@@ -49,14 +49,14 @@ def judged(chunks: list[Chunk]) -> Judged:
     """Feed a session to the observer, and listen to what the rules' tracker finds."""
     found: list[Gap] = []
     logs: dict[int, Any] = {}
-    feed = tracker._feed
+    feed = tracker._judge_generation
 
     def listening(see: RuleContext) -> list[Verdict]:
         told = feed(see)
         gaps = [each for each in told if each.fault is GenerationFault.GAP]
-        found.extend((see.track.id, each.first, each.final) for each in gaps)
+        found.extend((see.record.id, each.first, each.final) for each in gaps)
         if see.task is not None:
-            logs[0] = tracker.known_gaps(see.task)
+            logs[0] = tracker.open_gaps(see.task)
         return told
 
     observer, out = Observer(Redactor(KEY)), list[Observation]()
@@ -85,7 +85,7 @@ def told(draw: st.DrawFn, first: int) -> list[Any]:
             event = snapshot("WORKING", **numbered)
         else:
             state = "WORKING" if kind == "progress" else "INPUT_REQUIRED"
-            event = status(state, said=reply("?", id=f"r{index}"), **numbered)
+            event = status(state, message=reply("?", id=f"r{index}"), **numbered)
         if draw(st.booleans()):
             said.append(EventPause(draw(st.integers(1, 20)) * STEP / 1e9))
         said += [event] * draw(st.sampled_from([1, 1, 1, 1, 1, 1, 2]))
@@ -99,10 +99,10 @@ def sessions(draw: st.DrawFn) -> Script:
     made = over(draw(binding), snapshot("SUBMITTED", generation="1"), *draw(told(1)), finish="open")
     if draw(st.booleans()):
         other = over(draw(binding), *draw(told(draw(st.integers(1, 6)))), subscribes=True, finish="open")
-        made = both(made, other, after=draw(st.integers(1, 60)) * STEP)
+        made = run_together(made, other, after=draw(st.integers(1, 60)) * STEP)
     if draw(st.booleans()):
         read = get(draw(st.integers(1, 12)), binding=draw(binding))
-        made = both(made, read, after=draw(st.integers(1, 60)) * STEP)
+        made = run_together(made, read, after=draw(st.integers(1, 60)) * STEP)
     return made
 
 
@@ -168,7 +168,7 @@ def test_a_gap_that_the_client_reads() -> None:
     """The example of the manual."""
     events = [snapshot("SUBMITTED", generation="1"), status("WORKING", generation="2"), chunk("a", generation="3")]
     events += [chunk("b", id="a2", generation="5"), EventPause(1), status("COMPLETED", second=1, generation="6")]
-    task = judged(both(over("grpc", *events), get(5), after=300_000_000).chunks()).task
+    task = judged(run_together(over("grpc", *events), get(5), after=300_000_000).chunks()).task
     assert task.seen == ((1, 3), (5, 6))
     (missed,) = task.missed
     assert missed == MissedGenerations(4, 4, missed.at, 1, missed.healed, 2, 5)

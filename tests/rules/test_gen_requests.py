@@ -15,7 +15,7 @@ from a2a_proxy.rules.examples.conversation import (
     rpc_error,
 )
 from a2a_proxy.rules.examples.objects import chunk, error_info, reply, send, snapshot, task
-from a2a_proxy.rules.examples.script import MS, both
+from a2a_proxy.rules.examples.script import MS, run_together
 from support_numbered import (
     BINDINGS,
     FIRST,
@@ -44,7 +44,7 @@ class TestLongPoll:
         assert not verdicts(get(7) + get(7, current=5, binding=binding, seconds=1), "009")
 
     def test_news_that_came_after_the_request(self) -> None:
-        script = both(
+        script = run_together(
             stream(FIRST, SECOND, EventPause(1), chunk("a", generation="3"), EventPause(4), done(4)),
             get(4, current=2, state="COMPLETED", seconds=4.5),
             after=500 * MS,
@@ -73,7 +73,7 @@ class TestLongPoll:
 
     def test_a_number_that_the_client_made_up(self) -> None:
         assert not verdicts(
-            both(stream(FIRST, SECOND, EventPause(1), done(3)), get(2, current=9), after=300 * MS), "011"
+            run_together(stream(FIRST, SECOND, EventPause(1), done(3)), get(2, current=9), after=300 * MS), "011"
         )
 
 
@@ -88,7 +88,7 @@ class TestPrecondition:
         assert not verdicts(told(3, self.ANSWER), "012")
 
     def test_a_change_while_the_agent_worked(self) -> None:
-        script = both(
+        script = run_together(
             stream(FIRST, SECOND, EventPause(1), chunk("a", generation="3"), done(4)),
             told(2, snapshot("COMPLETED", second=1, generation="4"), seconds=2),
             after=500 * MS,
@@ -157,8 +157,8 @@ class TestClients:
     def test_read_again_in_time(self) -> None:
         gap = stream(FIRST, SECOND, chunk("b", generation="4"), EventPause(15), done(5))
         assert verdicts(gap, "018") == ["INFO"]
-        assert not verdicts(both(gap, get(4), after=5000 * MS), "018")
-        assert verdicts(both(gap, get(2), after=5000 * MS), "018") == ["INFO"], "a snapshot from before the gap"
+        assert not verdicts(run_together(gap, get(4), after=5000 * MS), "018")
+        assert verdicts(run_together(gap, get(2), after=5000 * MS), "018") == ["INFO"], "a snapshot from before the gap"
 
     def test_a_stream_that_ends_needs_nothing(self) -> None:
         assert not verdicts(stream(FIRST, SECOND, chunk("b", generation="4"), done(5)), "018")

@@ -10,12 +10,12 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
 from support_rules import KEY
 
 FAMILIES = ("A2A-GEN-", "A2A-STREAM-")
-RULES = [each for each in rules().values() if each.id.startswith(FAMILIES)]
+RULES = [each for each in all_rules().values() if each.id.startswith(FAMILIES)]
 
 
 def found(chunks: list[Chunk], cut: int = -1) -> list[Finding]:

@@ -9,7 +9,7 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
 from a2a_proxy.rules.run import engine
 from support_mutations import SAMPLES, chunks, loaded
@@ -27,15 +27,15 @@ def found(session: list[Chunk]) -> list[Finding]:
 def ask_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on rules are asked whatever they need."""
 
-    def select(asked: engine._Asked, flags: int) -> engine._Asked:
-        return tuple(each for each in asked if each[0].when is None or flags & int(each[0].when))
+    def select(asked: engine._RuleJudges, flags: int) -> engine._RuleJudges:
+        return tuple(each for each in asked if each[0].trigger_flags is None or flags & int(each[0].trigger_flags))
 
     monkeypatch.setattr(engine, "_select", select)
-    tables: engine._Tables = {}
+    tables: engine._RuleTables = {}
     monkeypatch.setattr(engine, "_shared_tables", lambda: tables)
 
 
-@pytest.mark.parametrize("rule", rules().values(), ids=list(rules()))
+@pytest.mark.parametrize("rule", all_rules().values(), ids=list(all_rules()))
 def test_the_example_of_a_rule(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each rule where it has something to say, and all others beside it."""
     few = found(rule.flagged.chunks())
@@ -54,4 +54,4 @@ def test_a_sample(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_something_is_needed() -> None:
     """Many rules need something: else these tests would compare a thing with itself."""
-    assert sum(each.needs is not None for each in rules().values()) > 40
+    assert sum(each.required_flags is not None for each in all_rules().values()) > 40

@@ -9,8 +9,8 @@ import pytest
 
 from a2a_proto import from_dict
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.rules.examples.conversation import Joined, Raw, grpc
-from a2a_proxy.rules.examples.objects import chunk, error_info, said, send, snapshot, status, task
+from a2a_proxy.rules.examples.conversation import MergedMessage, RawBytes, grpc
+from a2a_proxy.rules.examples.objects import chunk, error_info, agent_reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 
@@ -34,9 +34,9 @@ def octets(name: str, value: dict[str, object]) -> bytes:
     return from_dict("1.0", name, value).SerializeToString()
 
 
-def compressed(data: bytes) -> Raw:
+def compressed(data: bytes) -> RawBytes:
     """A message with the compressed flag."""
-    return Raw(b"\1" + struct.pack(">I", len(data)) + data)
+    return RawBytes(b"\1" + struct.pack(">I", len(data)) + data)
 
 
 def stream(*answers: object, **options: object) -> Script:
@@ -69,7 +69,7 @@ def test_how_a_call_may_end_without_status() -> None:
     assert told(grpc("GetTask", GET, finish="leave")) == []
     assert told(stream(WORKING, finish="cut")) == ["016"]
     assert told(stream(WORKING, COMPLETED, finish="cut")) == ["003"]
-    assert told(stream(said(), finish="cut")) == ["003"]
+    assert told(stream(agent_reply(), finish="cut")) == ["003"]
     assert told(stream(WORKING, status("INPUT_REQUIRED"), status=None)) == ["003"]
     assert told(stream(WORKING, finish="leave")) == []
     assert told(stream(WORKING, finish="open")) == []
@@ -97,20 +97,20 @@ def test_legal_statuses() -> None:
 
 def test_broken_prefixes_of_either_side() -> None:
     """A message that the stream's end cuts short, and one whose first octet is no flag."""
-    short = Raw(b"\0\0\0\0\x10\x0a\x02t1")
+    short = RawBytes(b"\0\0\0\0\x10\x0a\x02t1")
     (found,) = ours(grpc("GetTask", GET, short))
     assert found.rule == "A2A-GRPC-005"
     assert "the agent ends the stream inside a message" in found.summary
     (found,) = ours(grpc("GetTask", short, status=13))
     assert "the client ends the stream inside a message" in found.summary
-    (found,) = ours(grpc("GetTask", GET, Raw(b"\7\0\0\0\0")))
+    (found,) = ours(grpc("GetTask", GET, RawBytes(b"\7\0\0\0\0")))
     assert "the agent sends a broken length prefix" in found.summary
 
 
 def test_a_message_that_broke_off_with_its_stream() -> None:
     """The cut is the fault, not the prefix."""
-    assert told(stream(WORKING, Raw(b"\0\0\0\0\x10\x0a\x02t1"), finish="cut")) == ["016"]
-    assert told(stream(WORKING, Raw(b"\0\0\0\0\x10\x0a\x02t1"), finish="leave")) == []
+    assert told(stream(WORKING, RawBytes(b"\0\0\0\0\x10\x0a\x02t1"), finish="cut")) == ["016"]
+    assert told(stream(WORKING, RawBytes(b"\0\0\0\0\x10\x0a\x02t1"), finish="leave")) == []
 
 
 def test_compression() -> None:
@@ -136,7 +136,7 @@ def test_how_many_messages() -> None:
     """A stream may have none; a unary call has one, and beside an error none."""
     assert told(stream()) == []
     assert told(grpc("GetTask", GET, task(), task())) == ["008"]
-    assert told(grpc("GetTask", Raw(b""), status=13)) == ["008"]
+    assert told(grpc("GetTask", RawBytes(b""), status=13)) == ["008"]
     (found,) = ours(grpc("GetTask", GET, task(), status=13))
     assert (found.rule, found.severity) == ("A2A-GRPC-008", Severity.WARNING)
     assert told(grpc("GetTask", GET, status=12)) == []
@@ -158,11 +158,11 @@ def test_methods_of_another_package() -> None:
 
 def test_unknown_fields_and_who_knows_them() -> None:
     """Numbers, wire types, and the version that has such a field."""
-    (found,) = ours(grpc("GetTask", GET, Joined((task(), b"\x42\x00"))))
+    (found,) = ours(grpc("GetTask", GET, MergedMessage((task(), b"\x42\x00"))))
     assert found.summary == "Task has no length-delimited field 8; it is `timeline` in live-2153"
-    (found,) = ours(grpc("GetTask", GET, Joined((task(), b"\x98\x06\x01"))))
+    (found,) = ours(grpc("GetTask", GET, MergedMessage((task(), b"\x98\x06\x01"))))
     assert found.summary == "Task has no varint field 99"
-    (found,) = ours(grpc("GetTask", GET, Joined((task(), b"\x3a\x01x"))))
+    (found,) = ours(grpc("GetTask", GET, MergedMessage((task(), b"\x3a\x01x"))))
     assert found.summary == "Task has no length-delimited field 7"
 
 
@@ -182,14 +182,14 @@ def test_generation_is_no_unknown_field() -> None:
 
 def test_several_alternatives() -> None:
     """Of the answer, and of a part within; the same member twice is legal, and what JSON-like values do is theirs."""
-    (found,) = ours(stream(WORKING, Joined((chunk("x"), COMPLETED))))
+    (found,) = ours(stream(WORKING, MergedMessage((chunk("x"), COMPLETED))))
     assert "StreamResponse has artifact_update and status_update" in found.summary
     part = octets("Part", {"text": "a"}) + octets("Part", {"url": "https://example.com/"})
     update = b"\x0a\x02a1\x22" + bytes([len(part)]) + part
     data = b"\x22" + bytes([len(update) + 10]) + b"\x0a\x02t1\x12\x02c1\x1a" + bytes([len(update)]) + update
     (found,) = ours(stream(WORKING, data, COMPLETED))
     assert found.evidence["path"] == "artifact_update.artifact.parts"
-    assert told(stream(Joined((WORKING, WORKING)), COMPLETED)) == []
+    assert told(stream(MergedMessage((WORKING, WORKING)), COMPLETED)) == []
 
 
 def test_which_errors_are_a2a_s() -> None:

@@ -9,7 +9,7 @@ import pytest
 from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.run import engine
 from support_mutations import SAMPLES, chunks, loaded
 from support_observer import fresh
@@ -56,7 +56,7 @@ def test_blocks_of_a_batch(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_examples_one_after_the_other() -> None:
     """Every rule has something to say about its flagged example, whatever is judged together."""
     chance = random.Random(1)
-    for rule in rules().values():
+    for rule in all_rules().values():
         session = rule.flagged.chunks()
         batch = chance.randint(1, len(session))
         assert judged(said(session, batch)) == judged(said(session, 0)), (rule.id, batch)

@@ -10,7 +10,7 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.rules.examples.conversation import (
     EventPause,
     Fields,
-    Raw,
+    RawBytes,
     fetch_card,
     grpc,
     http,
@@ -103,7 +103,7 @@ def test_octets_that_are_no_utf_8() -> None:
     answer = json_text(snapshot("COMPLETED"))
     assert told(http("POST", "/message:send", body, answer=answer, media=A2A), "015") == ["warning"]
     said = json_text({"jsonrpc": "2.0", "id": 1, "result": status("WORKING")}).encode("utf-16-le")
-    assert told(stream(snapshot(), Raw(b"data: \xff\xfe" + said + b"\n\n"), DONE), "015") == ["warning"]
+    assert told(stream(snapshot(), RawBytes(b"data: \xff\xfe" + said + b"\n\n"), DONE), "015") == ["warning"]
 
 
 NDJSON = http(
@@ -178,7 +178,7 @@ def test_streams_that_are_held_back(script: Script, expected: list[str]) -> None
 
 
 def test_a_compressed_stream_is_told() -> None:
-    script = stream(Raw(b"\x1f\x8b\x08\x00"), finish="cut", reply_headers={"Content-Encoding": "gzip"})
+    script = stream(RawBytes(b"\x1f\x8b\x08\x00"), finish="cut", reply_headers={"Content-Encoding": "gzip"})
     assert told(script, "019") == ["warning"]
 
 

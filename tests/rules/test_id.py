@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rest, rest_stream, rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import asking, card, message, reply, said, send, snapshot, state, status, task
+from a2a_proxy.rules.examples.objects import input_required, card, message, reply, agent_reply, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.script import MS, Script
 from support_rules import findings
 
 EVERY = pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
 AT_ONCE = {"returnImmediately": True}
-ASKS = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=asking()))
+ASKS = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required()))
 
 
 def verdicts(script: Script, number: str) -> list[str]:
@@ -137,13 +137,13 @@ def test_another_tasks_past_is_not_held_against_one_of_the_same_id() -> None:
 
 def test_a_message_sent_again() -> None:
     """A retry is information, another content a warning; what was refused may be sent again."""
-    first = rpc("SendMessage", send("hello"), said())
-    assert verdicts(first + rpc("SendMessage", send("hello"), said(id="r2")), "009") == ["INFO"]
-    assert verdicts(first + rpc("SendMessage", send("bye"), said(id="r2")), "009") == ["WARNING?"]
-    assert verdicts(first + grpc("SendMessage", send("hello"), said(id="r2")), "009") == ["INFO"], "on any binding"
+    first = rpc("SendMessage", send("hello"), agent_reply())
+    assert verdicts(first + rpc("SendMessage", send("hello"), agent_reply(id="r2")), "009") == ["INFO"]
+    assert verdicts(first + rpc("SendMessage", send("bye"), agent_reply(id="r2")), "009") == ["WARNING?"]
+    assert verdicts(first + grpc("SendMessage", send("hello"), agent_reply(id="r2")), "009") == ["INFO"], "on any binding"
     refused = rpc("SendMessage", send("hello"), error=rpc_error(-32602, text="no"))
-    assert not verdicts(refused + rpc("SendMessage", send("bye"), said()), "009")
-    elsewhere = rpc("SendMessage", send("bye"), said(id="r2"), client="192.0.2.7")
+    assert not verdicts(refused + rpc("SendMessage", send("bye"), agent_reply()), "009")
+    elsewhere = rpc("SendMessage", send("bye"), agent_reply(id="r2"), client="192.0.2.7")
     assert not verdicts(first + elsewhere, "009"), "two senders"
 
 
@@ -159,8 +159,8 @@ def test_an_agents_message_id_that_stands_for_two(binding: str) -> None:
     """Growing text is information; another message or the same content is nothing."""
 
     def said_twice(first: str, second: str, ident: str = "r5") -> Script:
-        one = status("WORKING", second=1, said=reply(first, id="r5", taskId="t1"))
-        two = status("WORKING", second=2, said=reply(second, id=ident, taskId="t1"))
+        one = status("WORKING", second=1, message=reply(first, id="r5", taskId="t1"))
+        two = status("WORKING", second=2, message=reply(second, id=ident, taskId="t1"))
         return stream(binding, snapshot(), one, two, status("COMPLETED", second=3))
 
     assert verdicts(said_twice("one", "two"), "015") == ["WARNING"]
@@ -175,7 +175,7 @@ def test_a_message_from_the_store_says_the_same() -> None:
     turned = {"nights": 2, "to": "Porto"}
 
     def told(said_first: Any, said_later: Any) -> Script:
-        one = status("WORKING", second=1, said=reply(id="r5") | {"parts": [said_first]})
+        one = status("WORKING", second=1, message=reply(id="r5") | {"parts": [said_first]})
         kept = snapshot("WORKING", second=1)
         kept["task"]["status"]["message"] = reply(id="r5") | {"parts": [said_later]}
         return rpc_stream("SendStreamingMessage", send(), snapshot(), one, kept, status("COMPLETED", second=3))
@@ -191,7 +191,7 @@ def test_references_to_tasks(binding: str) -> None:
     """Those that were seen are known, on whatever binding."""
     known = rpc("SendMessage", send(), snapshot("COMPLETED"))
     refers = send(id="m2", referenceTaskIds=["t1", "zz"])
-    assert verdicts(known + call(binding, refers, said()), "012") == ["INFO?"]
+    assert verdicts(known + call(binding, refers, agent_reply()), "012") == ["INFO?"]
 
 
 def test_tenants_of_interfaces() -> None:

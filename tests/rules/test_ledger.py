@@ -6,7 +6,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.run.repeat_limit import ALL, EACH, RepeatLimit
+from a2a_proxy.rules.run.repeat_limit import MAX_PER_KIND, MAX_PER_EXCHANGE, RepeatLimit
 from support_rules import findings
 
 KIND = ("A2A-X-001", 3, "agent", 1, "GetTask")
@@ -15,31 +15,31 @@ KIND = ("A2A-X-001", 3, "agent", 1, "GetTask")
 def test_an_exchange_shows_the_first_ones() -> None:
     """Then the 100th; another side, severity or operation has its own count."""
     ledger, told = RepeatLimit(), dict[str, int]()
-    assert [ledger.worth(KIND, told) for _ in range(EACH + 1)] == [1, 2, 3, 0]
-    assert ledger.worth((*KIND[:3], 0, KIND[4]), told) == 1
-    assert ledger.worth((KIND[0], 1, *KIND[2:]), told) == 1
-    assert ledger.worth(KIND, {}) == EACH + 2
+    assert [ledger.count_finding(KIND, told) for _ in range(MAX_PER_EXCHANGE + 1)] == [1, 2, 3, 0]
+    assert ledger.count_finding((*KIND[:3], 0, KIND[4]), told) == 1
+    assert ledger.count_finding((KIND[0], 1, *KIND[2:]), told) == 1
+    assert ledger.count_finding(KIND, {}) == MAX_PER_EXCHANGE + 2
 
 
 def test_all_exchanges_together() -> None:
     """The first hundred, then powers of ten; what was not told is summed up once, also after a restart."""
     ledger = RepeatLimit()
-    told = [count for count in (ledger.worth(KIND, {}) for _ in range(2500)) if count]
-    assert told == [*range(1, ALL + 1), 1000]
+    told = [count for count in (ledger.count_finding(KIND, {}) for _ in range(2500)) if count]
+    assert told == [*range(1, MAX_PER_KIND + 1), 1000]
     again = RepeatLimit.restore(ledger.save())
-    assert list(again.untold()) == [(KIND, 2500, ALL + 1)]
-    assert list(again.untold()) == []
+    assert list(again.suppressed_counts()) == [(KIND, 2500, MAX_PER_KIND + 1)]
+    assert list(again.suppressed_counts()) == []
 
 
 def test_the_number_in_all_is_told_at_the_end() -> None:
     """One finding more for a kind of which not all was told."""
     script: Script = rpc("GetTask", {"id": "t1"}, task(), envelope={"jsonrpc": None})
-    for number in range(2, ALL + 20):
+    for number in range(2, MAX_PER_KIND + 20):
         script += rpc("GetTask", {"id": "t1"}, task(), id=number, envelope={"jsonrpc": None})
     found = [each for each in findings(script) if each.rule == "A2A-RPC-002"]
-    assert len(found) == ALL + 1
-    assert found[-1].summary == f"{ALL + 19} times in all in GetTask, of which {ALL} are told one by one"
-    assert found[-1].evidence["count"] == str(ALL + 19)
+    assert len(found) == MAX_PER_KIND + 1
+    assert found[-1].summary == f"{MAX_PER_KIND + 19} times in all in GetTask, of which {MAX_PER_KIND} are told one by one"
+    assert found[-1].evidence["count"] == str(MAX_PER_KIND + 19)
 
 
 def test_an_error_is_not_hidden_by_what_is_less_grave() -> None:

@@ -15,7 +15,7 @@ from a2a_proxy.rules.examples.conversation import (
     ClientMessage,
     EventPause,
     HalfClosed,
-    Raw,
+    RawBytes,
     fetch_card,
     grpc,
     rest,
@@ -25,21 +25,21 @@ from a2a_proxy.rules.examples.conversation import (
 )
 from a2a_proxy.rules.examples.objects import (
     Json,
-    asking,
+    input_required,
     card,
     chunk,
     error_info,
     message,
     reply,
-    said,
+    agent_reply,
     send,
     snapshot,
     state,
     status,
     task,
 )
-from a2a_proxy.rules.examples.script import MS, Script, both
-from a2a_proxy.rules.families.live.words import RECONNECT, question
+from a2a_proxy.rules.examples.script import MS, Script, run_together
+from a2a_proxy.rules.families.live.words import RECONNECT_MESSAGE, question_update
 from a2a_proxy.rules.state.session_state import SessionState
 from support_rules import KEY, findings, told
 
@@ -47,7 +47,7 @@ SEND, BACK = "SendLiveMessage", "ReconnectToTask"
 BEGUN = (snapshot(), status("WORKING"))
 DONE = status("COMPLETED", second=9)
 GO_ON = (status("WORKING", second=5), DONE)
-AUTH = status("AUTH_REQUIRED", second=1, said=reply("a token, please", id="q1", taskId="t1"))
+AUTH = status("AUTH_REQUIRED", second=1, message=reply("a token, please", id="q1", taskId="t1"))
 LOST = {"finish": "leave"}
 
 
@@ -72,40 +72,40 @@ def answer(text: str = "this one", **members: Any) -> ClientMessage:
 
 NUMBERED = [
     {name: event[name] | {"generation": str(number)} for name in event}
-    for number, event in enumerate([*BEGUN, question(), status("WORKING", second=2), chunk(lastChunk=True), DONE], 1)
+    for number, event in enumerate([*BEGUN, question_update(), status("WORKING", second=2), chunk(lastChunk=True), DONE], 1)
 ]
 RIGHT = {
-    "turns": live(*BEGUN, question(), EventPause(1), answer(taskId="t1", contextId="c1"), *GO_ON),
+    "turns": live(*BEGUN, question_update(), EventPause(1), answer(taskId="t1", contextId="c1"), *GO_ON),
     "ids are implied": live(
         *BEGUN,
-        question(),
+        question_update(),
         EventPause(20),
         answer(),
         status("WORKING", second=22),
-        question("and?", second=23, id="q2"),
+        question_update("and?", second=23, id="q2"),
         EventPause(2),
         answer(id="m3"),
         status("WORKING", second=26),
         status("COMPLETED", second=27),
     ),
     "numbered": live(*NUMBERED[:3], answer(), *NUMBERED[3:], version="1.1"),
-    "a message": live(said()),
+    "a message": live(agent_reply()),
     "a finished task": live(snapshot("COMPLETED")),
     "the task once more": live(*BEGUN, DONE, snapshot("COMPLETED", second=9)),
     "two messages before the task": live(answer("and more"), *BEGUN, DONE),
     "the client has said all": live(*BEGUN, HalfClosed(), *GO_ON),
     "one message only": grpc(SEND, send(), *BEGUN, DONE),
-    "given up": live(*BEGUN, question(), EventPause(30), status("FAILED", second=31)),
-    "left": live(*BEGUN, question(), **LOST),
+    "given up": live(*BEGUN, question_update(), EventPause(30), status("FAILED", second=31)),
+    "left": live(*BEGUN, question_update(), **LOST),
     "credentials by another way": live(*BEGUN, AUTH, EventPause(10), *GO_ON),
-    "canceled": both(
+    "canceled": run_together(
         live(*BEGUN, EventPause(2), status("CANCELED", second=3)),
         grpc("CancelTask", {"id": "t1"}, task("CANCELED", second=3)),
         after=2000 * MS,
     ),
     "history": live(
         *BEGUN,
-        question(),
+        question_update(),
         answer(),
         status("WORKING", second=2),
         snapshot(
@@ -118,28 +118,28 @@ RIGHT = {
             ],
         ),
     ),
-    "a task goes on": rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=asking()))
+    "a task goes on": rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required()))
     + live(snapshot("WORKING", second=1), DONE, request=send(id="m2", taskId="t1", contextId="c1")),
-    "reconnected": live(*BEGUN, **LOST) + live(snapshot("WORKING"), DONE, request=RECONNECT),
-    "reconnected and answered": live(*BEGUN, question(), **LOST)
-    + live(snapshot("INPUT_REQUIRED", status=asking(second=1)), answer(), *GO_ON, method=BACK, request=RECONNECT),
+    "reconnected": live(*BEGUN, **LOST) + live(snapshot("WORKING"), DONE, request=RECONNECT_MESSAGE),
+    "reconnected and answered": live(*BEGUN, question_update(), **LOST)
+    + live(snapshot("INPUT_REQUIRED", status=input_required(second=1)), answer(), *GO_ON, method=BACK, request=RECONNECT_MESSAGE),
     "reconnected after the end": live(*BEGUN, DONE)
-    + live(snapshot("COMPLETED", second=9), method=BACK, request=RECONNECT),
-    "a subscription beside it": both(
-        live(*BEGUN, EventPause(3), question(), EventPause(2), answer(), *GO_ON),
-        grpc("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), EventPause(2.2), question(), EventPause(2), *GO_ON),
+    + live(snapshot("COMPLETED", second=9), method=BACK, request=RECONNECT_MESSAGE),
+    "a subscription beside it": run_together(
+        live(*BEGUN, EventPause(3), question_update(), EventPause(2), answer(), *GO_ON),
+        grpc("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), EventPause(2.2), question_update(), EventPause(2), *GO_ON),
         after=1000 * MS,
     ),
-    "two live streams": both(
-        live(*BEGUN, EventPause(3), question(), EventPause(2), *GO_ON),
+    "two live streams": run_together(
+        live(*BEGUN, EventPause(3), question_update(), EventPause(2), *GO_ON),
         live(
-            snapshot("WORKING"), EventPause(2.2), question(), EventPause(1), answer(), EventPause(0.8), *GO_ON, method=BACK,
-            request=RECONNECT,
+            snapshot("WORKING"), EventPause(2.2), question_update(), EventPause(1), answer(), EventPause(0.8), *GO_ON, method=BACK,
+            request=RECONNECT_MESSAGE,
         ),
         after=1000 * MS,
     ),
-    "answered by a call": both(
-        live(*BEGUN, question(), EventPause(3), *GO_ON),
+    "answered by a call": run_together(
+        live(*BEGUN, question_update(), EventPause(3), *GO_ON),
         grpc("SendMessage", send("x", id="m5", taskId="t1"), snapshot("COMPLETED", second=9), seconds=2),
         after=2000 * MS,
     ),
@@ -155,7 +155,7 @@ def test_what_is_right_is_not_flagged_by_any_rule(script: Script) -> None:
 def test_rules_about_other_streams_leave_live_streams_alone() -> None:
     """Each breach is told once, by the family of live streams."""
     assert [each.rule for each in findings(live(*BEGUN))] == ["A2A-LIVE-020"]
-    assert [each.rule for each in findings(live(*BEGUN, question()))] == ["A2A-LIVE-004"]
+    assert [each.rule for each in findings(live(*BEGUN, question_update()))] == ["A2A-LIVE-004"]
     assert [each.rule for each in findings(live(*BEGUN, DONE, EventPause(30)))] == ["A2A-LIVE-005"]
 
 
@@ -169,18 +169,18 @@ def test_all_live_streams_tell_the_same() -> None:
     """So does the rule about several streams of one task."""
     one = live(*BEGUN, EventPause(3), chunk("a"), chunk("b", id="a2"), EventPause(8), DONE)
     two = live(
-        snapshot("WORKING"), EventPause(3), chunk("b", id="a2"), EventPause(8), DONE, method=BACK, request=RECONNECT
+        snapshot("WORKING"), EventPause(3), chunk("b", id="a2"), EventPause(8), DONE, method=BACK, request=RECONNECT_MESSAGE
     )
-    assert {each.rule for each in findings(both(one, two, after=1000 * MS))} == {"A2A-LIVE-016"}
+    assert {each.rule for each in findings(run_together(one, two, after=1000 * MS))} == {"A2A-LIVE-016"}
 
 
 def test_reconnecting_is_no_answer_to_a_question() -> None:
     """What leaves INPUT_REQUIRED then had no input; a further message is one."""
-    asked = snapshot("INPUT_REQUIRED", status=asking(second=1))
-    lost = live(*BEGUN, question(), **LOST)
-    silent = lost + live(asked, *GO_ON, method=BACK, request=RECONNECT)
+    asked = snapshot("INPUT_REQUIRED", status=input_required(second=1))
+    lost = live(*BEGUN, question_update(), **LOST)
+    silent = lost + live(asked, *GO_ON, method=BACK, request=RECONNECT_MESSAGE)
     assert [each.rule for each in findings(silent)] == ["A2A-STATE-003"]
-    assert not told(lost + live(asked, answer(), *GO_ON, method=BACK, request=RECONNECT))
+    assert not told(lost + live(asked, answer(), *GO_ON, method=BACK, request=RECONNECT_MESSAGE))
 
 
 # --- the capability -----------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def test_live_streams_on_other_bindings() -> None:
     """Where the agent takes it, it may follow another proposal."""
     assert verdicts(rest("POST", "/message:live", send(), status=404), "003") == ["ERROR"]
     assert verdicts(rest("POST", "/tasks/t1:reconnect", send(), status=404), "003") == ["ERROR"]
-    assert verdicts(rpc(BACK, RECONNECT, error={"code": -32601, "message": "no"}), "003") == ["ERROR"]
+    assert verdicts(rpc(BACK, RECONNECT_MESSAGE, error={"code": -32601, "message": "no"}), "003") == ["ERROR"]
     assert verdicts(rest_stream("POST", "/live", send(), *BEGUN, DONE), "003") == ["INFO"]
     assert verdicts(rpc_stream(SEND, send(), *BEGUN, DONE), "003") == ["INFO"]
     assert verdicts(rpc_stream("SendStreamingMessage", send(), *BEGUN, DONE), "003") == []
@@ -242,7 +242,7 @@ def test_live_streams_on_other_bindings() -> None:
 @pytest.mark.parametrize("first", [status("WORKING"), chunk()])
 def test_an_update_comes_first(first: Json) -> None:
     assert verdicts(live(first, DONE), "010") == ["ERROR"]
-    again = live(*BEGUN, **LOST) + live(first, DONE, request=RECONNECT)
+    again = live(*BEGUN, **LOST) + live(first, DONE, request=RECONNECT_MESSAGE)
     assert (verdicts(again, "010"), verdicts(again, "014")) == ([], ["ERROR"])
 
 
@@ -251,7 +251,7 @@ def test_reconnecting_to_a_task_that_is_over(method: str) -> None:
     over = live(*BEGUN, DONE)
 
     def again(*events: Any, **options: Any) -> list[str]:
-        return verdicts(over + live(*events, method=method, request=RECONNECT, **options), "012")
+        return verdicts(over + live(*events, method=method, request=RECONNECT_MESSAGE, **options), "012")
 
     assert again(snapshot("COMPLETED", second=9)) == []
     assert again(status=9, text="over") == ["ERROR"]
@@ -264,25 +264,25 @@ def test_reconnecting_to_a_task_that_is_over(method: str) -> None:
 
 
 def test_reconnecting_to_a_task_that_goes_on_is_not_judged_as_over() -> None:
-    script = live(*BEGUN, **LOST) + live(request=RECONNECT, status=9, text="another stream")
+    script = live(*BEGUN, **LOST) + live(request=RECONNECT_MESSAGE, status=9, text="another stream")
     assert verdicts(script, "012") == []
     assert verdicts(live(*BEGUN, DONE) + live(status=9, request=send(id="m2", taskId="t1")), "012") == []
 
 
 @pytest.mark.parametrize(("code", "expected"), [(5, []), (3, ["WARNING?"]), (13, ["WARNING?"]), (9, []), (12, [])])
 def test_reconnecting_to_an_unknown_task(code: int, expected: list[str]) -> None:
-    assert verdicts(live(method=BACK, request=RECONNECT, status=code, text="no"), "013") == expected
-    assert verdicts(live(*BEGUN, **LOST) + live(request=RECONNECT, status=code, text="no"), "013") == []
+    assert verdicts(live(method=BACK, request=RECONNECT_MESSAGE, status=code, text="no"), "013") == expected
+    assert verdicts(live(*BEGUN, **LOST) + live(request=RECONNECT_MESSAGE, status=code, text="no"), "013") == []
     assert verdicts(live(status=code, text="no"), "013") == []
 
 
 def test_reconnecting_to_a_task_that_may_have_been_forgotten() -> None:
     """Once tasks had to be forgotten, nothing is unknown for certain."""
-    failing = live(request=RECONNECT, status=3, text="no")
+    failing = live(request=RECONNECT_MESSAGE, status=3, text="no")
     made = [rpc("GetTask", {"id": name}, task("WORKING", id=name)) for name in ("t7", "t8")]
     for scripts, expected in ((made[:1], ["A2A-LIVE-013"]), (made, [])):
         observer, out = Observer(Redactor(KEY)), list[Observation]()
-        observer._rules.world = SessionState(1)
+        observer._rules.session = SessionState(1)
         for each in sum([*scripts[1:], failing], scripts[0]).chunks():
             observer.feed(each, out)
         assert [each.rule for each in out if type(each) is Finding] == expected
@@ -292,10 +292,10 @@ def test_reconnecting_to_a_task_that_may_have_been_forgotten() -> None:
     ("code", "expected"), [(6, ["WARNING"]), (10, ["WARNING"]), (3, ["WARNING?"]), (9, []), (5, []), (16, [])]
 )
 def test_a_second_live_stream(code: int, expected: list[str]) -> None:
-    second = live(request=RECONNECT, status=code, text="no")
-    assert verdicts(both(live(*BEGUN, EventPause(3), DONE), second, after=1000 * MS), "015") == expected
+    second = live(request=RECONNECT_MESSAGE, status=code, text="no")
+    assert verdicts(run_together(live(*BEGUN, EventPause(3), DONE), second, after=1000 * MS), "015") == expected
     assert verdicts(live(*BEGUN, **LOST) + second, "015") == []
-    beside = both(grpc("SendStreamingMessage", send(), *BEGUN, EventPause(3), DONE), second, after=1000 * MS)
+    beside = run_together(grpc("SendStreamingMessage", send(), *BEGUN, EventPause(3), DONE), second, after=1000 * MS)
     assert verdicts(beside, "015") == []
 
 
@@ -309,7 +309,7 @@ def test_a_client_with_media_and_an_agent_without() -> None:
 
 def test_ids_on_a_live_stream() -> None:
     def said_with(**ids: Any) -> list[str]:
-        return verdicts(live(*BEGUN, question(), answer(**ids), *GO_ON), "008")
+        return verdicts(live(*BEGUN, question_update(), answer(**ids), *GO_ON), "008")
 
     assert said_with(taskId="t1", contextId="c1") == []
     assert said_with() == []
@@ -328,7 +328,7 @@ def test_configuration() -> None:
     short, long = {"historyLength": 2}, {"historyLength": 5}
 
     def then(first: Json | None, later: Json | None) -> list[str]:
-        stream = live(*BEGUN, question(), answer(configuration=later), *GO_ON, request=send(configuration=first))
+        stream = live(*BEGUN, question_update(), answer(configuration=later), *GO_ON, request=send(configuration=first))
         return verdicts(stream, "009")
 
     assert then(long, short) == ["WARNING?"]
@@ -338,22 +338,22 @@ def test_configuration() -> None:
 
 def test_speaking_while_the_agent_works() -> None:
     assert verdicts(live(snapshot(), answer(), DONE), "018") == ["INFO"]
-    assert verdicts(live(*BEGUN, question(), answer(), *GO_ON), "018") == []
+    assert verdicts(live(*BEGUN, question_update(), answer(), *GO_ON), "018") == []
     assert verdicts(live(answer(), *BEGUN, DONE), "018") == []
 
 
 def test_empty_messages() -> None:
     nothing = ClientMessage({"message": {"messageId": "m3", "role": "ROLE_USER"}})
-    assert verdicts(live(*BEGUN, question(), ClientMessage(RECONNECT), *GO_ON), "019") == ["ERROR"]
-    assert verdicts(live(snapshot("WORKING"), DONE, request=RECONNECT), "019") == []
-    nameless = live(*BEGUN, question(), nothing, *GO_ON)
+    assert verdicts(live(*BEGUN, question_update(), ClientMessage(RECONNECT_MESSAGE), *GO_ON), "019") == ["ERROR"]
+    assert verdicts(live(snapshot("WORKING"), DONE, request=RECONNECT_MESSAGE), "019") == []
+    nameless = live(*BEGUN, question_update(), nothing, *GO_ON)
     assert [each.rule for each in findings(nameless)] == ["A2A-SCH-002"]
 
 
 # --- going on and ending ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("event", "number"), [(question(), "004"), (AUTH, "004"), (status("WORKING"), "020")])
+@pytest.mark.parametrize(("event", "number"), [(question_update(), "004"), (AUTH, "004"), (status("WORKING"), "020")])
 def test_an_agent_that_ends_too_early(event: Json, number: str) -> None:
     """With OK, and while the client could still speak; an error says itself what is wrong."""
     assert len(verdicts(live(snapshot(), event), number)) == 1
@@ -361,13 +361,13 @@ def test_an_agent_that_ends_too_early(event: Json, number: str) -> None:
     assert verdicts(live(snapshot(), event, status=14, text="restart"), number) == []
     assert verdicts(live(snapshot(), event, **LOST), number) == []
     assert verdicts(live(snapshot(), event, finish="open"), number) == []
-    assert verdicts(live(snapshot(), event, Raw(b"\0\0\0\0\2\xff\xff")), number) == []
+    assert verdicts(live(snapshot(), event, RawBytes(b"\0\0\0\0\2\xff\xff")), number) == []
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(1, []), (5, ["WARNING"]), (30, ["ERROR"])])
 def test_an_agent_that_ends_too_late(seconds: float, expected: list[str]) -> None:
     assert verdicts(live(*BEGUN, DONE, EventPause(seconds)), "005") == expected
-    assert verdicts(live(said(), EventPause(seconds)), "011") == expected
+    assert verdicts(live(agent_reply(), EventPause(seconds)), "011") == expected
 
 
 def test_the_clients_side_may_stay_open_after_the_trailers() -> None:
@@ -384,49 +384,49 @@ def test_events_after_the_end() -> None:
     twice = live(*BEGUN, DONE, *[snapshot("COMPLETED", second=9)] * 2)
     assert verdicts(twice, "006") == ["ERROR"]
     over = live(*BEGUN, DONE)
-    again = live(snapshot("COMPLETED", second=9), chunk("late"), request=RECONNECT)
+    again = live(snapshot("COMPLETED", second=9), chunk("late"), request=RECONNECT_MESSAGE)
     assert verdicts(over + again, "006") == ["ERROR"]
 
 
 def test_a_message_and_then_a_task() -> None:
-    assert verdicts(live(said(), snapshot("COMPLETED")), "011") == ["ERROR"]
+    assert verdicts(live(agent_reply(), snapshot("COMPLETED")), "011") == ["ERROR"]
     assert verdicts(live(snapshot("COMPLETED")), "011") == []
 
 
 def test_a_question_that_nobody_can_answer() -> None:
-    assert verdicts(grpc(SEND, send(), *BEGUN, question(), **LOST), "017") == ["WARNING"]
+    assert verdicts(grpc(SEND, send(), *BEGUN, question_update(), **LOST), "017") == ["WARNING"]
     assert verdicts(grpc(SEND, send(), *BEGUN, AUTH, **LOST), "017") == ["INFO"]
-    assert verdicts(live(*BEGUN, question(), HalfClosed(), **LOST), "017") == []
+    assert verdicts(live(*BEGUN, question_update(), HalfClosed(), **LOST), "017") == []
 
 
 def test_a_question_that_another_live_stream_can_answer() -> None:
-    watching = grpc(SEND, RECONNECT, snapshot("WORKING"), EventPause(2.2), question(), EventPause(1), *GO_ON)
-    speaking = live(*BEGUN, EventPause(3), question(), EventPause(1), answer(), *GO_ON)
-    assert verdicts(both(speaking, watching, after=1000 * MS), "017") == []
+    watching = grpc(SEND, RECONNECT_MESSAGE, snapshot("WORKING"), EventPause(2.2), question_update(), EventPause(1), *GO_ON)
+    speaking = live(*BEGUN, EventPause(3), question_update(), EventPause(1), answer(), *GO_ON)
+    assert verdicts(run_together(speaking, watching, after=1000 * MS), "017") == []
 
 
 def test_a_client_that_only_looks() -> None:
     """The first Task tells it how things are, it is not asked."""
-    lost = live(*BEGUN, question(), **LOST)
+    lost = live(*BEGUN, question_update(), **LOST)
     seen = snapshot("INPUT_REQUIRED", status=state("INPUT_REQUIRED", second=1))
-    assert verdicts(lost + grpc(SEND, RECONNECT, seen, **LOST), "017") == []
+    assert verdicts(lost + grpc(SEND, RECONNECT_MESSAGE, seen, **LOST), "017") == []
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(50, []), (70, ["INFO"]), (300, ["INFO"])])
 def test_a_question_that_nobody_answers(seconds: float, expected: list[str]) -> None:
-    stream = live(*BEGUN, question(), EventPause(seconds), answer(), *GO_ON)
+    stream = live(*BEGUN, question_update(), EventPause(seconds), answer(), *GO_ON)
     assert verdicts(stream, "021") == expected
     assert (
-        verdicts(live(*BEGUN, question(), answer(), status("WORKING", second=2), EventPause(seconds), DONE), "021")
+        verdicts(live(*BEGUN, question_update(), answer(), status("WORKING", second=2), EventPause(seconds), DONE), "021")
         == []
     )
-    assert verdicts(live(*BEGUN, question(), EventPause(1), **LOST).then(fetch_card(), int(seconds * 1e9)), "021") == []
+    assert verdicts(live(*BEGUN, question_update(), EventPause(1), **LOST).then(fetch_card(), int(seconds * 1e9)), "021") == []
 
 
 def test_a_question_answered_by_another_call() -> None:
-    stream = live(*BEGUN, question(), EventPause(90), *GO_ON)
+    stream = live(*BEGUN, question_update(), EventPause(90), *GO_ON)
     call = grpc("SendMessage", send("x", id="m5", taskId="t1", contextId="c1"), snapshot("COMPLETED", second=9))
-    assert verdicts(both(stream, call, after=2000 * MS), "021") == []
+    assert verdicts(run_together(stream, call, after=2000 * MS), "021") == []
 
 
 # --- media --------------------------------------------------------------------------------------------------------

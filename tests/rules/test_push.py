@@ -8,7 +8,7 @@ import pytest
 
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, http, rest, rest_error, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import card, send, snapshot, task
-from a2a_proxy.rules.examples.script import MS, Script, both
+from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_rules import findings
 
 CREATE, GET, LIST, DELETE = (
@@ -166,7 +166,7 @@ class TestLifecycle:
         """The list may be from before or after it."""
         slow = rpc(DELETE, THIS, {}, seconds=0.1)
         empty = rpc(LIST, {"taskId": "t1"}, {"configs": []}, seconds=0.05)
-        assert said(CREATED + both(slow, empty), "016") == []
+        assert said(CREATED + run_together(slow, empty), "016") == []
 
     def test_deleted_and_shown(self) -> None:
         """By Get and by List, in all bindings."""
@@ -182,4 +182,4 @@ class TestLifecycle:
         """It may be there again already."""
         slow = rpc(CREATE, HOOK | {"id": "p1"}, STORED, seconds=0.1)
         got = rpc(GET, THIS, STORED)
-        assert said(CREATED + DELETED + both(slow, got, after=20 * MS), "017") == []
+        assert said(CREATED + DELETED + run_together(slow, got, after=20 * MS), "017") == []

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.rules.examples.conversation import Raw, fetch_card, http, json_text, rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import card, chunk, reply, said, send, snapshot, status, task
+from a2a_proxy.rules.examples.conversation import RawBytes, fetch_card, http, json_text, rpc, rpc_error, rpc_stream
+from a2a_proxy.rules.examples.objects import card, chunk, reply, agent_reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 
@@ -46,8 +46,8 @@ def stream(*events: Any, **options: Any) -> Script:
     return rpc_stream("SendStreamingMessage", send(), *events, **options)
 
 
-def event(data: str) -> Raw:
-    return Raw(f"data: {data}\n\n".encode())
+def event(data: str) -> RawBytes:
+    return RawBytes(f"data: {data}\n\n".encode())
 
 
 # --- 001: JSON ------------------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def test_the_place_is_the_first_that_is_wrong(body: str, place: int) -> None:
         get("<html>bad gateway</html>", status=502, reply_headers={"Content-Type": "text/html"}),
         get("<html>hello</html>", reply_headers={"Content-Type": "text/html"}),
         get("upstream down", status=503),
-        stream(snapshot(), Raw(b'data: {"jsonrpc":"2.0","id":1,"res'), finish="cut"),
+        stream(snapshot(), RawBytes(b'data: {"jsonrpc":"2.0","id":1,"res'), finish="cut"),
     ],
     ids=["endless number", "surrogate", "huge number", "gateway", "html", "gateway as json", "cut event"],
 )
@@ -277,7 +277,7 @@ LIST = "ListTaskPushNotificationConfigs"
 @pytest.mark.parametrize(
     ("method", "params", "result", "fits"),
     [
-        ("SendMessage", send(), said(), True),
+        ("SendMessage", send(), agent_reply(), True),
         ("SendMessage", send(), None, False),
         ("GetTask", GET, snapshot("COMPLETED"), False),
         ("CancelTask", GET, [task("CANCELED")], False),
@@ -323,7 +323,7 @@ def test_a_name_twice_is_told_with_its_place() -> None:
 
 
 def test_the_same_name_in_two_objects_is_fine() -> None:
-    assert not told(stream(snapshot(), status("COMPLETED", second=1, said=reply())), "RPC-018")
+    assert not told(stream(snapshot(), status("COMPLETED", second=1, message=reply())), "RPC-018")
 
 
 @pytest.mark.parametrize(

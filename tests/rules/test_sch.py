@@ -8,7 +8,7 @@ import pytest
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, http, json_text, rest, rest_error, rpc, rpc_stream
-from a2a_proxy.rules.examples.objects import card, chunk, message, reply, said, send, snapshot, state, status, task
+from a2a_proxy.rules.examples.objects import card, chunk, message, reply, agent_reply, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 
@@ -44,7 +44,7 @@ def old(result: Any, method: str = "tasks/get", params: Any = None) -> Script:
 
 def sent(**members: Any) -> Script:
     """A message with changes, sent by JSON-RPC."""
-    return rpc("SendMessage", {"message": message(**members)}, said())
+    return rpc("SendMessage", {"message": message(**members)}, agent_reply())
 
 
 # --- all bindings -------------------------------------------------------------------------------------------------
@@ -53,9 +53,9 @@ def sent(**members: Any) -> Script:
 @pytest.mark.parametrize(
     ("script", "place"),
     [
-        (rpc("SendMessage", {"message": message(messageId="")}, said()), "params.message.messageId"),
-        (rest("POST", "/message:send", {"message": message(messageId="")}, said()), "message.messageId"),
-        (grpc("SendMessage", {"message": message(messageId="")}, said()), "message.messageId"),
+        (rpc("SendMessage", {"message": message(messageId="")}, agent_reply()), "params.message.messageId"),
+        (rest("POST", "/message:send", {"message": message(messageId="")}, agent_reply()), "message.messageId"),
+        (grpc("SendMessage", {"message": message(messageId="")}, agent_reply()), "message.messageId"),
         (rpc_stream("SendStreamingMessage", send(), {"task": {"id": "t1"}}), "result.task.status"),
         (grpc("SendStreamingMessage", send(), {"task": {"id": "t1"}}), "task.status"),
     ],
@@ -107,7 +107,7 @@ def test_an_error_under_a_status_of_success_is_no_result() -> None:
 
 
 def test_a_body_that_cannot_be_read_lacks_nothing() -> None:
-    assert not found(http("POST", "/message:send", '{"message":', answer=json_text(said())))
+    assert not found(http("POST", "/message:send", '{"message":', answer=json_text(agent_reply())))
     assert not found(rest("POST", "/tasks/t1:cancel", None, task("CANCELED")))
 
 
@@ -338,7 +338,7 @@ def test_what_is_below_a_secrets_name_is_not_judged(credentials: object) -> None
 
 
 def test_push_notifications_are_judged_by_what_the_agent_says() -> None:
-    body = status("COMPLETED", said=reply(role="ROLE_USER"))
+    body = status("COMPLETED", message=reply(role="ROLE_USER"))
     script = http("POST", "/hook", json_text(body), answer="", headers={"X-A2A-Notification-Token": "t"})
     assert found(script) == [("SCH-009", "statusUpdate.status.message.role")]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.examples.conversation import Event, Raw, json_text, rest_error, rest_stream, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import chunk, message, said, send, snapshot, status
+from a2a_proxy.rules.examples.conversation import Event, RawBytes, json_text, rest_error, rest_stream, rpc_error, rpc_stream
+from a2a_proxy.rules.examples.objects import chunk, message, agent_reply, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 
 WORKING, COMPLETED = snapshot("WORKING"), status("COMPLETED")
 FAILED = rest_error(500, "INTERNAL", "INTERNAL_ERROR")
-HALF = Raw(b"data: " + json_text(COMPLETED).encode()[:40])
+HALF = RawBytes(b"data: " + json_text(COMPLETED).encode()[:40])
 
 
 def rest(*events: Event, **options: object) -> Script:
@@ -30,9 +30,9 @@ def told(script: Script) -> list[str]:
     return [each.rule[-3:] for each in findings(script) if each.rule.startswith("A2A-SSE-")]
 
 
-def event(value: object, before: str = "", end: str = "\n\n") -> Raw:
+def event(value: object, before: str = "", end: str = "\n\n") -> RawBytes:
     """One event, framed by hand."""
-    return Raw(f"{before}data: {json_text(value)}{end}".encode())
+    return RawBytes(f"{before}data: {json_text(value)}{end}".encode())
 
 
 def response(value: object) -> dict[str, object]:
@@ -53,22 +53,22 @@ def response(value: object) -> dict[str, object]:
 )
 def test_blocks_without_data_that_have_their_use(block: bytes) -> None:
     """Comments, a retry time, an id."""
-    assert told(rest(WORKING, Raw(block), COMPLETED)) == []
+    assert told(rest(WORKING, RawBytes(block), COMPLETED)) == []
 
 
 @pytest.mark.parametrize("block", [b"event: ping\n\n", b"Data: {}\n\n", b"event: ping\r\nid: 1\r\n\r\n", b"ping\n\n"])
 def test_blocks_without_data_that_are_dropped(block: bytes) -> None:
     """Event names, and fields that nobody knows."""
-    assert told(rpc(WORKING, Raw(block), COMPLETED)) == ["001"]
+    assert told(rpc(WORKING, RawBytes(block), COMPLETED)) == ["001"]
 
 
 def test_data_that_is_no_json() -> None:
     """On both bindings; octets that are no UTF-8 are one rule's only."""
     assert told(rpc(WORKING, "hello", COMPLETED)) == ["002"]
     assert told(rest(WORKING, "{", COMPLETED)) == ["002"]
-    assert told(rpc(WORKING, Raw(b"data:\n\n"), COMPLETED)) == ["002"]
-    assert told(rest(WORKING, Raw(b"data:\n\n"), COMPLETED)) == ["002"]
-    assert told(rest(WORKING, Raw(b"data: \xc3\x28\n\n"), COMPLETED)) == ["009"]
+    assert told(rpc(WORKING, RawBytes(b"data:\n\n"), COMPLETED)) == ["002"]
+    assert told(rest(WORKING, RawBytes(b"data:\n\n"), COMPLETED)) == ["002"]
+    assert told(rest(WORKING, RawBytes(b"data: \xc3\x28\n\n"), COMPLETED)) == ["009"]
 
 
 @pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n", "\r\r", "\n\r\n", "\r\n\n", "\n\r", "\r\n\r"])
@@ -135,7 +135,7 @@ def test_events_after_an_error() -> None:
     """On JSON-RPC too; a comment is no event."""
     error = {"error": rpc_error(-32603)}
     assert told(rpc(error, COMPLETED)) == ["008"]
-    assert told(rpc(WORKING, error, Raw(b": bye\n\n"))) == []
+    assert told(rpc(WORKING, error, RawBytes(b": bye\n\n"))) == []
 
 
 def test_another_charset() -> None:
@@ -150,16 +150,16 @@ def test_another_charset() -> None:
 def test_octets_that_are_no_utf8_in_an_event_that_decodes_otherwise() -> None:
     """The decoders skip what they do not need, so such an event has its ids and state all the same."""
     text = json_text(chunk("@@")).encode().replace(b"@@", b"\xff\xfe")
-    assert told(rest(WORKING, Raw(b"data: " + text + b"\n\n"), COMPLETED)) == ["009"]
+    assert told(rest(WORKING, RawBytes(b"data: " + text + b"\n\n"), COMPLETED)) == ["009"]
 
 
 def test_byte_order_marks() -> None:
     """One at the beginning is fine, another makes a field that nobody knows."""
     mark = b"\xef\xbb\xbf"
     first = mark + b"data: " + json_text(WORKING).encode() + b"\n\n"
-    assert told(rest(Raw(first), COMPLETED)) == []
+    assert told(rest(RawBytes(first), COMPLETED)) == []
     late = b"id: 7\n" + mark + b"retry: 1\ndata: " + json_text(COMPLETED).encode() + b"\n\n"
-    found = [each for each in findings(rest(WORKING, Raw(late))) if each.rule == "A2A-SSE-009"]
+    found = [each for each in findings(rest(WORKING, RawBytes(late))) if each.rule == "A2A-SSE-009"]
     assert [each.severity for each in found] == [Severity.WARNING]
 
 
@@ -198,7 +198,7 @@ def findings_of_cut(*events: Event) -> str:
 
 def test_a_cut_after_a_message() -> None:
     """A message is all there is to come."""
-    assert told(rpc(said(), finish="cut")) == []
+    assert told(rpc(agent_reply(), finish="cut")) == []
 
 
 def test_a_client_that_leaves_and_a_proxy_that_stops() -> None:
@@ -221,7 +221,7 @@ def test_a_message_of_the_client_says_nothing_about_streams() -> None:
 
 def test_a_mark_before_the_data_is_told_once() -> None:
     """The block is not one without data as well."""
-    assert told(rpc(WORKING, Raw(b"\xef\xbb\xbfdata: {}\n\n"), COMPLETED)) == ["009"]
+    assert told(rpc(WORKING, RawBytes(b"\xef\xbb\xbfdata: {}\n\n"), COMPLETED)) == ["009"]
 
 
 def test_an_error_that_follows_an_error_ends_nothing() -> None:

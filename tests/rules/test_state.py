@@ -10,17 +10,17 @@ from a2a_proxy.rules.examples.conversation import EventPause, grpc, rest, rest_s
 from a2a_proxy.rules.examples.objects import (
     Json,
     artifact,
-    asking,
+    input_required,
     chunk,
     reply,
-    said,
+    agent_reply,
     send,
     snapshot,
     state,
     status,
     task,
 )
-from a2a_proxy.rules.examples.script import MS, Script, both
+from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_rules import findings
 
 EVERY = pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
@@ -82,7 +82,7 @@ def test_a_task_that_comes_back_to_life(binding: str) -> None:
         snapshot(),
         status("FAILED", second=1),
         status("WORKING", second=2),
-        status("WORKING", second=3, said=reply("again", taskId="t1")),
+        status("WORKING", second=3, message=reply("again", taskId="t1")),
         status("COMPLETED", second=4),
     )
     assert verdicts(back, "001") == ["ERROR"]
@@ -92,7 +92,7 @@ def test_two_ends_of_one_task() -> None:
     """Whichever stream is behind, one of them is wrong."""
     one = follow(snapshot("WORKING"), EventPause(1), status("COMPLETED", second=1))
     other = follow(snapshot("WORKING"), EventPause(1), status("FAILED", second=1))
-    assert verdicts(BEGUN + both(one, other), "001") == ["ERROR"]
+    assert verdicts(BEGUN + run_together(one, other), "001") == ["ERROR"]
 
 
 def test_a_stream_that_is_behind_another_one() -> None:
@@ -101,7 +101,7 @@ def test_a_stream_that_is_behind_another_one() -> None:
     slow = follow(
         snapshot("WORKING"), EventPause(2), chunk("x"), status("WORKING"), EventPause(1), status("COMPLETED", second=1)
     )
-    assert not numbers(BEGUN + both(first, slow))
+    assert not numbers(BEGUN + run_together(first, slow))
 
 
 def test_a_stream_that_knows_less_of_the_way() -> None:
@@ -111,10 +111,10 @@ def test_a_stream_that_knows_less_of_the_way() -> None:
         snapshot("SUBMITTED"),
         EventPause(1),
         status("WORKING", second=1),
-        status("INPUT_REQUIRED", second=2, said=reply("?", taskId="t1")),
+        status("INPUT_REQUIRED", second=2, message=reply("?", taskId="t1")),
         status("COMPLETED", second=3),
     )
-    told = numbers(rpc("SendMessage", send(configuration=AT_ONCE), snapshot()) + both(behind, ahead, after=SECOND // 2))
+    told = numbers(rpc("SendMessage", send(configuration=AT_ONCE), snapshot()) + run_together(behind, ahead, after=SECOND // 2))
     assert not told & {"001", "002", "009", "013"}
 
 
@@ -126,7 +126,7 @@ def test_an_answer_that_is_behind(binding: str) -> None:
     assert not verdicts(stale, "001")
     ends = follow(snapshot("WORKING"), EventPause(1), status("COMPLETED", second=1))
     slow = rpc("GetTask", GET, task("WORKING"), seconds=3)
-    assert not numbers(BEGUN + both(ends, slow))
+    assert not numbers(BEGUN + run_together(ends, slow))
 
 
 def test_a_snapshot_that_is_later_than_the_end() -> None:
@@ -148,15 +148,15 @@ def test_lists_that_are_behind() -> None:
     assert verdicts(DONE + rpc("ListTasks", {}, listed), "009") == ["WARNING"]
     assert not verdicts(BEGUN + rpc("ListTasks", {}, listed), "009")
     done = rpc("GetTask", GET, task("COMPLETED"))
-    assert not verdicts(both(rpc("ListTasks", {}, listed, seconds=2), done), "009"), "a race"
+    assert not verdicts(run_together(rpc("ListTasks", {}, listed, seconds=2), done), "009"), "a race"
 
 
 def test_an_older_status_without_an_end() -> None:
     """By its timestamp, and in another state."""
-    waits = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=asking(second=20)))
+    waits = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required(second=20)))
     assert verdicts(waits + rpc("GetTask", GET, task("WORKING", second=5)), "009") == ["WARNING"]
     assert not verdicts(waits + rpc("GetTask", GET, task("WORKING", second=25)), "009")
-    assert not verdicts(waits + rpc("GetTask", GET, task(status=asking(second=5))), "009"), "the same state"
+    assert not verdicts(waits + rpc("GetTask", GET, task(status=input_required(second=5))), "009"), "the same state"
 
 
 @EVERY
@@ -173,14 +173,14 @@ def test_a_message_that_crossed_the_end() -> None:
     refused = rpc("SendMessage", FOLLOW_UP, error=rpc_error(-32004, "UNSUPPORTED_OPERATION", "over"))
     assert verdicts(DONE + refused, "005") == ["INFO?"]
     assert verdicts(DONE.then(refused, SECOND), "005") == ["WARNING"]
-    assert not verdicts(both(rpc("SendMessage", send(), snapshot("COMPLETED"), seconds=2), refused), "005")
+    assert not verdicts(run_together(rpc("SendMessage", send(), snapshot("COMPLETED"), seconds=2), refused), "005")
 
 
 def test_a_message_that_was_there_first() -> None:
     """The task ended while it was under way: the agent may take it, and the client could not know."""
     ends = follow(snapshot("WORKING"), EventPause(1), status("COMPLETED", second=1))
     takes = rpc("SendMessage", FOLLOW_UP, snapshot("COMPLETED", second=1), seconds=3)
-    assert not numbers(BEGUN + both(ends, takes))
+    assert not numbers(BEGUN + run_together(ends, takes))
 
 
 @EVERY
@@ -233,8 +233,8 @@ def test_work_after_a_cancellation() -> None:
     canceled = rpc("CancelTask", GET, task("CANCELED", second=2))
 
     def after(seconds: float, second: int) -> Script:
-        work = status("WORKING", second=second, said=reply("still", taskId="t1"))
-        return BEGUN + both(follow(snapshot("WORKING"), EventPause(2 + seconds), work), canceled, after=2 * SECOND)
+        work = status("WORKING", second=second, message=reply("still", taskId="t1"))
+        return BEGUN + run_together(follow(snapshot("WORKING"), EventPause(2 + seconds), work), canceled, after=2 * SECOND)
 
     assert verdicts(after(9, 1), "018") == ["WARNING"], "too late to be behind"
     assert verdicts(after(1, 5), "018") == ["WARNING"], "from after it, by its timestamp"
@@ -250,13 +250,13 @@ def test_back_to_the_beginning(binding: str) -> None:
     assert verdicts(stream(binding, snapshot("WORKING"), status("SUBMITTED", second=1), finish="open"), "002") == [
         "WARNING"
     ]
-    waits = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=asking()))
+    waits = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required()))
     again = stream(binding, status("SUBMITTED", second=1), status("COMPLETED", second=2), params=FOLLOW_UP)
     assert verdicts(waits + again, "002") == ["WARNING"]
 
 
 def _asks(*after: Any, **options: Any) -> Script:
-    question = status("INPUT_REQUIRED", second=2, said=reply("which?", taskId="t1"))
+    question = status("INPUT_REQUIRED", second=2, message=reply("which?", taskId="t1"))
     return rpc_stream(
         "SendStreamingMessage", send(), snapshot(), status("WORKING", second=1), question, *after, **options
     )
@@ -267,13 +267,13 @@ def test_a_question_that_answers_itself() -> None:
     goes_on = (EventPause(2), status("WORKING", second=5), status("COMPLETED", second=6))
     assert verdicts(_asks(*goes_on), "003") == ["WARNING"]
     answer = grpc("SendMessage", FOLLOW_UP, snapshot("COMPLETED", second=6), seconds=3)
-    assert not verdicts(both(_asks(*goes_on), answer, after=SECOND), "003")
+    assert not verdicts(run_together(_asks(*goes_on), answer, after=SECOND), "003")
     assert not verdicts(_asks(EventPause(2), status("CANCELED", second=5)), "003")
 
 
 def test_an_answer_from_before_the_question() -> None:
     """A message that came while the task worked may have waited for it."""
-    early = status("INPUT_REQUIRED", second=2, said=reply("which?", taskId="t1"))
+    early = status("INPUT_REQUIRED", second=2, message=reply("which?", taskId="t1"))
     runs = rpc_stream(
         "SendStreamingMessage",
         send(),
@@ -286,12 +286,12 @@ def test_an_answer_from_before_the_question() -> None:
         finish="open",
     )
     message = rpc("SendMessage", FOLLOW_UP, snapshot("COMPLETED", second=9), seconds=20)
-    assert not verdicts(both(runs, message, after=SECOND), "003")
+    assert not verdicts(run_together(runs, message, after=SECOND), "003")
 
 
 def test_a_question_that_is_seen_answered_by_a_poll() -> None:
     """The poll shows that the task has gone on, by its timestamp."""
-    waits = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=asking(second=1)))
+    waits = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required(second=1)))
     assert verdicts(waits + rpc("GetTask", GET, task("WORKING", second=9)), "003") == ["WARNING"]
     answered = rpc("SendMessage", send("this", id="m2", taskId="t1", configuration=None), snapshot("COMPLETED"))
     assert not verdicts(waits + answered, "003")
@@ -305,7 +305,7 @@ def test_waiting_without_a_word(binding: str) -> None:
     assert verdicts(stream(binding, snapshot(), status("AUTH_REQUIRED", second=1)), "006") == ["WARNING"]
     nameless = reply("a token, please")
     del nameless["messageId"]
-    assert not verdicts(stream(binding, snapshot(), status("AUTH_REQUIRED", said=nameless)), "006")
+    assert not verdicts(stream(binding, snapshot(), status("AUTH_REQUIRED", message=nameless)), "006")
 
 
 # --- sends --------------------------------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ def test_a_send_that_returns_early(binding: str) -> None:
 
     assert verdicts(sends(snapshot("WORKING")), "014") == ["ERROR"]
     assert not verdicts(sends(snapshot("WORKING"), AT_ONCE), "014")
-    assert not verdicts(sends(snapshot("INPUT_REQUIRED", status=asking())), "014")
+    assert not verdicts(sends(snapshot("INPUT_REQUIRED", status=input_required())), "014")
 
 
 def test_blocking_before_1_0() -> None:
@@ -350,15 +350,15 @@ def test_a_send_that_waits_against_the_wish() -> None:
     params = send(configuration=AT_ONCE)
     assert verdicts(rpc("SendMessage", params, snapshot("COMPLETED"), seconds=6), "015") == ["WARNING"]
     assert not verdicts(rpc("SendMessage", params, snapshot("COMPLETED"), seconds=4), "015")
-    assert not verdicts(rpc("SendMessage", params, said(), seconds=6), "015")
+    assert not verdicts(rpc("SendMessage", params, agent_reply(), seconds=6), "015")
     assert not verdicts(rpc("SendMessage", send(), snapshot("COMPLETED"), seconds=60), "015")
 
 
 @EVERY
 def test_results_in_messages(binding: str) -> None:
     """A remark is none, and a task that was not seen from its beginning may have had artifacts."""
-    report = status("COMPLETED", second=2, said=reply("word " * 100, taskId="t1"))
-    remark = status("COMPLETED", second=2, said=reply("that was it", taskId="t1"))
+    report = status("COMPLETED", second=2, message=reply("word " * 100, taskId="t1"))
+    remark = status("COMPLETED", second=2, message=reply("that was it", taskId="t1"))
     assert verdicts(stream(binding, snapshot(), report), "017") == ["INFO"]
     assert not verdicts(stream(binding, snapshot(), remark), "017")
     assert not verdicts(stream(binding, snapshot(), chunk("x"), report), "017")
@@ -405,7 +405,7 @@ def test_updates_without_news(binding: str) -> None:
     assert verdicts(twice(status("WORKING", second=1)), "012") == ["INFO"]
     assert not verdicts(twice(status("WORKING", second=2)), "012")
     assert not verdicts(stream(binding, snapshot("WORKING"), status("WORKING")), "012"), "it crossed the snapshot"
-    assert not verdicts(twice(status("WORKING", second=1, said=reply(taskId="t1"))), "012")
+    assert not verdicts(twice(status("WORKING", second=1, message=reply(taskId="t1"))), "012")
     assert not verdicts(twice(status("WORKING", second=1, metadata={"step": 2})), "012")
 
 

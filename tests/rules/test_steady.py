@@ -48,7 +48,7 @@ def test_a_stream_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
         taken.append(given)
         return way(*given)
 
-    way = status_fast_path.told
+    way = status_fast_path.apply_repeated_status
     monkeypatch.setattr(status_fast_path, "told", told)
     short = judged(script.chunks())
     assert len(taken) >= len(texts)

@@ -17,8 +17,8 @@ from a2a_proxy.rules.examples.conversation import (
     rpc_error,
     rpc_stream,
 )
-from a2a_proxy.rules.examples.objects import Json, chunk, reply, said, send, snapshot, status, task
-from a2a_proxy.rules.examples.script import MS, Script, both
+from a2a_proxy.rules.examples.objects import Json, chunk, reply, agent_reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_rules import findings
 
 SEND, SUB = "SendStreamingMessage", "SubscribeToTask"
@@ -63,13 +63,13 @@ EVERY = pytest.mark.parametrize("binding", ["jsonrpc", "rest", "grpc"])
     ("number", "events", "options"),
     [
         ("001", (status("WORKING"), DONE), {}),
-        ("002", (said("one"), said("two", id="r2")), {}),
-        ("003", (snapshot(), said(), DONE), {}),
+        ("002", (agent_reply("one"), agent_reply("two", id="r2")), {}),
+        ("003", (snapshot(), agent_reply(), DONE), {}),
         ("004", (*WORKING, snapshot("WORKING"), DONE), {}),
         ("005", (*WORKING, DONE, chunk("late")), {}),
         ("006", (*WORKING, DONE, EventPause(11)), {}),
         ("007", WORKING, {}),
-        ("008", (*WORKING, status("INPUT_REQUIRED", second=1, said=reply("which one?"))), {}),
+        ("008", (*WORKING, status("INPUT_REQUIRED", second=1, message=reply("which one?"))), {}),
         ("009", (), {}),
         ("010", (status("WORKING"), DONE), {"subscribes": True}),
         ("020", (*WORKING, chunk("x"), chunk("x"), DONE), {}),
@@ -107,7 +107,7 @@ class TestBeginning:
         assert not verdicts(rpc_stream(SEND, send(), {"error": rpc_error(-32603)}), "001")
 
     def test_a_task_that_ends_after_the_request_is_a_race(self) -> None:
-        late = both(
+        late = run_together(
             rpc("GetTask", ID, task("COMPLETED"), seconds=0.1),
             rpc_stream(SUB, ID, snapshot("COMPLETED"), id=2, seconds=0.5),
         )
@@ -123,7 +123,7 @@ class TestBeginning:
         assert not verdicts(rpc_stream(SUB, ID, snapshot(state)), "012")
 
     def test_a_message_for_an_unknown_task(self) -> None:
-        assert verdicts(rpc_stream(SUB, ID, said()), "012") == ["ERROR"]
+        assert verdicts(rpc_stream(SUB, ID, agent_reply()), "012") == ["ERROR"]
 
     @pytest.mark.parametrize(("code", "text"), [(-32001, "Task t1 not found"), (-32004, "no streaming"), (-32603, "")])
     def test_other_refusals_are_no_wrong_answer(self, code: int, text: str) -> None:
@@ -153,7 +153,7 @@ class TestMiddle:
         assert verdicts(rpc_stream(SEND, send(), *WORKING, DONE, snapshot("FAILED")), "005") == ["ERROR"]
 
     def test_a_terminal_state_elsewhere_ends_no_stream(self) -> None:
-        lagging = both(
+        lagging = run_together(
             rpc_stream(SEND, send(), *WORKING, EventPause(1), chunk("x"), DONE),
             rpc("GetTask", ID, task("COMPLETED", second=1), id=2),
             after=300 * MS,
@@ -201,7 +201,7 @@ class TestEnd:
         assert verdicts(grpc(SEND, send(), *WORKING, status=13), "022") == ["WARNING"]
 
     def test_credentials_may_come_by_another_way(self) -> None:
-        needs = status("AUTH_REQUIRED", second=1, said=reply("sign in"))
+        needs = status("AUTH_REQUIRED", second=1, message=reply("sign in"))
         assert verdicts(rpc_stream(SEND, send(), *WORKING, needs), "008") == ["WARNING?"]
 
     def test_an_answer_that_is_no_stream_is_not_empty(self) -> None:
@@ -232,7 +232,7 @@ class TestTogether:
         """A stream and a subscription, one second before the events begin in both."""
         first = rpc_stream(SEND, send(), *WORKING, EventPause(1), *one)
         other = over(binding, snapshot("WORKING"), EventPause(1), *two, subscribes=True, **options)
-        return both(first, other, after=45 * MS).then(fetch_card(), 20_000 * MS)
+        return run_together(first, other, after=45 * MS).then(fetch_card(), 20_000 * MS)
 
     @EVERY
     def test_missing_and_crossed(self, binding: str) -> None:
@@ -255,7 +255,7 @@ class TestTogether:
         """The second stream begins between two events, while the first client lags behind."""
         slow = rpc_stream(SEND, send(), *WORKING, EventPause(0.5), chunk("a"), chunk("b", id="a2"), DONE)
         later = rpc_stream(SUB, ID, snapshot("WORKING"), chunk("b", id="a2"), DONE, id=2)
-        assert not verdicts(both(slow, later, after=100 * MS).then(fetch_card(), 20_000 * MS), "014")
+        assert not verdicts(run_together(slow, later, after=100 * MS).then(fetch_card(), 20_000 * MS), "014")
 
     def test_a_number_from_before_the_snapshot_is_not_missing(self) -> None:
         """The first stream swaps two events; the second began between them."""
@@ -263,7 +263,7 @@ class TestTogether:
         end = status("COMPLETED", second=1, generation="4")
         swapped = rpc_stream(SEND, send(), snapshot(generation="1"), third, EventPause(0.1), second, end, version="1.1")
         later = rpc_stream(SUB, ID, snapshot("WORKING", generation="2"), third, end, id=2, version="1.1")
-        script = both(swapped, later, after=30 * MS).then(fetch_card(), 20_000 * MS)
+        script = run_together(swapped, later, after=30 * MS).then(fetch_card(), 20_000 * MS)
         assert not verdicts(script, "014")
 
     def test_the_first_stream_is_watched_since_the_second_is_there(self) -> None:
@@ -271,14 +271,14 @@ class TestTogether:
         a, b, c = chunk("a"), chunk("b", id="a2"), chunk("c", id="a3")
         first = rpc_stream(SEND, send(), *WORKING, a, EventPause(3), c, DONE)
         second = rpc_stream(SUB, ID, a, EventPause(2), b, EventPause(1), c, DONE, id=2)
-        script = both(first, second, after=60 * MS).then(fetch_card(), 20_000 * MS)
+        script = run_together(first, second, after=60 * MS).then(fetch_card(), 20_000 * MS)
         assert verdicts(script, "014") == ["WARNING?"]
 
     def test_a_subscription_that_has_told_chunks_only(self) -> None:
         """It was dragged along: that the task is at work the other one has shown."""
         first = rpc_stream(SEND, send(), *WORKING, finish="leave")
         second = rpc_stream(SUB, ID, chunk("a"), EventPause(0.1), id=2)
-        assert verdicts(both(first, second, after=25 * MS), "015") == ["WARNING"]
+        assert verdicts(run_together(first, second, after=25 * MS), "015") == ["WARNING"]
 
     def test_the_same_text_twice_cannot_be_told_apart(self) -> None:
         a, b, x = chunk("a"), chunk("b", id="a2"), chunk("x", append=True)
@@ -291,12 +291,12 @@ class TestTogether:
     def test_both_clients_leave(self) -> None:
         first = rpc_stream(SEND, send(), *WORKING, finish="leave")
         second = rpc_stream(SUB, ID, snapshot("WORKING"), id=2, finish="leave")
-        assert not verdicts(both(first, second, after=45 * MS), "015")
+        assert not verdicts(run_together(first, second, after=45 * MS), "015")
 
     def test_a_stream_that_ends_is_told_enough(self) -> None:
         stream = rpc_stream(SEND, send(), *WORKING, EventPause(3))
         known = rpc("GetTask", ID, task("COMPLETED", second=1), id=2)
-        script = both(stream, known, after=500 * MS).then(fetch_card(), 20_000 * MS)
+        script = run_together(stream, known, after=500 * MS).then(fetch_card(), 20_000 * MS)
         assert not verdicts(script, "021")
         assert verdicts(script, "007") == ["ERROR"]
 

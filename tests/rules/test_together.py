@@ -14,10 +14,10 @@ from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import RuleFinding
-from a2a_proxy.rules.families.stream.delivery import Missing, delivered, ends, is_progress, learn
-from a2a_proxy.rules.families.stream.together import GRACE
+from a2a_proxy.rules.families.stream.delivery import MissingEvent, stream_delivery, is_task_end, is_progress, learn_event
+from a2a_proxy.rules.families.stream.together import DELIVERY_GRACE
 from a2a_proxy.rules.run.engine import Engine
 from a2a_proxy.rules.state.records import ExchangeRecord
 from support_observer import KEY
@@ -29,42 +29,42 @@ _SECOND = 1_000_000_000
 
 def _ask_each(see: RuleContext) -> Iterator[RuleFinding]:
     """Every other stream, open or over, gets a deadline of its own."""
-    key, task = learn(see), see.task
+    key, task = learn_event(see), see.task
     if key and task is not None:
-        about = f"{see.track.id} {see.frame.seq} {int(is_progress(see))} {int(ends(see))} {see.at} {key}"
+        about = f"{see.record.id} {see.frame.seq} {int(is_progress(see))} {int(is_task_end(see))} {see.at} {key}"
         over = map(int, (task.notes or {}).get("shared", {}))
-        for number in sorted({*task.streams, *over} - {see.track.id}):
+        for number in sorted({*task.streams, *over} - {see.record.id}):
             ended = ExchangeRecord(number, 0, task.agent, see.binding, "", 0, task_id=task.task_id)
-            see.later(GRACE, about, see.world.tracks.get(number, ended))
+            see.schedule_due(DELIVERY_GRACE, about, see.session.exchange_records.get(number, ended))
     yield from ()
 
 
 def _due_each(see: RuleContext) -> Iterator[RuleFinding]:
     exchange, seq, progress, end, at, key = see.due_note.split(" ", 5)
     task = see.task
-    shown = delivered(task, int(exchange)) if task is not None else None
-    lost = delivered(task, see.track.id) if task is not None else None
+    shown = stream_delivery(task, int(exchange)) if task is not None else None
+    lost = stream_delivery(task, see.record.id) if task is not None else None
     if shown is None or lost is None:
         return
-    found = Missing(shown, lost, key, progress=progress == "1")
-    late = not found.numbered and int(at) - lost.first >= _SECOND
-    if found.came or not (found.due or late):
+    found = MissingEvent(shown, lost, key, progress=progress == "1")
+    late = not found.has_number and int(at) - lost.first_at >= _SECOND
+    if found.has_come or not (found.is_due or late):
         return
     told = f"event {exchange}.{seq} did not come on this stream"
-    if found.passed:
-        severity = None if found.due else Severity.WARNING
-        yield RuleFinding(summary=f"{told}, later ones did", sure=found.due, severity=severity)
-    elif see.track.started and see.track.final is None and end == "0":
+    if found.is_passed_over:
+        severity = None if found.is_due else Severity.WARNING
+        yield RuleFinding(summary=f"{told}, later ones did", is_sure=found.is_due, severity=severity)
+    elif see.record.started and see.record.closed_exchange is None and end == "0":
         yield RuleFinding(
-            summary=f"{told} within {GRACE} s, nor anything after it", sure=False, severity=Severity.WARNING
+            summary=f"{told} within {DELIVERY_GRACE} s, nor anything after it", is_sure=False, severity=Severity.WARNING
         )
 
 
 def _judged(seed: int, **changes: Any) -> list[Finding]:
     """What is found; where a stream had ended, the naive way does not know its connection."""
     observer, out = Observer(Redactor(KEY)), list[Observation]()
-    rule = msgspec.structs.replace(rules()[_MISSING], **changes)
-    observer._rules = Engine({**rules(), _MISSING: rule})
+    rule = msgspec.structs.replace(all_rules()[_MISSING], **changes)
+    observer._rules = Engine({**all_rules(), _MISSING: rule})
     for chunk in random_session(seed):
         observer.feed(chunk, out)
     found = [each for each in out if type(each) is Finding]

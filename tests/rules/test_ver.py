@@ -8,7 +8,7 @@ import pytest
 
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rest, rest_stream, rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import card, reply, said, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import card, reply, agent_reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 
@@ -141,7 +141,7 @@ def test_an_agent_with_0_3_too_may_answer_without_a_version() -> None:
     "script",
     [
         rpc("SendMessage", send(), OLD_TASK),
-        rpc("message/send", OLD_SEND, said(), version=""),
+        rpc("message/send", OLD_SEND, agent_reply(), version=""),
         rpc_stream("message/stream", OLD_SEND, snapshot(), status("COMPLETED"), version="")
     ],
 )  # fmt: skip

@@ -19,7 +19,7 @@ def store_titles(db: sqlite3.Connection, words: Iterable[int]) -> None:
     if not named:
         return
     # Loading the catalogue takes 0.4 s, and the recorder has done so already.
-    from a2a_proxy.rules.define.catalogue import rules
+    from a2a_proxy.rules.define.catalogue import all_rules
 
-    titled = [(number, rules()[name].title) for number, name in named if name in rules()]
+    titled = [(number, all_rules()[name].title) for number, name in named if name in all_rules()]
     db.executemany("INSERT OR REPLACE INTO rule VALUES (?, ?)", titled)

@@ -23,8 +23,8 @@ from a2a_proxy.redaction.labels import withheld
 from a2a_proxy.rules.define.rule import ENVELOPE, FrameFlag
 from a2a_proxy.rules.facts import failure
 from a2a_proxy.rules.facts.failure import Failure
-from a2a_proxy.rules.facts.partial_decode import Seen, StatusLook, status_of
-from a2a_proxy.rules.run.missing_payload import unseen
+from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary, decode_status
+from a2a_proxy.rules.run.missing_payload import without_payload
 from a2a_proxy.rules.state.card_declarations import CardDeclarations
 from a2a_proxy.rules.state.records import AgentRecord, ExchangeRecord, TaskRecord
 from a2a_proxy.rules.state.session_state import SessionState
@@ -35,16 +35,16 @@ _UNSET: Any = object()
 class RuleContext:
     """Handed to one rule after the other; rules read it and change nothing but notes."""
 
-    shown: Frame | None = None
+    frame_or_none: Frame | None = None
     """The frame; None at `HEADS`, `CLOSED` and when a time is due."""
     task: TaskRecord | None = None
     """The task that the frame is about."""
-    seen: Seen = False
+    gate_result: GateResult = False
     """What the gate saw of the frame, where it was asked; see `status`."""
     flags = 0
-    before = 0
+    state_before = 0
     """The state that the task was in before this frame; 0 where unknown."""
-    shown_before = 0
+    stream_state_before = 0
     """The state that this exchange had shown before this frame; 0 where it had shown none."""
     context_before = ""
     """The context that the task had before this frame."""
@@ -56,9 +56,9 @@ class RuleContext:
     """What the rule gave to `later`."""
     _agent: AgentRecord | None = None
     _cache: dict[str, Any] | None = None
-    _asked_first: dict[str, bytes] | None = None
+    _request_header_map: dict[str, bytes] | None = None
     """The first header field of each name; rules about heads look at many of them."""
-    _first: dict[str, bytes] | None = None
+    _response_header_map: dict[str, bytes] | None = None
     _value: Any = _UNSET
     _body: Any = _UNSET
     _event: Any = _UNSET
@@ -67,26 +67,26 @@ class RuleContext:
 
     def __init__(
         self,
-        world: SessionState,
-        track: ExchangeRecord,
+        session: SessionState,
+        record: ExchangeRecord,
         exchange: Exchange,
         at: int,
-        later: Callable[[RuleContext, int, str, ExchangeRecord], None],
+        schedule: Callable[[RuleContext, int, str, ExchangeRecord], None],
     ):
-        self.world = world
-        self.track = track
+        self.session = session
+        self.record = record
         """The exchange's own history."""
         self.exchange = exchange
         """Heads, operation and dialect. How it ended is known at `Moment.CLOSED` only."""
         self.at = at
         """Now, ns."""
-        self._later = later
+        self._schedule = schedule
 
-    def look(self, frame: Frame | None, task: TaskRecord | None = None, flags: int = 0) -> None:
+    def set_frame(self, frame: Frame | None, task: TaskRecord | None = None, flags: int = 0) -> None:
         """Go on to a frame."""
-        self.shown = unseen(frame) if frame is not None and withheld(frame) else frame
+        self.frame_or_none = without_payload(frame) if frame is not None and withheld(frame) else frame
         self.task, self.flags = task, flags
-        self.seen = False
+        self.gate_result = False
         self._value = self._body = self._event = self._failure = _UNSET
         self._cache = None
 
@@ -100,16 +100,16 @@ class RuleContext:
     @property
     def frame(self) -> Frame:
         """The frame, for rules that are asked about one."""
-        assert self.shown is not None
-        return self.shown
+        assert self.frame_or_none is not None
+        return self.frame_or_none
 
     # --- the frame ----------------------------------------------------------------------------------------------
 
     def needs_payload(self) -> None:
         """For rules that go by what the payloads of this task said before: where those were not recorded, nobody can
         tell. Raises Withheld then, which the engine expects."""
-        if self.shown is not None:
-            _ = self.shown.payload
+        if self.frame_or_none is not None:
+            _ = self.frame_or_none.payload
 
     @property
     def value(self) -> Any:
@@ -132,12 +132,12 @@ class RuleContext:
         """Path of `body` in the payload, with a dot where it is not empty."""
         if self.frame.schema.endswith(f"@{MEDIA_SCHEMA_SET}"):
             return "message." if self.frame.direction is Direction.TO_AGENT else "event."
-        return f"{self._member}." if self.enveloped else ""
+        return f"{self._body_member}." if self.is_enveloped else ""
 
     @property
-    def _member(self) -> str:
+    def _body_member(self) -> str:
         """Where the envelope has the body: requests and notifications have parameters."""
-        return "params" if self.frame.direction is Direction.TO_AGENT or self.notified else "result"
+        return "params" if self.frame.direction is Direction.TO_AGENT or self.is_notification else "result"
 
     @property
     def event(self) -> dict[str, Any]:
@@ -155,9 +155,9 @@ class RuleContext:
         return found or {}
 
     @property
-    def status(self) -> StatusLook:
+    def status_summary(self) -> StatusSummary:
         """A quick look at the status of a task or an update."""
-        return self.seen if type(self.seen) is StatusLook else status_of(self.frame)
+        return self.gate_result if type(self.gate_result) is StatusSummary else decode_status(self.frame)
 
     @property
     def failure(self) -> Failure:
@@ -165,13 +165,13 @@ class RuleContext:
         if self._failure is _UNSET:
             frame = self.frame
             if frame.kind is FrameKind.END:
-                self._failure = failure.of_trailers(frame, _pairs(frame.payload))
+                self._failure = failure.failure_from_trailers(frame, _decode_trailers(frame.payload))
             else:
-                self._failure = failure.of_json(frame, self.value, self.exchange.binding, self.exchange.dialect)
+                self._failure = failure.failure_from_json(frame, self.value, self.exchange.binding, self.exchange.dialect)
         found: Failure = self._failure
         return found
 
-    def is_(self, flags: FrameFlag) -> bool:
+    def has_flag(self, flags: FrameFlag) -> bool:
         """The frame has one of these."""
         return bool(self.flags & int(flags))
 
@@ -181,7 +181,7 @@ class RuleContext:
     def agent(self) -> AgentRecord:
         """Who answers."""
         if self._agent is None:
-            self._agent = self.world.agent(self.track.upstream)
+            self._agent = self.session.agent_record(self.record.upstream)
         return self._agent
 
     @property
@@ -195,25 +195,25 @@ class RuleContext:
         return self.exchange.binding
 
     @property
-    def enveloped(self) -> bool:
+    def is_enveloped(self) -> bool:
         """Its messages are JSON-RPC."""
         return self.exchange.binding in ENVELOPE
 
     @property
-    def notified(self) -> bool:
+    def is_notification(self) -> bool:
         """The agent says it as a notification, not as a response (manual/protocol.md "Stdio streams")."""
         return self.frame.note in NOTIFICATIONS and self.exchange.binding is Binding.STDIO
 
     @property
-    def v1(self) -> bool:
+    def is_v1(self) -> bool:
         """It speaks 1.0 or later."""
         return self.exchange.dialect in (Dialect.V1_0, Dialect.V1_1)
 
     @property
     def request(self) -> Frame | None:
         """The first request; None where there is none yet."""
-        found = self.track.request
-        return unseen(found) if found is not None and withheld(found) else found
+        found = self.record.request
+        return without_payload(found) if found is not None and withheld(found) else found
 
     @property
     def params(self) -> dict[str, Any]:
@@ -232,12 +232,12 @@ class RuleContext:
             value = value.get("params") if isinstance(value, dict) else None
         made: dict[str, Any] = value if isinstance(value, dict) else {}
         if exchange.binding is Binding.REST:
-            made = self._from_path() | made
+            made = self._params_from_path() | made
         wraps = exchange.dialect not in (Dialect.V1_0, Dialect.V1_1, Dialect.RC)
         return canonical_request(CanonicalForm(wraps_data=wraps), rename_to_camel(made), exchange.operation)
 
-    def _from_path(self) -> dict[str, Any]:
-        path = self.path
+    def _params_from_path(self) -> dict[str, Any]:
+        path = self.rest_match
         if path is None:
             return {}
         made: dict[str, Any] = dict(path.query)
@@ -249,81 +249,81 @@ class RuleContext:
         return made
 
     @property
-    def path(self) -> RestMatch | None:
+    def rest_match(self) -> RestMatch | None:
         """What the request line says, where it is REST."""
         return match_request_line(self.exchange.method, self.exchange.target.encode("latin-1"))
 
     @property
-    def succeeded(self) -> bool:
+    def is_success(self) -> bool:
         """The frame is an answer that is no error."""
         return self.frame.kind in (FrameKind.RESPONSE, FrameKind.EVENT) and not self.flags & int(FrameFlag.ERROR)
 
-    def asked_field(self, name: str) -> str:
+    def request_header(self, name: str) -> str:
         """The first request header field of this name (lower case); empty where there is none."""
-        if self._asked_first is None:
-            self._asked_first = _firsts(self.exchange.request_headers)
-        return self._asked_first.get(name, b"").decode("latin-1").strip()
+        if self._request_header_map is None:
+            self._request_header_map = _map_first_headers(self.exchange.request_headers)
+        return self._request_header_map.get(name, b"").decode("latin-1").strip()
 
-    def asked_fields(self, name: str) -> list[str]:
+    def request_headers(self, name: str) -> list[str]:
         """All of them."""
-        return fields(self.exchange.request_headers, name)
+        return header_values(self.exchange.request_headers, name)
 
-    def field(self, name: str) -> str:
+    def response_header(self, name: str) -> str:
         """The first response header field of this name (lower case); empty where there is none."""
-        if self._first is None:
-            self._first = _firsts(self.exchange.response_headers)
-        return self._first.get(name, b"").decode("latin-1").strip()
+        if self._response_header_map is None:
+            self._response_header_map = _map_first_headers(self.exchange.response_headers)
+        return self._response_header_map.get(name, b"").decode("latin-1").strip()
 
-    def fields(self, name: str) -> list[str]:
+    def response_headers(self, name: str) -> list[str]:
         """All of them."""
-        return fields(self.exchange.response_headers, name)
+        return header_values(self.exchange.response_headers, name)
 
     @property
     def media_type(self) -> str:
         """Of the response, lower case, without parameters."""
-        return media_type(self.field("content-type"))
+        return strip_parameters(self.response_header("content-type"))
 
     @property
-    def declared(self) -> CardDeclarations | None:
+    def declarations(self) -> CardDeclarations | None:
         """What the agent's cards said when the exchange began; None where none had been seen."""
-        found = self.agent.declared
-        return found if found is not None and found.at < self.track.started else None
+        found = self.agent.declarations
+        return found if found is not None and found.at < self.record.started else None
 
     # --- time ---------------------------------------------------------------------------------------------------
 
-    def later(self, seconds: float, note: str = "", track: ExchangeRecord | None = None) -> None:
+    def schedule_due(self, seconds: float, note: str = "", record: ExchangeRecord | None = None) -> None:
         """Ask the rule's `due` in so many seconds; `note` is given back as `due_note`. It is asked about this exchange,
         or about `track`."""
-        self._later(self, self.at + int(seconds * 1e9), note, track or self.track)
+        self._schedule(self, self.at + int(seconds * 1e9), note, record or self.record)
 
 
-def _firsts(headers: Headers) -> dict[str, bytes]:
-    return {_lower(name): value for name, value in reversed(headers)}
+def _map_first_headers(headers: Headers) -> dict[str, bytes]:
+    return {_lower_header_name(name): value for name, value in reversed(headers)}
 
 
 @lru_cache(4096)
-def _lower(name: bytes) -> str:
+def _lower_header_name(name: bytes) -> str:
     return name.lower().decode("latin-1")
 
 
-def field(headers: Headers, name: str) -> str:
+def first_header(headers: Headers, name: str) -> str:
     """The first field of this name; empty where there is none."""
-    found = fields(headers, name)
+    found = header_values(headers, name)
     return found[0] if found else ""
 
 
-def fields(headers: Headers, name: str) -> list[str]:
+def header_values(headers: Headers, name: str) -> list[str]:
     """All fields of this name (lower case), in order."""
-    wanted = name.encode("latin-1")
-    return [value.decode("latin-1").strip() for key, value in headers if key.lower() == wanted]
+    header_name = name.encode("latin-1")
+    return [value.decode("latin-1").strip() for key, value in headers if key.lower() == header_name]
 
 
-def media_type(value: str) -> str:
+def strip_parameters(value: str) -> str:
     """Without parameters, lower case."""
     return value.partition(";")[0].strip().lower()
 
 
-def _pairs(payload: bytes) -> list[tuple[str, str]]:
+def _decode_trailers(payload: bytes) -> list[tuple[str, str]]:
     try:
         return msgspec.json.decode(payload, type=list[tuple[str, str]]) if payload else []
     except msgspec.MsgspecError:

@@ -19,7 +19,7 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from support_hostile import evil_texts
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
@@ -114,7 +114,7 @@ def test_a_reader_of_junit_finds_all_of_it(tmp_path: Path) -> None:
     }
     assert suite.timestamp == text.utc(session.facts.started)[:19]
     cases = list(suite)
-    assert document.tests == suite.tests == len(cases) >= len(rules())
+    assert document.tests == suite.tests == len(cases) >= len(all_rules())
     assert (document.failures, document.errors) == (suite.failures, suite.errors) == (1, 0)
     (lost,) = (case for case in cases if case.is_failure)
     assert (lost.classname, lost.name) == ("a2a.gen", "A2A-GEN-001 Generation gap")

@@ -10,7 +10,7 @@ from a2a_inspect.commands.check.report import OWN, full_id
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.rules.define import manual_page
-from a2a_proxy.rules.define.catalogue import left_out, rules, subjects
+from a2a_proxy.rules.define.catalogue import omitted_rules, all_rules, family_subjects
 from a2a_proxy.rules.define.rule import Rule
 
 
@@ -23,18 +23,18 @@ def show_rules(word: str, *, as_json: bool, as_markdown: bool) -> None:
     if as_json and as_markdown:
         raise UserError("--json and --markdown are two forms of the same", "leave one of them out")
     ident = full_id(word) if word else ""
-    found = [rule for rule in rules().values() if rule.id.startswith(ident)]
+    found = [rule for rule in all_rules().values() if rule.id.startswith(ident)]
     if not found:
         raise _unknown(word.upper(), ident)
-    for line in manual_page.markdown(found) if as_markdown else _lines(found, ident, as_json=as_json):
+    for line in manual_page.rules_markdown(found) if as_markdown else _lines(found, ident, as_json=as_json):
         print(line)
 
 
 def _lines(found: list[Rule], ident: str, *, as_json: bool) -> Iterator[str]:
     if as_json:
-        yield from (json.dumps(manual_page.facts(rule)) for rule in found)
+        yield from (json.dumps(manual_page.rule_facts(rule)) for rule in found)
     elif found[0].id == ident:
-        yield from manual_page.text(found[0])
+        yield from manual_page.rule_text(found[0])
     else:
         yield from _list(found)
 
@@ -46,7 +46,7 @@ def _list(found: list[Rule]) -> Iterator[str]:
             if family:
                 yield ""
             family = rule.family
-            yield f"{family}: {subjects().get(family, '')}"
+            yield f"{family}: {family_subjects().get(family, '')}"
         draft = " (draft)" if rule.draft else ""
         yield f"  {rule.id:16}{rule.severity.name.lower():9}{rule.title}{draft}"
     yield ""
@@ -56,9 +56,9 @@ def _list(found: list[Rule]) -> Iterator[str]:
 
 def _unknown(word: str, ident: str) -> UserError:
     see = "see which are: a2a-inspect rules"
-    if ident in left_out():
-        return UserError(f"{ident} is not judged: {left_out()[ident]}", see)
+    if ident in omitted_rules():
+        return UserError(f"{ident} is not judged: {omitted_rules()[ident]}", see)
     if word in OWN:
         return UserError(f"{word} is no rule: {OWN[word][0].lower()}{OWN[word][1:]}", see)
-    near = difflib.get_close_matches(ident, rules(), 1)
+    near = difflib.get_close_matches(ident, all_rules(), 1)
     return UserError(f"there is no rule {ident}", f"did you mean {near[0]}?" if near else "see all: a2a-inspect rules")

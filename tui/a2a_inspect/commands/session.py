@@ -15,7 +15,7 @@ from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FindingRow, SessionRow, make_key
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 
 _UNREAD = {"tls": "not read: encrypted", "opaque": "not HTTP"}
 """By kind of connection, why it has no exchanges."""
@@ -84,7 +84,7 @@ def finding_words(finding: Finding, width: int = 0, gap: int = 2) -> str:
 
 def finding_facts(finding: Finding) -> dict[str, object]:
     """A finding as JSON with stable names, and what its rule is called; without that where none found it."""
-    rule = rules().get(finding.rule)
+    rule = all_rules().get(finding.rule)
     about = {"section": rule.section, "title": rule.title} if rule is not None else {}
     return {**finding_object(finding), **about}
 
@@ -103,11 +103,11 @@ class Meanings:
 
     def of(self, finding: Finding) -> str:
         """What its rule says, and where the specification says so; empty where it was told, or there is no rule."""
-        rule = rules().get(finding.rule)
+        rule = all_rules().get(finding.rule)
         if rule is None or rule.id in self._told:
             return ""
         self._told.add(rule.id)
-        return f"{rule.what} ({rule.section})"
+        return f"{rule.description} ({rule.section})"
 
     def lines(self, finding: Finding) -> list[str]:
         """Its evidence, then the meaning, wrapped."""

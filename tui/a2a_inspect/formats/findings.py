@@ -10,7 +10,7 @@ from a2a_inspect.commands.check import junit, sarif
 from a2a_inspect.commands.check.report import CheckReport, check, chosen
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 
 
 def write_junit(taken: ExportSelection, stream: BinaryIO) -> None:
@@ -24,7 +24,7 @@ def write_sarif(taken: ExportSelection, stream: BinaryIO) -> None:
 
 
 def _write(taken: ExportSelection, stream: BinaryIO, lines: Callable[[CheckReport], Iterator[str]]) -> None:
-    report = CheckReport(list(rules().values()), Severity.ERROR)
+    report = CheckReport(list(all_rules().values()), Severity.ERROR)
     path = Path(taken.recording.path)
     report.checked += check(taken.recording, path, chosen((), ()), taken.keys)
     for line in lines(report):

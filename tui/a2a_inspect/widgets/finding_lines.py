@@ -37,7 +37,7 @@ def finding_lines(
 
 def _finding(finding: Finding, told: set[str], gaps: Mapping[tuple[str, int], str]) -> Iterator[str]:
     from a2a_inspect.commands.session import evidence_words
-    from a2a_proxy.rules.define.catalogue import rules
+    from a2a_proxy.rules.define.catalogue import all_rules
 
     place = f"frame {finding.seq}: " if finding.seq >= 0 else ""
     yield f"{finding.severity.name.lower()} {finding.rule} {place}{make_visible(finding.summary)}"
@@ -47,12 +47,12 @@ def _finding(finding: Finding, told: set[str], gaps: Mapping[tuple[str, int], st
         yield _INDENT + make_visible("; ".join(words))
     if finding.confidence != "high":
         yield f"{_INDENT}confidence: {make_visible(finding.confidence)}"
-    rule = rules().get(finding.rule)
+    rule = all_rules().get(finding.rule)
     if rule is not None and rule.id not in told:
         told.add(rule.id)
         yield f"{_INDENT}{rule.title} ({rule.section})"
-        yield _INDENT + " ".join(rule.what.split())
-        yield _INDENT + " ".join(rule.why.split())
+        yield _INDENT + " ".join(rule.description.split())
+        yield _INDENT + " ".join(rule.rationale.split())
         yield f"{_INDENT}examples: a2a-inspect rules {rule.id}"
 
 

@@ -43,13 +43,13 @@ def recheck_session(
         last = max(last, frame.at)
         if frame.exchange and source.find_closed_at(frame.exchange) is None:
             continue
-        engine.frame(frame, source, out)
+        engine.on_frame(frame, source, out)
         if frame.exchange and (over := source.take_ended(frame.exchange)) is not None:
-            engine.closed(over, out)
+            engine.on_exchange_closed(over, out)
         yield from _take_findings(out)
     engine.end(max(session.ended, last), out)
     if quiet is not None:
-        quiet |= engine.quiet
+        quiet |= engine.skipped_rules
     yield from _take_findings(out)
 
 

@@ -19,14 +19,14 @@ from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, GrpcOutcome, decode_binary_value, header_value, parse_rest_error, rpc_reason
 from a2a_proxy.replay.convert.form import Json
 from a2a_proxy.replay.convert.responses import OLD_DIALECTS
-from a2a_proxy.rules.families.err.table import DOMAIN, TABLE
+from a2a_proxy.rules.families.err.table import ERROR_DOMAIN, ERROR_TABLE
 
 DETAILS = "grpc-status-details-bin"
 _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 _TYPE_NAME = re.compile(r"([A-Z][A-Za-z]+)Error: ?")
 _CAMEL_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
-_NEW_CODES: dict[str, tuple[int, str, int]] = {reason: (row.code, row.grpc, row.http) for reason, row in TABLE.items()} | {
+_NEW_CODES: dict[str, tuple[int, str, int]] = {reason: (row.code, row.grpc, row.http) for reason, row in ERROR_TABLE.items()} | {
     "TASK_GENERATION_MISMATCH": (-32010, "ABORTED", 409),
     "PARSE_ERROR": (-32700, "INVALID_ARGUMENT", 400),
     "INVALID_REQUEST": (-32600, "INVALID_ARGUMENT", 400),
@@ -136,7 +136,7 @@ class ReplayError(msgspec.Struct, frozen=True):
 
     @property
     def _error_info(self) -> list[Json]:
-        return [{"@type": _ERROR_INFO, "reason": self.reason, "domain": DOMAIN}] if self.reason in _NEW_CODES else []
+        return [{"@type": _ERROR_INFO, "reason": self.reason, "domain": ERROR_DOMAIN}] if self.reason in _NEW_CODES else []
 
     def _codes(self, dialect: Dialect) -> tuple[int, str, int]:
         known = (_OLD_CODES if dialect in OLD_DIALECTS else _NEW_CODES).get(self.reason)

@@ -8,31 +8,31 @@ import pkgutil
 from functools import cache
 
 from a2a_proxy.rules import families
-from a2a_proxy.rules.define.rule import Rule, registered
+from a2a_proxy.rules.define.rule import Rule, registered_rules
 
 
 @cache
-def rules() -> dict[str, Rule]:
+def all_rules() -> dict[str, Rule]:
     """Every rule by its id."""
     for module in pkgutil.walk_packages(families.__path__, f"{families.__name__}."):
         importlib.import_module(module.name)
-    return registered()
+    return registered_rules()
 
 
 @cache
-def subjects() -> dict[str, str]:
+def family_subjects() -> dict[str, str]:
     """Family -> what its rules are about: `GEN` -> `Generation`."""
-    return {name.upper(): inspect.cleandoc(module.__doc__ or "").rstrip(".") for name, module in _packages()}
+    return {name.upper(): inspect.cleandoc(module.__doc__ or "").rstrip(".") for name, module in _family_packages()}
 
 
 @cache
-def left_out() -> dict[str, str]:
+def omitted_rules() -> dict[str, str]:
     """Numbered rules that are not judged -> why."""
-    found = {ident: why for _, module in _packages() for ident, why in getattr(module, "LEFT_OUT", {}).items()}
+    found = {ident: why for _, module in _family_packages() for ident, why in getattr(module, "LEFT_OUT", {}).items()}
     return dict(sorted(found.items()))
 
 
-def _packages() -> list[tuple[str, object]]:
+def _family_packages() -> list[tuple[str, object]]:
     return [
         (each.name, importlib.import_module(f"{families.__name__}.{each.name}"))
         for each in pkgutil.iter_modules(families.__path__)

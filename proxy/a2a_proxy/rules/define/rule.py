@@ -113,7 +113,7 @@ class FrameFlag(IntFlag):
     """Its status has an earlier timestamp than the one before on this stream, by over a second."""
     IDLE = 1 << 31
     """A status update without anything that the status before on this stream did not say."""
-    RESAID = 1 << 32
+    REUSED_MESSAGE_ID = 1 << 32
     """The id of its message stood for another content before."""
     GROWN = 1 << 35
     """That content was the beginning of this one."""
@@ -127,7 +127,7 @@ class FrameFlag(IntFlag):
     """An artifact update that describes its artifact otherwise than before."""
     TOGETHER = 1 << 38
     """A status update 2 s and more after the call, at most 0.3 s after the first such."""
-    CARD_SEEN = 1 << 40
+    CARD_KNOWN = 1 << 40
     """Of the exchange, as all up to `ODD_END`, and worked out by `given`: a card of its agent was seen."""
     NAMES = 1 << 41
     """Its request names a task or a context. Also for a later message of a live stream."""
@@ -149,8 +149,8 @@ class FrameFlag(IntFlag):
     """A request: for rules that are asked about some requests' answers and about all requests."""
 
 
-GIVEN = (
-    FrameFlag.CARD_SEEN
+EXCHANGE_FLAGS = (
+    FrameFlag.CARD_KNOWN
     | FrameFlag.NAMES
     | FrameFlag.EXTENDS
     | FrameFlag.COUNTS
@@ -160,7 +160,7 @@ GIVEN = (
     | FrameFlag.ODD_END
 )
 """What is the same for all frames of an exchange."""
-EVENTS = FrameFlag.TASK | FrameFlag.STATUS | FrameFlag.ARTIFACT | FrameFlag.MESSAGE
+ANY_EVENT = FrameFlag.TASK | FrameFlag.STATUS | FrameFlag.ARTIFACT | FrameFlag.MESSAGE
 """Any A2A event or answer that is one."""
 
 
@@ -191,7 +191,7 @@ NETWORK = JSONRPC | REST | GRPC
 RPC = NETWORK | STDIO
 """All bindings of calls."""
 JSON_TEXT = ENVELOPE | REST | WEBHOOK | CARD
-EVERY = RPC | WEBHOOK | CARD
+ALL_BINDINGS = RPC | WEBHOOK | CARD
 
 
 class RuleFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,7 +205,7 @@ class RuleFinding(msgspec.Struct, frozen=True, kw_only=True):
     """What stands there, short."""
     severity: Severity | None = None
     """Where a variant of the rule is less grave than the rule."""
-    sure: bool = True
+    is_sure: bool = True
     """False lowers the confidence."""
     seq: int | None = None
     """The frame it is about where that is not the one being looked at; -1 for the exchange as a whole."""
@@ -224,21 +224,21 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """`A2A-GEN-001`."""
     title: str
     severity: Severity
-    moments: frozenset[HookPoint]
+    hook_points: frozenset[HookPoint]
     scope: EvidenceScope
     section: str
     """Where the specification says so."""
-    lines: Dialects
+    dialects: Dialects
     bindings: frozenset[Binding]
-    what: str
-    why: str
+    description: str
+    rationale: str
     flagged: Script
     clean: Script
-    also: tuple[str, ...] = ()
+    also_broken: tuple[str, ...] = ()
     """Other rules that the flagged example breaks too."""
-    when: FrameFlag | None = None
+    trigger_flags: FrameFlag | None = None
     """Asked about a frame that has one of these; at `HEADS` and `CLOSED` always."""
-    needs: FrameFlag | None = None
+    required_flags: FrameFlag | None = None
     """And one of these: without them it would find nothing, so that not asking saves time and changes nothing."""
     operations: frozenset[str] = frozenset()
     """Operations it is about; empty: all."""
@@ -266,14 +266,14 @@ def rule(
     section: str,
     flagged: Script,
     clean: Script,
-    moment: HookPoint | tuple[HookPoint, ...] = HookPoint.ANSWER,
+    hook_points: HookPoint | tuple[HookPoint, ...] = HookPoint.ANSWER,
     scope: EvidenceScope = EvidenceScope.FRAME,
-    lines: Dialects = Dialects.ALL,
+    dialects: Dialects = Dialects.ALL,
     bindings: frozenset[Binding] = RPC,
-    when: FrameFlag | None = None,
-    needs: FrameFlag | None = None,
+    trigger_flags: FrameFlag | None = None,
+    required_flags: FrameFlag | None = None,
     operations: Iterable[str] = (),
-    also: tuple[str, ...] = (),
+    also_broken: tuple[str, ...] = (),
     draft: bool = False,
     due: DueJudge | None = None,
 ) -> Callable[[Judge], Judge]:
@@ -287,18 +287,18 @@ def rule(
             id=ident,
             title=title,
             severity=severity,
-            moments=frozenset({moment} if isinstance(moment, HookPoint) else moment),
+            hook_points=frozenset({hook_points} if isinstance(hook_points, HookPoint) else hook_points),
             scope=scope,
             section=section,
-            lines=lines,
+            dialects=dialects,
             bindings=bindings,
-            what=" ".join(what.split()),
-            why=" ".join(why.split()),
+            description=" ".join(what.split()),
+            rationale=" ".join(why.split()),
             flagged=flagged,
             clean=clean,
-            also=also,
-            when=when,
-            needs=needs,
+            also_broken=also_broken,
+            trigger_flags=trigger_flags,
+            required_flags=required_flags,
             operations=frozenset(operations),
             draft=draft,
             judge=judge,
@@ -310,6 +310,6 @@ def rule(
     return add
 
 
-def registered() -> dict[str, Rule]:
+def registered_rules() -> dict[str, Rule]:
     """What has been registered so far, by id in order; `catalogue.rules` has all."""
     return {ident: _CATALOGUE[ident] for ident in sorted(_CATALOGUE)}

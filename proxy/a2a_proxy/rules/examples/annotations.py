@@ -10,12 +10,12 @@ from a2a_proxy.rules.examples.script import UPSTREAM
 _Changes = Mapping[str, str | None] | None
 """Header fields that an example adds or changes; None takes one away."""
 HOST = "localhost:8000"
-_JSON = ("application/json", "application/a2a+json")
-_OLD = re.compile(r'"method":"\w+/')
+_JSON_TYPES = ("application/json", "application/a2a+json")
+_OLD_METHOD = re.compile(r'"method":"\w+/')
 """A JSON-RPC method of 0.x."""
 
 
-def shown(changes: _Changes, *more: str) -> str:
+def header_notes(changes: _Changes, *more: str) -> str:
     """The header fields that an example changes, and what else there is, in brackets. A field of several values is
     given once for each.
     """
@@ -25,7 +25,7 @@ def shown(changes: _Changes, *more: str) -> str:
     return f" [{'; '.join(words)}]" if words else ""
 
 
-def unusual(
+def request_notes(
     target: str, body: str, changes: _Changes, *, version: str, media: str, host: str, upstream: str
 ) -> list[str]:
     """What is odd about a request over HTTP: the version, the content type of a body that is not JSON, the host, and
@@ -34,23 +34,23 @@ def unusual(
     words = [f"to {upstream}"] if upstream != UPSTREAM else []
     if host not in (HOST, upstream.partition("://")[2]):
         words.append(f"Host: {host}")
-    expected = "" if target.startswith(("/.well-known/", "/v1/")) or _OLD.search(body) else "1.0"
-    words += unusual_version(version, expected, changes)
-    return words + (unusual_media(media, changes) if body else [])
+    expected = "" if target.startswith(("/.well-known/", "/v1/")) or _OLD_METHOD.search(body) else "1.0"
+    words += version_notes(version, expected, changes)
+    return words + (media_notes(media, changes) if body else [])
 
 
-def unusual_version(version: str, expected: str, changes: _Changes) -> list[str]:
+def version_notes(version: str, expected: str, changes: _Changes) -> list[str]:
     """The version where it is not that of the call: 1.0, or none."""
-    if version == expected or _names(changes, "a2a-version"):
+    if version == expected or _changes_field(changes, "a2a-version"):
         return []
     return [f"A2A-Version: {version}" if version else "(no A2A-Version)"]
 
 
-def unusual_media(media: str, changes: _Changes) -> list[str]:
+def media_notes(media: str, changes: _Changes) -> list[str]:
     """The content type where it is not JSON."""
-    return [] if media in _JSON or _names(changes, "content-type") else [f"Content-Type: {media}"]
+    return [] if media in _JSON_TYPES or _changes_field(changes, "content-type") else [f"Content-Type: {media}"]
 
 
-def _names(changes: _Changes, name: str) -> bool:
+def _changes_field(changes: _Changes, name: str) -> bool:
     """The example changes this field, so it is shown anyway."""
     return any(each.lower() == name for each in changes or {})

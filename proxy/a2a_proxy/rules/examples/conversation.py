@@ -11,7 +11,7 @@ import msgspec
 
 from a2a_proto import from_dict, message_class
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.rules.examples.annotations import HOST, shown, unusual, unusual_media, unusual_version
+from a2a_proxy.rules.examples.annotations import HOST, header_notes, request_notes, media_notes, version_notes
 from a2a_proxy.rules.examples.objects import Json, card, chunk, error_info
 from a2a_proxy.rules.examples.script import MS, STEP, UPSTREAM, PeerStep, Script, ScriptConnection
 
@@ -29,7 +29,7 @@ class EventPause(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Raw(msgspec.Struct, frozen=True):
+class RawBytes(msgspec.Struct, frozen=True):
     """Octets to send as they are: an SSE block with its blank line, or gRPC DATA with its prefix."""
 
     data: bytes
@@ -45,26 +45,26 @@ class HalfClosed(msgspec.Struct, frozen=True):
     """The client of a gRPC stream has nothing more to say."""
 
 
-class Filled(msgspec.Struct, frozen=True):
+class LargeArtifactUpdate(msgspec.Struct, frozen=True):
     """An artifact update with so many octets of text, or a few more, in parts of 64 KiB."""
 
-    octets: int
+    text_bytes: int
 
     @property
     def event(self) -> Json:
         """The whole of it; made when it is sent, since examples are held in memory."""
         made = chunk()
-        made["artifactUpdate"]["artifact"]["parts"] = [{"text": "x" * 65536}] * (self.octets // 65536 + 1)
+        made["artifactUpdate"]["artifact"]["parts"] = [{"text": "x" * 65536}] * (self.text_bytes // 65536 + 1)
         return made
 
 
-class Joined(msgspec.Struct, frozen=True):
+class MergedMessage(msgspec.Struct, frozen=True):
     """One gRPC message made of the octets of several: objects as protobuf, octets as they are."""
 
     parts: tuple[Json | bytes, ...]
 
 
-Event = Json | str | Raw | EventPause | Filled
+Event = Json | str | RawBytes | EventPause | LargeArtifactUpdate
 """One event of a stream: an object that is wrapped as the binding wants it, a text sent as the data of an event, or
 octets."""
 
@@ -86,21 +86,21 @@ class _Conversation:
         self._upstream, self._client = upstream, client
         self.closes = True
 
-    def say(self, direction: Direction, data: bytes, text: str = "", kind: ChunkKind = ChunkKind.DATA) -> None:
+    def add_step(self, direction: Direction, data: bytes, text: str = "", kind: ChunkKind = ChunkKind.DATA) -> None:
         """One step, then a short pause."""
         self.steps.append(PeerStep(self.at, direction, data, kind, text))
         self.at += STEP
 
-    def wait(self, seconds: float) -> None:
+    def add_pause(self, seconds: float) -> None:
         """Nothing happens."""
         self.at += int(seconds * 1000) * MS
 
-    def talk(self) -> ScriptConnection:
+    def to_connection(self) -> ScriptConnection:
         """All of it."""
         return ScriptConnection(tuple(self.steps), self.at, self._upstream, self._client, self.closes)
 
 
-def _head(first: str, fields: dict[str, str], changes: Fields | None) -> tuple[bytes, dict[str, str]]:
+def _header_block(first: str, fields: dict[str, str], changes: Fields | None) -> tuple[bytes, dict[str, str]]:
     made: dict[str, str] = dict(fields)
     for name, value in (changes or {}).items():
         made = {key: item for key, item in made.items() if key.lower() != name.lower()}
@@ -110,7 +110,7 @@ def _head(first: str, fields: dict[str, str], changes: Fields | None) -> tuple[b
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"), made
 
 
-def _reason(status: int) -> str:
+def _reason_phrase(status: int) -> str:
     return {200: "OK", 204: "No Content", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found"}.get(
         status, "Status"
     )
@@ -142,20 +142,20 @@ def http(
             fields["A2A-Version"] = version
         if data:
             fields |= {"Content-Type": media, "Content-Length": str(len(data))}
-        head, _ = _head(f"{method} {target} HTTP/1.1", fields, headers)
+        head, _ = _header_block(f"{method} {target} HTTP/1.1", fields, headers)
         text = data.decode("latin-1")
-        odd = unusual(target, text, headers, version=version, media=media, host=host, upstream=upstream)
-        talk.say(UP, head + data, f"{method} {target}{shown(headers, *odd)}  {text}".rstrip())
-        talk.wait(seconds)
+        odd = request_notes(target, text, headers, version=version, media=media, host=host, upstream=upstream)
+        talk.add_step(UP, head + data, f"{method} {target}{header_notes(headers, *odd)}  {text}".rstrip())
+        talk.add_pause(seconds)
         if answer is None:
             talk.closes = False
-            return talk.talk()
+            return talk.to_connection()
         said = answer.encode() if isinstance(answer, str) else answer
         fields = {"Content-Type": media, "Content-Length": str(len(said))} if said else {"Content-Length": "0"}
-        head, _ = _head(f"HTTP/1.1 {status} {_reason(status)}", fields, reply_headers)
-        odd = unusual_media(media, reply_headers) if said else []
-        talk.say(DOWN, head + said, f"{status}{shown(reply_headers, *odd)}  {said.decode('latin-1')}".rstrip())
-        return talk.talk()
+        head, _ = _header_block(f"HTTP/1.1 {status} {_reason_phrase(status)}", fields, reply_headers)
+        odd = media_notes(media, reply_headers) if said else []
+        talk.add_step(DOWN, head + said, f"{status}{header_notes(reply_headers, *odd)}  {said.decode('latin-1')}".rstrip())
+        return talk.to_connection()
 
     return Script.of(make)
 
@@ -198,7 +198,7 @@ def rpc_stream(
     def wrap(event: Json) -> str:
         return json_text({"jsonrpc": "2.0", "id": id} | (event if "error" in event else {"result": event}))
 
-    return _stream("POST", "/", json_text(request), events, wrap, **options)
+    return _stream_exchange("POST", "/", json_text(request), events, wrap, **options)
 
 
 def rest(method: str, target: str, body: Any = None, result: Any = None, **http_options: Any) -> Script:
@@ -213,7 +213,7 @@ def rest(method: str, target: str, body: Any = None, result: Any = None, **http_
 def rest_stream(method: str, target: str, body: Any, *events: Event, **options: Any) -> Script:
     """A REST call answered by an event stream."""
     text = "" if body is None else json_text(body)
-    return _stream(method, target, text, events, json_text, media="application/a2a+json", **options)
+    return _stream_exchange(method, target, text, events, json_text, media="application/a2a+json", **options)
 
 
 def rest_error(
@@ -230,7 +230,7 @@ def rpc_error(code: int, reason: str = "", text: str = "it failed", **metadata: 
     return made | ({"data": [error_info(reason, **metadata)]} if reason else {})
 
 
-def _stream(
+def _stream_exchange(
     method: str,
     target: str,
     body: str,
@@ -255,47 +255,47 @@ def _stream(
             fields["A2A-Version"] = version
         if data:
             fields |= {"Content-Type": media, "Content-Length": str(len(data))}
-        head, _ = _head(f"{method} {target} HTTP/1.1", fields, headers)
-        odd = unusual(target, body, headers, version=version, media=media, host=host, upstream=upstream)
-        talk.say(UP, head + data, f"{method} {target}{shown(headers, *odd)}  {body}".rstrip())
-        talk.wait(seconds)
+        head, _ = _header_block(f"{method} {target} HTTP/1.1", fields, headers)
+        odd = request_notes(target, body, headers, version=version, media=media, host=host, upstream=upstream)
+        talk.add_step(UP, head + data, f"{method} {target}{header_notes(headers, *odd)}  {body}".rstrip())
+        talk.add_pause(seconds)
         fields = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "Transfer-Encoding": "chunked"}
-        head, _ = _head("HTTP/1.1 200 OK", fields, reply_headers)
-        talk.say(DOWN, head, f"200 text/event-stream{shown(reply_headers)}")
+        head, _ = _header_block("HTTP/1.1 200 OK", fields, reply_headers)
+        talk.add_step(DOWN, head, f"200 text/event-stream{header_notes(reply_headers)}")
         for event in events:
             if isinstance(event, EventPause):
-                talk.wait(event.seconds)
+                talk.add_pause(event.seconds)
                 continue
-            block = _block(event, wrap)
-            text = block.decode("utf-8", "backslashreplace").strip() if isinstance(event, Raw) else _text(event, wrap)
-            talk.say(DOWN, b"%x\r\n%s\r\n" % (len(block), block), f"event  {text}")
-        _finish(talk, finish, b"0\r\n\r\n")
-        return talk.talk()
+            block = _sse_block(event, wrap)
+            text = block.decode("utf-8", "backslashreplace").strip() if isinstance(event, RawBytes) else _event_text(event, wrap)
+            talk.add_step(DOWN, b"%x\r\n%s\r\n" % (len(block), block), f"event  {text}")
+        _finish_conversation(talk, finish, b"0\r\n\r\n")
+        return talk.to_connection()
 
     return Script.of(make)
 
 
-def _text(event: Event, wrap: Any) -> str:
-    if isinstance(event, Filled):
+def _event_text(event: Event, wrap: Any) -> str:
+    if isinstance(event, LargeArtifactUpdate):
         event = event.event
     return wrap(event) if isinstance(event, dict) else str(event)
 
 
-def _block(event: Event, wrap: Any) -> bytes:
-    if isinstance(event, Raw):
+def _sse_block(event: Event, wrap: Any) -> bytes:
+    if isinstance(event, RawBytes):
         return event.data
-    return b"data: " + _text(event, wrap).encode() + b"\n\n"
+    return b"data: " + _event_text(event, wrap).encode() + b"\n\n"
 
 
-def _finish(talk: _Conversation, finish: Finish, last: bytes) -> None:
+def _finish_conversation(conversation: _Conversation, finish: Finish, last: bytes) -> None:
     if finish == "end":
-        talk.say(DOWN, last, "end of stream")
+        conversation.add_step(DOWN, last, "end of stream")
     elif finish == "cut":
-        talk.say(DOWN, b"", "resets the connection", ChunkKind.RESET)
+        conversation.add_step(DOWN, b"", "resets the connection", ChunkKind.RESET)
     elif finish == "leave":
-        talk.say(UP, b"", "resets the connection", ChunkKind.RESET)
+        conversation.add_step(UP, b"", "resets the connection", ChunkKind.RESET)
     else:
-        talk.closes = False
+        conversation.closes = False
 
 
 def fetch_card(
@@ -311,12 +311,12 @@ def fetch_card(
 # --- gRPC ---------------------------------------------------------------------------------------------------------
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_DATA, _HEADERS, _RST, _SETTINGS, _GOAWAY = 0, 1, 3, 4, 7
+_DATA_FRAME, _HEADERS_FRAME, _RST_FRAME, _SETTINGS_FRAME, _GOAWAY_FRAME = 0, 1, 3, 4, 7
 _END_STREAM, _END_HEADERS = 1, 4
 _MEDIA_LIVE = ("LiveRequest", "LiveResponse")
 """The messages of `SendLiveMessage` in the proposal with media."""
-_RESETS = {0: "NO_ERROR", 2: "INTERNAL_ERROR", 7: "REFUSED_STREAM", 8: "CANCEL"}
-_ANSWERS = {
+_RESET_CODES = {0: "NO_ERROR", 2: "INTERNAL_ERROR", 7: "REFUSED_STREAM", 8: "CANCEL"}
+_ANSWER_MESSAGES = {
     "SendMessage": "SendMessageResponse",
     "SendStreamingMessage": "StreamResponse",
     "SubscribeToTask": "StreamResponse",
@@ -331,7 +331,7 @@ _ANSWERS = {
     "ListTaskPushNotificationConfigs": "ListTaskPushNotificationConfigsResponse",
     "DeleteTaskPushNotificationConfig": "google.protobuf.Empty",
 }
-_REQUESTS = {
+_REQUEST_MESSAGES = {
     "SendStreamingMessage": "SendMessageRequest",
     "SendLiveMessage": "SendMessageRequest",
     "ReconnectToTask": "SendMessageRequest",
@@ -339,31 +339,31 @@ _REQUESTS = {
 }
 
 
-def _frame(kind: int, flags: int, stream: int, data: bytes) -> bytes:
+def _http2_frame(kind: int, flags: int, stream: int, data: bytes) -> bytes:
     return struct.pack(">I", len(data))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + data
 
 
-def _prefixed(data: bytes) -> bytes:
+def _with_grpc_prefix(data: bytes) -> bytes:
     return b"\0" + struct.pack(">I", len(data)) + data
 
 
-def _message(name: str, value: Json | str | bytes | Raw | Joined) -> bytes:
-    if isinstance(value, Raw):
+def _grpc_message(name: str, value: Json | str | bytes | RawBytes | MergedMessage) -> bytes:
+    if isinstance(value, RawBytes):
         return value.data
-    return _prefixed(b"".join(_octets(name, each) for each in (value.parts if isinstance(value, Joined) else (value,))))
+    return _with_grpc_prefix(b"".join(_message_bytes(name, each) for each in (value.parts if isinstance(value, MergedMessage) else (value,))))
 
 
-def _message_text(value: Json | bytes | Raw | Joined) -> str:
+def _grpc_message_text(value: Json | bytes | RawBytes | MergedMessage) -> str:
     """A gRPC message for people: JSON, or octets in hexadecimal; `Raw` with its prefix."""
-    if isinstance(value, Joined):
-        return " followed by ".join(map(_message_text, value.parts))
-    octets = value.data if isinstance(value, Raw) else value
-    if isinstance(octets, bytes):
-        return f"octets {octets.hex(' ')}" if octets else "no octets"
-    return json_text(octets)
+    if isinstance(value, MergedMessage):
+        return " followed by ".join(map(_grpc_message_text, value.parts))
+    data = value.data if isinstance(value, RawBytes) else value
+    if isinstance(data, bytes):
+        return f"octets {data.hex(' ')}" if data else "no octets"
+    return json_text(data)
 
 
-def _octets(name: str, value: Json | str | bytes) -> bytes:
+def _message_bytes(name: str, value: Json | str | bytes) -> bytes:
     if isinstance(value, bytes):
         return value
     assert isinstance(value, dict)
@@ -374,8 +374,8 @@ def _octets(name: str, value: Json | str | bytes) -> bytes:
 
 def grpc(
     method: str,
-    request: Json | bytes | Raw,
-    *answers: Json | bytes | Raw | EventPause | ClientMessage | HalfClosed | Filled | Joined,
+    request: Json | bytes | RawBytes,
+    *answers: Json | bytes | RawBytes | EventPause | ClientMessage | HalfClosed | LargeArtifactUpdate | MergedMessage,
     status: int | None = 0,
     text: str = "",
     details: list[Json] | None = None,
@@ -399,8 +399,8 @@ def grpc(
     `reset` is the code where it is cut; `asks` and `tells` are the message types where they are not those of 1.0,
     `StreamRequest@live-2153` with their line.
     """
-    asks = asks or _REQUESTS.get(method, f"{method}Request")
-    tells = tells or _ANSWERS.get(method, "StreamResponse")
+    asks = asks or _REQUEST_MESSAGES.get(method, f"{method}Request")
+    tells = tells or _ANSWER_MESSAGES.get(method, "StreamResponse")
 
     def make() -> ScriptConnection:
         talk = _Conversation(upstream, client)
@@ -415,55 +415,55 @@ def grpc(
         }
         if version:
             fields["a2a-version"] = version
-        block = _block_of(encoder, fields, headers)
-        first = _message(asks, request)
+        block = _encode_headers(encoder, fields, headers)
+        first = _grpc_message(asks, request)
         flags = _END_STREAM if half_close else 0
-        opening = _PREFACE + _frame(_SETTINGS, 0, 0, b"") + _frame(_HEADERS, _END_HEADERS, 1, block)
-        odd = unusual_version(version, "" if fields[":path"].startswith("/a2a.v1.") else "1.0", headers)
-        called = f"{fields[':path']}{shown(headers, *odd)}"
-        talk.say(UP, opening + _frame(_DATA, flags, 1, first), f"{called}  {_message_text(request)}")
-        talk.wait(seconds)
+        opening = _PREFACE + _http2_frame(_SETTINGS_FRAME, 0, 0, b"") + _http2_frame(_HEADERS_FRAME, _END_HEADERS, 1, block)
+        odd = version_notes(version, "" if fields[":path"].startswith("/a2a.v1.") else "1.0", headers)
+        called = f"{fields[':path']}{header_notes(headers, *odd)}"
+        talk.add_step(UP, opening + _http2_frame(_DATA_FRAME, flags, 1, first), f"{called}  {_grpc_message_text(request)}")
+        talk.add_pause(seconds)
         back = hpack.Encoder()
-        settings = _frame(_SETTINGS, 0, 0, b"")
-        ending = _trailers(status, text, details, details_code)
+        settings = _http2_frame(_SETTINGS_FRAME, 0, 0, b"")
+        ending = _grpc_trailers(status, text, details, details_code)
         only = not answers and status not in (None, 0)
         heads = {":status": str(http_status), "content-type": "application/grpc"}
         if only and finish == "end":
-            block = _block_of(back, heads | ending, (reply_headers or {}) | (trailers or {}))
-            told = f"trailers only  {_told(ending)}{shown(trailers)}"
-            talk.say(DOWN, settings + _frame(_HEADERS, _END_HEADERS | _END_STREAM, 1, block), told)
-            return talk.talk()
-        block = _block_of(back, heads, reply_headers)
-        talk.say(DOWN, settings + _frame(_HEADERS, _END_HEADERS, 1, block), shown(reply_headers).strip())
+            block = _encode_headers(back, heads | ending, (reply_headers or {}) | (trailers or {}))
+            told = f"trailers only  {_headers_text(ending)}{header_notes(trailers)}"
+            talk.add_step(DOWN, settings + _http2_frame(_HEADERS_FRAME, _END_HEADERS | _END_STREAM, 1, block), told)
+            return talk.to_connection()
+        block = _encode_headers(back, heads, reply_headers)
+        talk.add_step(DOWN, settings + _http2_frame(_HEADERS_FRAME, _END_HEADERS, 1, block), header_notes(reply_headers).strip())
         for answer in answers:
             if isinstance(answer, EventPause):
-                talk.wait(answer.seconds)
+                talk.add_pause(answer.seconds)
             elif isinstance(answer, ClientMessage):
-                talk.say(UP, _frame(_DATA, 0, 1, _message(asks, answer.message)), json_text(answer.message))
+                talk.add_step(UP, _http2_frame(_DATA_FRAME, 0, 1, _grpc_message(asks, answer.message)), json_text(answer.message))
             elif isinstance(answer, HalfClosed):
-                talk.say(UP, _frame(_DATA, _END_STREAM, 1, b""), "END_STREAM")
+                talk.add_step(UP, _http2_frame(_DATA_FRAME, _END_STREAM, 1, b""), "END_STREAM")
             else:
-                answer = answer.event if isinstance(answer, Filled) else answer
-                talk.say(DOWN, _frame(_DATA, 0, 1, _message(tells, answer)), _message_text(answer))
+                answer = answer.event if isinstance(answer, LargeArtifactUpdate) else answer
+                talk.add_step(DOWN, _http2_frame(_DATA_FRAME, 0, 1, _grpc_message(tells, answer)), _grpc_message_text(answer))
         if finish == "cut":
-            name = _RESETS.get(reset, str(reset))
-            talk.say(DOWN, _frame(_RST, 0, 1, struct.pack(">I", reset)), f"RST_STREAM {name}")
+            name = _RESET_CODES.get(reset, str(reset))
+            talk.add_step(DOWN, _http2_frame(_RST_FRAME, 0, 1, struct.pack(">I", reset)), f"RST_STREAM {name}")
         elif finish == "leave":
-            talk.say(UP, _frame(_RST, 0, 1, struct.pack(">I", 8)), "RST_STREAM CANCEL")
+            talk.add_step(UP, _http2_frame(_RST_FRAME, 0, 1, struct.pack(">I", 8)), "RST_STREAM CANCEL")
         elif finish == "open":
             talk.closes = False
         elif status is None:
-            talk.say(DOWN, _frame(_DATA, _END_STREAM, 1, b""), "END_STREAM without trailers")
+            talk.add_step(DOWN, _http2_frame(_DATA_FRAME, _END_STREAM, 1, b""), "END_STREAM without trailers")
         else:
-            block = _block_of(back, ending, trailers)
+            block = _encode_headers(back, ending, trailers)
             flags = _END_HEADERS | _END_STREAM
-            talk.say(DOWN, _frame(_HEADERS, flags, 1, block), f"trailers  {_told(ending)}{shown(trailers)}")
-        return talk.talk()
+            talk.add_step(DOWN, _http2_frame(_HEADERS_FRAME, flags, 1, block), f"trailers  {_headers_text(ending)}{header_notes(trailers)}")
+        return talk.to_connection()
 
     return Script.of(make)
 
 
-def _block_of(encoder: hpack.Encoder, fields: dict[str, str], changes: Fields | None) -> bytes:
+def _encode_headers(encoder: hpack.Encoder, fields: dict[str, str], changes: Fields | None) -> bytes:
     made = dict(fields)
     for name, value in (changes or {}).items():
         made.pop(name, None)
@@ -473,7 +473,7 @@ def _block_of(encoder: hpack.Encoder, fields: dict[str, str], changes: Fields | 
     return bytes(encoder.encode(pairs))
 
 
-def _trailers(status: int | None, text: str, details: list[Json] | None, code: int | None) -> dict[str, str]:
+def _grpc_trailers(status: int | None, text: str, details: list[Json] | None, code: int | None) -> dict[str, str]:
     made = {"grpc-status": str(status)}
     if text:
         made["grpc-message"] = text
@@ -488,5 +488,5 @@ def _trailers(status: int | None, text: str, details: list[Json] | None, code: i
     return made
 
 
-def _told(fields: dict[str, str]) -> str:
+def _headers_text(fields: dict[str, str]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in fields.items())

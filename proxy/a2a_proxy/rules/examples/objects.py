@@ -36,9 +36,9 @@ def task(name: str = "COMPLETED", *, id: str = TASK, second: int = 0, **members:
     return {"id": id, "contextId": CONTEXT, "status": state(name, second=second)} | members
 
 
-def status(name: str, *, second: int = 0, said: Json | None = None, **members: Any) -> Json:
+def status(name: str, *, second: int = 0, message: Json | None = None, **members: Any) -> Json:
     """A status update, wrapped; `said` is the message of the status."""
-    inner = state(name, second=second) | ({"message": said} if said else {})
+    inner = state(name, second=second) | ({"message": message} if message else {})
     return {"statusUpdate": {"taskId": TASK, "contextId": CONTEXT, "status": inner} | members}
 
 
@@ -57,7 +57,7 @@ def snapshot(name: str = "SUBMITTED", **members: Any) -> Json:
     return {"task": task(name, **members)}
 
 
-def said(text: str = "done", **members: Any) -> Json:
+def agent_reply(text: str = "done", **members: Any) -> Json:
     """An agent's message, wrapped."""
     return {"message": reply(text, **members)}
 
@@ -89,6 +89,6 @@ def error_info(reason: str, **metadata: str) -> Json:
     return made | ({"metadata": metadata} if metadata else {})
 
 
-def asking(text: str = "which one?", *, second: int = 0, id: str = "q1") -> Json:
+def input_required(text: str = "which one?", *, second: int = 0, id: str = "q1") -> Json:
     """A status INPUT_REQUIRED with its question: `snapshot("INPUT_REQUIRED", status=asking())`."""
     return state("INPUT_REQUIRED", second=second, message=reply(text, id=id, taskId=TASK))

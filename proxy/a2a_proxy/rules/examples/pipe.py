@@ -16,10 +16,10 @@ from a2a_proxy.rules.examples.script import MS, STEP, PeerStep, Script, ScriptCo
 
 COMMAND = "npx run my-agent@0.3.0"
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
-HEAD = "Content-Length: {size}\r\nContent-Type: application/json\r\n"
-VERSIONED = f"{HEAD}A2A-Version: 1.0\r\n\r\n"
+HEADER_BLOCK = "Content-Length: {size}\r\nContent-Type: application/json\r\n"
+VERSIONED_HEADER_BLOCK = f"{HEADER_BLOCK}A2A-Version: 1.0\r\n\r\n"
 """The header block of a client's message; `{size}` is the content's."""
-PLAIN = f"{HEAD}\r\n"
+PLAIN_HEADER_BLOCK = f"{HEADER_BLOCK}\r\n"
 """That of an agent's."""
 
 
@@ -33,45 +33,45 @@ class PipeAction(msgspec.Struct, frozen=True):
     seconds: float = 0
 
 
-def ask(
-    method: str, params: Any = None, *, id: Any = 1, head: str = VERSIONED, envelope: Json | None = None
+def pipe_call(
+    method: str, params: Any = None, *, id: Any = 1, head: str = VERSIONED_HEADER_BLOCK, envelope: Json | None = None
 ) -> PipeAction:
     """A call; `envelope` changes members of it, None takes one away."""
     value = {"jsonrpc": "2.0", "id": id, "method": method, "params": params} | (envelope or {})
-    return said(UP, {name: item for name, item in value.items() if item is not None}, head)
+    return pipe_message(UP, {name: item for name, item in value.items() if item is not None}, head)
 
 
-def tell(result: Any = None, *, id: Any = 1, error: Json | None = None, head: str = PLAIN) -> PipeAction:
+def pipe_response(result: Any = None, *, id: Any = 1, error: Json | None = None, head: str = PLAIN_HEADER_BLOCK) -> PipeAction:
     """A response."""
     outcome: Json = {"result": result} if error is None else {"error": error}
-    return said(DOWN, {"jsonrpc": "2.0", "id": id} | outcome, head)
+    return pipe_message(DOWN, {"jsonrpc": "2.0", "id": id} | outcome, head)
 
 
-def said(direction: Direction, value: Any, head: str = PLAIN) -> PipeAction:
+def pipe_message(direction: Direction, value: Any, head: str = PLAIN_HEADER_BLOCK) -> PipeAction:
     """A message with any content; it is shown with its header block where that is not the usual one."""
     content = msgspec.json.encode(value)
     block = head.format(size=len(content)).encode()
-    text, usual = content.decode(), PLAIN if direction is DOWN else VERSIONED
-    return PipeAction(direction, block + content, text if head == usual else f"{shown(block)}{text}")
+    text, usual = content.decode(), PLAIN_HEADER_BLOCK if direction is DOWN else VERSIONED_HEADER_BLOCK
+    return PipeAction(direction, block + content, text if head == usual else f"{visible_line_ends(block)}{text}")
 
 
-def octets(direction: Direction, data: str | bytes) -> PipeAction:
+def pipe_bytes(direction: Direction, data: str | bytes) -> PipeAction:
     """Whatever else stands on the pipe."""
     raw = data.encode() if isinstance(data, str) else data
-    return PipeAction(direction, raw, shown(raw))
+    return PipeAction(direction, raw, visible_line_ends(raw))
 
 
-def shown(raw: bytes) -> str:
+def visible_line_ends(raw: bytes) -> str:
     """Octets with their line ends as symbols."""
     return raw.decode("utf-8", "replace").replace("\r\n", "⏎").replace("\n", "␊")
 
 
-def pause(seconds: float) -> PipeAction:
+def pipe_pause(seconds: float) -> PipeAction:
     """Nothing happens."""
     return PipeAction(seconds=seconds)
 
 
-def leave() -> PipeAction:
+def close_input() -> PipeAction:
     """The client closes the agent's stdin."""
     return PipeAction(UP, b"", "closes stdin", ChunkKind.EOF)
 
@@ -81,18 +81,18 @@ def close_output() -> PipeAction:
     return PipeAction(DOWN, b"", "closes stdout", ChunkKind.EOF)
 
 
-def ends(code: int = 0) -> PipeAction:
+def exit_agent(code: int = 0) -> PipeAction:
     """The agent's process is over."""
     facts = ExitFacts(code)
     return PipeAction(DOWN, msgspec.json.encode(facts), f"the agent {facts.description}", ChunkKind.EXITED)
 
 
-def pipe(*acts: PipeAction, fetches: bool = True) -> Script:
+def pipe_script(*acts: PipeAction, fetches: bool = True) -> Script:
     """A conversation; where it has no end of its own, the faultless one. `fetches`: the card is fetched first."""
 
     def make() -> ScriptConnection:
-        first = (ask("GetExtendedAgentCard", id="card"), tell(card(), id="card")) if fetches else ()
-        last = () if any(act.kind is ChunkKind.EXITED for act in acts) else (leave(), close_output(), ends())
+        first = (pipe_call("GetExtendedAgentCard", id="card"), pipe_response(card(), id="card")) if fetches else ()
+        last = () if any(act.kind is ChunkKind.EXITED for act in acts) else (close_input(), close_output(), exit_agent())
         steps, at = [], STEP
         for act in (*first, *acts, *last):
             if act.seconds:

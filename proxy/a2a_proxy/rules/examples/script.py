@@ -19,9 +19,9 @@ START = 1_767_225_600_000_000_000
 STEP = 10 * MS
 """Between one step of a conversation and the next."""
 UPSTREAM = "http://localhost:8000"
-_PAUSE = 300 * MS
+_SCRIPT_PAUSE = 300 * MS
 """From here on a pause is shown."""
-_LINE = 2000
+_MAX_LINE = 2000
 """Characters of a line of an example that are shown."""
 
 
@@ -50,14 +50,14 @@ class ScriptConnection(msgspec.Struct, frozen=True):
     """`tcp`, or `stdio`: then the upstream is a command."""
 
 
-class _Placed(msgspec.Struct, frozen=True):
+class _ScheduledConnection(msgspec.Struct, frozen=True):
     """A connection and when it begins, ns after the script's beginning."""
 
     at: int
-    talk: ScriptConnection
+    connection: ScriptConnection
 
 
-Build = Callable[[], tuple[list[_Placed], int]]
+Build = Callable[[], tuple[list[_ScheduledConnection], int]]
 
 
 class Script:
@@ -70,9 +70,9 @@ class Script:
     def of(cls, make: Callable[[], ScriptConnection]) -> Script:
         """The script of one connection."""
 
-        def build() -> tuple[list[_Placed], int]:
+        def build() -> tuple[list[_ScheduledConnection], int]:
             talk = make()
-            return [_Placed(0, talk)], talk.length
+            return [_ScheduledConnection(0, talk)], talk.length
 
         return cls(build)
 
@@ -83,11 +83,11 @@ class Script:
     def then(self, other: Script, pause: int) -> Script:
         """First this one, after a pause of so many ns the other."""
 
-        def build() -> tuple[list[_Placed], int]:
+        def build() -> tuple[list[_ScheduledConnection], int]:
             first, length = self._build()
             second, more = other._build()
             shift = length + pause
-            return [*first, *(_Placed(shift + each.at, each.talk) for each in second)], shift + more
+            return [*first, *(_ScheduledConnection(shift + each.at, each.connection) for each in second)], shift + more
 
         return Script(build)
 
@@ -96,7 +96,7 @@ class Script:
         placed, length = self._build()
         found: list[Chunk] = []
         for number, each in enumerate(sorted(placed, key=lambda one: one.at), 1):
-            found += _connection(number, START + each.at, each.talk)
+            found += _connection_chunks(number, START + each.at, each.connection)
         found.sort(key=lambda chunk: chunk.at)
         end = max([START + length, *(chunk.at for chunk in found)]) + STEP
         return [*found, Chunk(0, ChunkKind.END, Direction.TO_AGENT, end)]
@@ -104,55 +104,55 @@ class Script:
     def lines(self) -> list[str]:
         """The conversation for people: `client -> ...` and `agent  <- ...`, in order of time."""
         placed, _ = self._build()
-        steps = [(each.at + step.at, step) for each in placed for step in each.talk.steps if step.text]
+        steps = [(each.at + step.at, step) for each in placed for step in each.connection.steps if step.text]
         steps.sort(key=lambda pair: pair[0])
         found: list[str] = []
         before = 0
         for at, step in steps:
-            if at - before >= _PAUSE:
-                found.append(f"       ... {_seconds(at - before)} s later")
+            if at - before >= _SCRIPT_PAUSE:
+                found.append(f"       ... {_format_seconds(at - before)} s later")
             before = at
             head = "client ->" if step.direction is Direction.TO_AGENT else "agent  <-"
-            first, *rest = map(_shortened, step.text.split("\n"))
+            first, *rest = map(_shorten_line, step.text.split("\n"))
             found += [f"{head} {first}", *(f"          {line}" for line in rest)]
         return found
 
 
-def _seconds(pause: int) -> str:
+def _format_seconds(pause: int) -> str:
     """Below ten with one decimal, where it has one."""
     seconds = pause / (1000 * MS)
     return f"{seconds:.1f}".removesuffix(".0") if seconds < 10 else f"{seconds:.0f}"
 
 
-def _shortened(line: str) -> str:
+def _shorten_line(line: str) -> str:
     """Nobody reads megabytes."""
-    return line if len(line) <= _LINE else f"{line[:_LINE]}... ({len(line)} characters)"
+    return line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}... ({len(line)} characters)"
 
 
-def both(first: Script, second: Script, *, after: int = STEP // 2) -> Script:
+def run_together(first: Script, second: Script, *, after: int = STEP // 2) -> Script:
     """Two scripts at once, the second begins `after` ns."""
 
-    def build() -> tuple[list[_Placed], int]:
+    def build() -> tuple[list[_ScheduledConnection], int]:
         one, length = first._build()
         two, other = second._build()
-        return [*one, *(_Placed(after + each.at, each.talk) for each in two)], max(length, after + other)
+        return [*one, *(_ScheduledConnection(after + each.at, each.connection) for each in two)], max(length, after + other)
 
     return Script(build)
 
 
-def _connection(number: int, at: int, talk: ScriptConnection) -> list[Chunk]:
-    if talk.transport == "stdio":
-        facts = ConnectionFacts(f"pid {400 + number}", "stdio", talk.upstream, talk.transport)
-        dialed = DialFacts(talk.upstream, peer=f"pid {500 + number}")
+def _connection_chunks(number: int, at: int, connection: ScriptConnection) -> list[Chunk]:
+    if connection.transport == "stdio":
+        facts = ConnectionFacts(f"pid {400 + number}", "stdio", connection.upstream, connection.transport)
+        dialed = DialFacts(connection.upstream, peer=f"pid {500 + number}")
     else:
-        facts = ConnectionFacts(f"{talk.client}:{5000 + number}", "127.0.0.1:9000", talk.upstream)
-        dialed = DialFacts(talk.upstream.partition("://")[2], peer="127.0.0.1:8000")
+        facts = ConnectionFacts(f"{connection.client}:{5000 + number}", "127.0.0.1:9000", connection.upstream)
+        dialed = DialFacts(connection.upstream.partition("://")[2], peer="127.0.0.1:8000")
     up = Direction.TO_AGENT
     chunks = [
         Chunk(number, ChunkKind.OPEN, up, at, msgspec.json.encode(facts)),
         Chunk(number, ChunkKind.DIALED, up, at, msgspec.json.encode(dialed)),
     ]
-    chunks += [Chunk(number, step.kind, step.direction, at + step.at, step.data) for step in talk.steps]
-    if talk.closes:
-        chunks.append(Chunk(number, ChunkKind.CLOSED, up, at + talk.length))
+    chunks += [Chunk(number, step.kind, step.direction, at + step.at, step.data) for step in connection.steps]
+    if connection.closes:
+        chunks.append(Chunk(number, ChunkKind.CLOSED, up, at + connection.length))
     return chunks

@@ -12,7 +12,7 @@ from a2a_proxy.protocol.rest_path import parse_query
 from a2a_proxy.redaction.secret_names import credential_header, secret_parameter
 from a2a_proxy.rules.state.card_declarations import CardDeclarations, Scheme
 
-_HOP = frozenset({"proxy-authorization"})
+_PROXY_FIELDS = frozenset({"proxy-authorization"})
 """Fields for proxies on the way, not for the agent."""
 _SIGNED = frozenset(
     {"code", "sig", "signature", "xamzsignature", "xamzcredential", "xgoogsignature"}
@@ -26,7 +26,7 @@ _BY_TOKEN = frozenset({"oauth2", "openIdConnect"})
 class Credential(NamedTuple):
     """One credential of a request."""
 
-    place: str
+    location: str
     """`authorization`, `header`, `query`, `cookie` or `userinfo`."""
     name: str
     """The scheme (lower case) of `authorization`, else the name of the field or parameter as sent."""
@@ -34,65 +34,65 @@ class Credential(NamedTuple):
 
     def __str__(self) -> str:
         """In words, without the value."""
-        if self.place == "authorization":
+        if self.location == "authorization":
             return f"Authorization: {self.name.title()}"
-        return self.place if self.place in ("cookie", "userinfo") else f"{self.place} {self.name}"
+        return self.location if self.location in ("cookie", "userinfo") else f"{self.location} {self.name}"
 
-    def fits(self, scheme: Scheme) -> bool:
+    def fits_scheme(self, scheme: Scheme) -> bool:
         """It is a credential of this security scheme."""
-        if self.place == "authorization":
+        if self.location == "authorization":
             by_token = self.name == "bearer" and scheme.kind in _BY_TOKEN
             named = scheme.kind == "apiKey" and scheme.name.lower() == "authorization"
             return by_token or named or (scheme.kind == "http" and scheme.name in (self.name, ""))
         if scheme.kind != "apiKey":
             return False
-        if self.place == "cookie":
+        if self.location == "cookie":
             return scheme.place in ("cookie", "")
-        return scheme.name.lower() == self.name.lower() and scheme.place in (self.place, "")
+        return scheme.name.lower() == self.name.lower() and scheme.place in (self.location, "")
 
 
 def credentials(exchange: Exchange, declared: CardDeclarations | None = None) -> list[Credential]:
     """All of them; `declared` tells under which names this agent wants API keys."""
     names = tuple([name for name, _ in exchange.request_headers])
-    if declared is None and not _carry(names) and "?" not in exchange.target and "@" not in exchange.authority:
+    if declared is None and not _may_hold_credentials(names) and "?" not in exchange.target and "@" not in exchange.authority:
         return []
-    return [*in_headers(exchange, declared), *in_url(exchange, declared)]
+    return [*header_credentials(exchange, declared), *url_credentials(exchange, declared)]
 
 
-def in_headers(exchange: Exchange, declared: CardDeclarations | None = None) -> Iterator[Credential]:
+def header_credentials(exchange: Exchange, declared: CardDeclarations | None = None) -> Iterator[Credential]:
     """Those of header fields or metadata."""
-    wanted = _wanted(declared, "header")
-    for raw, octets in exchange.request_headers:
-        name, secret = _known(raw)
+    wanted = _api_key_names(declared, "header")
+    for raw, data in exchange.request_headers:
+        name, secret = _classify_field(raw)
         if not secret and name not in wanted:
             continue
         if name == "authorization":
-            scheme, _, rest = octets.decode("latin-1").strip().partition(" ")
+            scheme, _, rest = data.decode("latin-1").strip().partition(" ")
             yield Credential("authorization", scheme.lower() if rest else "", rest or scheme)
         elif name == "cookie":
-            yield Credential("cookie", name, octets.decode("latin-1"))
+            yield Credential("cookie", name, data.decode("latin-1"))
         else:
-            yield Credential("header", name, octets.decode("latin-1"))
+            yield Credential("header", name, data.decode("latin-1"))
 
 
 @lru_cache(1024)
-def _carry(names: tuple[bytes, ...]) -> bool:
+def _may_hold_credentials(names: tuple[bytes, ...]) -> bool:
     """Fields of these names may hold credentials. Clients send the same names again and again."""
-    return any(_known(raw)[1] for raw in names)
+    return any(_classify_field(raw)[1] for raw in names)
 
 
 @lru_cache(4096)
-def _known(raw: bytes) -> tuple[str, bool]:
+def _classify_field(raw: bytes) -> tuple[str, bool]:
     """A field's name in lower case, and whether fields of that name hold credentials."""
     name = raw.decode("latin-1").lower()
-    return name, name in ("authorization", "cookie") or (credential_header(name) and name not in _HOP)
+    return name, name in ("authorization", "cookie") or (credential_header(name) and name not in _PROXY_FIELDS)
 
 
-def in_url(exchange: Exchange, declared: CardDeclarations | None = None) -> Iterator[Credential]:
+def url_credentials(exchange: Exchange, declared: CardDeclarations | None = None) -> Iterator[Credential]:
     """Those of the query and before the host."""
     _, mark, query = exchange.target.partition("?")
     if mark:
-        wanted = _wanted(declared, "query")
+        wanted = _api_key_names(declared, "query")
         for name, value in parse_query(query.encode("latin-1", "replace")):
             folded = name.translate(_SEPARATORS).lower()
             if value and (name.lower() in wanted or (secret_parameter(name) and folded not in _SIGNED)):
@@ -104,14 +104,14 @@ def in_url(exchange: Exchange, declared: CardDeclarations | None = None) -> Iter
 _SEPARATORS = str.maketrans("", "", "_-. ")
 
 
-def _wanted(declared: CardDeclarations | None, place: str) -> frozenset[str]:
+def _api_key_names(declared: CardDeclarations | None, place: str) -> frozenset[str]:
     if declared is None:
         return frozenset()
     keys = declared.schemes.values()
     return frozenset(each.name.lower() for each in keys if each.kind == "apiKey" and each.place == place)
 
 
-def principal(exchange: Exchange, declared: CardDeclarations | None = None) -> str:
+def principal_digest(exchange: Exchange, declared: CardDeclarations | None = None) -> str:
     """Who asks: a digest of the credentials; empty where there are none."""
-    found = [each.value for each in credentials(exchange, declared) if each.place != "cookie"]
+    found = [each.value for each in credentials(exchange, declared) if each.location != "cookie"]
     return hashlib.sha256("\n".join(found).encode()).hexdigest()[:16] if found else ""

@@ -18,106 +18,106 @@ import msgspec
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 
-_SIZE = 8
+_DIGEST_SIZE = 8
 """Octets of a digest: a recording compares thousands of events, not billions."""
-_KEPT = frozenset({EventKind.STATUS, EventKind.ARTIFACT})
+_UPDATE_EVENTS = frozenset({EventKind.STATUS, EventKind.ARTIFACT})
 
 
-def digest(see: RuleContext) -> str:
+def update_digest(context: RuleContext) -> str:
     """The digest of the update that a frame carries; empty where it is none, or where its payload is not whole."""
-    found = see.cache.get("digest")
+    found = context.cache.get("digest")
     if found is None:
-        found = see.cache["digest"] = _digest(see)
+        found = context.cache["digest"] = _compute_digest(context)
     return str(found)
 
 
-def artifacts_digest(see: RuleContext) -> str:
+def artifacts_digest(context: RuleContext) -> str:
     """The digest of all artifacts of a snapshot, in any order; empty where it has none, or is not whole."""
-    if see.frame.truncated:
+    if context.frame.truncated:
         return ""
-    listed = see.object.get("artifacts")
+    listed = context.object.get("artifacts")
     found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    whole = sorted([_text(each.get("artifactId")), _parts(each.get("parts"))] for each in found)
-    return _hash(whole) if whole else ""
+    whole = sorted([_canonical_text(each.get("artifactId")), _sorted_parts(each.get("parts"))] for each in found)
+    return _hash_value(whole) if whole else ""
 
 
-def _digest(see: RuleContext) -> str:
-    frame = see.frame
-    if frame.truncated or frame.event not in _KEPT:
+def _compute_digest(context: RuleContext) -> str:
+    frame = context.frame
+    if frame.truncated or frame.event not in _UPDATE_EVENTS:
         return ""
-    update = _update(see)
+    update = _canonical_update(context)
     if not update:
         return ""
     about = [int(frame.event), frame.task_id, frame.state]
     if frame.event is EventKind.ARTIFACT:
-        artifact = _members(update.get("artifact"))
+        artifact = _member_digests(update.get("artifact"))
         flags = [frame.append, frame.last_chunk]
-        return _hash([*about, _text(artifact.get("artifactId")), _parts(artifact.get("parts")), flags])
-    message = _members(_members(update.get("status")).get("message"))
-    return _hash([*about, _text(message.get("messageId")), _parts(message.get("parts"))])
+        return _hash_value([*about, _canonical_text(artifact.get("artifactId")), _sorted_parts(artifact.get("parts")), flags])
+    message = _member_digests(_member_digests(update.get("status")).get("message"))
+    return _hash_value([*about, _canonical_text(message.get("messageId")), _sorted_parts(message.get("parts"))])
 
 
-_NAMES = {EventKind.STATUS: "statusUpdate", EventKind.ARTIFACT: "artifactUpdate"}
+_WRAPPER_NAMES = {EventKind.STATUS: "statusUpdate", EventKind.ARTIFACT: "artifactUpdate"}
 
 
-def _update(see: RuleContext) -> dict[str, Any]:
+def _canonical_update(context: RuleContext) -> dict[str, Any]:
     """The update in its 1.0 form; where it has that form, as nearly always, it need not be made."""
-    if see.v1 and isinstance(body := see.body, dict):
-        update = body.get(_NAMES[see.frame.event])
+    if context.is_v1 and isinstance(body := context.body, dict):
+        update = body.get(_WRAPPER_NAMES[context.frame.event])
         if isinstance(update, dict) and "taskId" in update:
             return update
-    return see.object
+    return context.object
 
 
-def _hash(value: Any) -> str:
-    return blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=_SIZE).hexdigest()
+def _hash_value(value: Any) -> str:
+    return blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=_DIGEST_SIZE).hexdigest()
 
 
-def _members(value: Any) -> dict[str, Any]:
+def _member_digests(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _text(value: Any) -> str:
+def _canonical_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _parts(value: Any) -> list[str]:
+def _sorted_parts(value: Any) -> list[str]:
     """Each part as text, so that lists of them have an order."""
-    return [_part(_members(each)) for each in value] if isinstance(value, list) else []
+    return [_canonical_part(_member_digests(each)) for each in value] if isinstance(value, list) else []
 
 
-def _part(part: dict[str, Any]) -> str:
+def _canonical_part(part: dict[str, Any]) -> str:
     said = [
-        _text(part.get("text")),
-        _octets(_text(part.get("raw"))),
-        _text(part.get("url")),
-        _plain(part["data"]) if "data" in part else None,
-        _text(part.get("filename")),
-        _text(part.get("mediaType")),
+        _canonical_text(part.get("text")),
+        _canonical_base64(_canonical_text(part.get("raw"))),
+        _canonical_text(part.get("url")),
+        _plain_numbers(part["data"]) if "data" in part else None,
+        _canonical_text(part.get("filename")),
+        _canonical_text(part.get("mediaType")),
     ]
     return msgspec.json.encode(said, order="deterministic").decode()
 
 
-def _octets(coded: str) -> str:
+def _canonical_base64(coded: str) -> str:
     """Base64 in its one canonical spelling: ProtoJSON allows the URL alphabet, and to leave out the padding."""
     if not coded:
         return ""
-    standard = coded.translate(_STANDARD).rstrip("=")
+    standard = coded.translate(_STANDARD_ALPHABET).rstrip("=")
     try:
         return base64.b64encode(base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)).decode()
     except binascii.Error:
         return coded
 
 
-_STANDARD = str.maketrans("-_", "+/")
+_STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
 
-def _plain(value: Any, depth: int = 64) -> Any:
+def _plain_numbers(value: Any, depth: int = 64) -> Any:
     """Any JSON with its numbers as protobuf has them: 1 and 1.0 are one."""
     if not depth:
         return None
     if isinstance(value, dict):
-        return {name: _plain(item, depth - 1) for name, item in value.items()}
+        return {name: _plain_numbers(item, depth - 1) for name, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item, depth - 1) for item in value]
+        return [_plain_numbers(item, depth - 1) for item in value]
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -12,7 +12,7 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS, RPC_REASONS_0_1, decode_binary_value
 from a2a_proxy.rules.define.rule import ENVELOPE
 
-_DOMAIN = "a2a-protocol.org"
+_A2A_DOMAIN = "a2a-protocol.org"
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -39,22 +39,22 @@ class Failure(msgspec.Struct, frozen=True):
         return GRPC_STATUS_NAMES[self.code] if 0 <= self.code < len(GRPC_STATUS_NAMES) else str(self.code)
 
 
-def of_json(frame: Frame, value: Any, binding: Binding, dialect: Dialect) -> Failure:
+def failure_from_json(frame: Frame, value: Any, binding: Binding, dialect: Dialect) -> Failure:
     """An error frame of JSON-RPC or REST; `value` is its payload."""
     error = value.get("error") if isinstance(value, dict) else None
     if not isinstance(error, dict):
         return Failure(frame.error_code, body=value)
     details = error.get("data") if binding in ENVELOPE else error.get("details")
     found = tuple(details) if isinstance(details, list) else ()
-    info = _info(found)
-    reason = _word(info, "reason")
+    info = _error_info(found)
+    reason = _string_member(info, "reason")
     name = reason
     if not name and binding in ENVELOPE:
         name = (RPC_REASONS_0_1 if dialect is Dialect.V0_1 else RPC_REASONS).get(frame.error_code, "")
-    return Failure(frame.error_code, _word(error, "message"), reason, name, found, info, error)
+    return Failure(frame.error_code, _string_member(error, "message"), reason, name, found, info, error)
 
 
-def of_trailers(frame: Frame, fields: list[tuple[str, str]]) -> Failure:
+def failure_from_trailers(frame: Frame, fields: list[tuple[str, str]]) -> Failure:
     """GRPC trailers with a status other than 0."""
     named = {name.lower(): value for name, value in fields}
     text = named.get("grpc-message", "")
@@ -67,17 +67,17 @@ def of_trailers(frame: Frame, fields: list[tuple[str, str]]) -> Failure:
         return Failure(frame.error_code, text, body=coded)
     details = status.get("details")
     found = tuple(details) if isinstance(details, list) else ()
-    info = _info(found)
-    reason = _word(info, "reason")
+    info = _error_info(found)
+    reason = _string_member(info, "reason")
     return Failure(frame.error_code, text, reason, reason, found, info, status)
 
 
-def _info(details: tuple[Any, ...]) -> dict[str, Any] | None:
+def _error_info(details: tuple[Any, ...]) -> dict[str, Any] | None:
     """The ErrorInfo of A2A, else the first one."""
     found = [each for each in details if isinstance(each, dict) and "reason" in each]
-    return next((each for each in found if each.get("domain") == _DOMAIN), found[0] if found else None)
+    return next((each for each in found if each.get("domain") == _A2A_DOMAIN), found[0] if found else None)
 
 
-def _word(value: Any, name: str) -> str:
+def _string_member(value: Any, name: str) -> str:
     found = value.get(name) if isinstance(value, dict) else None
     return found if isinstance(found, str) else ""

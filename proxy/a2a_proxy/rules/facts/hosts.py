@@ -23,13 +23,13 @@ _PRIVATE_NAMES = (".local", ".internal", ".localdomain", ".lan", ".home.arpa", "
 
 
 @lru_cache(maxsize=1024)
-def reach(host: str) -> HostReach:
+def host_reach(host: str) -> HostReach:
     """Where `host` (a name or an IP address, without port) is."""
     name = host.lower().strip("[]").rstrip(".")
     try:
         address = ipaddress.ip_address(name.partition("%")[0])
     except ValueError:
-        return _of_name(name)
+        return _reach_of_name(name)
     mapped = getattr(address, "ipv4_mapped", None)
     address = mapped or address
     if address.is_loopback or address.is_unspecified:
@@ -39,7 +39,7 @@ def reach(host: str) -> HostReach:
     return HostReach.PUBLIC if address.is_global else HostReach.PRIVATE
 
 
-def _of_name(name: str) -> HostReach:
+def _reach_of_name(name: str) -> HostReach:
     if name == "localhost" or name.endswith(".localhost"):
         return HostReach.LOOPBACK
     return HostReach.PRIVATE if "." not in name or name.endswith(_PRIVATE_NAMES) else HostReach.PUBLIC
@@ -62,7 +62,7 @@ def scheme_of(url: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def in_clear(url: str) -> HostReach:
+def plain_text_reach(url: str) -> HostReach:
     """How far octets go in plain text to reach this `http` URL; LOOPBACK: nobody can read them on the way."""
     host = host_of(url)
-    return reach(host) if host and scheme_of(url) in ("http", "") else HostReach.LOOPBACK
+    return host_reach(host) if host and scheme_of(url) in ("http", "") else HostReach.LOOPBACK

@@ -21,7 +21,7 @@ from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
 
-FAULTS = (*UNREADABLE_ERRORS, DecodeError, KeyError, RenderError, AttributeError)
+DECODE_ERRORS = (*UNREADABLE_ERRORS, DecodeError, KeyError, RenderError, AttributeError)
 """What reading a peer's octets may raise."""
 
 
@@ -32,33 +32,33 @@ class PartsSummary(msgspec.Struct, frozen=True, gc=False):
     """Octets of all text."""
     digest: int = 0
     """CRC-32 of all text."""
-    octets: int = 0
+    byte_count: int = 0
     """Of raw content."""
-    others: int = 0
+    other_parts: int = 0
     """Parts that are not text."""
 
 
-NOTHING = PartsSummary()
+NO_PARTS = PartsSummary()
 
-Piece = bytes | int
+PartContent = bytes | int
 """A part: its text, or how many octets of other content it has."""
 
 
-class StatusLook(msgspec.Struct, frozen=True, gc=False):
+class StatusSummary(msgspec.Struct, frozen=True, gc=False):
     """A status."""
 
     stamp: str = ""
     """Its timestamp as it stands there; of protobuf seconds and nanoseconds."""
-    said: bytes | None = None
+    message_content: bytes | None = None
     """What its message says, in a form that is the same for the same parts on one binding; None: it has none. What is
     only added to the text of the last part is added at the end."""
-    bare: bool = False
+    is_bare: bool = False
     """Neither a message nor anything else beside state and timestamp."""
-    named: tuple[str, ...] = ()
+    named_ids: tuple[str, ...] = ()
     """Ids of tasks and contexts that its message, and those of a task's history, name; empty ones too."""
 
 
-class ArtifactLook(msgspec.Struct, frozen=True, gc=False):
+class ArtifactSummary(msgspec.Struct, frozen=True, gc=False):
     """An artifact, whole or one chunk of it."""
 
     artifact_id: str
@@ -67,46 +67,46 @@ class ArtifactLook(msgspec.Struct, frozen=True, gc=False):
     """CRC-32; 0 where there is none."""
     media_type: str
     """Of the first part."""
-    pieces: Sequence[Piece]
+    pieces: Sequence[PartContent]
 
 
-NO_STATUS = StatusLook()
+NO_STATUS = StatusSummary()
 
-Seen = StatusLook | ArtifactLook | bool
+GateResult = StatusSummary | ArtifactSummary | bool
 """False: a payload is not faultless. True: it is; or what its update shows, where that was read on the way."""
 
 
-def add(content: PartsSummary, pieces: Sequence[Piece]) -> PartsSummary:
+def add_parts(content: PartsSummary, pieces: Sequence[PartContent]) -> PartsSummary:
     """The content with more parts after it."""
-    length, digest, octets, others = content.length, content.digest, content.octets, content.others
+    length, digest, data, others = content.length, content.digest, content.byte_count, content.other_parts
     for piece in pieces:
         if isinstance(piece, bytes):
             length += len(piece)
             digest = crc32(piece, digest)
         else:
-            octets += piece
+            data += piece
             others += 1
-    return PartsSummary(length, digest, octets, others)
+    return PartsSummary(length, digest, data, others)
 
 
-def earlier(stamp: str, other: str) -> int:
+def time_before(stamp: str, other: str) -> int:
     """By how many ns `stamp` is before `other`; 0 where it is not, or where they cannot be compared."""
     if not stamp or not other:
         return 0
     if stamp >= other and len(stamp) == len(other):  # written alike: no need to read them
         return 0
-    one, two = nanoseconds(stamp), nanoseconds(other)
+    one, two = parse_timestamp(stamp), parse_timestamp(other)
     if one > 0 and two > 0:
         return max(0, two - one)
     return max(0, one - two) if one < 0 and two < 0 else 0
 
 
-def nanoseconds(stamp: str) -> int:
+def parse_timestamp(stamp: str) -> int:
     """A timestamp, ns; below 0 where it names no zone, as in 0.x; 0 where there is none or it cannot be read."""
     if not stamp:
         return 0
     try:
-        seconds, mark, rest = stamp.partition(_MARK)
+        seconds, mark, rest = stamp.partition(_KIND_MEMBER)
         if mark:
             return int(seconds) * 1_000_000_000 + int(rest)
         moment = datetime.fromisoformat(stamp)
@@ -117,29 +117,29 @@ def nanoseconds(stamp: str) -> int:
         return 0
 
 
-def status_of(frame: Frame) -> StatusLook:
+def decode_status(frame: Frame) -> StatusSummary:
     """The status that a task or a status update has."""
     try:
         if frame.schema == JSON:
-            return _json_status(_decode_status(frame.payload))
+            return _summarise_json_status(_decode_json_status(frame.payload))
         if is_protobuf(frame.schema):
-            return _proto_status(_layout(frame.schema, frame.event), frame.payload)
-    except FAULTS:
+            return _decode_proto_status(_schema_layout(frame.schema, frame.event), frame.payload)
+    except DECODE_ERRORS:
         pass
     return NO_STATUS
 
 
-def artifacts_of(frame: Frame) -> list[ArtifactLook]:
+def decode_artifacts(frame: Frame) -> list[ArtifactSummary]:
     """The artifact of an update, or those of a task."""
     try:
         if frame.schema == JSON:
-            return [_json_artifact(each) for each in _json_artifacts(_decode_artifacts(frame.payload))]
+            return [_summarise_json_artifact(each) for each in _summarise_json_artifacts(_decode_json_artifacts(frame.payload))]
         if is_protobuf(frame.schema):
-            layout = _layout(frame.schema, frame.event)
-            found = layout.held(frame.payload)
+            layout = _schema_layout(frame.schema, frame.event)
+            found = layout.read_object(frame.payload)
             many = [found.artifact] if frame.event is EventKind.ARTIFACT else found.artifacts
-            return [_proto_artifact(layout, each) for each in many]
-    except FAULTS:
+            return [_decode_proto_artifact(layout, each) for each in many]
+    except DECODE_ERRORS:
         pass
     return []
 
@@ -180,7 +180,7 @@ class _PartialMessage(_PartialShape):
     context_id: str | None = None
 
 
-class _Told(_PartialShape):
+class _PartialContextMessage(_PartialShape):
     """A message of a history."""
 
     task_id: str | None = None
@@ -209,7 +209,7 @@ class _WithStatus(_PartialShape):
     status_update: _WithStatus | None = None
     task: _WithStatus | None = None
     status: _PartialStatus | None = None
-    history: list[_Told] | None = None
+    history: list[_PartialContextMessage] | None = None
     metadata: msgspec.Raw | UnsetType = UNSET
 
 
@@ -223,11 +223,11 @@ class _WithArtifacts(_PartialShape):
     artifacts: list[_PartialArtifact] | None = None
 
 
-_decode_status = msgspec.json.Decoder(_WithStatus).decode
-_decode_artifacts = msgspec.json.Decoder(_WithArtifacts).decode
+_decode_json_status = msgspec.json.Decoder(_WithStatus).decode
+_decode_json_artifacts = msgspec.json.Decoder(_WithArtifacts).decode
 
 
-def _json_status(holder: _WithStatus) -> StatusLook:
+def _summarise_json_status(holder: _WithStatus) -> StatusSummary:
     while (inner := holder.result or holder.status_update or holder.task) is not None:
         holder = inner
     status = holder.status
@@ -239,12 +239,12 @@ def _json_status(holder: _WithStatus) -> StatusLook:
     if holder.history:
         named = tuple(each for told in holder.history for each in (told.task_id or "", told.context_id or ""))
     if said is None:
-        return StatusLook(stamp, None, holder.metadata is UNSET and status.progress is UNSET, named)
-    octets = b"".join([_octets(part) for part in said.parts or said.content or ()])
-    return StatusLook(stamp, octets, False, (said.task_id or "", said.context_id or "", *named))
+        return StatusSummary(stamp, None, holder.metadata is UNSET and status.progress is UNSET, named)
+    data = b"".join([_part_bytes(part) for part in said.parts or said.content or ()])
+    return StatusSummary(stamp, data, False, (said.task_id or "", said.context_id or "", *named))
 
 
-def _octets(part: _PartialHistoryMessage) -> bytes:
+def _part_bytes(part: _PartialHistoryMessage) -> bytes:
     """What a part says, however it is spaced and whatever the order of its members."""
     if part.text is not None:
         return part.text.encode("utf-8", "surrogatepass")
@@ -254,29 +254,29 @@ def _octets(part: _PartialHistoryMessage) -> bytes:
     return (part.raw or part.url or "").encode("utf-8", "surrogatepass")
 
 
-def _json_artifacts(holder: _WithArtifacts) -> list[_PartialArtifact]:
+def _summarise_json_artifacts(holder: _WithArtifacts) -> list[_PartialArtifact]:
     while (inner := holder.result or holder.artifact_update or holder.task) is not None:
         holder = inner
     return [holder.artifact] if holder.artifact is not None else holder.artifacts or []
 
 
-def _json_artifact(artifact: _PartialArtifact) -> ArtifactLook:
+def _summarise_json_artifact(artifact: _PartialArtifact) -> ArtifactSummary:
     parts = artifact.parts or []
     media_type = ""
     if parts:
         first = parts[0]
         media_type = first.media_type or (first.file and first.file.mime_type) or ""
     described = artifact.description
-    return ArtifactLook(
+    return ArtifactSummary(
         artifact.artifact_id or str(artifact.index or 0),
         artifact.name or "",
         crc32(described.encode("utf-8", "surrogatepass")) if described else 0,
         media_type,
-        [json_piece(part) for part in parts],
+        [json_part_content(part) for part in parts],
     )
 
 
-def json_piece(part: PartShape) -> Piece:
+def json_part_content(part: PartShape) -> PartContent:
     """A part in JSON; of base64 the decoded length only."""
     if part.text is not None:
         return part.text.encode("utf-8", "surrogatepass")
@@ -286,71 +286,71 @@ def json_piece(part: PartShape) -> Piece:
 
 # --- protobuf -----------------------------------------------------------------------------------------------------
 
-_MARK = "s "
+_KIND_MEMBER = "s "
 """Between seconds and nanoseconds."""
-_MEMBERS = {EventKind.TASK: "task", EventKind.STATUS: "status_update", EventKind.ARTIFACT: "artifact_update"}
+_EVENT_MEMBERS = {EventKind.TASK: "task", EventKind.STATUS: "status_update", EventKind.ARTIFACT: "artifact_update"}
 
 
-class _Layout(msgspec.Struct, frozen=True):
+class _SchemaLayout(msgspec.Struct, frozen=True):
     """How messages of one schema are read."""
 
-    held: Callable[[bytes], Any]
+    read_object: Callable[[bytes], Any]
     """From octets to the task or update in them."""
-    old: bool
+    is_old: bool
     """0.3: other names for the status message and its parts, files of their own."""
     history: bool
     """It is a task."""
 
 
 @cache
-def _layout(schema: str, event: EventKind) -> _Layout:
+def _schema_layout(schema: str, event: EventKind) -> _SchemaLayout:
     parse = decoder_for(schema).parse
     full, _, line = schema.partition("@")
     name = full.rpartition(".")[2]
-    member = _MEMBERS.get(event, "")
+    member = _EVENT_MEMBERS.get(event, "")
     old = full.startswith("a2a.v1.") and not line
-    held = parse
+    read_object = parse
     if name == "LiveResponse":
-        held = lambda octets: getattr(parse(octets).event, member)  # noqa: E731
+        read_object = lambda octets: getattr(parse(octets).event, member)  # noqa: E731
     elif name in ("StreamResponse", "SendMessageResponse"):
-        held = lambda octets: getattr(parse(octets), member)  # noqa: E731
-    return _Layout(held, old, event is EventKind.TASK)
+        read_object = lambda octets: getattr(parse(octets), member)  # noqa: E731
+    return _SchemaLayout(read_object, old, event is EventKind.TASK)
 
 
-def _proto_status(layout: _Layout, octets: bytes) -> StatusLook:
-    held = layout.held(octets)
+def _decode_proto_status(layout: _SchemaLayout, data: bytes) -> StatusSummary:
+    held = layout.read_object(data)
     status = held.status
-    stamp = moment_of(status.timestamp) if status.HasField("timestamp") else ""
+    stamp = timestamp_text(status.timestamp) if status.HasField("timestamp") else ""
     named: tuple[str, ...] = ()
     if layout.history:
         named = tuple(each for told in held.history for each in (told.task_id, told.context_id))
-    if not status.HasField("update" if layout.old else "message"):
-        return StatusLook(stamp, None, not held.HasField("metadata"), named)
-    said = status.update if layout.old else status.message
-    parts = said.content if layout.old else said.parts
+    if not status.HasField("update" if layout.is_old else "message"):
+        return StatusSummary(stamp, None, not held.HasField("metadata"), named)
+    said = status.update if layout.is_old else status.message
+    parts = said.content if layout.is_old else said.parts
     told = b"".join([part.text.encode() or part.SerializeToString(deterministic=True) for part in parts])
-    return StatusLook(stamp, told, False, (said.task_id, said.context_id, *named))
+    return StatusSummary(stamp, told, False, (said.task_id, said.context_id, *named))
 
 
-def moment_of(timestamp: Any) -> str:
+def timestamp_text(timestamp: Any) -> str:
     """A protobuf Timestamp as a status look has it."""
-    return f"{timestamp.seconds}{_MARK}{timestamp.nanos:09d}"
+    return f"{timestamp.seconds}{_KIND_MEMBER}{timestamp.nanos:09d}"
 
 
-def _proto_artifact(layout: _Layout, artifact: Any) -> ArtifactLook:
-    pieces: list[Piece] = []
+def _decode_proto_artifact(layout: _SchemaLayout, artifact: Any) -> ArtifactSummary:
+    pieces: list[PartContent] = []
     media_type = ""
     for part in artifact.parts:
         if not pieces:
-            media_type = part.file.mime_type if layout.old else part.media_type
+            media_type = part.file.mime_type if layout.is_old else part.media_type
         text = part.text
-        pieces.append(text.encode() if text else proto_piece(part, old=layout.old))
+        pieces.append(text.encode() if text else proto_part_content(part, old=layout.is_old))
     described = artifact.description
     description = crc32(described.encode()) if described else 0
-    return ArtifactLook(artifact.artifact_id, artifact.name, description, media_type, pieces)
+    return ArtifactSummary(artifact.artifact_id, artifact.name, description, media_type, pieces)
 
 
-def proto_piece(part: Any, *, old: bool) -> Piece:
+def proto_part_content(part: Any, *, old: bool) -> PartContent:
     """A part in protobuf."""
     text: str = part.text
     if text or part.WhichOneof("part" if old else "content") == "text":

@@ -8,19 +8,19 @@ import msgspec
 
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
-from a2a_proxy.rules.facts.partial_decode import FAULTS, NOTHING, PartShape, PartsSummary, add, json_piece, proto_piece
+from a2a_proxy.rules.facts.partial_decode import DECODE_ERRORS, NO_PARTS, PartShape, PartsSummary, add_parts, json_part_content, proto_part_content
 
 
 class RequestSummary(msgspec.Struct, frozen=True, gc=False):
     """A message in a request; `parts` 0 where there is none, or where it cannot be read."""
 
     parts: int = 0
-    content: PartsSummary = NOTHING
+    content: PartsSummary = NO_PARTS
     references: tuple[str, ...] = ()
     """Its `referenceTaskIds`."""
 
 
-_NONE = RequestSummary()
+_NO_MESSAGE = RequestSummary()
 
 
 class _SummaryMessage(msgspec.Struct, rename="camel", gc=False):
@@ -37,38 +37,38 @@ class _MessageHolder(msgspec.Struct, gc=False):
     request: _SummaryMessage | None = None
 
 
-_decode = msgspec.json.Decoder(_MessageHolder).decode
+_decode_request = msgspec.json.Decoder(_MessageHolder).decode
 
 
-def sent(frame: Frame) -> RequestSummary:
+def summarise_request(frame: Frame) -> RequestSummary:
     """Look at a request."""
     try:
         if frame.schema == JSON:
-            holder = _decode(frame.payload)
+            holder = _decode_request(frame.payload)
             holder = holder.params or holder
-            return _json(holder.message or holder.request)
+            return _summarise_json(holder.message or holder.request)
         if is_protobuf(frame.schema):
-            return _proto(decoder_for(frame.schema).parse(frame.payload))
-    except FAULTS:
+            return _summarise_proto(decoder_for(frame.schema).parse(frame.payload))
+    except DECODE_ERRORS:
         pass
-    return _NONE
+    return _NO_MESSAGE
 
 
-def _json(message: _SummaryMessage | None) -> RequestSummary:
+def _summarise_json(message: _SummaryMessage | None) -> RequestSummary:
     if message is None:
-        return _NONE
+        return _NO_MESSAGE
     parts = message.parts or message.content or []
-    pieces = [json_piece(part) for part in parts]
-    return RequestSummary(len(parts), add(NOTHING, pieces), tuple(message.reference_task_ids or ()))
+    pieces = [json_part_content(part) for part in parts]
+    return RequestSummary(len(parts), add_parts(NO_PARTS, pieces), tuple(message.reference_task_ids or ()))
 
 
-def _proto(value: Any) -> RequestSummary:
+def _summarise_proto(value: Any) -> RequestSummary:
     """A request holds a message; a live request of one proposal holds such a request."""
     if value.DESCRIPTOR.name != "Message":
         name = next((each for each in ("message", "request") if each in value.DESCRIPTOR.fields_by_name), "")
-        return _proto(getattr(value, name)) if name else _NONE
+        return _summarise_proto(getattr(value, name)) if name else _NO_MESSAGE
     fields = value.DESCRIPTOR.fields_by_name
     old = "parts" not in fields
     parts = value.content if old else value.parts
     references = tuple(value.reference_task_ids) if "reference_task_ids" in fields else ()
-    return RequestSummary(len(parts), add(NOTHING, [proto_piece(part, old=old) for part in parts]), references)
+    return RequestSummary(len(parts), add_parts(NO_PARTS, [proto_part_content(part, old=old) for part in parts]), references)

@@ -10,18 +10,18 @@ from a2a_proxy.redaction.scope import INNER, Scope, inner_scope, judged_name
 from a2a_proxy.redaction.secret_names import NUMBER, hides_text, member_kind
 from a2a_proxy.redaction.secret_patterns import find, suspicious
 
-_LABEL = re.compile(r"redacted-[0-9a-f]{12}")
-_DEPTH = 32
+_REDACTION_LABEL = re.compile(r"redacted-[0-9a-f]{12}")
+_MAX_DEPTH = 32
 """How deep is looked."""
 
 
-def secrets(value: Any, skip: frozenset[str] = frozenset()) -> Iterator[str]:
+def secret_paths(value: Any, skip: frozenset[str] = frozenset()) -> Iterator[str]:
     """Paths of the strings and numbers that are, or have in them, a label of the redaction or what it would replace.
 
     Members named in `skip` are left out, with all that is in them. A finding about such a place must not name it as
     its `path`: what stands at a redacted place is judged by nobody, that something does is another matter.
     """
-    return (path for path, name, scalar in _scalars(value, "", None, INNER, skip, _DEPTH) if _is_secret(name, scalar))
+    return (path for path, name, scalar in _scalars(value, "", None, INNER, skip, _MAX_DEPTH) if _is_secret(name, scalar))
 
 
 def _is_secret(name: str | None, scalar: str | float) -> bool:
@@ -29,7 +29,7 @@ def _is_secret(name: str | None, scalar: str | float) -> bool:
     if not isinstance(scalar, str):
         return bool(kind & NUMBER) and hides_text(kind, str(scalar).encode())
     octets = scalar.encode("utf-8", "surrogatepass")
-    return bool(_LABEL.search(scalar) or hides_text(kind, octets) or (suspicious(octets) and find(octets)))
+    return bool(_REDACTION_LABEL.search(scalar) or hides_text(kind, octets) or (suspicious(octets) and find(octets)))
 
 
 def _scalars(

@@ -11,113 +11,113 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.rules.define.rule import ENVELOPE
-from a2a_proxy.rules.facts.partial_decode import Seen
+from a2a_proxy.rules.facts.partial_decode import GateResult
 from a2a_proxy.rules.schema.fast import json_0_3, json_1_0, proto_json_0_3
 from a2a_proxy.rules.schema.fast.common import Check
 from a2a_proxy.rules.schema.fast.protobuf import CHECKS
 
-MAX = 16 * 1024
+MAX_CHECKED_BYTES = 16 * 1024
 """Octets of a payload that is looked at here."""
 
 Checks = dict[FrameKind, Check | None]
 """For the JSON of some exchanges, by the kind of frame; None where there is none."""
-_V1 = (Dialect.V1_0, Dialect.V1_1)
-_OLD = (Dialect.V0_2, Dialect.V0_3)
-_SENDS = frozenset(("SendMessage", "SendStreamingMessage"))
-_BY_ID = frozenset(("GetTask", "CancelTask", "SubscribeToTask"))
+_V1_DIALECTS = (Dialect.V1_0, Dialect.V1_1)
+_OLD_DIALECTS = (Dialect.V0_2, Dialect.V0_3)
+_SEND_OPERATIONS = frozenset(("SendMessage", "SendStreamingMessage"))
+_TASK_ID_OPERATIONS = frozenset(("GetTask", "CancelTask", "SubscribeToTask"))
 
 
-def clean(frame: Frame, exchange: Exchange, checks: Checks) -> Seen:
+def check_payload(frame: Frame, exchange: Exchange, checks: Checks) -> GateResult:
     """Every rule that looks at payloads only would find nothing in this one. Of an update what it shows, where that is
     read on the way. `checks` are those of the exchange."""
     kind = frame.kind
-    if not frame.payload or frame.redacted or frame.truncated or frame.size > MAX:
-        return _empty(frame, exchange)
-    if kind is _END:
+    if not frame.payload or frame.redacted or frame.truncated or frame.size > MAX_CHECKED_BYTES:
+        return _is_empty(frame, exchange)
+    if kind is _END_FRAME:
         return not frame.error_code
     if frame.schema != "json":
-        look = CHECKS.get(frame.schema) if kind in _LOOKED_AT else None
+        look = CHECKS.get(frame.schema) if kind in _CHECKED_KINDS else None
         return look(frame) if look is not None else False
     check = checks.get(kind)
-    if check is None or frame.note == "batch" or (kind is _REQUEST and "?" in exchange.target):
+    if check is None or frame.note == "batch" or (kind is _REQUEST_FRAME and "?" in exchange.target):
         return False
     # An answer with another id than the request's is a fault too.
     return (frame.rpc_id == exchange.rpc_id or not frame.rpc_id) and check(frame.payload)
 
 
-def checks_of(exchange: Exchange) -> Checks:
+def checks_for(exchange: Exchange) -> Checks:
     """The checks for what passes on an exchange."""
     key = (exchange.binding, exchange.dialect, exchange.operation, exchange.method)
-    found = _CHECKS.get(key)
+    found = _CHECKS_BY_CALL.get(key)
     if found is None:
-        found = {kind: _choose(kind, *key) for kind in _LOOKED_AT}
+        found = {kind: _choose_check(kind, *key) for kind in _CHECKED_KINDS}
         if exchange.operation:  # methods of no operation have no end
-            _CHECKS[key] = found
+            _CHECKS_BY_CALL[key] = found
     return found
 
 
-_END, _REQUEST = FrameKind.END, FrameKind.REQUEST
+_END_FRAME, _REQUEST_FRAME = FrameKind.END, FrameKind.REQUEST
 """Bound here: where it is asked for each frame, `FrameKind.END` costs 0.1 us (CPython 3.11)."""
-_LOOKED_AT = frozenset((FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT))
-_CHECKS: dict[tuple[Binding, Dialect, str, str], Checks] = {}
+_CHECKED_KINDS = frozenset((FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT))
+_CHECKS_BY_CALL: dict[tuple[Binding, Dialect, str, str], Checks] = {}
 """By binding, dialect, operation and method."""
 
 
-def _empty(frame: Frame, exchange: Exchange) -> bool:
+def _is_empty(frame: Frame, exchange: Exchange) -> bool:
     """Nothing is in it: the end of a stream, a gRPC message without fields, a request that its path says all of."""
     if frame.payload or frame.size:
         return False
     if frame.kind is FrameKind.END:
         return True
     if is_protobuf(frame.schema):  # no field is there that could be wrong
-        return frame.kind in _LOOKED_AT
-    rest = frame.kind is FrameKind.REQUEST and exchange.binding is Binding.REST and exchange.dialect in _V1
-    return rest and exchange.operation in _BY_ID and "?" not in exchange.target
+        return frame.kind in _CHECKED_KINDS
+    rest = frame.kind is FrameKind.REQUEST and exchange.binding is Binding.REST and exchange.dialect in _V1_DIALECTS
+    return rest and exchange.operation in _TASK_ID_OPERATIONS and "?" not in exchange.target
 
 
-def _choose(kind: FrameKind, binding: Binding, dialect: Dialect, operation: str, method: str) -> Check | None:
+def _choose_check(kind: FrameKind, binding: Binding, dialect: Dialect, operation: str, method: str) -> Check | None:
     if kind is FrameKind.REQUEST:
-        return _request(binding, dialect, operation, method)
+        return _choose_request_check(binding, dialect, operation, method)
     if binding is Binding.WEBHOOK:
-        return json_1_0.EVENT if kind is FrameKind.EVENT and dialect in _V1 else None
+        return json_1_0.EVENT if kind is FrameKind.EVENT and dialect in _V1_DIALECTS else None
     found = OPERATION_BY_NAME.get(operation)
-    if found is None or kind not in _LOOKED_AT:
+    if found is None or kind not in _CHECKED_KINDS:
         return None
     answer = ResponseKind.STREAM if kind is FrameKind.EVENT else found.answer
     if binding in ENVELOPE:
-        if dialect in _V1 and "/" not in method:
-            return _V1_RPC.get(answer)
-        return _OLD_RPC.get(answer) if dialect in _OLD and "/" in method else None
+        if dialect in _V1_DIALECTS and "/" not in method:
+            return _V1_RPC_CHECKS.get(answer)
+        return _OLD_RPC_CHECKS.get(answer) if dialect in _OLD_DIALECTS and "/" in method else None
     if binding is not Binding.REST:
         return None
-    return _V1_REST.get(answer) if dialect in _V1 else _OLD_REST.get(answer) if dialect is Dialect.V0_3 else None
+    return _V1_REST_CHECKS.get(answer) if dialect in _V1_DIALECTS else _OLD_REST_CHECKS.get(answer) if dialect is Dialect.V0_3 else None
 
 
-def _request(binding: Binding, dialect: Dialect, operation: str, method: str) -> Check | None:
+def _choose_request_check(binding: Binding, dialect: Dialect, operation: str, method: str) -> Check | None:
     """Requests that only name a task, or send a message without more ado."""
-    if binding is Binding.REST and dialect in _V1:
-        return json_1_0.SEND if operation in _SENDS else json_1_0.EMPTY if operation in _BY_ID else None
+    if binding is Binding.REST and dialect in _V1_DIALECTS:
+        return json_1_0.SEND if operation in _SEND_OPERATIONS else json_1_0.EMPTY if operation in _TASK_ID_OPERATIONS else None
     if binding is Binding.REST:
-        return proto_json_0_3.SEND if dialect is Dialect.V0_3 and operation in _SENDS else None
-    if binding not in ENVELOPE or dialect not in (_OLD if "/" in method else _V1):
+        return proto_json_0_3.SEND if dialect is Dialect.V0_3 and operation in _SEND_OPERATIONS else None
+    if binding not in ENVELOPE or dialect not in (_OLD_DIALECTS if "/" in method else _V1_DIALECTS):
         return None
     if "/" in method:
-        return json_0_3.RPC_SEND if operation in _SENDS else json_0_3.RPC_BY_ID if operation in _BY_ID else None
-    return json_1_0.RPC_SEND if operation in _SENDS else json_1_0.RPC_BY_ID if operation in _BY_ID else None
+        return json_0_3.RPC_SEND if operation in _SEND_OPERATIONS else json_0_3.RPC_BY_ID if operation in _TASK_ID_OPERATIONS else None
+    return json_1_0.RPC_SEND if operation in _SEND_OPERATIONS else json_1_0.RPC_BY_ID if operation in _TASK_ID_OPERATIONS else None
 
 
-_V1_RPC = {
+_V1_RPC_CHECKS = {
     ResponseKind.STREAM: json_1_0.RPC_EVENT,
     ResponseKind.SEND: json_1_0.RPC_SENT,
     ResponseKind.TASK: json_1_0.RPC_TASK,
 }
-_OLD_RPC = {
+_OLD_RPC_CHECKS = {
     ResponseKind.STREAM: json_0_3.RPC_EVENT,
     ResponseKind.SEND: json_0_3.RPC_SENT,
     ResponseKind.TASK: json_0_3.RPC_TASK,
 }
-_V1_REST = {ResponseKind.STREAM: json_1_0.EVENT, ResponseKind.SEND: json_1_0.SENT, ResponseKind.TASK: json_1_0.TASK}
-_OLD_REST = {
+_V1_REST_CHECKS = {ResponseKind.STREAM: json_1_0.EVENT, ResponseKind.SEND: json_1_0.SENT, ResponseKind.TASK: json_1_0.TASK}
+_OLD_REST_CHECKS = {
     ResponseKind.STREAM: proto_json_0_3.EVENT,
     ResponseKind.SEND: proto_json_0_3.SENT,
     ResponseKind.TASK: proto_json_0_3.TASK,

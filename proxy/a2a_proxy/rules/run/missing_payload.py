@@ -11,7 +11,7 @@ class MissingPayload(Exception):
     """A rule asked for what was not recorded."""
 
 
-class _Unseen:
+class _PayloadlessFrame:
     """A frame without payload: all else of it can be asked."""
 
     def __init__(self, frame: Frame) -> None:
@@ -26,6 +26,6 @@ class _Unseen:
         raise MissingPayload
 
 
-def unseen(frame: Frame) -> Frame:
+def without_payload(frame: Frame) -> Frame:
     """The frame, which refuses to tell its payload with `Withheld`."""
-    return cast("Frame", _Unseen(frame))
+    return cast("Frame", _PayloadlessFrame(frame))

@@ -12,7 +12,7 @@ from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.rules.define.rule import FrameFlag
 from a2a_proxy.rules.state.records import AgentRecord, ExchangeRecord
 
-CREATE = "CreateTaskPushNotificationConfig"
+CREATE_CONFIG = "CreateTaskPushNotificationConfig"
 HISTORY_TAG = b"\x18"
 """Of `history_length` in protobuf."""
 ZERO_CURRENT, ZERO_MATCH = b"\x20\x00", b"\x28\x00"
@@ -21,52 +21,52 @@ _PLAIN_VERSIONS = frozenset({"", "0.3", "1.0"})
 """Those of which nobody can expect generations."""
 
 
-def given(agent: AgentRecord, track: ExchangeRecord, exchange: Exchange) -> int:
+def exchange_flags(agent: AgentRecord, record: ExchangeRecord, exchange: Exchange) -> int:
     """The flags from `When.CARD_SEEN` to `When.ODD_HEAD`."""
-    asked, request = track.asked, track.request
+    request_snapshot, request = record.request_snapshot, record.request
     flags = 0
-    if agent.card is not None or agent.declared is not None:
-        flags |= _CARD_SEEN
-    if extends(exchange.request_headers) or extends(exchange.response_headers):
-        flags |= _EXTENDS
+    if agent.card is not None or agent.declarations is not None:
+        flags |= _CARD_SEEN_FLAG
+    if may_have_extensions(exchange.request_headers) or may_have_extensions(exchange.response_headers):
+        flags |= _EXTENDS_FLAG
     if exchange.version_header not in _PLAIN_VERSIONS or "eneration" in exchange.target:
-        flags |= _COUNTS
+        flags |= _COUNTS_FLAG
     if "istory" in exchange.target:
-        flags |= _LIMITS
+        flags |= _LIMITS_FLAG
     if exchange.status != _OK or not exchange.operation or "?" in exchange.target or "@" in exchange.authority:
-        flags |= _ODD_HEAD
-    if asked is None or request is None:
+        flags |= _ODD_HEAD_FLAG
+    if request_snapshot is None or request is None:
         return flags
-    if asked.task_id or asked.context_id or asked.known:
-        flags |= _NAMES
+    if request_snapshot.task_id or request_snapshot.context_id or request_snapshot.is_task_known:
+        flags |= _NAMES_FLAG
     payload = request.payload
-    if exchange.operation == CREATE or may_push(payload):
-        flags |= _PUSHES
+    if exchange.operation == CREATE_CONFIG or may_have_push_config(payload):
+        flags |= _PUSHES_FLAG
     zero = exchange.binding is Binding.GRPC and (ZERO_CURRENT in payload or ZERO_MATCH in payload)
-    if asked.generation or zero or b"eneration" in payload:
-        flags |= _COUNTS
+    if request_snapshot.generation or zero or b"eneration" in payload:
+        flags |= _COUNTS_FLAG
     if (HISTORY_TAG in payload) if is_protobuf(request.schema) else (b"istory" in payload):
-        flags |= _LIMITS
+        flags |= _LIMITS_FLAG
     return flags
 
 
-def ended(exchange: Exchange) -> int:
+def end_flags(exchange: Exchange) -> int:
     """The flag `When.ODD_END`."""
-    well = exchange.how == "complete" and exchange.status == _OK and exchange.grpc_status <= 0
-    return 0 if well and (exchange.grpc_status == 0 or exchange.binding is not Binding.GRPC) else _ODD_END
+    is_normal = exchange.how == "complete" and exchange.status == _OK and exchange.grpc_status <= 0
+    return 0 if is_normal and (exchange.grpc_status == 0 or exchange.binding is not Binding.GRPC) else _ODD_END_FLAG
 
 
-def may_push(payload: bytes) -> bool:
+def may_have_push_config(payload: bytes) -> bool:
     """A request may have a push configuration: each has a URL."""
     return b"://" in payload or b":\\/\\/" in payload
 
 
-def extends(headers: Headers) -> bool:
+def may_have_extensions(headers: Headers) -> bool:
     """A header field may be one of extensions."""
     return any(name[-11:].lower() == b"-extensions" for name, _ in headers)
 
 
-_CARD_SEEN, _EXTENDS, _COUNTS = int(FrameFlag.CARD_SEEN), int(FrameFlag.EXTENDS), int(FrameFlag.COUNTS)
+_CARD_SEEN_FLAG, _EXTENDS_FLAG, _COUNTS_FLAG = int(FrameFlag.CARD_KNOWN), int(FrameFlag.EXTENDS), int(FrameFlag.COUNTS)
 _OK = 200
-_ODD_HEAD, _ODD_END = int(FrameFlag.ODD_HEAD), int(FrameFlag.ODD_END)
-_NAMES, _PUSHES, _LIMITS = int(FrameFlag.NAMES), int(FrameFlag.PUSHES), int(FrameFlag.LIMITS)
+_ODD_HEAD_FLAG, _ODD_END_FLAG = int(FrameFlag.ODD_HEAD), int(FrameFlag.ODD_END)
+_NAMES_FLAG, _PUSHES_FLAG, _LIMITS_FLAG = int(FrameFlag.NAMES), int(FrameFlag.PUSHES), int(FrameFlag.LIMITS)

@@ -11,95 +11,95 @@ from zlib import crc32
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.define.rule import FrameFlag
-from a2a_proxy.rules.facts.partial_decode import StatusLook
+from a2a_proxy.rules.facts.partial_decode import StatusSummary
 from a2a_proxy.rules.state import state_sequence
 from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord, TaskRecord
 
-SILENCE, BURST = 2_000_000_000, 300_000_000
+COLLECTING_SILENCE, MAX_BURST = 2_000_000_000, 300_000_000
 """A call begins with so much of silence where something on the way collects events, and they come within this, ns."""
-_LENGTH, _TYPE = "Content-Length: \1\r\n", "Content-Type: application/json\r\n"
+_LENGTH_LINE, _TYPE_LINE = "Content-Length: \1\r\n", "Content-Type: application/json\r\n"
 PLAIN_FRAMINGS = frozenset(
-    {"", "data: \0\n\n", "data: \0\r\n\r\n", f"{_LENGTH}{_TYPE}\r\n\0", f"{_TYPE}{_LENGTH}\r\n\0"}
+    {"", "data: \0\n\n", "data: \0\r\n\r\n", f"{_LENGTH_LINE}{_TYPE_LINE}\r\n\0", f"{_TYPE_LINE}{_LENGTH_LINE}\r\n\0"}
 )
 """What most senders write around the data of an event, or a message on a pipe; no framing at all: it is neither."""
-_RECENT, _SIZE = 32, 4
+_MAX_DIGESTS, _DIGEST_BYTES = 32, 4
 """Payloads that a stream remembers, and octets of a CRC-32."""
 
 
-def goes_on(track: ExchangeRecord, frame: Frame, known: TaskRecord) -> bool:
+def is_repeated_status(record: ExchangeRecord, frame: Frame, task: TaskRecord) -> bool:
     """A status update that is one more of the same stream, task and state. `known` is the task that it names.
 
     Whatever makes another frame notable is asked here; what makes this one notable (that nothing is new in it, that it
     came before) is left to `told`.
     """
-    state, states, here = frame.state, known.states, track.position
+    state, states, here = frame.state, task.states, record.position
     return bool(
-        frame.event is _STATUS
-        and state == track.state
+        frame.event is _STATUS_EVENT
+        and state == record.state
         and state in ACTIVE
-        and frame.kind is _EVENT
+        and frame.kind is _EVENT_FRAME
         # the stream: it showed this task before, and nothing was wrong with it
-        and track.events
-        and not track.errors
-        and not track.terminal
-        and track.task_id == known.task_id
+        and record.events
+        and not record.errors
+        and not record.terminal
+        and record.task_id == task.task_id
         and frame.framing in PLAIN_FRAMINGS
         and not frame.final
         # the task: it is in this state still, and nobody else tells of it
         and 0 <= here < len(states)
-        and track.dropped == known.dropped
+        and record.dropped == task.dropped
         and states[here][1] == state
-        and not known.terminal
-        and not known.alone
-        and len(known.streams) < 2
-        and (not frame.context_id or frame.context_id == known.context_id == track.context_id)
+        and not task.terminal
+        and not task.single_stream_since
+        and len(task.streams) < 2
+        and (not frame.context_id or frame.context_id == task.context_id == record.context_id)
         # nothing is numbered
-        and known.numbered == "no"
+        and task.numbered == "no"
         and not frame.generation
-        and not known.generation
+        and not task.generation
     )
 
 
-def told(track: ExchangeRecord, frame: Frame, known: TaskRecord, look: StatusLook) -> int:
+def apply_repeated_status(record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: StatusSummary) -> int:
     """Learn from an update that `goes_on`, and say what is notable about it."""
-    at, bare, stamp = frame.at, look.bare, look.stamp
-    track.answers += 1
-    track.events += 1
-    flags = _GOES_ON
-    if at - track.started >= SILENCE:
-        flags |= together(track, at)
-    if look.said is not None and frame.message_id:
-        flags |= state_sequence.said(track, frame, known, look.said)
-    if look.named:
-        flags |= state_sequence.named(look.named, frame.task_id, known.context_id)
-    if bare and track.bare and stamp == track.stamp:
-        flags |= _IDLE
-    track.bare = bare
+    at, bare, stamp = frame.at, summary.is_bare, summary.stamp
+    record.answers += 1
+    record.events += 1
+    flags = _REPEATED_STATUS_FLAGS
+    if at - record.started >= COLLECTING_SILENCE:
+        flags |= burst_flag(record, at)
+    if summary.message_content is not None and frame.message_id:
+        flags |= state_sequence.apply_agent_message(record, frame, task, summary.message_content)
+    if summary.named_ids:
+        flags |= state_sequence.stray_id_flag(summary.named_ids, frame.task_id, task.context_id)
+    if bare and record.is_bare_status and stamp == record.stamp:
+        flags |= _IDLE_FLAG
+    record.is_bare_status = bare
     if stamp:
-        flags |= state_sequence.stamped(track, known, stamp)
-    if track.operation in STREAMING_OPERATIONS:
-        flags |= repeated(track, frame.payload)
-    known.last = track.state_at = track.last_at = at
-    track.last, track.last_seq = _STATUS, frame.seq
+        flags |= state_sequence.apply_timestamp(record, task, stamp)
+    if record.operation in STREAMING_OPERATIONS:
+        flags |= repeat_flag(record, frame.payload)
+    task.last = record.state_at = record.last_at = at
+    record.last, record.last_seq = _STATUS_EVENT, frame.seq
     return flags
 
 
-def together(track: ExchangeRecord, at: int) -> int:
+def burst_flag(record: ExchangeRecord, at: int) -> int:
     """A status update that comes late after the call: is it of those that come first, all at once?"""
-    if not track.broken_silence:
-        track.broken_silence = at
-    return _TOGETHER if at - track.broken_silence <= BURST else 0
+    if not record.broken_silence:
+        record.broken_silence = at
+    return _TOGETHER_FLAG if at - record.broken_silence <= MAX_BURST else 0
 
 
-def repeated(track: ExchangeRecord, payload: bytes) -> int:
+def repeat_flag(record: ExchangeRecord, payload: bytes) -> int:
     """Remember a payload: did this stream have it shortly before?"""
-    digest, before = crc32(payload).to_bytes(_SIZE, "little"), track.digests
-    track.digests = (before + digest)[-_SIZE * _RECENT :]
+    digest, before = crc32(payload).to_bytes(_DIGEST_BYTES, "little"), record.digests
+    record.digests = (before + digest)[-_DIGEST_BYTES * _MAX_DIGESTS :]
     if digest not in before:  # nearly always: the rest looks whether it stands there by chance, across two others
         return 0
-    return _REPEAT if any(before[at : at + _SIZE] == digest for at in range(0, len(before), _SIZE)) else 0
+    return _REPEAT_FLAG if any(before[at : at + _DIGEST_BYTES] == digest for at in range(0, len(before), _DIGEST_BYTES)) else 0
 
 
-_STATUS, _EVENT = EventKind.STATUS, FrameKind.EVENT
-_GOES_ON = int(FrameFlag.STATUS | FrameFlag.LATER | FrameFlag.SAME)
-_TOGETHER, _IDLE, _REPEAT = int(FrameFlag.TOGETHER), int(FrameFlag.IDLE), int(FrameFlag.REPEAT)
+_STATUS_EVENT, _EVENT_FRAME = EventKind.STATUS, FrameKind.EVENT
+_REPEATED_STATUS_FLAGS = int(FrameFlag.STATUS | FrameFlag.LATER | FrameFlag.SAME)
+_TOGETHER_FLAG, _IDLE_FLAG, _REPEAT_FLAG = int(FrameFlag.TOGETHER), int(FrameFlag.IDLE), int(FrameFlag.REPEAT)

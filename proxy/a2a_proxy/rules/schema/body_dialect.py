@@ -11,38 +11,38 @@ from a2a_proxy.rules.define.rule import ENVELOPE
 from a2a_proxy.rules.schema.shape import Family
 from a2a_proxy.rules.schema.walk import EVENTS_0_3
 
-_NEW = (Dialect.V1_0, Dialect.V1_1)
-_OLD = (Dialect.V0_1, Dialect.V0_2, Dialect.V0_3)
-_OLDEST = (Dialect.V0_1, Dialect.VENDOR)
-_WRAPPERS = ("task", "message", "statusUpdate", "artifactUpdate")
+_NEW_DIALECTS = (Dialect.V1_0, Dialect.V1_1)
+_OLD_DIALECTS = (Dialect.V0_1, Dialect.V0_2, Dialect.V0_3)
+_OLDEST_DIALECTS = (Dialect.V0_1, Dialect.VENDOR)
+_WRAPPER_NAMES = ("task", "message", "statusUpdate", "artifactUpdate")
 
 
-def asked_by(exchange: Exchange, params: Any) -> Family | None:
+def client_dialect(exchange: Exchange, params: Any) -> Family | None:
     """The line in which the client speaks; None where nothing tells. `params`: what its request wraps."""
-    body, said = by_request(params), dialect_of_version(exchange.version_header)
+    body, said = request_dialect(params), dialect_of_version(exchange.version_header)
     if exchange.binding in ENVELOPE:
-        return _by_method(exchange, body, said)
+        return _method_dialect(exchange, body, said)
     if exchange.dialect is Dialect.UNKNOWN:
         return None
-    if exchange.dialect in _NEW:
+    if exchange.dialect in _NEW_DIALECTS:
         return Family.NEW
     if exchange.dialect is Dialect.RC:
         return Family.CANDIDATE
-    return body if body is Family.OLD else Family.OLDEST if exchange.dialect in _OLDEST else Family.OLD_PROTO
+    return body if body is Family.OLD else Family.OLDEST if exchange.dialect in _OLDEST_DIALECTS else Family.OLD_PROTO
 
 
-def _by_method(exchange: Exchange, body: Family | None, said: Dialect) -> Family:
+def _method_dialect(exchange: Exchange, body: Family | None, said: Dialect) -> Family:
     """The method says it, unless version and body agree on something else."""
     if "/" not in exchange.method:
-        if said in _OLD and body in (Family.OLD, Family.OLDEST):
+        if said in _OLD_DIALECTS and body in (Family.OLD, Family.OLDEST):
             return body
         return Family.CANDIDATE if exchange.dialect is Dialect.RC else Family.NEW
-    if said in _NEW and body is Family.NEW:
+    if said in _NEW_DIALECTS and body is Family.NEW:
         return Family.NEW
-    return Family.OLDEST if exchange.dialect in _OLDEST or body is Family.OLDEST else Family.OLD
+    return Family.OLDEST if exchange.dialect in _OLDEST_DIALECTS or body is Family.OLDEST else Family.OLD
 
 
-def by_request(params: Any) -> Family | None:
+def request_dialect(params: Any) -> Family | None:
     """The parameters of a send: part discriminator, spelling of the role, `kind`."""
     message = params.get("message") if isinstance(params, dict) else None
     if not isinstance(message, dict):
@@ -57,27 +57,27 @@ def by_request(params: Any) -> Family | None:
     return Family.OLD if "kind" in part or "kind" in message else None
 
 
-def by_answer(value: Any) -> Family | None:
+def answer_dialect(value: Any) -> Family | None:
     """An answer or event: a wrapper of 1.0, or `kind`."""
     if not isinstance(value, dict):
         return None
     if isinstance(value.get("kind"), str) and value["kind"] in EVENTS_0_3:
         return Family.OLD
-    return Family.NEW if any(isinstance(value.get(name), dict) for name in _WRAPPERS) and not _bare(value) else None
+    return Family.NEW if any(isinstance(value.get(name), dict) for name in _WRAPPER_NAMES) and not _is_bare_object(value) else None
 
 
-def _bare(value: dict[str, Any]) -> bool:
+def _is_bare_object(value: dict[str, Any]) -> bool:
     """A status has a message too, and an update of 0.1 an id."""
     return "id" in value or "status" in value
 
 
-def foreign(exchange: Exchange, asked: Family | None, value: Any) -> Family | None:
+def foreign_dialect(exchange: Exchange, asked: Family | None, value: Any) -> Family | None:
     """The line of an answer, where it is another one than the client's."""
-    answered = by_answer(value)
+    answered = answer_dialect(value)
     if answered is None or asked is None:
         return None
     if exchange.binding in ENVELOPE:
         old = asked in (Family.OLD, Family.OLDEST)
         return answered if old == (answered is Family.NEW) and asked is not Family.CANDIDATE else None
     said = dialect_of_version(exchange.version_header)
-    return answered if said in _NEW and answered is Family.OLD else None
+    return answered if said in _NEW_DIALECTS and answered is Family.OLD else None

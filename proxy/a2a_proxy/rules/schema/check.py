@@ -14,15 +14,15 @@ from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind, messa
 from a2a_proxy.protocol.schema import is_protobuf, split_schema
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import RuleFinding
-from a2a_proxy.rules.schema.body_dialect import asked_by, foreign
+from a2a_proxy.rules.schema.body_dialect import client_dialect, foreign_dialect
 from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault
 from a2a_proxy.rules.schema.json_0_3 import dual_card, json_0_1, json_0_3
 from a2a_proxy.rules.schema.protobuf_shapes import grammar, json_1_0
 from a2a_proxy.rules.schema.shape import Family, Grammar, JsonKind
 from a2a_proxy.rules.schema.walk import EVENTS_0_3, SchemaWalk
 
-_KEY = "schema"
-_ASKER = "schema.asker"
+_FAULTS_NOTE = "schema"
+_DIALECT_NOTE = "schema.asker"
 _PARAMS_0_3 = {
     "SendMessage": "SendParams",
     "SendStreamingMessage": "SendParams",
@@ -39,114 +39,114 @@ _ANSWERS_0_3 = {
     ResponseKind.PUSH_CONFIG: "TaskPushConfig",
     ResponseKind.PUSH_CONFIGS: "TaskPushConfig",
 }
-_LIVE = frozenset(("SendLiveMessage", "ReconnectToTask"))
-_IN_PATH = frozenset(("id", "taskId"))
-_NUMBER = re.compile(r"-?[0-9]{1,19}")
+_LIVE_OPERATIONS = frozenset(("SendLiveMessage", "ReconnectToTask"))
+_PATH_MEMBERS = frozenset(("id", "taskId"))
+_INTEGER_TEXT = re.compile(r"-?[0-9]{1,19}")
 _OLD_CARD = frozenset(("url", "preferredTransport", "additionalInterfaces", "protocolVersion"))
 
 
-def hits(see: RuleContext, wrong: FaultKind) -> Iterable[RuleFinding]:
+def findings_of_kinds(context: RuleContext, wrong: FaultKind) -> Iterable[RuleFinding]:
     """What a rule about this has to say."""
-    found = faults(see)
-    root = "" if is_protobuf(see.frame.schema) else see.root
-    return [_hit(fault, root) for fault in found if fault.wrong is wrong] if found else ()
+    found = schema_faults(context)
+    root = "" if is_protobuf(context.frame.schema) else context.root
+    return [_to_finding(fault, root) for fault in found if fault.wrong is wrong] if found else ()
 
 
-def _hit(fault: SchemaFault, root: str) -> RuleFinding:
+def _to_finding(fault: SchemaFault, root: str) -> RuleFinding:
     path = root + fault.path if fault.path else root.rstrip(".")
-    return RuleFinding(summary=_placed(fault, root), path=path, value=fault.value, severity=fault.severity)
+    return RuleFinding(summary=_with_full_path(fault, root), path=path, value=fault.value, severity=fault.severity)
 
 
-def _placed(fault: SchemaFault, root: str) -> str:
+def _with_full_path(fault: SchemaFault, root: str) -> str:
     """The words with the whole path."""
     return fault.told.replace(f"`{fault.path}", f"`{root}{fault.path}", 1) if root and fault.path else fault.told
 
 
-def faults(see: RuleContext) -> list[SchemaFault]:
+def schema_faults(context: RuleContext) -> list[SchemaFault]:
     """Everything wrong with the frame's payload; worked out once."""
-    found: list[SchemaFault] | None = see.cache.get(_KEY)
+    found: list[SchemaFault] | None = context.cache.get(_FAULTS_NOTE)
     if found is None:
-        found = see.cache[_KEY] = _find(see)
+        found = context.cache[_FAULTS_NOTE] = _find_faults(context)
     return found
 
 
-def _find(see: RuleContext) -> list[SchemaFault]:
-    frame = see.frame
+def _find_faults(context: RuleContext) -> list[SchemaFault]:
+    frame = context.frame
     if is_protobuf(frame.schema):
-        return _protobuf(see)
-    if see.binding is Binding.CARD:
-        return _card(see.value, fetched=True) if frame.event is EventKind.CARD else []
-    if see.binding is Binding.WEBHOOK:
-        return _pushed(see)
+        return _protobuf_faults(context)
+    if context.binding is Binding.CARD:
+        return _card_faults(context.value, fetched=True) if frame.event is EventKind.CARD else []
+    if context.binding is Binding.WEBHOOK:
+        return _push_faults(context)
     if frame.kind is FrameKind.REQUEST:
-        return _request(see)
+        return _request_faults(context)
     if frame.kind in (FrameKind.RESPONSE, FrameKind.EVENT) and frame.payload:
-        return _answer(see)
+        return _answer_faults(context)
     return []
 
 
-def _protobuf(see: RuleContext) -> list[SchemaFault]:
-    line, full = split_schema(see.frame.schema)
-    value = see.value
+def _protobuf_faults(context: RuleContext) -> list[SchemaFault]:
+    line, full = split_schema(context.frame.schema)
+    value = context.value
     if not value:  # nothing of it is known here: a kind of event to come (Q-32), or no fields at all
         return []
-    request = see.frame.direction is Direction.TO_AGENT
-    live = see.operation in _LIVE
+    request = context.frame.direction is Direction.TO_AGENT
+    live = context.operation in _LIVE_OPERATIONS
     walk = SchemaWalk(grammar(line, True), "user" if request else "agent", live=live)
-    walk.walk(full.rpartition(".")[2], value, "")
+    walk.walk_object(full.rpartition(".")[2], value, "")
     return walk.faults
 
 
-def _card(value: Any, *, fetched: bool) -> list[SchemaFault]:
+def _card_faults(value: Any, *, fetched: bool) -> list[SchemaFault]:
     """A card is of the line whose interfaces it declares; one of 1.0 may serve both."""
     if not isinstance(value, dict) or "authentication" in value:
         return []
     shapes = json_0_3()
     if "supportedInterfaces" in value or not _OLD_CARD & value.keys():
         shapes = dual_card() if _OLD_CARD & value.keys() else json_1_0()
-    return _walked(shapes, "AgentCard", value, fetched_card=fetched)
+    return _walk_shape(shapes, "AgentCard", value, fetched_card=fetched)
 
 
-def _walked(shapes: Grammar, name: str, value: Any, speaker: str = "agent", **options: Any) -> list[SchemaFault]:
+def _walk_shape(shapes: Grammar, name: str, value: Any, speaker: str = "agent", **options: Any) -> list[SchemaFault]:
     walk = SchemaWalk(shapes, speaker, **options)
-    walk.walk(name, value, "")
+    walk.walk_object(name, value, "")
     return walk.faults
 
 
 # --- requests -----------------------------------------------------------------------------------------------------
 
 
-def _request(see: RuleContext) -> list[SchemaFault]:
-    operation, dialect = OPERATION_BY_NAME.get(see.operation), see.exchange.dialect
+def _request_faults(context: RuleContext) -> list[SchemaFault]:
+    operation, dialect = OPERATION_BY_NAME.get(context.operation), context.exchange.dialect
     if operation is None:
         return []
-    body = see.body
-    family = asked_by(see.exchange, body)
-    if see.binding is Binding.REST:
-        return _rest_request(see, family)
+    body = context.body
+    family = client_dialect(context.exchange, body)
+    if context.binding is Binding.REST:
+        return _rest_request_faults(context, family)
     if not isinstance(body, dict):  # a rule about the envelope says so
         return []
     if family is Family.OLD:
         name = _PARAMS_0_3.get(operation.name, "")
-        return _walked(json_0_3(), name, body, "user") if name else []
+        return _walk_shape(json_0_3(), name, body, "user") if name else []
     if family is Family.OLDEST:
-        return _walked(json_0_1(), "SendParams" if "message" in body else "QueryParams", body, "user")
+        return _walk_shape(json_0_1(), "SendParams" if "message" in body else "QueryParams", body, "user")
     shapes = json_1_0() if family is Family.NEW else grammar("rc", False)
     name = message_names(operation, Dialect.V1_0 if family is Family.NEW else dialect)[0]
-    return _walked(shapes, _live_name(operation.name, name, body), body, "user", live=operation.name in _LIVE)
+    return _walk_shape(shapes, _live_shape_name(operation.name, name, body), body, "user", live=operation.name in _LIVE_OPERATIONS)
 
 
-def _live_name(operation: str, name: str, body: dict[str, Any]) -> str:
+def _live_shape_name(operation: str, name: str, body: dict[str, Any]) -> str:
     """One of the live proposals lets the client send artifacts (manual/protocol.md "Live proposals")."""
-    return "StreamRequest" if operation in _LIVE and "artifactUpdate" in body else name
+    return "StreamRequest" if operation in _LIVE_OPERATIONS and "artifactUpdate" in body else name
 
 
-def _rest_request(see: RuleContext, family: Family | None) -> list[SchemaFault]:
+def _rest_request_faults(context: RuleContext, family: Family | None) -> list[SchemaFault]:
     """Of GET and DELETE the members travel in path and query (A2A 1.0 section 11.5)."""
-    path, operation, body = see.path, OPERATION_BY_NAME[see.operation], see.value
+    path, operation, body = context.rest_match, OPERATION_BY_NAME[context.operation], context.value
     if body is not None and (not isinstance(body, dict) or "jsonrpc" in body):  # the latter is A2A-HTTP-020's
         return []
-    if body is None and see.frame.payload:  # it cannot be read: A2A-RPC-001
+    if body is None and context.frame.payload:  # it cannot be read: A2A-RPC-001
         return []
     if family is not Family.NEW:
         shapes = {Family.OLD: json_0_3(), Family.OLDEST: json_0_1()}.get(family or Family.NEW, grammar("0.3", False))
@@ -156,7 +156,7 @@ def _rest_request(see: RuleContext, family: Family | None) -> list[SchemaFault]:
             and operation.answer in (ResponseKind.SEND, ResponseKind.STREAM)
             and family is not None
         )
-        return _walked(shapes, name, body, "user") if sends and family is not Family.CANDIDATE else []
+        return _walk_shape(shapes, name, body, "user") if sends and family is not Family.CANDIDATE else []
     name = message_names(operation, Dialect.V1_0)[0]
     shape = json_1_0().shapes.get(name)
     if path is None or shape is None:
@@ -164,84 +164,84 @@ def _rest_request(see: RuleContext, family: Family | None) -> list[SchemaFault]:
     made: dict[str, Any] = {}
     for label, text in path.query:
         member = shape.members.get(label)
-        number = member is not None and member.kind is JsonKind.INT32 and _NUMBER.fullmatch(text) is not None
+        number = member is not None and member.kind is JsonKind.INT32 and _INTEGER_TEXT.fullmatch(text) is not None
         if number or (member is not None and member.kind is JsonKind.TEXT):
             made[label] = text  # whether a value is written as its type wants it is A2A-HTTP-012's
     made |= body or {}
-    name = _live_name(operation.name, name, made)
-    return _walked(json_1_0(), name, made, "user", bound=_IN_PATH, live=operation.name in _LIVE)
+    name = _live_shape_name(operation.name, name, made)
+    return _walk_shape(json_1_0(), name, made, "user", bound=_PATH_MEMBERS, live=operation.name in _LIVE_OPERATIONS)
 
 
 # --- answers ------------------------------------------------------------------------------------------------------
 
 
-def _answer(see: RuleContext) -> list[SchemaFault]:
-    operation, value = OPERATION_BY_NAME.get(see.operation), see.body
+def _answer_faults(context: RuleContext) -> list[SchemaFault]:
+    operation, value = OPERATION_BY_NAME.get(context.operation), context.body
     if operation is None or operation.answer is ResponseKind.EMPTY or value is None:
         return []
-    if see.binding is Binding.REST and isinstance(value, dict) and "error" in value:
+    if context.binding is Binding.REST and isinstance(value, dict) and "error" in value:
         return []  # an error under a status of success is A2A-HTTP-010's
-    family = asker(see)
+    family = request_dialect(context)
     wanted = list if family is Family.OLD and operation.answer is ResponseKind.PUSH_CONFIGS else dict
-    if see.enveloped and not isinstance(value, wanted):
+    if context.is_enveloped and not isinstance(value, wanted):
         return []  # a rule about the result says so
-    answered = foreign(see.exchange, family, value)
+    answered = foreign_dialect(context.exchange, family, value)
     if answered is not None and family is not None:
-        told = f"the request is {family.value} (`{see.exchange.method}`), its answer has the form of {answered.value}"
+        told = f"the request is {family.value} (`{context.exchange.method}`), its answer has the form of {answered.value}"
         return [SchemaFault(FaultKind.FOREIGN, "", told)]
-    streaming = see.frame.kind is FrameKind.EVENT
+    streaming = context.frame.kind is FrameKind.EVENT
     if operation.answer is ResponseKind.CARD:
-        return _card(value, fetched=False)
+        return _card_faults(value, fetched=False)
     if family is Family.NEW or family is Family.CANDIDATE:
         shapes = json_1_0() if family is Family.NEW else grammar("rc", False)
         dialect = Dialect.V1_0 if family is Family.NEW else Dialect.RC
         name = "StreamResponse" if streaming else message_names(operation, dialect)[1]
-        return _walked(shapes, name, value)
-    if family is Family.OLD and _may_be_0_1(see.exchange, value):
+        return _walk_shape(shapes, name, value)
+    if family is Family.OLD and _is_maybe_0_1(context.exchange, value):
         family = Family.OLDEST
-    return _old_answer(family, operation.answer, value, streaming)
+    return _old_answer_faults(family, operation.answer, value, streaming)
 
 
-def _may_be_0_1(exchange: Exchange, value: Any) -> bool:
+def _is_maybe_0_1(exchange: Exchange, value: Any) -> bool:
     """0.1 has the methods `tasks/get` and `tasks/cancel` too, and its tasks have neither `kind` nor `contextId`."""
     bare = isinstance(value, dict) and "kind" not in value and "contextId" not in value
     return bare and exchange.method.startswith("tasks/") and not exchange.version_header
 
 
-def asker(see: RuleContext) -> Family | None:
+def request_dialect(context: RuleContext) -> Family | None:
     """The line in which the exchange's first request is written."""
-    known = see.track.remember()
-    name = known.get(_ASKER)
+    known = context.record.writable_notes()
+    name = known.get(_DIALECT_NOTE)
     if name is None:
-        request = see.request
+        request = context.request
         params = decode_payload(request.payload, request.schema) if request is not None and request.payload else None
-        if see.enveloped and isinstance(params, dict):
+        if context.is_enveloped and isinstance(params, dict):
             params = params.get("params")
-        found = asked_by(see.exchange, params)
-        name = known[_ASKER] = found.name if found is not None else ""
+        found = client_dialect(context.exchange, params)
+        name = known[_DIALECT_NOTE] = found.name if found is not None else ""
     return Family[name] if name else None
 
 
-def _old_answer(family: Family | None, expected: ResponseKind, value: Any, streaming: bool) -> list[SchemaFault]:
+def _old_answer_faults(family: Family | None, expected: ResponseKind, value: Any, streaming: bool) -> list[SchemaFault]:
     marked = isinstance(value, dict) and isinstance(value.get("kind"), str)
     if family is Family.OLDEST:
-        return _walked(json_0_1(), "Event", value) if isinstance(value, dict) else []
+        return _walk_shape(json_0_1(), "Event", value) if isinstance(value, dict) else []
     if family is Family.OLD_PROTO and not marked:
         name = {
             ResponseKind.TASK: "Task",
             ResponseKind.SEND: "SendMessageResponse",
             ResponseKind.STREAM: "StreamResponse",
         }.get(expected)
-        return _walked(grammar("0.3", False), name, value) if name else []
+        return _walk_shape(grammar("0.3", False), name, value) if name else []
     if family is None or expected is ResponseKind.TASKS:
         return []
     if isinstance(value, list):
-        return [fault for each in value for fault in _walked(json_0_3(), _ANSWERS_0_3.get(expected, ""), each)]
-    name = _ANSWERS_0_3.get(expected) or _event_name(value, streaming)
-    return _walked(json_0_3(), name, value)
+        return [fault for each in value for fault in _walk_shape(json_0_3(), _ANSWERS_0_3.get(expected, ""), each)]
+    name = _ANSWERS_0_3.get(expected) or _event_shape_name(value, streaming)
+    return _walk_shape(json_0_3(), name, value)
 
 
-def _event_name(value: Any, streaming: bool) -> str:
+def _event_shape_name(value: Any, streaming: bool) -> str:
     """The shape of a result of 0.3; without `kind` its members tell."""
     if not isinstance(value, dict):
         return "Task"
@@ -255,12 +255,12 @@ def _event_name(value: Any, streaming: bool) -> str:
     return "Message" if "parts" in value or "messageId" in value else "Task"
 
 
-def _pushed(see: RuleContext) -> list[SchemaFault]:
+def _push_faults(context: RuleContext) -> list[SchemaFault]:
     """A push notification: the wrapper of 1.0, or what 0.x posts (Q-26)."""
-    if see.frame.kind is not FrameKind.EVENT:
+    if context.frame.kind is not FrameKind.EVENT:
         return []
-    value, dialect = see.value, see.exchange.dialect
+    value, dialect = context.value, context.exchange.dialect
     if dialect in (Dialect.V1_0, Dialect.V1_1):
-        return _walked(json_1_0(), "StreamResponse", value)
+        return _walk_shape(json_1_0(), "StreamResponse", value)
     marked = isinstance(value, dict) and isinstance(value.get("kind"), str)
-    return _walked(json_0_3(), _event_name(value, True), value) if marked else []
+    return _walk_shape(json_0_3(), _event_shape_name(value, True), value) if marked else []

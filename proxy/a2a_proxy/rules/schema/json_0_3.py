@@ -7,7 +7,7 @@ from functools import cache
 import msgspec
 
 from a2a_proxy.rules.schema.protobuf_shapes import json_1_0
-from a2a_proxy.rules.schema.shape import Family, Grammar, ObjectShape, written
+from a2a_proxy.rules.schema.shape import Family, Grammar, ObjectShape, parse_shape
 
 _PART = "metadata:object"
 _SCHEME = "type description in name scheme bearerFormat flows:OldFlows oauth2MetadataUrl openIdConnectUrl"
@@ -22,78 +22,78 @@ _ENUMS = {
 """In the order of the numbers that the protobuf enums have."""
 
 _CARD = (
-    written(
+    parse_shape(
         "AgentCard",
         "protocolVersion! name! description! url! preferredTransport additionalInterfaces*:AgentInterface iconUrl "
         "provider:AgentProvider version! documentationUrl capabilities!:AgentCapabilities "
         "securitySchemes:map.SecurityScheme security*:object defaultInputModes!* defaultOutputModes!* "
         "skills!*:AgentSkill supportsAuthenticatedExtendedCard:bool signatures*:AgentCardSignature",
     ),
-    written("AgentInterface", "url! transport!"),
-    written("AgentProvider", "organization! url!"),
-    written(
+    parse_shape("AgentInterface", "url! transport!"),
+    parse_shape("AgentProvider", "organization! url!"),
+    parse_shape(
         "AgentCapabilities",
         "streaming:bool pushNotifications:bool stateTransitionHistory:bool extensions*:AgentExtension",
     ),
-    written("AgentExtension", "uri! description required:bool params:object"),
-    written("AgentSkill", "id! name! description! tags!* examples* inputModes* outputModes* security*:object"),
-    written("AgentCardSignature", "protected! signature! header:object"),
-    written("SecurityScheme", _SCHEME),
-    written("OldFlows", "authorizationCode:object clientCredentials:object implicit:object password:object"),
+    parse_shape("AgentExtension", "uri! description required:bool params:object"),
+    parse_shape("AgentSkill", "id! name! description! tags!* examples* inputModes* outputModes* security*:object"),
+    parse_shape("AgentCardSignature", "protected! signature! header:object"),
+    parse_shape("SecurityScheme", _SCHEME),
+    parse_shape("OldFlows", "authorizationCode:object clientCredentials:object implicit:object password:object"),
 )
 
 _OBJECTS = (
-    written(
-        "Task", "id! contextId! status!:TaskStatus history*:Message artifacts*:Artifact metadata:object", mark="task"
+    parse_shape(
+        "Task", "id! contextId! status!:TaskStatus history*:Message artifacts*:Artifact metadata:object", kind_mark="task"
     ),
-    written("TaskStatus", "state!:TaskState message:Message timestamp:stamp"),
-    written(
+    parse_shape("TaskStatus", "state!:TaskState message:Message timestamp:stamp"),
+    parse_shape(
         "Message",
         "role!:Role parts!*:Part messageId! taskId contextId referenceTaskIds* extensions* metadata:object",
-        mark="message",
+        kind_mark="message",
     ),
-    written("PartText", f"text! {_PART}", mark="text"),
-    written("PartFile", f"file!:File {_PART}", mark="file"),
-    written("PartData", f"data!:object {_PART}", mark="data"),
-    written("File", "name mimeType bytes:bytes uri fileWithBytes:bytes fileWithUri"),
-    written("Artifact", "artifactId! name description parts!*:Part extensions* metadata:object"),
-    written("StatusUpdate", "taskId! contextId! status!:TaskStatus final!:bool metadata:object", mark="status-update"),
-    written(
+    parse_shape("PartText", f"text! {_PART}", kind_mark="text"),
+    parse_shape("PartFile", f"file!:File {_PART}", kind_mark="file"),
+    parse_shape("PartData", f"data!:object {_PART}", kind_mark="data"),
+    parse_shape("File", "name mimeType bytes:bytes uri fileWithBytes:bytes fileWithUri"),
+    parse_shape("Artifact", "artifactId! name description parts!*:Part extensions* metadata:object"),
+    parse_shape("StatusUpdate", "taskId! contextId! status!:TaskStatus final!:bool metadata:object", kind_mark="status-update"),
+    parse_shape(
         "ArtifactUpdate",
         "taskId! contextId! artifact!:Artifact append:bool lastChunk:bool metadata:object",
-        mark="artifact-update",
+        kind_mark="artifact-update",
     ),
-    written("PushConfig", "id url! token authentication:PushAuthentication"),
-    written("PushAuthentication", "schemes!* credentials"),
-    written("TaskPushConfig", "taskId! pushNotificationConfig!:PushConfig"),
-    written("SendParams", "message!:Message configuration:SendConfiguration metadata:object"),
-    written(
+    parse_shape("PushConfig", "id url! token authentication:PushAuthentication"),
+    parse_shape("PushAuthentication", "schemes!* credentials"),
+    parse_shape("TaskPushConfig", "taskId! pushNotificationConfig!:PushConfig"),
+    parse_shape("SendParams", "message!:Message configuration:SendConfiguration metadata:object"),
+    parse_shape(
         "SendConfiguration",
         "acceptedOutputModes* historyLength:int pushNotificationConfig:PushConfig blocking:bool",
     ),
-    written("QueryParams", "id! historyLength:int metadata:object"),
-    written("IdParams", "id! metadata:object"),
-    written("PushParams", "id! pushNotificationConfigId metadata:object"),
-    written("PushDeleteParams", "id! pushNotificationConfigId! metadata:object"),
+    parse_shape("QueryParams", "id! historyLength:int metadata:object"),
+    parse_shape("IdParams", "id! metadata:object"),
+    parse_shape("PushParams", "id! pushNotificationConfigId metadata:object"),
+    parse_shape("PushDeleteParams", "id! pushNotificationConfigId! metadata:object"),
 )
 
 _OLDEST = (
-    written("Task", "id sessionId contextId status:TaskStatus artifacts*:Artifact history*:Message metadata:object"),
-    written("TaskStatus", "state:TaskState message:Message timestamp:stamp"),
-    written("Message", "role:Role parts*:Part messageId taskId contextId metadata:object"),
-    written("Part", "type kind text file:File data:object metadata:object"),
-    written("File", "name mimeType bytes:bytes uri"),
-    written("Artifact", "artifactId name description parts*:Part index:int append:bool lastChunk:bool metadata:object"),
-    written(
+    parse_shape("Task", "id sessionId contextId status:TaskStatus artifacts*:Artifact history*:Message metadata:object"),
+    parse_shape("TaskStatus", "state:TaskState message:Message timestamp:stamp"),
+    parse_shape("Message", "role:Role parts*:Part messageId taskId contextId metadata:object"),
+    parse_shape("Part", "type kind text file:File data:object metadata:object"),
+    parse_shape("File", "name mimeType bytes:bytes uri"),
+    parse_shape("Artifact", "artifactId name description parts*:Part index:int append:bool lastChunk:bool metadata:object"),
+    parse_shape(
         "Event",
         "id taskId sessionId contextId status:TaskStatus artifact:Artifact final:bool append:bool lastChunk:bool "
         "artifacts*:Artifact history*:Message metadata:object",
     ),
-    written(
+    parse_shape(
         "SendParams",
         "id sessionId message:Message historyLength:int pushNotification:object configuration:object metadata:object",
     ),
-    written("QueryParams", "id historyLength:int metadata:object"),
+    parse_shape("QueryParams", "id historyLength:int metadata:object"),
 )
 
 
@@ -125,4 +125,4 @@ def _exactly(shape: ObjectShape) -> ObjectShape:
     """Objects with a mark have the member `kind` too."""
     if not shape.mark:
         return shape
-    return msgspec.structs.replace(shape, members=written("", "kind").members | shape.members)
+    return msgspec.structs.replace(shape, members=parse_shape("", "kind").members | shape.members)

@@ -31,7 +31,7 @@ def check(
     """What is wrong with one value that is not null."""
     kind = member.kind
     if kind is JsonKind.ENUM:
-        return _enum(grammar, shape, member.of, value, path)
+        return _enum(grammar, shape, member.type_name, value, path)
     if kind is JsonKind.INT32:
         return _number(grammar, shape, name, value, path)
     if grammar.binary:  # right by nature

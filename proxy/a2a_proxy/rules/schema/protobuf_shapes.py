@@ -91,7 +91,7 @@ def grammar(line: SchemaSet, binary: bool) -> Grammar:
     shapes: dict[str, ObjectShape] = {}
     enums: dict[str, tuple[str, ...]] = {}
     for name in _TOP[line]:
-        _collect(message_class(line, name).DESCRIPTOR, required, shapes, enums)
+        _collect_shapes(message_class(line, name).DESCRIPTOR, required, shapes, enums)
     return Grammar(family, shapes, enums, binary)
 
 
@@ -105,11 +105,11 @@ def json_1_0() -> Grammar:
         other = grammar(line, False)
         enums = other.enums | enums
         for name, shape in other.shapes.items():
-            shapes[name] = _joined(shapes[name], shape) if name in shapes else shape
+            shapes[name] = _merge_shapes(shapes[name], shape) if name in shapes else shape
     return Grammar(base.family, shapes, enums)
 
 
-def _joined(one: ObjectShape, other: ObjectShape) -> ObjectShape:
+def _merge_shapes(one: ObjectShape, other: ObjectShape) -> ObjectShape:
     return msgspec.structs.replace(
         one,
         members=other.members | one.members,
@@ -118,53 +118,53 @@ def _joined(one: ObjectShape, other: ObjectShape) -> ObjectShape:
     )
 
 
-def _collect(message: Any, required: dict[str, str], shapes: dict[str, ObjectShape], enums: dict[str, Any]) -> None:
+def _collect_shapes(message: Any, required: dict[str, str], shapes: dict[str, ObjectShape], enums: dict[str, Any]) -> None:
     """The shape of a message, and of all that it has inside."""
     name = message.name
     if name in shapes:
         return
     needed = frozenset(required.get(name, "").split())
-    members = {field.json_name: _member(field) for field in message.fields}
+    members = {field.json_name: _shape_member(field) for field in message.fields}
     groups = [group for group in message.oneofs if not group.name.startswith("_")]
     shapes[name] = ObjectShape(
         name,
         members,
         required=needed,
-        filled=frozenset(each for each in needed if members[each].many),
+        filled=frozenset(each for each in needed if members[each].is_repeated),
         one_of=tuple(field.json_name for group in groups for field in group.fields),
         aliases={field.name: field.json_name for field in message.fields if field.name != field.json_name},
     )
     for field in message.fields:
-        _inside(field, required, shapes, enums)
+        _collect_nested(field, required, shapes, enums)
 
 
-def _inside(field: Any, required: dict[str, str], shapes: dict[str, ObjectShape], enums: dict[str, Any]) -> None:
+def _collect_nested(field: Any, required: dict[str, str], shapes: dict[str, ObjectShape], enums: dict[str, Any]) -> None:
     if field.enum_type is not None:
         enums[field.enum_type.name] = tuple(value.name for value in field.enum_type.values)
     inner = field.message_type
     if inner is None or inner.full_name in _FREE:
         return
     if inner.GetOptions().map_entry:
-        _inside(inner.fields_by_name["value"], required, shapes, enums)
+        _collect_nested(inner.fields_by_name["value"], required, shapes, enums)
     else:
-        _collect(inner, required, shapes, enums)
+        _collect_shapes(inner, required, shapes, enums)
 
 
-def _member(field: Any) -> ShapeMember:
+def _shape_member(field: Any) -> ShapeMember:
     inner = field.message_type
     if inner is None:
         if field.enum_type is not None:
             return ShapeMember(JsonKind.ENUM, field.enum_type.name, field.is_repeated)
-        return ShapeMember(_scalar(field), many=field.is_repeated)
+        return ShapeMember(_scalar_kind(field), is_repeated=field.is_repeated)
     if inner.full_name in _FREE:
-        return ShapeMember(_FREE[inner.full_name], many=field.is_repeated)
+        return ShapeMember(_FREE[inner.full_name], is_repeated=field.is_repeated)
     if inner.GetOptions().map_entry:
         value = inner.fields_by_name["value"].message_type
         return ShapeMember(JsonKind.MAP, value.name if value is not None else "")
     return ShapeMember(JsonKind.SHAPE, inner.name, field.is_repeated)
 
 
-def _scalar(field: Any) -> JsonKind:
+def _scalar_kind(field: Any) -> JsonKind:
     by_type = {
         field.CPPTYPE_STRING: JsonKind.BYTES if field.type == field.TYPE_BYTES else JsonKind.TEXT,
         field.CPPTYPE_BOOL: JsonKind.BOOL,

@@ -30,9 +30,9 @@ class ShapeMember(msgspec.Struct, frozen=True):
     """One member of an object."""
 
     kind: JsonKind
-    of: str = ""
+    type_name: str = ""
     """Name of the shape or of the enum."""
-    many: bool = False
+    is_repeated: bool = False
     """A list of these."""
 
 
@@ -75,7 +75,7 @@ class Grammar(msgspec.Struct, frozen=True):
     """The payload was protobuf: what is default is absent, types and spellings are right by nature."""
 
 
-_KINDS = {
+_KIND_NAMES = {
     "text": JsonKind.TEXT,
     "bool": JsonKind.BOOL,
     "int": JsonKind.INT32,
@@ -90,7 +90,7 @@ _KINDS = {
 }
 
 
-def written(name: str, text: str, mark: str = "") -> ObjectShape:
+def parse_shape(name: str, text: str, kind_mark: str = "") -> ObjectShape:
     """A shape from its short form: `id! parts!*:Part timestamp:stamp`.
 
     `!` is required, `*` a list, no type text, `map.Shape` an object with values of that shape.
@@ -101,9 +101,9 @@ def written(name: str, text: str, mark: str = "") -> ObjectShape:
         head, _, of = word.partition(":")
         label = head.rstrip("!*")
         of, _, values = of.partition(".")
-        kind = _KINDS.get(of or "text", JsonKind.SHAPE)
+        kind = _KIND_NAMES.get(of or "text", JsonKind.SHAPE)
         inner = values or (of if kind in (JsonKind.SHAPE, JsonKind.ENUM) else "")
         members[label] = ShapeMember(kind, inner, "*" in head)
         if "!" in head:
             required.add(label)
-    return ObjectShape(name, members, frozenset(required), mark=mark)
+    return ObjectShape(name, members, frozenset(required), mark=kind_mark)

@@ -12,16 +12,16 @@ from a2a_proxy.rules.schema.shape import Family, Grammar, JsonKind, ObjectShape,
 MAX_FAULTS = 50
 """Faults of one payload that are noted; nobody reads more."""
 
-REMOVED = frozenset(
+REMOVED_MEMBERS = frozenset(
     ("kind", "final", "blocking", "pushNotificationConfig", "schemes", "mimeType", "file", "stateTransitionHistory")
 )
 """Members that 1.0 took away (1.0 appendix A.2.1)."""
 _CARD_SHAPES = frozenset(("AgentCard", "AgentInterface", "AgentSkill"))
-_BOTH_SPEAK = frozenset(("history", "timeline", "messageUpdate"))
+_SHARED_SHAPES = frozenset(("history", "timeline", "messageUpdate"))
 """Members in which messages of both sides stand."""
-_FILES = frozenset(("File", "FilePart"))
+_FILE_SHAPES = frozenset(("File", "FilePart"))
 _FILE_HOLDS = ("bytes", "uri", "fileWithBytes", "fileWithUri", "file_with_bytes", "file_with_uri")
-_PARTS = {"text": "PartText", "file": "PartFile", "data": "PartData"}
+_PART_SHAPES = {"text": "PartText", "file": "PartFile", "data": "PartData"}
 EVENTS_0_3 = {
     "task": "Task",
     "message": "Message",
@@ -31,7 +31,7 @@ EVENTS_0_3 = {
 """`kind` of 0.2 and 0.3 -> shape."""
 
 
-_MARKS = frozenset({"EVENT_MEDIA_START", "EVENT_MEDIA_STOP", "EVENT_MEDIA_PAUSE", "EVENT_INTERRUPT"})
+_KIND_MARKS = frozenset({"EVENT_MEDIA_START", "EVENT_MEDIA_STOP", "EVENT_MEDIA_PAUSE", "EVENT_INTERRUPT"})
 """Frames of media that only mark where a flow begins, ends, rests or is interrupted
 (manual/protocol.md "Fields of the live proposals")."""
 
@@ -59,24 +59,24 @@ class SchemaWalk:
         self._bound = bound
         """Members of the root that stand elsewhere: in the path."""
 
-    def walk(self, name: str, value: Any, path: str) -> None:
+    def walk_object(self, name: str, value: Any, path: str) -> None:
         """One object of shape `name`; `path` is empty or ends with a dot."""
-        shape = self._shape(name, value, path)
+        shape = self._resolve_shape(name, value, path)
         if shape is None or len(self.faults) >= MAX_FAULTS:
             return
         if not isinstance(value, dict):
             where = path.rstrip(".")
             told = f"`{where}`" if where else "the payload"
-            self._add(FaultKind.RANGE, where, f"{told} is {shown(value)}, it must be an object", value)
+            self._add_fault(FaultKind.RANGE, where, f"{told} is {shown(value)}, it must be an object", value)
             return
-        if shape.one_of and self._alternatives(shape, value, path):
+        if shape.one_of and self._check_alternatives(shape, value, path):
             return
-        self._members(shape, value, path)
-        self._absent(shape, value, path)
-        if shape.name in _FILES and self._grammar.family in (Family.OLD, Family.OLD_PROTO):
-            self._file(value, path)
+        self._check_members(shape, value, path)
+        self._check_required(shape, value, path)
+        if shape.name in _FILE_SHAPES and self._grammar.family in (Family.OLD, Family.OLD_PROTO):
+            self._check_file(value, path)
 
-    def _shape(self, name: str, value: Any, path: str) -> ObjectShape | None:
+    def _resolve_shape(self, name: str, value: Any, path: str) -> ObjectShape | None:
         """The shape; of a part of 0.x the one that its `kind` says, or its members show."""
         shapes = self._grammar.shapes
         if name != "Part" or self._grammar.family is not Family.OLD:
@@ -84,165 +84,165 @@ class SchemaWalk:
         if not isinstance(value, dict):
             return shapes["PartText"]
         kind = value.get("kind")
-        if isinstance(kind, str) and kind in _PARTS:
-            return shapes[_PARTS[kind]]
-        found = next((_PARTS[each] for each in _PARTS if each in value), "")
+        if isinstance(kind, str) and kind in _PART_SHAPES:
+            return shapes[_PART_SHAPES[kind]]
+        found = next((_PART_SHAPES[each] for each in _PART_SHAPES if each in value), "")
         if not found:
-            self._unmarked(value, path, "a text, a file or data", None)
+            self._report_missing_kind(value, path, "a text, a file or data", None)
             return None
         return shapes[found]  # what its `kind` should be is told there
 
     # --- members that are there ---------------------------------------------------------------------------------
 
-    def _members(self, shape: ObjectShape, value: dict[str, Any], path: str) -> None:
+    def _check_members(self, shape: ObjectShape, value: dict[str, Any], path: str) -> None:
         members, aliases = shape.members, shape.aliases
         plain = shape.name not in CONTENT
         for label, item in value.items():
             member = members.get(label)
             if member is None:
-                member = self._stranger(shape, label, item, path)
+                member = self._report_unknown_member(shape, label, item, path)
                 if member is None:
                     continue
-            if plain and member.kind is JsonKind.TEXT and type(item) is str and not member.many:
+            if plain and member.kind is JsonKind.TEXT and type(item) is str and not member.is_repeated:
                 continue  # the most common case by far
             name = aliases.get(label, label)
             if item is not None or member.kind is JsonKind.ANY:
-                self._value(shape, name, member, item, path + label)
+                self._check_value(shape, name, member, item, path + label)
             elif name not in shape.required:
-                self._add(FaultKind.NULL, path + label, f"`{path}{label}` is null, it should be left out", item)
+                self._add_fault(FaultKind.NULL, path + label, f"`{path}{label}` is null, it should be left out", item)
 
-    def _stranger(self, shape: ObjectShape, label: str, item: Any, path: str) -> ShapeMember | None:
+    def _report_unknown_member(self, shape: ObjectShape, label: str, item: Any, path: str) -> ShapeMember | None:
         """A member that the shape does not have; it may have it in another spelling."""
         real = shape.aliases.get(label)
         family = self._grammar.family
         if real is not None:
             if family is not Family.OLD_PROTO:
-                self._add(FaultKind.SNAKE_CASE, path + label, f"`{path}{label}` must be spelled `{real}`", item)
+                self._add_fault(FaultKind.SNAKE_CASE, path + label, f"`{path}{label}` must be spelled `{real}`", item)
             return shape.members[real]
         if family is Family.OLDEST or (shape.mark and label == "kind"):
             return None
-        if family is Family.NEW and label in REMOVED:
-            self._add(
+        if family is Family.NEW and label in REMOVED_MEMBERS:
+            self._add_fault(
                 FaultKind.REMOVED, path + label, f"`{path}{label}` is a member of 0.3 that 1.0 does not have", item
             )
         else:
             told = f"`{path}{label}` is no member of {shape.name} in {family.value}"
-            self._add(FaultKind.UNKNOWN, path + label, told, item)
+            self._add_fault(FaultKind.UNKNOWN, path + label, told, item)
         return None
 
-    def _value(self, shape: ObjectShape, name: str, member: ShapeMember, value: Any, path: str) -> None:
-        if not member.many:
-            self._one(shape, name, member, value, path)
+    def _check_value(self, shape: ObjectShape, name: str, member: ShapeMember, value: Any, path: str) -> None:
+        if not member.is_repeated:
+            self._check_single_value(shape, name, member, value, path)
             return
         if not isinstance(value, list):
-            self._add(FaultKind.RANGE, path, f"`{path}` is {shown(value)}, it must be a list", value)
+            self._add_fault(FaultKind.RANGE, path, f"`{path}` is {shown(value)}, it must be a list", value)
             return
         for index, item in enumerate(value):
-            self._one(shape, name, member, item, f"{path}[{index}]")
+            self._check_single_value(shape, name, member, item, f"{path}[{index}]")
 
-    def _one(self, shape: ObjectShape, name: str, member: ShapeMember, value: Any, path: str) -> None:
+    def _check_single_value(self, shape: ObjectShape, name: str, member: ShapeMember, value: Any, path: str) -> None:
         if member.kind is JsonKind.SHAPE:
             speaker = self._speaker
-            if name in _BOTH_SPEAK:
+            if name in _SHARED_SHAPES:
                 self._speaker = ""
-            self.walk(member.of, value, f"{path}.")
+            self.walk_object(member.type_name, value, f"{path}.")
             self._speaker = speaker
         elif member.kind is JsonKind.MAP:
-            self._map(member, value, path)
+            self._check_map(member, value, path)
         elif member.kind is not JsonKind.ANY:
             fault = check(self._grammar, shape, name, member, value, path)
             if fault is not None:
-                self._note(fault)
+                self._append_fault(fault)
             elif name == "role" and self._speaker and shape.name == "Message":
-                self._role(value, path)
+                self._check_role(value, path)
 
-    def _map(self, member: ShapeMember, value: Any, path: str) -> None:
+    def _check_map(self, member: ShapeMember, value: Any, path: str) -> None:
         if not isinstance(value, dict):
-            self._add(FaultKind.RANGE, path, f"`{path}` is {shown(value)}, it must be an object", value)
+            self._add_fault(FaultKind.RANGE, path, f"`{path}` is {shown(value)}, it must be an object", value)
             return
         for label, item in value.items():
-            if member.of:
-                self.walk(member.of, item, f"{path}.{label}.")
+            if member.type_name:
+                self.walk_object(member.type_name, item, f"{path}.{label}.")
             elif not isinstance(item, str):
-                self._add(
+                self._add_fault(
                     FaultKind.RANGE, f"{path}.{label}", f"`{path}.{label}` is {shown(item)}, it must be a text", item
                 )
 
-    def _role(self, value: object, path: str) -> None:
+    def _check_role(self, value: object, path: str) -> None:
         """Who sends a message says so in it."""
         if isinstance(value, str) and not value.lower().endswith(self._speaker):
             side = "client" if self._speaker == "user" else "agent"
-            self._add(FaultKind.ROLE, path, f"`{path}` is {shown(value)} in a message that the {side} sends", value)
+            self._add_fault(FaultKind.ROLE, path, f"`{path}` is {shown(value)} in a message that the {side} sends", value)
 
     # --- members that are not there -----------------------------------------------------------------------------
 
-    def _absent(self, shape: ObjectShape, value: dict[str, Any], path: str) -> None:
+    def _check_required(self, shape: ObjectShape, value: dict[str, Any], path: str) -> None:
         family = self._grammar.family
         if shape.mark and "kind" not in value:
             # Examples of 0.3 leave it out of messages that are not the result itself.
             nested = shape.name == "Message" and (path != "" or self._speaker == "user")
-            self._unmarked(value, path, f'"{shape.mark}"', Severity.INFO if nested else None)
+            self._report_missing_kind(value, path, f'"{shape.mark}"', Severity.INFO if nested else None)
         elif shape.mark and value["kind"] != shape.mark:
-            self._unmarked(value, path, f'"{shape.mark}"', None)
+            self._report_missing_kind(value, path, f'"{shape.mark}"', None)
         if self._fetched_card and shape.name in _CARD_SHAPES:
-            self._empty_lists(shape, value, path)
+            self._check_empty_lists(shape, value, path)
             return
         for name in sorted(shape.required):
             if name in shape.filled and self._is_list(shape, name, value):
                 continue
             if path == "" and name in self._bound:
                 continue
-            if not _there(shape, name, value, strict=family is Family.NEW) and not self._excused(shape, name, value):
-                told = f"`{path}{name}` is required and is {_lack(shape, name, value)}"
-                self._add(FaultKind.MISSING, path + name, told, value.get(name, ""))
-        self._empty_lists(shape, value, path)
+            if not _is_present(shape, name, value, strict=family is Family.NEW) and not self._is_default_allowed(shape, name, value):
+                told = f"`{path}{name}` is required and is {_missing_alternative(shape, name, value)}"
+                self._add_fault(FaultKind.MISSING, path + name, told, value.get(name, ""))
+        self._check_empty_lists(shape, value, path)
 
     def _is_list(self, shape: ObjectShape, name: str, value: dict[str, Any]) -> bool:
         """A list that is there, or that protobuf cannot tell from an empty one."""
-        return self._grammar.binary or isinstance(_get(shape, name, value), list)
+        return self._grammar.binary or isinstance(_get_member(shape, name, value), list)
 
-    def _empty_lists(self, shape: ObjectShape, value: dict[str, Any], path: str) -> None:
+    def _check_empty_lists(self, shape: ObjectShape, value: dict[str, Any], path: str) -> None:
         for name in sorted(shape.filled):
-            if self._excused(shape, name, value):
+            if self._is_default_allowed(shape, name, value):
                 continue
-            found = _get(shape, name, value)
+            found = _get_member(shape, name, value)
             if found == [] or (self._grammar.binary and found is None):
                 severity = Severity.INFO if name == "skills" else None
                 told = f"`{path}{name}` is empty, it must have an element"
-                self._note(SchemaFault(FaultKind.EMPTY_LIST, path + name, told, "[]", severity))
+                self._append_fault(SchemaFault(FaultKind.EMPTY_LIST, path + name, told, "[]", severity))
 
-    def _excused(self, shape: ObjectShape, name: str, value: dict[str, Any]) -> bool:
+    def _is_default_allowed(self, shape: ObjectShape, name: str, value: dict[str, Any]) -> bool:
         """Where the default is a fine value."""
         if name == "parts":
             return self._live and shape.name == "Message" and bool(value.get("taskId"))
         if name == "part":  # of the marks of a flow of media, only a piece of it has content
-            return shape.name == "MediaFrame" and value.get("event") in _MARKS
+            return shape.name == "MediaFrame" and value.get("event") in _KIND_MARKS
         if name == "scopes":
             return self._grammar.binary
         return name == "description" and shape.name == "AgentCard" and (value.get(name) == "" or self._grammar.binary)
 
-    def _unmarked(self, value: dict[str, Any], path: str, what: str, severity: Severity | None) -> None:
+    def _report_missing_kind(self, value: dict[str, Any], path: str, what: str, severity: Severity | None) -> None:
         told = f"`{path}kind` is {shown(value['kind'])}" if "kind" in value else f"`{path}kind` is missing"
-        self._note(SchemaFault(FaultKind.UNMARKED, f"{path}kind", f"{told}: {what} must say what it is", "", severity))
+        self._append_fault(SchemaFault(FaultKind.UNMARKED, f"{path}kind", f"{told}: {what} must say what it is", "", severity))
 
-    def _file(self, value: dict[str, Any], path: str) -> None:
+    def _check_file(self, value: dict[str, Any], path: str) -> None:
         """A file of 0.3 is inline or elsewhere."""
         found = [name for name in _FILE_HOLDS if value.get(name) is not None]
         if len(found) != 1:
             where, has = path.rstrip("."), " and ".join(found) or "neither bytes nor uri"
-            self._add(FaultKind.FILE, where, f"`{where}` has {has}, it must have one of them", "")
+            self._add_fault(FaultKind.FILE, where, f"`{where}` has {has}, it must have one of them", "")
 
     # --- alternatives -------------------------------------------------------------------------------------------
 
-    def _alternatives(self, shape: ObjectShape, value: dict[str, Any], path: str) -> bool:
+    def _check_alternatives(self, shape: ObjectShape, value: dict[str, Any], path: str) -> bool:
         """Exactly one of them must be there. True where nothing else need be said."""
         if self._grammar.family not in (Family.NEW, Family.CANDIDATE):
             return False
-        present = [name for name in shape.one_of if _given(shape, name, value)]
+        present = [name for name in shape.one_of if _is_set(shape, name, value)]
         where, names = path.rstrip("."), ", ".join(shape.one_of)
         told = f"`{where}`" if where else "the payload"
         if len(present) > 1:
-            self._add(
+            self._add_fault(
                 FaultKind.ALTERNATIVES, where, f"{told} has {' and '.join(present)}, it must have one of them", ""
             )
             return False
@@ -250,49 +250,49 @@ class SchemaWalk:
             return False
         if shape.name == "Part":
             if "file" not in value:  # that is another rule's
-                self._add(FaultKind.ALTERNATIVES, where, f"{told} has none of {names}", "")
+                self._add_fault(FaultKind.ALTERNATIVES, where, f"{told} has none of {names}", "")
             return False
         strange = [name for name, item in value.items() if name not in shape.members and isinstance(item, dict)]
         if len(value) == 1 and strange:  # a kind of event that is not known yet (Q-32)
             return False
-        self._add(FaultKind.ALTERNATIVES, where, f"{told} has none of {names}{_hint(shape, value)}", "")
+        self._add_fault(FaultKind.ALTERNATIVES, where, f"{told} has none of {names}{_wrapper_hint(shape, value)}", "")
         return True
 
-    def _add(self, wrong: FaultKind, path: str, told: str, value: object) -> None:
-        self._note(SchemaFault(wrong, path, told, shown(value) if value != "" else ""))
+    def _add_fault(self, kind: FaultKind, path: str, message: str, value: object) -> None:
+        self._append_fault(SchemaFault(kind, path, message, shown(value) if value != "" else ""))
 
-    def _note(self, fault: SchemaFault) -> None:
+    def _append_fault(self, fault: SchemaFault) -> None:
         if len(self.faults) < MAX_FAULTS:
             self.faults.append(fault)
 
 
-def _get(shape: ObjectShape, name: str, value: dict[str, Any]) -> Any:
+def _get_member(shape: ObjectShape, name: str, value: dict[str, Any]) -> Any:
     """The member, however it is spelled."""
     if name in value or not shape.aliases:
         return value.get(name)
     return next((value[other] for other, real in shape.aliases.items() if real == name and other in value), None)
 
 
-def _given(shape: ObjectShape, name: str, value: dict[str, Any]) -> bool:
+def _is_set(shape: ObjectShape, name: str, value: dict[str, Any]) -> bool:
     """It is set; null is a value where any JSON is one."""
-    return _get(shape, name, value) is not None or (name in value and shape.members[name].kind is JsonKind.ANY)
+    return _get_member(shape, name, value) is not None or (name in value and shape.members[name].kind is JsonKind.ANY)
 
 
-def _there(shape: ObjectShape, name: str, value: dict[str, Any], strict: bool) -> bool:
-    found = _get(shape, name, value)
+def _is_present(shape: ObjectShape, name: str, value: dict[str, Any], strict: bool) -> bool:
+    found = _get_member(shape, name, value)
     if found is None:
         return False
     return not strict or (found != "" and not (found == 0 and shape.members[name].kind is JsonKind.INT32))
 
 
-def _lack(shape: ObjectShape, name: str, value: dict[str, Any]) -> str:
-    found = _get(shape, name, value)
+def _missing_alternative(shape: ObjectShape, name: str, value: dict[str, Any]) -> str:
+    found = _get_member(shape, name, value)
     if found is None:
         return "null" if name in value else "missing"
     return "empty" if found == "" else shown(found)
 
 
-def _hint(shape: ObjectShape, value: dict[str, Any]) -> str:
+def _wrapper_hint(shape: ObjectShape, value: dict[str, Any]) -> str:
     """An object that was not wrapped."""
     if "task" in shape.one_of and "id" in value and "status" in value:
         return ": it looks like a task without its wrapper"

@@ -6,87 +6,87 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.facts.credentials import principal
-from a2a_proxy.rules.run.request_flags import CREATE, may_push
-from a2a_proxy.rules.state.card_declarations import Json, member, objects, word
+from a2a_proxy.rules.facts.credentials import principal_digest
+from a2a_proxy.rules.run.request_flags import CREATE_CONFIG, may_have_push_config
+from a2a_proxy.rules.state.card_declarations import Json, object_member, indexed_objects, string_member
 
-GET, LIST, DELETE = (
+GET_CONFIG, LIST_CONFIGS, DELETE_CONFIG = (
     "GetTaskPushNotificationConfig",
     "ListTaskPushNotificationConfigs",
     "DeleteTaskPushNotificationConfig",
 )
-_TASKS, _CONFIGS = 1000, 50
+_TASK_NAME, _CONFIG_NAME = 1000, 50
 """Tasks of one agent, and configurations of one task, that are remembered."""
 
 
-def pushed(see: RuleContext) -> Json | None:
+def requested_config(context: RuleContext) -> Json | None:
     """The push configuration of the first request, in the form of 1.0; None where it has none."""
-    if see.operation == CREATE:
-        return see.params or None
-    request = see.request
-    if request is None or not may_push(request.payload):
+    if context.operation == CREATE_CONFIG:
+        return context.params or None
+    request = context.request
+    if request is None or not may_have_push_config(request.payload):
         return None
-    found = member(see.params, "configuration").get("taskPushNotificationConfig")
+    found = object_member(context.params, "configuration").get("taskPushNotificationConfig")
     return found if isinstance(found, dict) else None
 
 
-def secrets_of(config: Json) -> list[str]:
+def secret_members(config: Json) -> list[str]:
     """Which of its secrets a configuration has."""
     found = ["`token`"] if config.get("token") else []
-    return found + (["`authentication.credentials`"] if member(config, "authentication").get("credentials") else [])
+    return found + (["`authentication.credentials`"] if object_member(config, "authentication").get("credentials") else [])
 
 
-def told(see: RuleContext) -> list[Json]:
+def answered_configs(context: RuleContext) -> list[Json]:
     """The push configurations that an answer shows, in the form of 1.0."""
-    event = see.event
-    if see.operation == LIST:
-        return [each for _, each in objects(event.get("configs"))]
+    event = context.event
+    if context.operation == LIST_CONFIGS:
+        return [each for _, each in indexed_objects(event.get("configs"))]
     return [event] if event else []
 
 
-def reference(see: RuleContext) -> tuple[str, str]:
+def config_reference(context: RuleContext) -> tuple[str, str]:
     """Task and configuration that the request names."""
-    return word(see.params, "taskId"), word(see.params, "id")
+    return string_member(context.params, "taskId"), string_member(context.params, "id")
 
 
-def before(see: RuleContext) -> dict[str, Any]:
+def configs_before(context: RuleContext) -> dict[str, Any]:
     """The configurations of the request's task as they were known before this answer: id -> entry. Learns from it.
 
     An entry has `on` (active), `at` (since when, ns), and `by` (who created or deleted it).
     """
-    notes = see.track.remember()
+    notes = context.record.writable_notes()
     found: dict[str, Any] | None = notes.get("push configs")
     if found is None:
-        task, config = reference(see)
-        all_of_agent = see.agent.notes.setdefault("push configs", {})
+        task, config = config_reference(context)
+        all_of_agent = context.agent.notes.setdefault("push configs", {})
         found = notes["push configs"] = dict(all_of_agent.get(task, {}))
-        if see.succeeded and see.operation in (CREATE, DELETE):
-            ident = config if see.operation == DELETE else next((word(each, "id") for each in told(see)), "")
-            _learn(see, all_of_agent, task, ident)
+        if context.is_success and context.operation in (CREATE_CONFIG, DELETE_CONFIG):
+            ident = config if context.operation == DELETE_CONFIG else next((string_member(each, "id") for each in answered_configs(context)), "")
+            _learn_config(context, all_of_agent, task, ident)
     return found
 
 
-def _learn(see: RuleContext, all_of_agent: dict[str, Any], task: str, config: str) -> None:
+def _learn_config(context: RuleContext, all_of_agent: dict[str, Any], task: str, config: str) -> None:
     if not task or not config:
         return
     entries = dict(all_of_agent.pop(task, {}))
-    entries[config] = {"on": see.operation == CREATE, "at": see.at, "by": asker(see)}
-    if len(all_of_agent) >= _TASKS:
+    entries[config] = {"on": context.operation == CREATE_CONFIG, "at": context.at, "by": client_identity(context)}
+    if len(all_of_agent) >= _TASK_NAME:
         del all_of_agent[next(iter(all_of_agent))]
-    while len(entries) > _CONFIGS:
+    while len(entries) > _CONFIG_NAME:
         del entries[next(iter(entries))]
     all_of_agent[task] = entries
 
 
-def asker(see: RuleContext) -> str:
+def client_identity(context: RuleContext) -> str:
     """Who asks: agents keep configurations by owner."""
-    return f"{see.track.client} {principal(see.exchange, see.declared)}"
+    return f"{context.record.client} {principal_digest(context.exchange, context.declarations)}"
 
 
-def others(see: RuleContext, *operations: str) -> bool:
+def has_concurrent_call(context: RuleContext, *operations: str) -> bool:
     """Another exchange with one of these operations on this task is going on: what it does to it is not known yet."""
-    task, _ = reference(see)
+    task, _ = config_reference(context)
     return any(
-        each.operation in operations and each.id != see.track.id and (each.asked is None or each.asked.task_id == task)
-        for each in see.world.tracks.values()
+        each.operation in operations and each.id != context.record.id and (each.request_snapshot is None or each.request_snapshot.task_id == task)
+        for each in context.session.exchange_records.values()
     )

@@ -32,7 +32,7 @@ class TaskRecord(msgspec.Struct, gc=False):
     """(ns, state number) for each change."""
     dropped: int = 0
     """Changes that are no longer among them: the second one goes first."""
-    born: int = 0
+    created_by: int = 0
     """The exchange that created it; 0 where its beginning was not seen: then facts about it are less sure."""
     made_by: int = 0
     """CRC-32 of the id of the message that created it."""
@@ -48,22 +48,22 @@ class TaskRecord(msgspec.Struct, gc=False):
     """Highest number seen."""
     numbered: str = ""
     """Whether its agent numbers it: `yes`, `no`, empty before the first event."""
-    awaits: bool = False
+    awaits_client: bool = False
     """Interrupted, and no message of a client came since."""
-    spoken: int = 0
+    client_message_at: int = 0
     """When a client's message for it came last, ns; that which created it does not count."""
     stamp: str = ""
     """The latest timestamp of a status, as it stands there."""
-    said: dict[int, AgentMessage] | None = None
+    status_messages: dict[int, AgentMessage] | None = None
     """The agent's messages in statuses, the latest, by the CRC-32 of their ids."""
     artifacts: dict[str, KnownArtifact] = {}
     streams: dict[int, int] = {}
     """Open exchanges that stream it, in the order in which they joined -> which one of `joined` each was."""
     joined: int = 0
     """Exchanges that have ever streamed it."""
-    moved: int = 0
+    move_count: int = 0
     """The count of moves when it was put last in the order of idleness; 0 where it has to be."""
-    alone: int = 0
+    single_stream_since: int = 0
     """Since when only one of several streams is left, ns; 0 where there were never several."""
     notes: Notes | None = None
 
@@ -72,7 +72,7 @@ class TaskRecord(msgspec.Struct, gc=False):
         """The state known last; 0 before one."""
         return self.states[-1][1] if self.states else 0
 
-    def remember(self) -> Notes:
+    def writable_notes(self) -> Notes:
         """The notes, to be written to."""
         if self.notes is None:
             self.notes = {}
@@ -89,9 +89,9 @@ class AgentRecord(msgspec.Struct):
     card_at: int = 0
     extended: dict[str, Any] | None = None
     """The extended card seen last."""
-    declared: CardDeclarations | None = None
+    declarations: CardDeclarations | None = None
     """What its cards say together."""
-    numbers: bool = False
+    sends_generations: bool = False
     """A generation was seen from it."""
     notes: Notes = {}
 
@@ -111,9 +111,9 @@ class RequestSnapshot(msgspec.Struct):
     message_id: str = ""
     generation: int = 0
     """`currentGeneration` or `ifGenerationMatch`."""
-    known: bool = False
+    is_task_known: bool = False
     """The task was known."""
-    forgotten: bool = False
+    is_task_forgotten: bool = False
     """It was not, but it had been."""
     state: int = 0
     """Its state then."""
@@ -123,7 +123,7 @@ class RequestSnapshot(msgspec.Struct):
     """The latest timestamp of its statuses."""
     known_generation: int = 0
     known_context: str = ""
-    awaited: bool = False
+    was_awaited: bool = False
     """It waited for this message."""
 
 
@@ -139,18 +139,18 @@ class ExchangeRecord(msgspec.Struct, gc=False):
     client: str = ""
     """The client's host, without port."""
     upstream: str = ""
-    asked: RequestSnapshot | None = None
+    request_snapshot: RequestSnapshot | None = None
     request: Frame | None = None
     """The first request, for rules that compare the answer with it."""
     pending: list[Frame] = []
     """Requests that are not judged yet."""
-    facts: Exchange | None = None
+    exchange: Exchange | None = None
     """Heads, operation and dialect, as they were when the first answer came."""
-    final: Exchange | None = None
+    closed_exchange: Exchange | None = None
     """The exchange when it was over."""
-    settled: bool = False
+    is_judged: bool = False
     """Its requests and heads have been judged."""
-    given: int = 0
+    flags: int = 0
     """What it is about (`given`), known when it is settled."""
     ours: bool = False
     """The proxy answered."""
@@ -173,7 +173,7 @@ class ExchangeRecord(msgspec.Struct, gc=False):
     """When the first status update came that was not sent at the beginning (`SILENCE`), ns."""
     stamp: str = ""
     """The latest timestamp of a status that this exchange has shown."""
-    bare: bool = False
+    is_bare_status: bool = False
     """That was a status update with nothing beside state and timestamp."""
     terminal: int = 0
     """When it showed a terminal state, ns."""
@@ -186,23 +186,23 @@ class ExchangeRecord(msgspec.Struct, gc=False):
     dropped: int = 0
     digests: bytes = b""
     """CRC-32 of the latest payloads, one after the other: every stream has them, so they are kept small."""
-    unread: int = 0
+    unreadable_at: int = 0
     """When something came last that nobody could read, ns: what it said is not known."""
     notes: Notes | None = None
     half_closed: int = 0
     """When the client's side ended, ns; 0 before. Of gRPC calls, the others have one request."""
-    cut: str = ""
+    abort_cause: str = ""
     """How the agent broke off, in the words of the wire: `rst_stream internal_error`, `goaway`, `reset`, `eof`."""
-    told: dict[str, int] = {}
+    finding_counts: dict[str, int] = {}
     """Rule -> how often it was broken here."""
 
-    def remember(self) -> Notes:
+    def writable_notes(self) -> Notes:
         """The notes, to be written to."""
         if self.notes is None:
             self.notes = {}
         return self.notes
 
     @property
-    def streams(self) -> bool:
+    def is_streaming(self) -> bool:
         """Its operation answers with a stream."""
         return self.operation in STREAMING_OPERATIONS

@@ -19,13 +19,13 @@ from a2a_proxy.protocol.operations import SENDING_OPERATIONS as SENDING_OPERATIO
 from a2a_proxy.rules.define.rule import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import (
     NO_STATUS,
-    ArtifactLook,
+    ArtifactSummary,
     PartsSummary,
-    Seen,
-    StatusLook,
-    artifacts_of,
-    earlier,
-    status_of,
+    GateResult,
+    StatusSummary,
+    decode_artifacts,
+    time_before,
+    decode_status,
 )
 
 if TYPE_CHECKING:
@@ -38,15 +38,15 @@ MAX_STATES = 32
 """Changes of state of one task that are remembered."""
 MAX_ARTIFACTS = 1000
 """Artifacts of one task that are remembered."""
-_MAX_SAID = 8
+_MAX_MESSAGES = 8
 """Messages of one task that are remembered."""
-SECOND = 1_000_000_000
+SECOND_NS = 1_000_000_000
 """ns. Clocks of one agent differ by less."""
 
-LAG = 5 * SECOND
+MAX_STREAM_LAG = 5 * SECOND_NS
 """How far one stream of a task may be behind another one."""
 
-_TASK, _STATUS = EventKind.TASK, EventKind.STATUS
+_TASK_EVENT, _STATUS_EVENT = EventKind.TASK, EventKind.STATUS
 
 
 class KnownArtifact(msgspec.Struct, gc=False):
@@ -56,7 +56,7 @@ class KnownArtifact(msgspec.Struct, gc=False):
     """Updates of that stream."""
     appends: int = 0
     """Since it was last replaced."""
-    done: bool = False
+    is_complete: bool = False
     """`lastChunk` was said, and it was not replaced since."""
     name: str = ""
     description: int = 0
@@ -67,15 +67,15 @@ class KnownArtifact(msgspec.Struct, gc=False):
     """The exchange that is followed; another one only where its request came after what this one showed."""
     at: int = 0
     """Of the update followed last, ns."""
-    whole: bool = False
+    is_fully_recorded: bool = False
     """All of it was seen: nothing cut, nothing redacted, no stream joined late."""
-    ended: bool = False
+    is_stream_over: bool = False
     """That stream has shown a terminal state: it is complete."""
     length: int = 0
     """Octets of all text; as `Content` has it, the content so far."""
     digest: int = 0
-    octets: int = 0
-    others: int = 0
+    byte_count: int = 0
+    other_parts: int = 0
     first_generation: int = 0
     """Of the updates followed; 0 where they are not numbered."""
     last_generation: int = 0
@@ -83,7 +83,7 @@ class KnownArtifact(msgspec.Struct, gc=False):
     @property
     def content(self) -> PartsSummary:
         """What the updates followed have made."""
-        return PartsSummary(self.length, self.digest, self.octets, self.others)
+        return PartsSummary(self.length, self.digest, self.byte_count, self.other_parts)
 
 
 class AgentMessage(msgspec.Struct, frozen=True, gc=False):
@@ -100,101 +100,101 @@ class AgentMessage(msgspec.Struct, frozen=True, gc=False):
 # --- states -------------------------------------------------------------------------------------------------------
 
 
-def state_told(track: ExchangeRecord, frame: Frame, known: TaskRecord, seen: Seen) -> int:
+def apply_state(record: ExchangeRecord, frame: Frame, task: TaskRecord, gate_result: GateResult) -> int:
     """Learn a state, and say what is notable about it."""
-    state, before, event = frame.state, track.state, frame.event
-    look = seen if type(seen) is StatusLook else status_of(frame) if event is _STATUS or event is _TASK else NO_STATUS
-    stamp, bare = look.stamp, look.bare
-    flags = said(track, frame, known, look.said) if look.said is not None and frame.message_id else 0
-    if look.named:
-        flags |= named(look.named, frame.task_id, known.context_id)
+    state, before, event = frame.state, record.state, frame.event
+    look = gate_result if type(gate_result) is StatusSummary else decode_status(frame) if event is _STATUS_EVENT or event is _TASK_EVENT else NO_STATUS
+    stamp, bare = look.stamp, look.is_bare
+    flags = apply_agent_message(record, frame, task, look.message_content) if look.message_content is not None and frame.message_id else 0
+    if look.named_ids:
+        flags |= stray_id_flag(look.named_ids, frame.task_id, task.context_id)
     if state in TERMINAL:
-        flags |= _TERMINAL
-        track.terminal = track.terminal or frame.at
-        _end(track, known)
+        flags |= _TERMINAL_FLAG
+        record.terminal = record.terminal or frame.at
+        _end_artifacts(record, task)
     elif state in INTERRUPTED:
-        flags |= _INTERRUPTED
+        flags |= _INTERRUPTED_FLAG
     if frame.final:
-        track.final_at = track.final_at or frame.at
-    if known.terminal and not track.terminal and overdue(track, frame, known, stamp):
-        flags |= _OVERDUE
-    if event is _STATUS and before == state:
-        flags |= _SAME
-        if bare and track.bare and stamp == track.stamp and not frame.final:
-            flags |= _IDLE
-    here, states = position(track, known), known.states
+        record.final_at = record.final_at or frame.at
+    if task.terminal and not record.terminal and is_overdue(record, frame, task, stamp):
+        flags |= _OVERDUE_FLAG
+    if event is _STATUS_EVENT and before == state:
+        flags |= _SAME_FLAG
+        if bare and record.is_bare_status and stamp == record.stamp and not frame.final:
+            flags |= _IDLE_FLAG
+    here, states = position(record, task), task.states
     if not 0 <= here < len(states) or states[here][1] != state:  # else it is where it was
-        flags |= _course(track, frame, known, before, look)
-    track.state, track.state_at = state, frame.at
-    track.bare = bare and event is _STATUS  # an update may have crossed the snapshot that has it
-    return flags | stamped(track, known, stamp) if stamp else flags
+        flags |= _advance_sequence(record, frame, task, before, look)
+    record.state, record.state_at = state, frame.at
+    record.is_bare_status = bare and event is _STATUS_EVENT  # an update may have crossed the snapshot that has it
+    return flags | apply_timestamp(record, task, stamp) if stamp else flags
 
 
-def stamped(track: ExchangeRecord, known: TaskRecord, stamp: str) -> int:
+def apply_timestamp(record: ExchangeRecord, task: TaskRecord, stamp: str) -> int:
     """Learn when a status says that it was."""
     backwards = 0
-    if stamp != track.stamp:
-        if earlier(stamp, track.stamp) > SECOND:
-            backwards = _BACKWARDS
+    if stamp != record.stamp:
+        if time_before(stamp, record.stamp) > SECOND_NS:
+            backwards = _BACKWARDS_FLAG
         else:
-            track.stamp = stamp
-    if stamp != known.stamp and not earlier(stamp, known.stamp):
-        known.stamp = stamp
+            record.stamp = stamp
+    if stamp != task.stamp and not time_before(stamp, task.stamp):
+        task.stamp = stamp
     return backwards
 
 
-def named(names: tuple[str, ...], task_id: str, context_id: str) -> int:
+def stray_id_flag(names: tuple[str, ...], task_id: str, context_id: str) -> int:
     """Whether messages name another task or context than these."""
     for each in names:
         if each and each != task_id and each != context_id:
-            return _STRAY
+            return _STRAY_FLAG
     return 0
 
 
-def overdue(track: ExchangeRecord, frame: Frame, known: TaskRecord, stamp: str = "") -> bool:
+def is_overdue(record: ExchangeRecord, frame: Frame, task: TaskRecord, stamp: str = "") -> bool:
     """The task was over on another exchange, and this stream, open before that, still goes on with it."""
-    if track.started > known.terminal or track.binding is Binding.WEBHOOK:
+    if record.started > task.terminal or record.binding is Binding.WEBHOOK:
         return False
-    return frame.at - known.terminal > LAG or earlier(known.stamp, stamp) > SECOND
+    return frame.at - task.terminal > MAX_STREAM_LAG or time_before(task.stamp, stamp) > SECOND_NS
 
 
-def _course(track: ExchangeRecord, frame: Frame, known: TaskRecord, before: int, look: StatusLook) -> int:
+def _advance_sequence(record: ExchangeRecord, frame: Frame, task: TaskRecord, before: int, summary: StatusSummary) -> int:
     """Whether it is a change, and one that may be."""
-    state, states = frame.state, known.states
-    here = _standing(track, known)
+    state, states = frame.state, task.states
+    here = _start_index(record, task)
     for index in range(here, len(states)):
         if states[index][1] == state:
-            track.position, track.dropped = index, known.dropped
+            record.position, record.dropped = index, task.dropped
             return 0
-    if known.terminal:
-        return _after_terminal(track, frame, known, before, look)
+    if task.terminal:
+        return _apply_after_terminal(record, frame, task, before, summary)
     if here < len(states) - 1 and state not in TERMINAL:
         return 0  # others are further: it lags, and what it shows lies between
-    _record(track, frame, known)
-    return _CHANGED
+    _append_state(record, frame, task)
+    return _CHANGED_FLAG
 
 
-def _after_terminal(track: ExchangeRecord, frame: Frame, known: TaskRecord, before: int, look: StatusLook) -> int:
+def _apply_after_terminal(record: ExchangeRecord, frame: Frame, task: TaskRecord, before: int, summary: StatusSummary) -> int:
     """A task that was in a terminal state is shown in another one."""
-    if track.operation in SENDING_OPERATIONS and track.events == 1 and track.started > known.terminal:
-        return _revive(track, frame, known)  # it took a message although it was over
+    if record.operation in SENDING_OPERATIONS and record.events == 1 and record.started > task.terminal:
+        return _reopen_task(record, frame, task)  # it took a message although it was over
     if frame.state in TERMINAL:
-        _record(track, frame, known)
-        return _CHANGED | _LEFT  # two ends: one of them is wrong whoever lags
+        _append_state(record, frame, task)
+        return _CHANGED_FLAG | _LEFT_TERMINAL_FLAG  # two ends: one of them is wrong whoever lags
     if before in TERMINAL:
-        return _revive(track, frame, known) | _LEFT
-    if track.started <= known.terminal or track.binding is Binding.WEBHOOK or track.events > 1:
+        return _reopen_task(record, frame, task) | _LEFT_TERMINAL_FLAG
+    if record.started <= task.terminal or record.binding is Binding.WEBHOOK or record.events > 1:
         return 0  # a stream that lags, a push that is late
-    if earlier(known.stamp, look.stamp):
-        return _revive(track, frame, known) | _LEFT
-    return _STALE
+    if time_before(task.stamp, summary.stamp):
+        return _reopen_task(record, frame, task) | _LEFT_TERMINAL_FLAG
+    return _STALE_FLAG
 
 
-def _revive(track: ExchangeRecord, frame: Frame, known: TaskRecord) -> int:
+def _reopen_task(record: ExchangeRecord, frame: Frame, task: TaskRecord) -> int:
     """It goes on: believed from now on, so that it is told once."""
-    known.terminal = known.terminal_in = 0
-    _record(track, frame, known)
-    return _CHANGED
+    task.terminal = task.terminal_in = 0
+    _append_state(record, frame, task)
+    return _CHANGED_FLAG
 
 
 def position(track: ExchangeRecord, known: TaskRecord) -> int:
@@ -208,146 +208,146 @@ def position(track: ExchangeRecord, known: TaskRecord) -> int:
     return track.position
 
 
-def _standing(track: ExchangeRecord, known: TaskRecord) -> int:
+def _start_index(record: ExchangeRecord, known: TaskRecord) -> int:
     """Index in `states` from which this exchange may show them."""
-    here, states = position(track, known), known.states
+    here, states = position(record, known), known.states
     if 0 <= here < len(states):
         return here
-    if track.binding is Binding.WEBHOOK:  # pushes are repeated, and come late
+    if record.binding is Binding.WEBHOOK:  # pushes are repeated, and come late
         return 0
-    return max((index for index, (at, _) in enumerate(states) if at <= track.started), default=0)
+    return max((index for index, (at, _) in enumerate(states) if at <= record.started), default=0)
 
 
-def _record(track: ExchangeRecord, frame: Frame, known: TaskRecord) -> None:
-    states = known.states
+def _append_state(record: ExchangeRecord, frame: Frame, task: TaskRecord) -> None:
+    states = task.states
     states.append((frame.at, frame.state))
     if len(states) > MAX_STATES:
         del states[1]
-        known.dropped += 1
-    track.position, track.dropped = len(states) - 1, known.dropped
-    known.awaits = frame.state in INTERRUPTED
-    if frame.state in TERMINAL and not known.terminal:
-        known.terminal, known.terminal_in = frame.at, track.id
+        task.dropped += 1
+    record.position, record.dropped = len(states) - 1, task.dropped
+    task.awaits_client = frame.state in INTERRUPTED
+    if frame.state in TERMINAL and not task.terminal:
+        task.terminal, task.terminal_in = frame.at, record.id
 
 
-def said(track: ExchangeRecord, frame: Frame, known: TaskRecord, octets: bytes) -> int:
+def apply_agent_message(record: ExchangeRecord, frame: Frame, task: TaskRecord, data: bytes) -> int:
     """Remember the agent's message; is its id one that stood for another content?"""
     if frame.redacted or frame.truncated:
         return 0
     ident = crc32(frame.message_id.encode("utf-8", "surrogatepass"))
-    sayings = known.said
-    if sayings is None:
-        sayings = known.said = {}
-    flags, length, digest = 0, len(octets), crc32(octets)
-    found = sayings.get(ident)
+    messages = task.status_messages
+    if messages is None:
+        messages = task.status_messages = {}
+    flags, length, digest = 0, len(data), crc32(data)
+    found = messages.get(ident)
     if found is not None:
         # Another stream may be behind or ahead; the answer to a later message is not.
-        follows = found.exchange == track.id or (track.operation in SENDING_OPERATIONS and found.at < track.started)
-        if not follows or found.binding is not track.binding:
+        follows = found.exchange == record.id or (record.operation in SENDING_OPERATIONS and found.at < record.started)
+        if not follows or found.binding is not record.binding:
             return 0
         if (found.length, found.digest) != (length, digest):
-            grew = length > found.length and crc32(octets[: found.length]) == found.digest
-            flags = _RESAID | (_GROWN if grew else 0)
-        del sayings[ident]
-    sayings[ident] = AgentMessage(track.id, frame.at, track.binding, length, digest)
-    if len(sayings) > _MAX_SAID:
-        del sayings[next(iter(sayings))]
+            grew = length > found.length and crc32(data[: found.length]) == found.digest
+            flags = _REUSED_ID_FLAG | (_GROWN_FLAG if grew else 0)
+        del messages[ident]
+    messages[ident] = AgentMessage(record.id, frame.at, record.binding, length, digest)
+    if len(messages) > _MAX_MESSAGES:
+        del messages[next(iter(messages))]
     return flags
 
 
 # --- artifacts ----------------------------------------------------------------------------------------------------
 
 
-def _end(track: ExchangeRecord, known: TaskRecord) -> None:
-    for each in known.artifacts.values():
-        if each.stream == track.id:
-            each.ended = True
+def _end_artifacts(record: ExchangeRecord, task: TaskRecord) -> None:
+    for each in task.artifacts.values():
+        if each.stream == record.id:
+            each.is_stream_over = True
 
 
-def artifact_flags(track: ExchangeRecord, frame: Frame, known: TaskRecord, look: ArtifactLook | None) -> int:
+def flag_artifact(record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: ArtifactSummary | None) -> int:
     """What is notable about an artifact update, before it is learned."""
-    found = known.artifacts.get(frame.artifact_id)
-    late = known.terminal and not track.terminal and overdue(track, frame, known)
-    flags = (_OVERDUE if late else 0) | (_APPEND if frame.append else 0)
+    found = task.artifacts.get(frame.artifact_id)
+    late = task.terminal and not record.terminal and is_overdue(record, frame, task)
+    flags = (_OVERDUE_FLAG if late else 0) | (_APPEND_FLAG if frame.append else 0)
     if found is None:
-        return flags | (_ODD if frame.append else 0)
-    flags |= _KNOWN
+        return flags | (_ODD_CHUNK_FLAG if frame.append else 0)
+    flags |= _KNOWN_ARTIFACT_FLAG
     if frame.append:
-        odd = found.done and (found.stream == track.id or found.at < track.started)
+        odd = found.is_complete and (found.stream == record.id or found.at < record.started)
     else:
-        odd = found.chunks > 0 and found.stream == track.id
+        odd = found.chunks > 0 and found.stream == record.id
     if odd:
-        flags |= _ODD
-    if look is not None and drifts(found, look):
-        flags |= _DRIFT
+        flags |= _ODD_CHUNK_FLAG
+    if summary is not None and is_description_changed(found, summary):
+        flags |= _DRIFT_FLAG
     return flags
 
 
-def drifts(found: KnownArtifact, look: ArtifactLook) -> bool:
+def is_description_changed(artifact: KnownArtifact, summary: ArtifactSummary) -> bool:
     """What describes it is no longer the same; what is left out is not changed (manual/protocol.md "Artifacts")."""
     return bool(
-        (look.name and found.name and look.name != found.name)
-        or (look.description and found.description and look.description != found.description)
-        or (look.media_type and found.media_type and look.media_type != found.media_type)
+        (summary.name and artifact.name and summary.name != artifact.name)
+        or (summary.description and artifact.description and summary.description != artifact.description)
+        or (summary.media_type and artifact.media_type and summary.media_type != artifact.media_type)
     )
 
 
-def artifact_told(
-    tracks: Mapping[int, ExchangeRecord], track: ExchangeRecord, frame: Frame, known: TaskRecord, look: ArtifactLook
+def apply_artifact(
+    tracks: Mapping[int, ExchangeRecord], record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: ArtifactSummary
 ) -> None:
     """Learn an artifact update."""
-    found = known.artifacts.get(frame.artifact_id)
+    found = task.artifacts.get(frame.artifact_id)
     if found is None:
-        if len(known.artifacts) >= MAX_ARTIFACTS:
+        if len(task.artifacts) >= MAX_ARTIFACTS:
             return
-        found = known.artifacts[frame.artifact_id] = KnownArtifact(stream=track.id)
-    elif found.stream != track.id:
-        if found.stream in tracks or found.at >= track.started:
+        found = task.artifacts[frame.artifact_id] = KnownArtifact(stream=record.id)
+    elif found.stream != record.id:
+        if found.stream in tracks or found.at >= record.started:
             return
-        found.stream, found.whole = track.id, False
-    _describe(found, look)
+        found.stream, found.is_fully_recorded = record.id, False
+    _fill_description(found, summary)
     if not frame.append:
-        found.appends, found.done = 0, False
-        found.length = found.digest = found.octets = found.others = 0
+        found.appends, found.is_complete = 0, False
+        found.length = found.digest = found.byte_count = found.other_parts = 0
         found.first_generation = frame.generation
-        found.whole = True
-    found.whole = found.whole and not frame.redacted and not frame.truncated
+        found.is_fully_recorded = True
+    found.is_fully_recorded = found.is_fully_recorded and not frame.redacted and not frame.truncated
     found.chunks += 1
     found.appends += frame.append
-    found.done = found.done or frame.last_chunk
+    found.is_complete = found.is_complete or frame.last_chunk
     found.at, found.last_generation = frame.at, frame.generation
-    for piece in look.pieces:
+    for piece in summary.pieces:
         if isinstance(piece, bytes):
             found.length += len(piece)
             found.digest = crc32(piece, found.digest)
         else:
-            found.octets += piece
-            found.others += 1
+            found.byte_count += piece
+            found.other_parts += 1
 
 
-def artifacts_told(frame: Frame, known: TaskRecord) -> None:
+def apply_snapshot_artifacts(frame: Frame, task: TaskRecord) -> None:
     """Learn the artifacts of a snapshot."""
     if b"rtifact" not in frame.payload and frame.schema == "json":
         return
-    for look in artifacts_of(frame):
-        found = known.artifacts.get(look.artifact_id)
-        if found is None and len(known.artifacts) < MAX_ARTIFACTS:
-            found = known.artifacts[look.artifact_id] = KnownArtifact()
+    for look in decode_artifacts(frame):
+        found = task.artifacts.get(look.artifact_id)
+        if found is None and len(task.artifacts) < MAX_ARTIFACTS:
+            found = task.artifacts[look.artifact_id] = KnownArtifact()
         if found is not None:
-            _describe(found, look)
+            _fill_description(found, look)
 
 
-def _describe(found: KnownArtifact, look: ArtifactLook) -> None:
+def _fill_description(artifact: KnownArtifact, summary: ArtifactSummary) -> None:
     """The first that is not empty stays."""
-    found.name = found.name or look.name
-    found.description = found.description or look.description
-    found.media_type = found.media_type or look.media_type
+    artifact.name = artifact.name or summary.name
+    artifact.description = artifact.description or summary.description
+    artifact.media_type = artifact.media_type or summary.media_type
 
 
-_TERMINAL, _INTERRUPTED = int(FrameFlag.TERMINAL), int(FrameFlag.INTERRUPTED)
-_SAME, _CHANGED = int(FrameFlag.SAME), int(FrameFlag.CHANGED)
-_APPEND, _KNOWN = int(FrameFlag.APPEND), int(FrameFlag.KNOWN_ARTIFACT)
-_LEFT, _STALE = int(FrameFlag.LEFT_TERMINAL), int(FrameFlag.STALE)
-_BACKWARDS, _IDLE, _RESAID = int(FrameFlag.BACKWARDS), int(FrameFlag.IDLE), int(FrameFlag.RESAID)
-_GROWN, _OVERDUE, _STRAY = int(FrameFlag.GROWN), int(FrameFlag.OVERDUE), int(FrameFlag.STRAY)
-_ODD, _DRIFT = int(FrameFlag.ODD_CHUNK), int(FrameFlag.DRIFT)
+_TERMINAL_FLAG, _INTERRUPTED_FLAG = int(FrameFlag.TERMINAL), int(FrameFlag.INTERRUPTED)
+_SAME_FLAG, _CHANGED_FLAG = int(FrameFlag.SAME), int(FrameFlag.CHANGED)
+_APPEND_FLAG, _KNOWN_ARTIFACT_FLAG = int(FrameFlag.APPEND), int(FrameFlag.KNOWN_ARTIFACT)
+_LEFT_TERMINAL_FLAG, _STALE_FLAG = int(FrameFlag.LEFT_TERMINAL), int(FrameFlag.STALE)
+_BACKWARDS_FLAG, _IDLE_FLAG, _REUSED_ID_FLAG = int(FrameFlag.BACKWARDS), int(FrameFlag.IDLE), int(FrameFlag.REUSED_MESSAGE_ID)
+_GROWN_FLAG, _OVERDUE_FLAG, _STRAY_FLAG = int(FrameFlag.GROWN), int(FrameFlag.OVERDUE), int(FrameFlag.STRAY)
+_ODD_CHUNK_FLAG, _DRIFT_FLAG = int(FrameFlag.ODD_CHUNK), int(FrameFlag.DRIFT)

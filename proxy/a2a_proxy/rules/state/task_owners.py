@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.facts.credentials import principal
+from a2a_proxy.rules.facts.credentials import principal_digest
 from a2a_proxy.rules.state.records import TaskRecord
 
-_KEY = "owner"
+_OWNER_NOTE = "owner"
 
 
-def note_owner(see: RuleContext) -> None:
+def note_owner(context: RuleContext) -> None:
     """Remember whose task this answer has created; a call that only tells of it creates nothing."""
-    task = see.task
-    if task is None or task.born != see.track.id or _KEY in see.cache:
+    task = context.task
+    if task is None or task.created_by != context.record.id or _OWNER_NOTE in context.cache:
         return
-    see.cache[_KEY] = True  # several rules ask for this
-    owner = principal(see.exchange)
+    context.cache[_OWNER_NOTE] = True  # several rules ask for this
+    owner = principal_digest(context.exchange)
     if owner:
-        task.remember()[_KEY] = owner
+        task.writable_notes()[_OWNER_NOTE] = owner
 
 
 def owner_of(task: TaskRecord) -> str:
     """As `principal` names them; empty where the call had no credentials, or was not seen (`task.born` is 0)."""
-    owner: str = (task.notes or {}).get(_KEY, "")
+    owner: str = (task.notes or {}).get(_OWNER_NOTE, "")
     return owner

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport, facts
 from a2a_proxy.present import text
 from a2a_proxy.present.junit import Case, Suite, document
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 
 
 def lines(report: CheckReport) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _family(ident: str) -> str:
 def _line(found: CheckFinding) -> str:
     """`error #1.3 SendMessage: there is no member ... (A required member is missing; 5.5; at params)`."""
     finding = found.finding
-    rule = rules().get(finding.rule)
+    rule = all_rules().get(finding.rule)
     told = [rule.title] if rule is not None else []
     where = " ".join(filter(None, (finding.severity.name.lower(), text.place(finding), found.operation)))
     return f"{where}: {finding.summary} ({'; '.join(told + facts(finding))})"

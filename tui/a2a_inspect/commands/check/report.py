@@ -14,7 +14,7 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 from a2a_proxy.recording.tools.recheck import recheck_session
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
 
 OWN = {
@@ -78,7 +78,7 @@ class CheckReport(msgspec.Struct):
     @property
     def gravest(self) -> str:
         """The rule of the first of the gravest findings that count; empty where no rule found anything."""
-        found = [each.finding for _, each in self.all() if each.finding.rule in rules()]
+        found = [each.finding for _, each in self.all() if each.finding.rule in all_rules()]
         return max(found, key=lambda each: each.severity).rule if found else ""
 
     @property
@@ -95,14 +95,14 @@ def chosen(select: Iterable[str], ignore: Iterable[str]) -> set[str]:
         UserError: one of these words begins nothing.
     """
     select = tuple(select)
-    wanted = _begun("--select", select) if select else {*rules(), *OWN}
+    wanted = _begun("--select", select) if select else {*all_rules(), *OWN}
     return wanted - _begun("--ignore", ignore)
 
 
 def _begun(option: str, words: Iterable[str]) -> set[str]:
     found: set[str] = set()
     for word in words:
-        begun = {ident for ident in rules() if ident.startswith(full_id(word))}
+        begun = {ident for ident in all_rules() if ident.startswith(full_id(word))}
         begun |= {ident for ident in OWN if ident.startswith(word.upper())}
         if not (word and begun):
             hint = f"see which there are: a2a-inspect rules; and {', '.join(OWN)}"
@@ -119,7 +119,7 @@ def full_id(word: str) -> str:
 
 def facts(finding: Finding) -> list[str]:
     """What there is beside its line, in words: the section of its rule, the path, the value there, the number."""
-    rule = rules().get(finding.rule)
+    rule = all_rules().get(finding.rule)
     return ([rule.section] if rule is not None else []) + evidence_words(finding)
 
 
@@ -130,7 +130,7 @@ def check(
 
     With keys of exchanges the rules see everything, and what they find in others is left out.
     """
-    asked = {ident: rule for ident, rule in rules().items() if ident in wanted}
+    asked = {ident: rule for ident, rule in all_rules().items() if ident in wanted}
     unwanted = OWN.keys() - wanted
     for session in recording.sessions():
         counts = recording.counts(session.id)

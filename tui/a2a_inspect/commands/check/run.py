@@ -17,7 +17,7 @@ from a2a_inspect.data import recording_choice
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.recording.query.sql import Rows
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 
 FOUND, INCOMPLETE = 1, 3
 """Exit codes: findings that are grave enough; a capture that is not whole."""
@@ -57,7 +57,7 @@ def run(paths: tuple[Path | None, ...], options: CheckOptions, today: datetime.d
     if not wanted:
         raise UserError("no rule is chosen", "see which there are: a2a-inspect rules")
     entries, expired = read(options.suppressions, today) if options.suppressions else ([], [])
-    ran = [rule for ident, rule in rules().items() if ident in wanted]
+    ran = [rule for ident, rule in all_rules().items() if ident in wanted]
     report = CheckReport(ran, None if options.fail_on == "never" else Severity[options.fail_on.upper()])
     matching = not options.where
     for path in recordings:

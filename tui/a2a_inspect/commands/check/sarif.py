@@ -15,12 +15,12 @@ from a2a_proxy.cli.console import finding_object
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.text import strict_json
 from a2a_proxy.rules.define.rule import Rule
-from a2a_proxy.rules.run.engine import BROKEN
+from a2a_proxy.rules.run.engine import BROKEN_RULE_ID
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _WEIGHTS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "recommendation"}
-_BESIDE = {**OWN, BROKEN: "A rule cannot judge something"}
+_BESIDE = {**OWN, BROKEN_RULE_ID: "A rule cannot judge something"}
 """What is found without a rule."""
 MOST = 25_000
 """Results of a run; code-scanning services refuse a document that has more."""
@@ -65,10 +65,10 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "id": rule.id,
         "name": rule.title,
         "shortDescription": {"text": rule.title},
-        "fullDescription": {"text": f"{rule.what} {rule.why}"},
+        "fullDescription": {"text": f"{rule.description} {rule.rationale}"},
         "help": {
-            "text": f"{rule.what}\n\n{rule.why}\n\nSpecification: {rule.section}",
-            "markdown": f"{rule.what}\n\n**Why it matters:** {rule.why}\n\n**Specification:** {rule.section}\n",
+            "text": f"{rule.description}\n\n{rule.rationale}\n\nSpecification: {rule.section}",
+            "markdown": f"{rule.description}\n\n**Why it matters:** {rule.rationale}\n\n**Specification:** {rule.section}\n",
         },
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         "properties": {

@@ -31,7 +31,7 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow
 from a2a_proxy.recording.write.note_writer import NotePlace
 from a2a_proxy.redaction.labels import withheld
-from a2a_proxy.rules.define.catalogue import rules
+from a2a_proxy.rules.define.catalogue import all_rules
 
 PAYLOAD = 256 << 10
 """Characters of a payload that are in the report."""
@@ -137,10 +137,10 @@ def finding_record(session: int, finding: Finding, row: int) -> dict[str, object
 
 def rule_record(name: str) -> dict[str, object]:
     """What a rule says; of what the decoders find themselves nothing but its name."""
-    rule = rules().get(name)
+    rule = all_rules().get(name)
     if rule is None:
         return {"id": name, "title": "", "what": "", "why": "", "section": ""}
-    facts = {"id": rule.id, "title": rule.title, "what": rule.what, "why": rule.why, "section": rule.section}
+    facts = {"id": rule.id, "title": rule.title, "what": rule.description, "why": rule.rationale, "section": rule.section}
     return {**facts, "draft": rule.draft}
 
 

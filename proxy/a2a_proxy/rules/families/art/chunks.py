@@ -10,24 +10,24 @@ from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, Rule
 from a2a_proxy.rules.examples.conversation import Event, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.facts.naming import holder
-from a2a_proxy.rules.facts.partial_decode import artifacts_of
+from a2a_proxy.rules.facts.naming import object_prefix
+from a2a_proxy.rules.facts.partial_decode import decode_artifacts
 from a2a_proxy.rules.state.state_sequence import KnownArtifact
 
 
-def _stream(*events: Event) -> Script:
+def _artifact_stream(*events: Event) -> Script:
     return rpc_stream("SendStreamingMessage", send(), snapshot(), *events, status("COMPLETED", second=1))
 
 
-_WHOLE = _stream(chunk("a"), chunk("b", append=True, lastChunk=True))
+_COMPLETE_STREAM = _artifact_stream(chunk("a"), chunk("b", append=True, lastChunk=True))
 
 
-def _place(see: RuleContext, member: str) -> str:
-    return f"{see.root}{holder(see.frame, see.v1, see.operation)}{member}"
+def _member_path(context: RuleContext, member: str) -> str:
+    return f"{context.root}{object_prefix(context.frame, context.is_v1, context.operation)}{member}"
 
 
-def _known(see: RuleContext) -> KnownArtifact | None:
-    return see.task.artifacts.get(see.frame.artifact_id) if see.task is not None else None
+def _known_artifact(context: RuleContext) -> KnownArtifact | None:
+    return context.task.artifacts.get(context.frame.artifact_id) if context.task is not None else None
 
 
 @rule(
@@ -36,29 +36,29 @@ def _known(see: RuleContext) -> KnownArtifact | None:
     Severity.ERROR,
     section="1.0 4.2.2",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.SINCE_0_2,
-    when=FrameFlag.ODD_CHUNK,
-    flagged=_stream(chunk("a", append=True, lastChunk=True)),
-    clean=_WHOLE,
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.ODD_CHUNK,
+    flagged=_artifact_stream(chunk("a", append=True, lastChunk=True)),
+    clean=_COMPLETE_STREAM,
 )
-def unknown(see: RuleContext) -> Iterator[RuleFinding]:
+def unknown(context: RuleContext) -> Iterator[RuleFinding]:
     """An artifact update has `append: true`, and no update or snapshot of its task had this artifact before.
     Information where the stream is not the one that created the task: then the beginning may not have been seen. Not
     judged where something came before on the stream that cannot be read, or does not say of which artifact it is.
 
     There is nothing to append to: clients drop the chunk, or show an artifact that lacks its beginning.
     """
-    see.needs_payload()
-    frame, task = see.frame, see.task
-    if not frame.append or see.is_(FrameFlag.KNOWN_ARTIFACT) or task is None or see.track.unread:
+    context.needs_payload()
+    frame, task = context.frame, context.task
+    if not frame.append or context.has_flag(FrameFlag.KNOWN_ARTIFACT) or task is None or context.record.unreadable_at:
         return
-    seen = task.born == see.track.id
+    seen = task.created_by == context.record.id
     told = f"`append` is true, and artifact {frame.artifact_id} of task {frame.task_id} was not seen before"
     severity = None if seen else Severity.INFO
-    yield RuleFinding(summary=told, path=_place(see, "append"), value="true", severity=severity, sure=seen)
+    yield RuleFinding(summary=told, path=_member_path(context, "append"), value="true", severity=severity, is_sure=seen)
 
 
-def _updates(count: int) -> str:
+def _count_updates(count: int) -> str:
     return f"{count} update" if count == 1 else f"{count} updates"
 
 
@@ -68,21 +68,21 @@ def _updates(count: int) -> str:
     Severity.WARNING,
     section="1.0 4.2.2",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.SINCE_0_2,
-    when=FrameFlag.ODD_CHUNK,
-    flagged=_stream(chunk("a", lastChunk=True), chunk("b", append=True)),
-    clean=_WHOLE,
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.ODD_CHUNK,
+    flagged=_artifact_stream(chunk("a", lastChunk=True), chunk("b", append=True)),
+    clean=_COMPLETE_STREAM,
 )
-def after_last(see: RuleContext) -> Iterator[RuleFinding]:
+def after_last(context: RuleContext) -> Iterator[RuleFinding]:
     """An artifact update has `append: true` after one of the same artifact had `lastChunk: true`, and none has replaced
     the artifact since.
 
     A client that takes the artifact for complete at its last chunk has worked with a part of it.
     """
-    found = _known(see)
-    if see.frame.append and found is not None and found.done:
-        told = f"artifact {see.frame.artifact_id} grows after its `lastChunk`"
-        yield RuleFinding(summary=f"{told}, after {_updates(found.chunks)}", path=_place(see, "append"), value="true")
+    found = _known_artifact(context)
+    if context.frame.append and found is not None and found.is_complete:
+        told = f"artifact {context.frame.artifact_id} grows after its `lastChunk`"
+        yield RuleFinding(summary=f"{told}, after {_count_updates(found.chunks)}", path=_member_path(context, "append"), value="true")
 
 
 @rule(
@@ -91,27 +91,27 @@ def after_last(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.INFO,
     section="1.0 4.2.2",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.SINCE_0_2,
-    when=FrameFlag.TERMINAL,
-    flagged=_stream(chunk("a"), chunk("b", append=True)),
-    clean=_WHOLE,
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.TERMINAL,
+    flagged=_artifact_stream(chunk("a"), chunk("b", append=True)),
+    clean=_COMPLETE_STREAM,
 )
-def unfinished(see: RuleContext) -> Iterator[RuleFinding]:
+def unfinished(context: RuleContext) -> Iterator[RuleFinding]:
     """A stream tells that its task is over, and an artifact that it has shown in several chunks had no
     `lastChunk: true`. Told once for each artifact, at most ten.
 
     A client that waits for the last chunk to show or store the artifact never does.
     """
-    task = see.task
-    if task is None or see.shown_before == see.frame.state:
+    task = context.task
+    if task is None or context.stream_state_before == context.frame.state:
         return
     open_ones = [
         (name, each)
         for name, each in task.artifacts.items()
-        if each.stream == see.track.id and each.appends and each.chunks > 1 and not each.done
+        if each.stream == context.record.id and each.appends and each.chunks > 1 and not each.is_complete
     ]
     for name, each in open_ones[:10]:
-        told = f"task {task.task_id} is over, and artifact {name} had no `lastChunk` in {_updates(each.chunks)}"
+        told = f"task {task.task_id} is over, and artifact {name} had no `lastChunk` in {_count_updates(each.chunks)}"
         yield RuleFinding(summary=told, value=name)
 
 
@@ -121,22 +121,22 @@ def unfinished(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.INFO,
     section="1.0 4.2.2",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.SINCE_0_2,
-    when=FrameFlag.ODD_CHUNK,
-    flagged=_stream(chunk("a"), chunk("b")),
-    clean=_WHOLE,
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.ODD_CHUNK,
+    flagged=_artifact_stream(chunk("a"), chunk("b")),
+    clean=_COMPLETE_STREAM,
 )
-def replaced(see: RuleContext) -> Iterator[RuleFinding]:
+def replaced(context: RuleContext) -> Iterator[RuleFinding]:
     """An artifact update without `append` has the id of an artifact that the same stream has shown before. It replaces
     it, which is allowed. The same octets again are A2A-STREAM-020.
 
     Often `append: true` was forgotten: then the client keeps the last chunk only.
     """
-    found = _known(see)
-    if not see.frame.append and found is not None and not see.is_(FrameFlag.REPEAT):
-        before = _updates(found.chunks)
-        told = f"artifact {see.frame.artifact_id} replaces what came in {before} before (no `append`)"
-        yield RuleFinding(summary=told, path=_place(see, "artifact.artifactId"), value=see.frame.artifact_id)
+    found = _known_artifact(context)
+    if not context.frame.append and found is not None and not context.has_flag(FrameFlag.REPEAT):
+        before = _count_updates(found.chunks)
+        told = f"artifact {context.frame.artifact_id} replaces what came in {before} before (no `append`)"
+        yield RuleFinding(summary=told, path=_member_path(context, "artifact.artifactId"), value=context.frame.artifact_id)
 
 
 @rule(
@@ -145,24 +145,24 @@ def replaced(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.INFO,
     section="1.0 4.1.7",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.SINCE_0_2,
-    when=FrameFlag.DRIFT,
-    flagged=_stream(
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.DRIFT,
+    flagged=_artifact_stream(
         chunk("a"),
         {
             "artifactUpdate": chunk("b", append=True, lastChunk=True)["artifactUpdate"]
             | {"artifact": artifact("b", name="other")}
         },
     ),
-    clean=_WHOLE,
+    clean=_COMPLETE_STREAM,
 )
-def drifts(see: RuleContext) -> Iterator[RuleFinding]:
+def drifts(context: RuleContext) -> Iterator[RuleFinding]:
     """An artifact update has another name, another description or another media type of its first part than the updates
     of this artifact before. What is left out counts as unchanged.
 
     It is not said which of them a client shows, and a change of the media type breaks what was put together.
     """
-    found, looks = _known(see), artifacts_of(see.frame)
+    found, looks = _known_artifact(context), decode_artifacts(context.frame)
     if found is None or not looks:
         return
     look = looks[0]
@@ -177,5 +177,5 @@ def drifts(see: RuleContext) -> Iterator[RuleFinding]:
     if found.description and look.description and found.description != look.description:
         changes.append("the description is another one")
     if changes:
-        path = _place(see, "artifact.name" if look.name != found.name else "artifact")
+        path = _member_path(context, "artifact.name" if look.name != found.name else "artifact")
         yield RuleFinding(summary=f"artifact {look.artifact_id}: {', '.join(changes)}", path=path, value=look.name)

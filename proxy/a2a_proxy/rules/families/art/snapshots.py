@@ -8,16 +8,16 @@ from typing import Any
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import EVERY, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.rule import ALL_BINDINGS, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status, task
-from a2a_proxy.rules.facts.naming import holder, named
-from a2a_proxy.rules.facts.partial_decode import NOTHING, PartsSummary, add, artifacts_of
+from a2a_proxy.rules.facts.naming import object_prefix, event_phrase
+from a2a_proxy.rules.facts.partial_decode import NO_PARTS, PartsSummary, add_parts, decode_artifacts
 
-_TWO = 3
+_TWO_CHUNKS = 3
 """Times that the name of the member `artifacts` and of two `artifactId` stand in a payload."""
-_GET = {"id": "t1"}
-_STREAMED = rpc_stream(
+_TASK_PARAMS = {"id": "t1"}
+_STREAMED_CALL = rpc_stream(
     "SendStreamingMessage",
     send(),
     snapshot(),
@@ -32,34 +32,34 @@ _STREAMED = rpc_stream(
     "Two artifacts of one id in a task",
     Severity.ERROR,
     section="1.0 4.1.7",
-    lines=Dialects.SINCE_0_2,
-    bindings=EVERY,
-    when=FrameFlag.TASK | FrameFlag.LIST,
-    flagged=rpc("GetTask", _GET, task(artifacts=[artifact("x"), artifact("y")])),
-    clean=rpc("GetTask", _GET, task(artifacts=[artifact("x"), artifact("y", id="a2")])),
+    dialects=Dialects.SINCE_0_2,
+    bindings=ALL_BINDINGS,
+    trigger_flags=FrameFlag.TASK | FrameFlag.LIST,
+    flagged=rpc("GetTask", _TASK_PARAMS, task(artifacts=[artifact("x"), artifact("y")])),
+    clean=rpc("GetTask", _TASK_PARAMS, task(artifacts=[artifact("x"), artifact("y", id="a2")])),
 )
-def twice(see: RuleContext) -> Iterator[RuleFinding]:
+def twice(context: RuleContext) -> Iterator[RuleFinding]:
     """`artifacts` of a Task has the same `artifactId` twice.
 
     The id is how updates find their artifact: clients keep one of the two, and which one is left to chance.
     """
-    frame = see.frame
-    if frame.schema == "json" and frame.payload.count(b'"artifact') < _TWO:
+    frame = context.frame
+    if frame.schema == "json" and frame.payload.count(b'"artifact') < _TWO_CHUNKS:
         return
     if frame.event is EventKind.TASK:
-        looks = artifacts_of(frame)
+        looks = decode_artifacts(frame)
         readable = looks or frame.schema != "json"
         if readable and len({each.artifact_id for each in looks}) == len(looks):
             return
-        yield from _twice(see.object.get("artifacts"), f"{see.root}{holder(frame, see.v1, see.operation)}")
+        yield from _find_duplicate_ids(context.object.get("artifacts"), f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}")
     elif frame.event is EventKind.TASKS:
-        tasks = see.event.get("tasks")
+        tasks = context.event.get("tasks")
         for index, each in enumerate(tasks if isinstance(tasks, list) else ()):
             if isinstance(each, dict):
-                yield from _twice(each.get("artifacts"), f"{see.root}tasks[{index}].")
+                yield from _find_duplicate_ids(each.get("artifacts"), f"{context.root}tasks[{index}].")
 
 
-def _twice(artifacts: Any, place: str) -> Iterator[RuleFinding]:
+def _find_duplicate_ids(artifacts: Any, place: str) -> Iterator[RuleFinding]:
     seen: dict[str, int] = {}
     for index, each in enumerate(artifacts if isinstance(artifacts, list) else ()):
         name = each.get("artifactId") if isinstance(each, dict) else None
@@ -76,13 +76,13 @@ def _twice(artifacts: Any, place: str) -> Iterator[RuleFinding]:
     Severity.WARNING,
     section="1.0 4.2.2",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.SINCE_0_2,
-    when=FrameFlag.TASK,
-    needs=FrameFlag.TERMINAL | FrameFlag.AFTER_TERMINAL | FrameFlag.FOREIGN,
-    flagged=_STREAMED + rpc("GetTask", _GET, task(artifacts=[artifact("a")])),
-    clean=_STREAMED + rpc("GetTask", _GET, task(artifacts=[artifact("a", parts=[{"text": "a"}, {"text": "b"}])])),
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.TASK,
+    required_flags=FrameFlag.TERMINAL | FrameFlag.AFTER_TERMINAL | FrameFlag.FOREIGN,
+    flagged=_STREAMED_CALL + rpc("GetTask", _TASK_PARAMS, task(artifacts=[artifact("a")])),
+    clean=_STREAMED_CALL + rpc("GetTask", _TASK_PARAMS, task(artifacts=[artifact("a", parts=[{"text": "a"}, {"text": "b"}])])),
 )
-def not_streamed(see: RuleContext) -> Iterator[RuleFinding]:
+def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
     """A Task that is over, at the end of its stream or asked for after it, has an artifact with other content than the
     updates of one stream made, from the artifact's first update to the end of the task. Compared are all text joined,
     the size of raw content, and the number of other parts; or it lacks the artifact.
@@ -90,36 +90,36 @@ def not_streamed(see: RuleContext) -> Iterator[RuleFinding]:
     Somebody has lost a chunk, doubled it or put it in the wrong order: a client that followed the stream holds another
     result than one that asks for the task.
     """
-    frame, known = see.frame, see.task
+    frame, known = context.frame, context.task
     if known is None or not known.artifacts or not known.terminal or frame.redacted or frame.truncated:
         return
-    if not see.track.terminal or (see.track.streams and not see.is_(FrameFlag.LATER)):
+    if not context.record.terminal or (context.record.is_streaming and not context.has_flag(FrameFlag.LATER)):
         return
-    asked = see.track.asked
-    if not see.track.streams and (see.operation != "GetTask" or asked is None or not asked.terminal):
+    request_snapshot = context.record.request_snapshot
+    if not context.record.is_streaming and (context.operation != "GetTask" or request_snapshot is None or not request_snapshot.terminal):
         return
-    shown = {each.artifact_id: add(NOTHING, each.pieces) for each in artifacts_of(frame)}
-    place = f"{see.root}{holder(frame, see.v1, see.operation)}artifacts"
+    shown = {each.artifact_id: add_parts(NO_PARTS, each.pieces) for each in decode_artifacts(frame)}
+    place = f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}artifacts"
     for name, each in list(known.artifacts.items())[:1000]:
-        if not (each.whole and each.ended) or (see.track.streams and each.stream != see.track.id):
+        if not (each.is_fully_recorded and each.is_stream_over) or (context.record.is_streaming and each.stream != context.record.id):
             continue
         now = shown.get(name)
         if now is None:
-            told = f"artifact {name} of task {known.task_id} was streamed ({_words(each.content)}), and is missing"
-            yield RuleFinding(summary=f"{told} in {named(frame)}", path=place, value=name)
+            told = f"artifact {name} of task {known.task_id} was streamed ({_describe_content(each.content)}), and is missing"
+            yield RuleFinding(summary=f"{told} in {event_phrase(frame)}", path=place, value=name)
         elif now != each.content:
-            told = f"artifact {name} was streamed as {_words(each.content)}, {named(frame)} has {_words(now)}"
+            told = f"artifact {name} was streamed as {_describe_content(each.content)}, {event_phrase(frame)} has {_describe_content(now)}"
             yield RuleFinding(summary=told, path=place, value=name)
 
 
-def _words(content: PartsSummary) -> str:
+def _describe_content(content: PartsSummary) -> str:
     told = f"{content.length} octets of text (CRC {content.digest:08x})"
-    if content.others:
-        told += f" and {content.others} other parts with {content.octets} octets of raw content"
+    if content.other_parts:
+        told += f" and {content.other_parts} other parts with {content.byte_count} octets of raw content"
     return told
 
 
-def _numbered(start: str, end: str) -> dict[str, Any]:
+def _task_with_range(start: str, end: str) -> dict[str, Any]:
     return task(artifacts=[artifact(startGeneration=start, endGeneration=end)], generation="9")
 
 
@@ -129,41 +129,41 @@ def _numbered(start: str, end: str) -> dict[str, Any]:
     Severity.WARNING,
     section="1.1 draft, PR #2129",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.DRAFT_1_1,
+    dialects=Dialects.DRAFT_1_1,
     draft=True,
-    when=FrameFlag.NUMBERED,
-    flagged=rpc("GetTask", _GET, _numbered("9", "4"), version="1.1"),
-    clean=rpc("GetTask", _GET, _numbered("4", "9"), version="1.1"),
+    trigger_flags=FrameFlag.NUMBERED,
+    flagged=rpc("GetTask", _TASK_PARAMS, _task_with_range("9", "4"), version="1.1"),
+    clean=rpc("GetTask", _TASK_PARAMS, _task_with_range("4", "9"), version="1.1"),
 )
-def contradicts(see: RuleContext) -> Iterator[RuleFinding]:
+def contradicts(context: RuleContext) -> Iterator[RuleFinding]:
     """An artifact has a `startGeneration` after its `endGeneration`, or a range that leaves out the generation of an
     update by which a stream has brought it.
 
     The range tells when the artifact was written; a client that puts a timeline together by it puts it in the wrong
     place.
     """
-    frame = see.frame
-    if not see.is_(FrameFlag.TASK | FrameFlag.ARTIFACT) or not _ranged(frame):
+    frame = context.frame
+    if not context.has_flag(FrameFlag.TASK | FrameFlag.ARTIFACT) or not _may_have_range(frame):
         return
-    value = see.object
+    value = context.object
     held = value.get("artifacts") if frame.event is EventKind.TASK else [value.get("artifact")]
-    place = f"{see.root}{holder(frame, see.v1, see.operation)}"
+    place = f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}"
     for index, each in enumerate(held if isinstance(held, list) else ()):
         if not isinstance(each, dict):
             continue
         path = f"{place}artifacts[{index}]" if frame.event is EventKind.TASK else f"{place}artifact"
-        yield from _range(see, each, path)
+        yield from _check_range(context, each, path)
 
 
-def _ranged(frame: Frame) -> bool:
+def _may_have_range(frame: Frame) -> bool:
     """Something in it has such members: of the protobuf forms one proposal's only."""
     if frame.schema == "json":
         return b"Generation" in frame.payload
     return frame.schema.endswith("@live-2153")
 
 
-def _range(see: RuleContext, value: dict[str, Any], path: str) -> Iterator[RuleFinding]:
-    start, end = _number(value.get("startGeneration")), _number(value.get("endGeneration"))
+def _check_range(context: RuleContext, value: dict[str, Any], path: str) -> Iterator[RuleFinding]:
+    start, end = _parse_int64(value.get("startGeneration")), _parse_int64(value.get("endGeneration"))
     if not start or not end:
         return
     name = str(value.get("artifactId"))[:60]
@@ -171,8 +171,8 @@ def _range(see: RuleContext, value: dict[str, Any], path: str) -> Iterator[RuleF
         told = f"artifact {name} has startGeneration {start} after endGeneration {end}"
         yield RuleFinding(summary=told, path=f"{path}.startGeneration", value=str(start))
         return
-    found = see.task.artifacts.get(name) if see.task is not None else None
-    if found is None or not found.ended or not found.whole or not found.first_generation:
+    found = context.task.artifacts.get(name) if context.task is not None else None
+    if found is None or not found.is_stream_over or not found.is_fully_recorded or not found.first_generation:
         return
     if start > found.first_generation or end < found.last_generation:
         updates = f"{found.first_generation} to {found.last_generation}"
@@ -180,7 +180,7 @@ def _range(see: RuleContext, value: dict[str, Any], path: str) -> Iterator[RuleF
         yield RuleFinding(summary=told, path=f"{path}.startGeneration", value=str(start))
 
 
-def _number(value: Any) -> int:
+def _parse_int64(value: Any) -> int:
     """An int64 in ProtoJSON, 0 where it is none."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         return int(value)

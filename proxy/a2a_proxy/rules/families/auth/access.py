@@ -20,7 +20,7 @@ from a2a_proxy.rules.define.rule import (
 )
 from a2a_proxy.rules.examples.conversation import Fields, fetch_card, http, rest, rest_error, rpc
 from a2a_proxy.rules.examples.objects import card, send, snapshot, task
-from a2a_proxy.rules.facts.credentials import credentials, principal
+from a2a_proxy.rules.facts.credentials import credentials, principal_digest
 from a2a_proxy.rules.state.task_owners import note_owner, owner_of
 
 _EXTENDED = "GetExtendedAgentCard"
@@ -28,14 +28,14 @@ _FORBIDDEN = 403
 _PERMISSION_DENIED = 7
 """GRPC status."""
 _BEARER: Fields = {"Authorization": "Bearer t0ken-of-ann"}
-_BEN: Fields = {"Authorization": "Bearer t0ken-of-ben"}
-_SECURED = fetch_card(
+_OTHER_TOKEN: Fields = {"Authorization": "Bearer t0ken-of-ben"}
+_SECURED_CARD = fetch_card(
     card(
         securitySchemes={"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}},
         securityRequirements=[{"schemes": {"bearer": {"list": []}}}],
     )
 )
-_GET = {"id": "t1"}
+_TASK_PARAMS = {"id": "t1"}
 
 
 @rule(
@@ -45,30 +45,30 @@ _GET = {"id": "t1"}
     section="1.0 7.3, 7.4; 0.3 4.4",
     scope=EvidenceScope.LIVE,
     bindings=NETWORK,
-    when=FrameFlag.FIRST,
-    needs=FrameFlag.CARD_SEEN,
-    flagged=_SECURED + rpc("GetTask", _GET, task()),
-    clean=_SECURED + rpc("GetTask", _GET, task(), headers=_BEARER),
+    trigger_flags=FrameFlag.FIRST,
+    required_flags=FrameFlag.CARD_KNOWN,
+    flagged=_SECURED_CARD + rpc("GetTask", _TASK_PARAMS, task()),
+    clean=_SECURED_CARD + rpc("GetTask", _TASK_PARAMS, task(), headers=_BEARER),
 )
-def unauthenticated(see: RuleContext) -> Iterator[RuleFinding]:
+def unauthenticated(context: RuleContext) -> Iterator[RuleFinding]:
     """The card has security requirements none of which is empty or done by a client certificate, the request carries no
     credentials of any kind, and the call succeeds. The extended card has a rule of its own.
 
     Either everybody can use the agent, or the card makes clients get credentials that nobody asks for.
     """
-    declared = see.declared
-    if declared is None or not declared.required or see.operation == _EXTENDED or not see.succeeded:
+    declared = context.declarations
+    if declared is None or not declared.required or context.operation == _EXTENDED or not context.is_success:
         return
     schemes = declared.schemes
     # A certificate is not seen here, and nobody knows what a scheme without a definition wants.
-    unseen = [name for names in declared.required for name in names if name not in schemes or _unseen(see, name)]
-    if not unseen and not credentials(see.exchange, declared):
+    unseen = [name for names in declared.required for name in names if name not in schemes or _is_invisible_scheme(context, name)]
+    if not unseen and not credentials(context.exchange, declared):
         needed = " or ".join("+".join(names) for names in declared.required)
-        yield RuleFinding(summary=f"`{see.operation}` succeeds without credentials, the card requires {needed}", seq=-1)
+        yield RuleFinding(summary=f"`{context.operation}` succeeds without credentials, the card requires {needed}", seq=-1)
 
 
-def _unseen(see: RuleContext, name: str) -> bool:
-    declared = see.declared
+def _is_invisible_scheme(context: RuleContext, name: str) -> bool:
+    declared = context.declarations
     return declared is not None and declared.schemes[name].kind in ("mutualTLS", "")
 
 
@@ -77,19 +77,19 @@ def _unseen(see: RuleContext, name: str) -> bool:
     "401 does not say how to authenticate",
     Severity.WARNING,
     section="1.0 3.3.2; 0.3 4.4; RFC 9110 11.6.1",
-    moment=HookPoint.HEADS,
+    hook_points=HookPoint.HEADS,
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP | CARD,
-    needs=FrameFlag.ODD_HEAD,
+    required_flags=FrameFlag.ODD_HEAD,
     flagged=http("GET", "/tasks/t1", status=401),
     clean=http("GET", "/tasks/t1", status=401, reply_headers={"WWW-Authenticate": "Bearer"}),
 )
-def challenge(see: RuleContext) -> Iterator[RuleFinding]:
+def challenge(context: RuleContext) -> Iterator[RuleFinding]:
     """An answer has the status 401 and no `WWW-Authenticate`.
 
     A client that could get credentials does not learn which, and gives up.
     """
-    if see.exchange.status == 401 and not see.field("www-authenticate"):
+    if context.exchange.status == 401 and not context.response_header("www-authenticate"):
         yield RuleFinding(summary="the answer 401 has no `WWW-Authenticate`", seq=-1)
 
 
@@ -99,25 +99,25 @@ def challenge(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.0 13.3, 3.1.11; 0.3 9.1",
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.SINCE_0_2,
+    dialects=Dialects.SINCE_0_2,
     bindings=NETWORK | CARD,
-    when=FrameFlag.CARD,
+    trigger_flags=FrameFlag.CARD,
     operations=(_EXTENDED,),
     flagged=rpc(_EXTENDED, None, card()),
     clean=rpc(_EXTENDED, None, card(), headers=_BEARER),
 )
-def extended_card(see: RuleContext) -> Iterator[RuleFinding]:
+def extended_card(context: RuleContext) -> Iterator[RuleFinding]:
     """The extended agent card is given to a request without credentials of any kind, by an agent whose card does not
     authenticate by client certificates. Not judged in gRPC before 1.0, where `GetAgentCard` may give the public card.
 
     It may tell of skills and addresses that are not for everybody: the specification demands authentication.
     """
-    if see.binding is Binding.GRPC and not see.v1:
+    if context.binding is Binding.GRPC and not context.is_v1:
         return
-    declared = see.agent.declared
+    declared = context.agent.declarations
     if declared is not None and any(each.kind == "mutualTLS" for each in declared.schemes.values()):
         return
-    if not credentials(see.exchange, declared):
+    if not credentials(context.exchange, declared):
         yield RuleFinding(summary="the extended card is given to a request without credentials")
 
 
@@ -128,8 +128,8 @@ def extended_card(see: RuleContext) -> Iterator[RuleFinding]:
     section="1.0 3.3.2, 13.1",
     bindings=NETWORK,
     scope=EvidenceScope.LIVE,
-    lines=Dialects.V1,
-    when=FrameFlag.NEW_TASK | FrameFlag.ERROR,
+    dialects=Dialects.V1,
+    trigger_flags=FrameFlag.NEW_TASK | FrameFlag.ERROR,
     flagged=rest("POST", "/message:send", send(), snapshot("COMPLETED"), headers=_BEARER)
     + rest(
         "GET",
@@ -137,7 +137,7 @@ def extended_card(see: RuleContext) -> Iterator[RuleFinding]:
         None,
         rest_error(403, "PERMISSION_DENIED", "", "not yours", details=[]),
         status=403,
-        headers=_BEN,
+        headers=_OTHER_TOKEN,
     ),
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED"), headers=_BEARER)
     + rest(
@@ -146,31 +146,31 @@ def extended_card(see: RuleContext) -> Iterator[RuleFinding]:
         None,
         rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "there is no such task"),
         status=404,
-        headers=_BEN,
+        headers=_OTHER_TOKEN,
     ),
 )
-def existence(see: RuleContext) -> Iterator[RuleFinding]:
+def existence(context: RuleContext) -> Iterator[RuleFinding]:
     """A call about a task is refused with 403 or PERMISSION_DENIED, and the task was created with other credentials:
     it should be refused as if there were no such task.
 
     By trying ids anybody can find out which tasks exist.
     """
-    if see.is_(FrameFlag.NEW_TASK):
-        note_owner(see)
+    if context.has_flag(FrameFlag.NEW_TASK):
+        note_owner(context)
         return
-    if see.exchange.status != _FORBIDDEN and not _denied(see):
+    if context.exchange.status != _FORBIDDEN and not _is_permission_denied(context):
         return
-    asked = see.track.asked
-    known = see.world.task(see.track.agent, asked.task_id) if asked is not None and asked.known else None
+    request_snapshot = context.record.request_snapshot
+    known = context.session.task_record(context.record.agent, request_snapshot.task_id) if request_snapshot is not None and request_snapshot.is_task_known else None
     owner = owner_of(known) if known is not None else ""
-    asker = principal(see.exchange)
+    asker = principal_digest(context.exchange)
     if owner and asker and asker != owner:
-        said = _FORBIDDEN if see.binding is not Binding.GRPC else "PERMISSION_DENIED"
+        said = _FORBIDDEN if context.binding is not Binding.GRPC else "PERMISSION_DENIED"
         yield RuleFinding(summary=f"a task of another principal is refused with {said}, not as one that does not exist")
 
 
-def _denied(see: RuleContext) -> bool:
-    return see.binding is Binding.GRPC and see.failure.code == _PERMISSION_DENIED
+def _is_permission_denied(context: RuleContext) -> bool:
+    return context.binding is Binding.GRPC and context.failure.code == _PERMISSION_DENIED
 
 
 @rule(
@@ -178,25 +178,25 @@ def _denied(see: RuleContext) -> bool:
     "Credentials of a kind that the card does not declare",
     Severity.WARNING,
     section="1.0 7.3; 0.3 4.3",
-    moment=HookPoint.HEADS,
+    hook_points=HookPoint.HEADS,
     scope=EvidenceScope.LIVE,
     bindings=NETWORK,
-    needs=FrameFlag.CARD_SEEN,
-    flagged=_SECURED + rpc("GetTask", _GET, task(), headers={"x-api-key": "k-1234567890"}),
-    clean=_SECURED + rpc("GetTask", _GET, task(), headers=_BEARER),
+    required_flags=FrameFlag.CARD_KNOWN,
+    flagged=_SECURED_CARD + rpc("GetTask", _TASK_PARAMS, task(), headers={"x-api-key": "k-1234567890"}),
+    clean=_SECURED_CARD + rpc("GetTask", _TASK_PARAMS, task(), headers=_BEARER),
 )
-def undeclared(see: RuleContext) -> Iterator[RuleFinding]:
+def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     """The card declares security schemes, and the request carries credentials (cookies apart) of which none is of one
     of them: `x-api-key` where only OAuth 2 is declared.
 
     The client was told something that the card does not say, or gives its secret to an agent that has no use for it.
     """
-    declared = see.declared
+    declared = context.declarations
     if declared is None or not declared.schemes:
         return
-    found = [each for each in credentials(see.exchange, declared) if each.place != "cookie"]
+    found = [each for each in credentials(context.exchange, declared) if each.location != "cookie"]
     schemes = declared.schemes.values()
-    if found and not any(each.fits(scheme) for each in found for scheme in schemes):
+    if found and not any(each.fits_scheme(scheme) for each in found for scheme in schemes):
         used = ", ".join(dict.fromkeys(map(str, found)))
         has = ", ".join(f"{name} ({scheme.kind or 'unknown'})" for name, scheme in declared.schemes.items())
         yield RuleFinding(summary=f"the request authenticates by {used}, the card declares {has[:150]}", seq=-1)

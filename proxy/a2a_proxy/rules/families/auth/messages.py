@@ -11,12 +11,12 @@ from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, Hook
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, state
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.facts.secret_places import secrets
-from a2a_proxy.rules.state.card_declarations import member
+from a2a_proxy.rules.facts.secret_places import secret_paths
+from a2a_proxy.rules.state.card_declarations import object_member
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 
-def _login(text: str) -> Script:
+def _login_script(text: str) -> Script:
     wanted = state("AUTH_REQUIRED", message=reply("log in first"))
     asks = rpc("SendMessage", send("book it"), snapshot("AUTH_REQUIRED", status=wanted))
     return asks + rpc("SendMessage", send(text, id="m2", taskId="t1"), snapshot("COMPLETED", second=1))
@@ -27,24 +27,24 @@ def _login(text: str) -> Script:
     "Credentials in a message",
     Severity.WARNING,
     section="1.0 7.6.3, 7.6",
-    moment=HookPoint.REQUEST,
+    hook_points=HookPoint.REQUEST,
     scope=EvidenceScope.LIVE,
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     operations=SENDING_OPERATIONS,
-    needs=FrameFlag.NAMES,
-    flagged=_login("here it is: Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.c2ln"),
-    clean=_login("I have logged in"),
+    required_flags=FrameFlag.NAMES,
+    flagged=_login_script("here it is: Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.c2ln"),
+    clean=_login_script("I have logged in"),
 )
-def in_message(see: RuleContext) -> Iterator[RuleFinding]:
+def in_message(context: RuleContext) -> Iterator[RuleFinding]:
     """A client's message to a task in AUTH_REQUIRED holds what looks like a token, key or password, and the request
     names no extension that may have settled that. The recording has a label in its place.
 
     Messages are kept in histories and handed on to other agents and to models; credentials should go another way.
     """
-    asked, exchange = see.track.asked, see.exchange
-    if asked is None or asked.state != TaskState.AUTH_REQUIRED or exchange.extensions:
+    request_snapshot, exchange = context.record.request_snapshot, context.exchange
+    if request_snapshot is None or request_snapshot.state != TaskState.AUTH_REQUIRED or exchange.extensions:
         return
-    body = see.body if isinstance(see.body, dict) else {}
-    for path in secrets(member(body, "message").get("parts")):
+    body = context.body if isinstance(context.body, dict) else {}
+    for path in secret_paths(object_member(body, "message").get("parts")):
         told = f"`message.parts{path}` to a task in AUTH_REQUIRED holds what looks like a credential"
-        yield RuleFinding(summary=told, sure=False)
+        yield RuleFinding(summary=told, is_sure=False)

@@ -20,15 +20,15 @@ from a2a_proxy.rules.define.rule import (
 )
 from a2a_proxy.rules.examples.conversation import Fields, rest, rpc
 from a2a_proxy.rules.examples.objects import task
-from a2a_proxy.rules.facts.credentials import credentials, in_url
-from a2a_proxy.rules.facts.hosts import HostReach, host_of, in_clear
-from a2a_proxy.rules.state.push_configs import pushed, secrets_of
+from a2a_proxy.rules.facts.credentials import credentials, url_credentials
+from a2a_proxy.rules.facts.hosts import HostReach, host_of, plain_text_reach
+from a2a_proxy.rules.state.push_configs import requested_config, secret_members
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
-_GET = {"id": "t1"}
+_TASK_PARAMS = {"id": "t1"}
 _BEARER: Fields = {"Authorization": "Bearer t0ken-of-ann"}
-_AFAR = "http://agent.example.com"
-_AFAR_TLS = "https://agent.example.com"
+_REMOTE_HOST = "http://agent.example.com"
+_REMOTE_TLS = "https://agent.example.com"
 
 
 @rule(
@@ -36,25 +36,25 @@ _AFAR_TLS = "https://agent.example.com"
     "Credentials in plain text",
     Severity.ERROR,
     section="1.0 7.1, 13.4; 0.3 4.1",
-    moment=HookPoint.HEADS,
+    hook_points=HookPoint.HEADS,
     bindings=NETWORK | WEBHOOK | CARD,
-    flagged=rpc("GetTask", _GET, task(), headers=_BEARER, upstream=_AFAR, host="agent.example.com"),
-    clean=rpc("GetTask", _GET, task(), headers=_BEARER, upstream=_AFAR_TLS, host="agent.example.com"),
+    flagged=rpc("GetTask", _TASK_PARAMS, task(), headers=_BEARER, upstream=_REMOTE_HOST, host="agent.example.com"),
+    clean=rpc("GetTask", _TASK_PARAMS, task(), headers=_BEARER, upstream=_REMOTE_TLS, host="agent.example.com"),
 )
-def plain_text(see: RuleContext) -> Iterator[RuleFinding]:
+def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
     """A request carries `Authorization`, a cookie, an API key or a token, in a header field or the URL, to an upstream
     with http that is not on this machine; a private network is a warning.
 
     Whoever is on the way can use them from then on.
     """
-    far = in_clear(see.track.upstream)
+    far = plain_text_reach(context.record.upstream)
     if far is HostReach.LOOPBACK:
         return
-    found = credentials(see.exchange, see.declared)
+    found = credentials(context.exchange, context.declarations)
     if found:
         told = ", ".join(dict.fromkeys(map(str, found)))
         yield RuleFinding(
-            summary=f"credentials ({told}) go to {see.track.upstream} in plain text",
+            summary=f"credentials ({told}) go to {context.record.upstream} in plain text",
             seq=-1,
             severity=None if far is HostReach.PUBLIC else Severity.WARNING,
         )
@@ -65,32 +65,32 @@ def plain_text(see: RuleContext) -> Iterator[RuleFinding]:
     "A key or token in the URL",
     Severity.WARNING,
     section="1.0 13.4; 0.3 4.1; RFC 6750 2.3",
-    moment=HookPoint.HEADS,
+    hook_points=HookPoint.HEADS,
     bindings=HTTP | CARD,
-    needs=FrameFlag.ODD_HEAD,
+    required_flags=FrameFlag.ODD_HEAD,
     flagged=rest("GET", "/tasks/t1?api_key=k-1234567890", None, task()),
     clean=rest("GET", "/tasks/t1", None, task(), headers={"x-api-key": "k-1234567890"}),
 )
-def in_the_url(see: RuleContext) -> Iterator[RuleFinding]:
+def in_the_url(context: RuleContext) -> Iterator[RuleFinding]:
     """The query of the request has a parameter that holds a key or token, or user info stands before the host. Where
     the card wants its API key there it is an information.
 
     URLs go into the logs of every server and proxy on the way, and credentials in them too.
     """
-    exchange = see.exchange
+    exchange = context.exchange
     if "?" not in exchange.target and "@" not in exchange.authority:
         return
-    declared = see.declared
+    declared = context.declarations
     schemes = declared.schemes.values() if declared is not None else ()
-    for each in in_url(exchange, declared):
-        wanted = any(each.fits(scheme) for scheme in schemes)
+    for each in url_credentials(exchange, declared):
+        wanted = any(each.fits_scheme(scheme) for scheme in schemes)
         yield RuleFinding(
             summary=f"a credential in the URL: {each}", seq=-1, severity=Severity.INFO if wanted else None
         )
 
 
-_HOOK = {"taskId": "t1", "url": "https://client.example.com/hook", "token": "t0ken-of-hook"}
-_SET = "CreateTaskPushNotificationConfig"
+_WEBHOOK = {"taskId": "t1", "url": "https://client.example.com/hook", "token": "t0ken-of-hook"}
+_SET_CONFIG = "CreateTaskPushNotificationConfig"
 
 
 @rule(
@@ -99,40 +99,40 @@ _SET = "CreateTaskPushNotificationConfig"
     Severity.WARNING,
     section="1.0 13.4, 13.2; 0.3 9.5",
     bindings=NETWORK,
-    moment=HookPoint.REQUEST,
+    hook_points=HookPoint.REQUEST,
     scope=EvidenceScope.FRAME,
-    lines=Dialects.ALL,
-    operations=SENDING_OPERATIONS | {_SET},
-    needs=FrameFlag.PUSHES,
+    dialects=Dialects.ALL,
+    operations=SENDING_OPERATIONS | {_SET_CONFIG},
+    required_flags=FrameFlag.PUSHES,
     flagged=rpc(
-        _SET,
-        _HOOK,
-        {"id": "p1", "taskId": "t1", "url": _HOOK["url"]},
-        upstream=_AFAR,
+        _SET_CONFIG,
+        _WEBHOOK,
+        {"id": "p1", "taskId": "t1", "url": _WEBHOOK["url"]},
+        upstream=_REMOTE_HOST,
         host="agent.example.com",
     ),
     clean=rpc(
-        _SET,
-        _HOOK,
-        {"id": "p1", "taskId": "t1", "url": _HOOK["url"]},
-        upstream=_AFAR_TLS,
+        _SET_CONFIG,
+        _WEBHOOK,
+        {"id": "p1", "taskId": "t1", "url": _WEBHOOK["url"]},
+        upstream=_REMOTE_TLS,
         host="agent.example.com",
     ),
 )
-def push_in_clear(see: RuleContext) -> Iterator[RuleFinding]:
+def push_in_clear(context: RuleContext) -> Iterator[RuleFinding]:
     """A push configuration with a token or credentials goes to an upstream with http that is not on this machine, or
     its URL is such one, so that they will be sent there in plain text.
 
     Whoever reads them can send the client notifications of tasks that do not exist.
     """
-    found = pushed(see)
-    if found is None or not secrets_of(found):
+    found = requested_config(context)
+    if found is None or not secret_members(found):
         return
-    told = " and ".join(secrets_of(found))
-    if in_clear(see.track.upstream) is not HostReach.LOOPBACK:
-        yield RuleFinding(summary=f"{told} of a push configuration go to {see.track.upstream} in plain text")
+    told = " and ".join(secret_members(found))
+    if plain_text_reach(context.record.upstream) is not HostReach.LOOPBACK:
+        yield RuleFinding(summary=f"{told} of a push configuration go to {context.record.upstream} in plain text")
     url = found.get("url")
-    if isinstance(url, str) and url.lower().startswith("http://") and in_clear(url) is not HostReach.LOOPBACK:
+    if isinstance(url, str) and url.lower().startswith("http://") and plain_text_reach(url) is not HostReach.LOOPBACK:
         yield RuleFinding(
             summary=f"{told} of a push configuration are to be sent to http://{host_of(url)} in plain text"
         )

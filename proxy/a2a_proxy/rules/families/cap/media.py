@@ -13,36 +13,36 @@ from a2a_proxy.rules.define.rule import EvidenceScope, FrameFlag, RuleFinding, r
 from a2a_proxy.rules.examples.conversation import fetch_card, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import message, snapshot, task
 from a2a_proxy.rules.facts.failure import Failure
-from a2a_proxy.rules.state.card_declarations import Json, member, objects, word, words
+from a2a_proxy.rules.state.card_declarations import Json, object_member, indexed_objects, string_member, string_items
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
-_WRONG_TYPE = "CONTENT_TYPE_NOT_SUPPORTED"
+_WRONG_TYPE_ERROR = "CONTENT_TYPE_NOT_SUPPORTED"
 _OTHER_REFUSALS = frozenset({"INVALID_PARAMS", "INVALID_REQUEST", "UNSUPPORTED_OPERATION", "INTERNAL_ERROR"})
-_ABOUT_MEDIA = re.compile(r"(?i)\b(media|content|mime)[ -]?types?\b")
-_REFUSED = frozenset({int(TaskState.REJECTED), int(TaskState.FAILED)})
+_MEDIA_PATTERN = re.compile(r"(?i)\b(media|content|mime)[ -]?types?\b")
+_REFUSED_STATES = frozenset({int(TaskState.REJECTED), int(TaskState.FAILED)})
 
 
-def _kind(text: str) -> str:
+def _normalise_media_type(text: str) -> str:
     """A media type without parameters, lower case; the old bare `text` is any text."""
     kind = text.partition(";")[0].strip().lower()
     return "text/*" if kind == "text" else kind
 
 
-def _takes(modes: list[str], media: str) -> bool:
+def _accepts_media(modes: list[str], media: str) -> bool:
     """One of the modes is this type, or a pattern for it; modes that are no media types (an old habit) take all."""
     top = media.partition("/")[0]
     return any(mode in (media, "*/*", f"{top}/*") or "/" not in mode for mode in modes)
 
 
-def _media_types(parts: Any) -> Iterator[tuple[int, str]]:
+def _part_media_types(parts: Any) -> Iterator[tuple[int, str]]:
     """Of the parts that name one."""
-    for index, part in objects(parts):
-        media = _kind(word(part, "mediaType"))
+    for index, part in indexed_objects(parts):
+        media = _normalise_media_type(string_member(part, "mediaType"))
         if "/" in media:
             yield index, media
 
 
-_IMAGE: Json = {"message": message(parts=[{"url": "https://example.com/cat.png", "mediaType": "image/png"}])}
+_IMAGE_MESSAGE: Json = {"message": message(parts=[{"url": "https://example.com/cat.png", "mediaType": "image/png"}])}
 
 
 @rule(
@@ -51,44 +51,44 @@ _IMAGE: Json = {"message": message(parts=[{"url": "https://example.com/cat.png",
     Severity.WARNING,
     section="1.0 3.1.1, 4.4.1; 0.3 7.1",
     scope=EvidenceScope.LIVE,
-    when=FrameFlag.FIRST,
+    trigger_flags=FrameFlag.FIRST,
     operations=SENDING_OPERATIONS,
-    needs=FrameFlag.CARD_SEEN,
-    flagged=fetch_card() + rpc("SendMessage", _IMAGE, snapshot("COMPLETED")),
-    clean=fetch_card() + rpc("SendMessage", _IMAGE, error=rpc_error(-32005, _WRONG_TYPE, "image/png is not supported")),
+    required_flags=FrameFlag.CARD_KNOWN,
+    flagged=fetch_card() + rpc("SendMessage", _IMAGE_MESSAGE, snapshot("COMPLETED")),
+    clean=fetch_card() + rpc("SendMessage", _IMAGE_MESSAGE, error=rpc_error(-32005, _WRONG_TYPE_ERROR, "image/png is not supported")),
 )
-def input_modes(see: RuleContext) -> Iterator[RuleFinding]:
+def input_modes(context: RuleContext) -> Iterator[RuleFinding]:
     """A part of a message names a media type that is in none of the card's input modes, and the agent works on it (the
     task is not rejected or failed); or it refuses for the media type, with an error other than
     ContentTypeNotSupportedError.
 
     Clients choose by the modes what they send: the card hides what the agent can do, or they cannot tell why it failed.
     """
-    declared, request = see.declared, see.request
+    declared, request = context.declarations, context.request
     if declared is None or not declared.input_modes or request is None or b"/" not in request.payload:
         return
-    modes = [_kind(mode) for mode in declared.input_modes]
-    sent = _media_types(member(see.params, "message").get("parts"))
-    media = next((each for _, each in sent if not _takes(modes, each)), "")
+    modes = [_normalise_media_type(mode) for mode in declared.input_modes]
+    sent = _part_media_types(object_member(context.params, "message").get("parts"))
+    media = next((each for _, each in sent if not _accepts_media(modes, each)), "")
     if not media:
         return
-    if see.succeeded and see.frame.event and see.frame.state not in _REFUSED:
+    if context.is_success and context.frame.event and context.frame.state not in _REFUSED_STATES:
         has = ", ".join(modes)[:100]
         yield RuleFinding(summary=f"a part of type {media} is accepted, the card's input modes are {has}", seq=-1)
-    elif see.is_(FrameFlag.ERROR) and _for_its_type(see.failure):
+    elif context.has_flag(FrameFlag.ERROR) and _is_media_refusal(context.failure):
         yield RuleFinding(
-            summary=f"a part of type {media} is refused with {see.failure.name}, it must be {_WRONG_TYPE}"
+            summary=f"a part of type {media} is refused with {context.failure.name}, it must be {_WRONG_TYPE_ERROR}"
         )
 
 
-def _for_its_type(failure: Failure) -> bool:
-    return failure.name in _OTHER_REFUSALS and bool(_ABOUT_MEDIA.search(failure.text))
+def _is_media_refusal(failure: Failure) -> bool:
+    return failure.name in _OTHER_REFUSALS and bool(_MEDIA_PATTERN.search(failure.text))
 
 
 _TEXT_ONLY: Json = {"message": message(), "configuration": {"acceptedOutputModes": ["text/plain"]}}
 
 
-def _drawn(media: str) -> Json:
+def _image_artifact(media: str) -> Json:
     part = {"url": "https://example.com/1", "mediaType": media}
     return {"task": task(artifacts=[{"artifactId": "a1", "parts": [part]}])}
 
@@ -99,44 +99,44 @@ def _drawn(media: str) -> Json:
     Severity.WARNING,
     section="1.0 3.2.2; 0.3 7.1.2",
     scope=EvidenceScope.EXCHANGE,
-    when=FrameFlag.TASK | FrameFlag.ARTIFACT | FrameFlag.MESSAGE,
+    trigger_flags=FrameFlag.TASK | FrameFlag.ARTIFACT | FrameFlag.MESSAGE,
     operations=SENDING_OPERATIONS,
-    flagged=rpc("SendMessage", _TEXT_ONLY, _drawn("image/png")),
-    clean=rpc("SendMessage", _TEXT_ONLY, _drawn("text/plain")),
+    flagged=rpc("SendMessage", _TEXT_ONLY, _image_artifact("image/png")),
+    clean=rpc("SendMessage", _TEXT_ONLY, _image_artifact("text/plain")),
 )
-def output_modes(see: RuleContext) -> Iterator[RuleFinding]:
+def output_modes(context: RuleContext) -> Iterator[RuleFinding]:
     """A part of an artifact, or of the agent's message, names a media type that is none of the `acceptedOutputModes`
     of the request.
 
     The client said what it can use: it gets something that it cannot show or process.
     """
-    if b"/" not in see.frame.payload:
+    if b"/" not in context.frame.payload:
         return
-    accepted = _accepted(see)
+    accepted = _accepted_output_modes(context)
     if not accepted:
         return
-    for path, holder in _holders(see.event):
-        for index, media in _media_types(holder.get("parts")):
-            if not _takes(accepted, media):
+    for path, holder in _part_holders(context.event):
+        for index, media in _part_media_types(holder.get("parts")):
+            if not _accepts_media(accepted, media):
                 told = f"a part of type {media}, the client accepts {', '.join(accepted)[:100]}"
-                yield RuleFinding(summary=told, path=f"{see.root}{path}parts[{index}].mediaType", value=media)
+                yield RuleFinding(summary=told, path=f"{context.root}{path}parts[{index}].mediaType", value=media)
 
 
-def _accepted(see: RuleContext) -> list[str]:
+def _accepted_output_modes(context: RuleContext) -> list[str]:
     """What the request accepts, read once; empty: everything."""
-    notes = see.track.remember()
+    notes = context.record.writable_notes()
     found: list[str] | None = notes.get("accepted")
     if found is None:
-        modes = words(member(see.params, "configuration").get("acceptedOutputModes"))
-        found = notes["accepted"] = [_kind(mode) for mode in modes]
+        modes = string_items(object_member(context.params, "configuration").get("acceptedOutputModes"))
+        found = notes["accepted"] = [_normalise_media_type(mode) for mode in modes]
     return found
 
 
-def _holders(event: Json) -> Iterator[tuple[str, Json]]:
+def _part_holders(event: Json) -> Iterator[tuple[str, Json]]:
     """What has parts, with its path in the event."""
-    found = member(event, "task")
-    for index, each in objects(found.get("artifacts")):
+    found = object_member(event, "task")
+    for index, each in indexed_objects(found.get("artifacts")):
         yield f"task.artifacts[{index}].", each
-    update = member(event, "artifactUpdate")
-    yield "artifactUpdate.artifact.", member(update, "artifact")
-    yield "message.", member(event, "message")
+    update = object_member(event, "artifactUpdate")
+    yield "artifactUpdate.artifact.", object_member(update, "artifact")
+    yield "message.", object_member(event, "message")

@@ -16,35 +16,35 @@ from a2a_proxy.rules.define.rule import CARD, Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.examples.conversation import fetch_card, http
 from a2a_proxy.rules.examples.objects import card
 from a2a_proxy.rules.examples.script import MS
-from a2a_proxy.rules.facts.credentials import principal
-from a2a_proxy.rules.families.card.reading import card_of
-from a2a_proxy.rules.state.card_declarations import is_v1, word
+from a2a_proxy.rules.facts.credentials import principal_digest
+from a2a_proxy.rules.families.card.reading import read_card
+from a2a_proxy.rules.state.card_declarations import is_v1, string_member
 
 WELL_KNOWN = "/.well-known/agent-card.json"
-_NOT_HERE = frozenset({404, 405, 410})
-_WAIT = 3.0
+_NOT_FOUND_STATUSES = frozenset({404, 405, 410})
+_CARD_WAIT = 3.0
 """Seconds in which the card may turn up elsewhere, which tells of what line the agent is."""
-_OLDER = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.VENDOR})
+_OLD_DIALECTS = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.VENDOR})
 _MAX_AGE = re.compile(r"(?i)(?:^|[\s,])max-age\s*=")
-_KEPT = 16
+_MAX_CARDS = 16
 """Cards of one agent that are remembered: by address, path and credentials."""
 
 
-def _nowhere(see: RuleContext) -> Iterator[RuleFinding]:
-    found = see.agent.card
-    spoken = see.world.shared.dialect(see.agent.name)
+def _check_card_found(context: RuleContext) -> Iterator[RuleFinding]:
+    found = context.agent.card
+    spoken = context.session.facts.dialect(context.agent.name)
     if found is None:
-        if spoken not in _OLDER:
+        if spoken not in _OLD_DIALECTS:
             yield RuleFinding(
-                summary=f"there is no agent card at {WELL_KNOWN}: {see.due_note}",
+                summary=f"there is no agent card at {WELL_KNOWN}: {context.due_note}",
                 seq=-1,
-                sure=spoken is not Dialect.UNKNOWN,
+                is_sure=spoken is not Dialect.UNKNOWN,
             )
-    elif is_v1(found) or word(found, "protocolVersion").startswith("0.3"):
-        yield RuleFinding(summary=f"the agent card is not at {WELL_KNOWN}: {see.due_note}, but elsewhere", seq=-1)
+    elif is_v1(found) or string_member(found, "protocolVersion").startswith("0.3"):
+        yield RuleFinding(summary=f"the agent card is not at {WELL_KNOWN}: {context.due_note}, but elsewhere", seq=-1)
 
 
-_LOST = http("GET", WELL_KNOWN, version="", status=404, answer="{}")
+_LOST_CARD = http("GET", WELL_KNOWN, version="", status=404, answer="{}")
 
 
 @rule(
@@ -52,25 +52,25 @@ _LOST = http("GET", WELL_KNOWN, version="", status=404, answer="{}")
     "The agent card is not at the well-known path",
     Severity.WARNING,
     section="1.0 8.2; 0.3 5.3",
-    moment=HookPoint.HEADS,
+    hook_points=HookPoint.HEADS,
     scope=EvidenceScope.EXCHANGE,
     bindings=CARD,
     operations=("GetAgentCard",),
-    due=_nowhere,
-    flagged=(_LOST + fetch_card(path="/.well-known/agent.json")).then(
+    due=_check_card_found,
+    flagged=(_LOST_CARD + fetch_card(path="/.well-known/agent.json")).then(
         fetch_card(path="/.well-known/agent.json"), 4000 * MS
     ),
     clean=fetch_card(),
 )
-def well_known(see: RuleContext) -> Iterator[RuleFinding]:
+def well_known(context: RuleContext) -> Iterator[RuleFinding]:
     """`GET /.well-known/agent-card.json` is answered 404, 405 or 410, and within three seconds no card shows that the
     agent is one of 0.1 or 0.2, which have it at another path. Less sure where nothing of the agent is known.
 
     Clients look there first, most of them only there.
     """
-    exchange = see.exchange
-    if exchange.status in _NOT_HERE and exchange.method == "GET" and exchange.target.partition("?")[0] == WELL_KNOWN:
-        see.later(_WAIT, f"status {exchange.status}")
+    exchange = context.exchange
+    if exchange.status in _NOT_FOUND_STATUSES and exchange.method == "GET" and exchange.target.partition("?")[0] == WELL_KNOWN:
+        context.schedule_due(_CARD_WAIT, f"status {exchange.status}")
     yield from ()
 
 
@@ -81,21 +81,21 @@ def well_known(see: RuleContext) -> Iterator[RuleFinding]:
     section="1.0 8.2, 14.3; 0.3 5.3",
     scope=EvidenceScope.EXCHANGE,
     bindings=CARD,
-    when=FrameFlag.CARD | FrameFlag.OTHER,
+    trigger_flags=FrameFlag.CARD | FrameFlag.OTHER,
     flagged=fetch_card(media="text/html"),
     clean=fetch_card(),
 )
-def not_json(see: RuleContext) -> Iterator[RuleFinding]:
+def not_json(context: RuleContext) -> Iterator[RuleFinding]:
     """The answer 200 to the fetch of a card has a `Content-Type` that is not JSON, or its body is no JSON.
 
     Clients that look at the type refuse the card; none can read a page of HTML.
     """
-    exchange, media = see.exchange, see.media_type
-    if exchange.status != 200 or exchange.method != "GET" or see.frame.kind is FrameKind.COMMENT:
+    exchange, media = context.exchange, context.media_type
+    if exchange.status != 200 or exchange.method != "GET" or context.frame.kind is FrameKind.COMMENT:
         return
     if media != "application/json" and not media.endswith("+json"):
         yield RuleFinding(summary=f'the card has the Content-Type "{media}"', value=media)
-    elif see.value is None and not see.frame.truncated:
+    elif context.value is None and not context.frame.truncated:
         yield RuleFinding(summary="the body of the answer to the fetch of a card is no JSON")
 
 
@@ -104,23 +104,23 @@ def not_json(see: RuleContext) -> Iterator[RuleFinding]:
     "The agent card has no caching headers",
     Severity.INFO,
     section="1.0 8.6.1",
-    moment=HookPoint.HEADS,
+    hook_points=HookPoint.HEADS,
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=CARD,
     operations=("GetAgentCard",),
     flagged=fetch_card(reply_headers={"Cache-Control": None, "ETag": None}),
     clean=fetch_card(),
 )
-def caching(see: RuleContext) -> Iterator[RuleFinding]:
+def caching(context: RuleContext) -> Iterator[RuleFinding]:
     """A card is served without `Cache-Control` with `max-age`, or without `ETag`.
 
     Clients fetch the whole card again for every call, or keep an old one for as long as they like.
     """
-    if see.exchange.status != 200:
+    if context.exchange.status != 200:
         return
-    lacking = [] if any(map(_MAX_AGE.search, see.fields("cache-control"))) else ["`Cache-Control: max-age`"]
-    lacking += [] if see.field("etag") else ["`ETag`"]
+    lacking = [] if any(map(_MAX_AGE.search, context.response_headers("cache-control"))) else ["`Cache-Control: max-age`"]
+    lacking += [] if context.response_header("etag") else ["`ETag`"]
     if lacking:
         yield RuleFinding(summary=f"the card comes without {' and without '.join(lacking)}")
 
@@ -131,31 +131,31 @@ def caching(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.WARNING,
     section="1.0 8.6.1",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=CARD,
-    when=FrameFlag.CARD,
+    trigger_flags=FrameFlag.CARD,
     operations=("GetAgentCard",),
     flagged=fetch_card() + fetch_card(card(description="Another text"), reply_headers={"ETag": '"2"'}),
     clean=fetch_card() + fetch_card(card(description="Another text", version="1.0.1"), reply_headers={"ETag": '"2"'}),
 )
-def same_version(see: RuleContext) -> Iterator[RuleFinding]:
+def same_version(context: RuleContext) -> Iterator[RuleFinding]:
     """Two fetches of one URL with the same credentials gave different cards (signatures apart) with the same
     `version`, or with the same `ETag`.
 
     Clients that cache by version or by entity tag go on with the old card.
     """
-    found = card_of(see)
-    if not found or see.frame.redacted:  # a label may stand in one card and not in the other
+    found = read_card(context)
+    if not found or context.frame.redacted:  # a label may stand in one card and not in the other
         return
     digest = hashlib.sha256(
         msgspec.json.encode({key: value for key, value in found.items() if key != "signatures"}, order="deterministic")
     ).hexdigest()
-    now = {"digest": digest, "version": word(found, "version"), "etag": see.field("etag")}
-    cards = see.agent.notes.setdefault("cards", {})
-    exchange = see.exchange
-    key = f"{exchange.authority}{exchange.target} {principal(exchange)}"
+    now = {"digest": digest, "version": string_member(found, "version"), "etag": context.response_header("etag")}
+    cards = context.agent.notes.setdefault("cards", {})
+    exchange = context.exchange
+    key = f"{exchange.authority}{exchange.target} {principal_digest(exchange)}"
     before = cards.pop(key, None)
-    if len(cards) >= _KEPT:
+    if len(cards) >= _MAX_CARDS:
         del cards[next(iter(cards))]
     cards[key] = now
     if before is None or before["digest"] == digest:

@@ -13,27 +13,27 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import CARD, NETWORK, RPC, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rpc
 from a2a_proxy.rules.examples.objects import card, task
-from a2a_proxy.rules.facts.hosts import HostReach, host_of, in_clear, scheme_of
-from a2a_proxy.rules.families.card.reading import card_of
+from a2a_proxy.rules.facts.hosts import HostReach, host_of, plain_text_reach, scheme_of
+from a2a_proxy.rules.families.card.reading import read_card
 from a2a_proxy.rules.state.card_declarations import (
     Json,
     OfferedInterface,
-    capability,
+    has_capability,
     is_v1,
-    member,
-    objects,
-    offers,
-    old_offers,
-    word,
+    object_member,
+    indexed_objects,
+    read_interfaces,
+    read_old_interfaces,
+    string_member,
 )
 
-_CORE = frozenset({"JSONRPC", "GRPC", "HTTP+JSON"})
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
+_CORE_BINDINGS = frozenset({"JSONRPC", "GRPC", "HTTP+JSON"})
+_ABSOLUTE_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[\w.-]+):\d{1,5}")
 _JSONRPC = {"url": "http://localhost:8000/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
 
 
-def _offering(*entries: Json) -> Json:
+def _card_with_interfaces(*entries: Json) -> Json:
     return card(supportedInterfaces=list(entries))
 
 
@@ -43,12 +43,12 @@ def _offering(*entries: Json) -> Json:
     Severity.WARNING,
     section="1.0 5.8, 4.4.6",
     bindings=CARD | RPC,
-    when=FrameFlag.CARD,
+    trigger_flags=FrameFlag.CARD,
     flagged=fetch_card(
-        _offering(_JSONRPC, {"url": "wss://localhost:8000", "protocolBinding": "WEBSOCKET", "protocolVersion": "1.0"})
+        _card_with_interfaces(_JSONRPC, {"url": "wss://localhost:8000", "protocolBinding": "WEBSOCKET", "protocolVersion": "1.0"})
     ),
     clean=fetch_card(
-        _offering(
+        _card_with_interfaces(
             _JSONRPC,
             {
                 "url": "wss://localhost:8000",
@@ -58,18 +58,18 @@ def _offering(*entries: Json) -> Json:
         )
     ),
 )
-def binding_name(see: RuleContext) -> Iterator[RuleFinding]:
+def binding_name(context: RuleContext) -> Iterator[RuleFinding]:
     """`protocolBinding` is none of JSONRPC, GRPC and HTTP+JSON (spelled so), and no absolute URI; `stdio`, which a
     draft proposes, is an information.
 
     Two agents may mean different things by one short name; a misspelled core binding is passed over by clients.
     """
-    for index, entry in objects(card_of(see).get("supportedInterfaces")):
-        name = word(entry, "protocolBinding")
-        if name and name not in _CORE and not _URI.fullmatch(name):
+    for index, entry in indexed_objects(read_card(context).get("supportedInterfaces")):
+        name = string_member(entry, "protocolBinding")
+        if name and name not in _CORE_BINDINGS and not _ABSOLUTE_URI.fullmatch(name):
             yield RuleFinding(
                 summary=f'the binding "{name[:60]}" is none of the protocol\'s and no URI',
-                path=f"{see.root}supportedInterfaces[{index}].protocolBinding",
+                path=f"{context.root}supportedInterfaces[{index}].protocolBinding",
                 value=name,
                 severity=Severity.INFO if name.lower() == "stdio" else None,
             )
@@ -81,32 +81,32 @@ def binding_name(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.WARNING,
     section="1.0 4.4.6; 0.3 5.6",
     bindings=CARD | RPC,
-    when=FrameFlag.CARD,
+    trigger_flags=FrameFlag.CARD,
     flagged=fetch_card(
-        _offering(_JSONRPC, {"url": "/a2a", "protocolBinding": "GRPC", "protocolVersion": "1.0"}),
+        _card_with_interfaces(_JSONRPC, {"url": "/a2a", "protocolBinding": "GRPC", "protocolVersion": "1.0"}),
     ),
     clean=fetch_card(
-        _offering(_JSONRPC, {"url": "localhost:8000", "protocolBinding": "GRPC", "protocolVersion": "1.0"}),
+        _card_with_interfaces(_JSONRPC, {"url": "localhost:8000", "protocolBinding": "GRPC", "protocolVersion": "1.0"}),
     ),
 )
-def url_form(see: RuleContext) -> Iterator[RuleFinding]:
+def url_form(context: RuleContext) -> Iterator[RuleFinding]:
     """The URL of a JSON-RPC or REST interface is not an absolute http or https URL, or that of a gRPC interface is
     neither host:port nor a URL.
 
     Clients hand it to their transport as it is, and fail there.
     """
-    for offer in offers(card_of(see)):
-        if offer.binding not in _CORE or _fits(offer):
+    for offer in read_interfaces(read_card(context)):
+        if offer.binding not in _CORE_BINDINGS or _is_fitting_url(offer):
             continue
         wanted = "host:port or a URL" if offer.binding == "GRPC" else "an absolute http or https URL"
         yield RuleFinding(
             summary=f'the {offer.binding} interface has the URL "{offer.url[:120]}", it must be {wanted}',
-            path=see.root + offer.path,
+            path=context.root + offer.path,
             value=offer.url,
         )
 
 
-def _fits(offer: OfferedInterface) -> bool:
+def _is_fitting_url(offer: OfferedInterface) -> bool:
     if offer.binding == "GRPC":
         return bool(_HOST_AND_PORT.fullmatch(offer.url) or ("://" in offer.url and scheme_of(offer.url)))
     return scheme_of(offer.url) in ("http", "https") and bool(host_of(offer.url))
@@ -118,32 +118,32 @@ def _fits(offer: OfferedInterface) -> bool:
     Severity.WARNING,
     section="1.0 7.1, 4.4.6, 13.4; 0.3 4.1",
     bindings=CARD | RPC,
-    when=FrameFlag.CARD,
+    trigger_flags=FrameFlag.CARD,
     flagged=fetch_card(
-        _offering({"url": "http://agent.example.com", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
+        _card_with_interfaces({"url": "http://agent.example.com", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
     ),
     clean=fetch_card(
-        _offering({"url": "https://agent.example.com", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
+        _card_with_interfaces({"url": "https://agent.example.com", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
     ),
 )
-def plain_text(see: RuleContext) -> Iterator[RuleFinding]:
+def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
     """The URL of an interface has the scheme http and a host that is not this machine; a host of a private network is
     an information.
 
     Whoever is on the way reads tasks and credentials, and can change them.
     """
-    for offer in offers(card_of(see)):
-        far = in_clear(offer.url) if scheme_of(offer.url) == "http" else HostReach.LOOPBACK
+    for offer in read_interfaces(read_card(context)):
+        far = plain_text_reach(offer.url) if scheme_of(offer.url) == "http" else HostReach.LOOPBACK
         if far is not HostReach.LOOPBACK:
             yield RuleFinding(
                 summary=f'the {offer.binding} interface "{offer.url[:120]}" is not encrypted',
-                path=see.root + offer.path,
+                path=context.root + offer.path,
                 value=offer.url,
                 severity=None if far is HostReach.PUBLIC else Severity.INFO,
             )
 
 
-def _old(**members: object) -> Json:
+def _old_card(**members: object) -> Json:
     old = {"protocolVersion": "0.3.0", "url": "http://localhost:8000/", "preferredTransport": "JSONRPC"}
     return card(supportedInterfaces=None, capabilities={"streaming": True}, **(old | members))
 
@@ -154,32 +154,32 @@ def _old(**members: object) -> Json:
     Severity.ERROR,
     section="0.3 5.6.1, 5.6.4",
     bindings=CARD | RPC,
-    when=FrameFlag.CARD,
-    flagged=fetch_card(_old(additionalInterfaces=[{"url": "http://localhost:8000/", "transport": "GRPC"}])),
-    clean=fetch_card(_old(additionalInterfaces=[{"url": "localhost:8001", "transport": "GRPC"}])),
+    trigger_flags=FrameFlag.CARD,
+    flagged=fetch_card(_old_card(additionalInterfaces=[{"url": "http://localhost:8000/", "transport": "GRPC"}])),
+    clean=fetch_card(_old_card(additionalInterfaces=[{"url": "localhost:8001", "transport": "GRPC"}])),
 )
-def old_transports(see: RuleContext) -> Iterator[RuleFinding]:
+def old_transports(context: RuleContext) -> Iterator[RuleFinding]:
     """A card with `protocolVersion` 0.2.5 to 0.3 declares one URL with two transports (JSON-RPC and REST on one URL,
     which have different paths below it, are a warning), or lacks `preferredTransport` (a warning).
 
     A client cannot tell what is spoken at that URL.
     """
-    found = card_of(see)
-    if is_v1(found) or "supportedInterfaces" in found or not word(found, "protocolVersion"):
+    found = read_card(context)
+    if is_v1(found) or "supportedInterfaces" in found or not string_member(found, "protocolVersion"):
         return
-    if not word(found, "preferredTransport"):
+    if not string_member(found, "preferredTransport"):
         yield RuleFinding(
             summary="the card does not say which transport its `url` has (`preferredTransport`)",
-            path=f"{see.root}preferredTransport",
+            path=f"{context.root}preferredTransport",
             severity=Severity.WARNING,
         )
     first: dict[str, str] = {}
-    for offer in old_offers(found):
+    for offer in read_old_interfaces(found):
         before = first.setdefault(offer.url, offer.binding)
         if before != offer.binding:
             yield RuleFinding(
                 summary=f'"{offer.url[:120]}" is declared as {before} and as {offer.binding}',
-                path=see.root + offer.path,
+                path=context.root + offer.path,
                 value=offer.url,
                 severity=Severity.WARNING if {before, offer.binding} == {"JSONRPC", "HTTP+JSON"} else None,
             )
@@ -191,55 +191,55 @@ def old_transports(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.WARNING,
     section="1.0 5.2, 8.3.1; 0.3 5.6",
     bindings=NETWORK,
-    when=FrameFlag.FIRST,
-    needs=FrameFlag.CARD_SEEN,
-    flagged=fetch_card(_offering(_JSONRPC)) + grpc("GetTask", {"id": "t1"}, task()),
-    clean=fetch_card(_offering(_JSONRPC)) + rpc("GetTask", {"id": "t1"}, task()),
+    trigger_flags=FrameFlag.FIRST,
+    required_flags=FrameFlag.CARD_KNOWN,
+    flagged=fetch_card(_card_with_interfaces(_JSONRPC)) + grpc("GetTask", {"id": "t1"}, task()),
+    clean=fetch_card(_card_with_interfaces(_JSONRPC)) + rpc("GetTask", {"id": "t1"}, task()),
 )
-def undeclared(see: RuleContext) -> Iterator[RuleFinding]:
+def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     """A call succeeded by a binding, in a protocol version or at a path that no interface of the agent's card has.
     Paths are compared only where the card names the address that is called.
 
     The client does not go by the card, or the card leaves something out: other clients cannot find it.
     """
-    declared = see.declared
-    if declared is None or not see.succeeded:
+    declared = context.declarations
+    if declared is None or not context.is_success:
         return
-    exchange = see.exchange
-    if see.v1 and see.enveloped and "/" in exchange.method:
+    exchange = context.exchange
+    if context.is_v1 and context.is_enveloped and "/" in exchange.method:
         return  # a call of 0.3, answered in the form of 1.0: A2A-VER-007
-    found = declared.serves(see.binding, exchange.dialect)
+    found = declared.matching_interfaces(context.binding, exchange.dialect)
     if found:
-        yield from _elsewhere(see, found)
+        yield from _check_path(context, found)
         return
-    has = ", ".join(dict.fromkeys(f"{each.binding} {each.version}".strip() for each in declared.offers))
+    has = ", ".join(dict.fromkeys(f"{each.binding} {each.version}".strip() for each in declared.interfaces))
     line = f" {exchange.dialect}" if exchange.dialect else ""
-    yield RuleFinding(summary=f"{_WORDS[see.binding]}{line} works, the card declares {has or 'no interface'}", seq=-1)
+    yield RuleFinding(summary=f"{_BINDING_WORDS[context.binding]}{line} works, the card declares {has or 'no interface'}", seq=-1)
 
 
-_WORDS = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "REST", Binding.GRPC: "gRPC"}
+_BINDING_WORDS = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "REST", Binding.GRPC: "gRPC"}
 
 
-_address = lru_cache(maxsize=1024)(address_of)
+_host_and_port = lru_cache(maxsize=1024)(address_of)
 
 
-def _elsewhere(see: RuleContext, found: list[OfferedInterface]) -> Iterator[RuleFinding]:
+def _check_path(context: RuleContext, found: list[OfferedInterface]) -> Iterator[RuleFinding]:
     """The binding is declared: at this path?"""
-    here = _address(see.track.upstream)
-    places = {each.place for each in found if _address(each.url) == here}
-    if not places or see.binding is Binding.GRPC or not see.exchange.target.startswith("/"):
+    here = _host_and_port(context.record.upstream)
+    places = {each.url_path for each in found if _host_and_port(each.url) == here}
+    if not places or context.binding is Binding.GRPC or not context.exchange.target.startswith("/"):
         return
-    if see.enveloped:
-        called = see.exchange.target.partition("?")[0].rstrip("/")
+    if context.is_enveloped:
+        called = context.exchange.target.partition("?")[0].rstrip("/")
         fits = called in places
     else:
-        path = see.path
+        path = context.rest_match
         called = path.prefix if path is not None else ""
         fits = path is None or any(called == each or called.startswith(f"{each}/") for each in places)
     if not fits:
         has = ", ".join(sorted(each or "/" for each in places))
         yield RuleFinding(
-            summary=f"{_WORDS[see.binding]} works at {called or '/'}, the card declares it at {has}", seq=-1
+            summary=f"{_BINDING_WORDS[context.binding]} works at {called or '/'}, the card declares it at {has}", seq=-1
         )
 
 
@@ -249,42 +249,42 @@ def _elsewhere(see: RuleContext, found: list[OfferedInterface]) -> Iterator[Rule
     Severity.WARNING,
     section="1.0 appendix A.2",
     bindings=CARD | RPC,
-    when=FrameFlag.CARD,
-    flagged=fetch_card(_offering(_JSONRPC) | {"url": "http://localhost:8001/", "preferredTransport": "JSONRPC"}),
+    trigger_flags=FrameFlag.CARD,
+    flagged=fetch_card(_card_with_interfaces(_JSONRPC) | {"url": "http://localhost:8001/", "preferredTransport": "JSONRPC"}),
     clean=fetch_card(
-        _offering(_JSONRPC, _JSONRPC | {"protocolVersion": "0.3"})
+        _card_with_interfaces(_JSONRPC, _JSONRPC | {"protocolVersion": "0.3"})
         | {"url": "http://localhost:8000/", "preferredTransport": "JSONRPC", "protocolVersion": "0.3.0"}
     ),
 )
-def both_forms(see: RuleContext) -> Iterator[RuleFinding]:
+def both_forms(context: RuleContext) -> Iterator[RuleFinding]:
     """A card for clients of 0.3 and of 1.0 has an interface in the old members (`url`, `additionalInterfaces`) that is
     not in `supportedInterfaces`, or says otherwise about the extended card.
 
     Old and new clients of the same agent go to different places.
     """
-    found = card_of(see)
-    entries = objects(found.get("supportedInterfaces"))
+    found = read_card(context)
+    entries = indexed_objects(found.get("supportedInterfaces"))
     if not entries:
         return
-    new = {(word(each, "url").rstrip("/"), word(each, "protocolBinding")) for _, each in entries}
-    for offer in old_offers(found):
+    new = {(string_member(each, "url").rstrip("/"), string_member(each, "protocolBinding")) for _, each in entries}
+    for offer in read_old_interfaces(found):
         if (offer.url.rstrip("/"), offer.binding) not in new:
             yield RuleFinding(
                 summary=f'`{offer.path}` offers {offer.binding} at "{offer.url[:120]}", `supportedInterfaces` does not',
-                path=see.root + offer.path,
+                path=context.root + offer.path,
                 value=offer.url,
             )
     old = found.get("supportsAuthenticatedExtendedCard")
-    if isinstance(old, bool) and old != capability(found, "extendedAgentCard"):
-        said = member(found, "capabilities").get("extendedAgentCard")
+    if isinstance(old, bool) and old != has_capability(found, "extendedAgentCard"):
+        said = object_member(found, "capabilities").get("extendedAgentCard")
         yield RuleFinding(
             summary=f"`supportsAuthenticatedExtendedCard` is {old}, `capabilities.extendedAgentCard` is {said}",
-            path=f"{see.root}supportsAuthenticatedExtendedCard",
+            path=f"{context.root}supportsAuthenticatedExtendedCard",
             value=str(old).lower(),
         )
 
 
-_LIVE = {"streaming": True, "bidiStreaming": True}
+_LIVE_CARD = {"streaming": True, "bidiStreaming": True}
 
 
 @rule(
@@ -293,20 +293,20 @@ _LIVE = {"streaming": True, "bidiStreaming": True}
     Severity.WARNING,
     section="1.1 draft, bidirectional streaming",
     bindings=CARD | RPC,
-    when=FrameFlag.CARD,
+    trigger_flags=FrameFlag.CARD,
     draft=True,
-    flagged=fetch_card(_offering(_JSONRPC) | {"capabilities": _LIVE}),
-    clean=fetch_card(card(capabilities=_LIVE)),
+    flagged=fetch_card(_card_with_interfaces(_JSONRPC) | {"capabilities": _LIVE_CARD}),
+    clean=fetch_card(card(capabilities=_LIVE_CARD)),
 )
-def live_needs_grpc(see: RuleContext) -> Iterator[RuleFinding]:
+def live_needs_grpc(context: RuleContext) -> Iterator[RuleFinding]:
     """The capability `bidiStreaming` is true and no interface has the binding GRPC.
 
     The draft defines live streams for gRPC only: no client can use what is promised.
     """
-    found = card_of(see)
-    if capability(found, "bidiStreaming") and not any(each.binding == "GRPC" for each in offers(found)):
+    found = read_card(context)
+    if has_capability(found, "bidiStreaming") and not any(each.binding == "GRPC" for each in read_interfaces(found)):
         yield RuleFinding(
             summary="`bidiStreaming` is true, and the card has no GRPC interface",
-            path=f"{see.root}capabilities.bidiStreaming",
+            path=f"{context.root}capabilities.bidiStreaming",
             value="true",
         )

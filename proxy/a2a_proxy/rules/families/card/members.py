@@ -12,31 +12,31 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import CARD, RPC, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card
 from a2a_proxy.rules.examples.objects import card
-from a2a_proxy.rules.families.card.reading import card_of
-from a2a_proxy.rules.state.card_declarations import Json, is_v1, member, objects, requirements, word, words
+from a2a_proxy.rules.families.card.reading import read_card
+from a2a_proxy.rules.state.card_declarations import Json, is_v1, object_member, indexed_objects, read_requirements, string_member, string_items
 
-_MODES = ("defaultInputModes", "defaultOutputModes")
-_V1 = ("name", "description", "supportedInterfaces", "version", "capabilities", *_MODES, "skills")
-_V0_3 = ("protocolVersion", "name", "description", "url", "version", "capabilities", *_MODES, "skills")
-_V0_2 = ("name", "description", "url", "version", "capabilities", *_MODES, "skills")
-_V0_1 = ("name", "url", "version", "capabilities", "skills")
-_SKILL = ("id", "name", "description", "tags")
-_SKILL_0_1 = ("id", "name")
+_MODE_MEMBERS = ("defaultInputModes", "defaultOutputModes")
+_CARD_MEMBERS_1_0 = ("name", "description", "supportedInterfaces", "version", "capabilities", *_MODE_MEMBERS, "skills")
+_CARD_MEMBERS_0_3 = ("protocolVersion", "name", "description", "url", "version", "capabilities", *_MODE_MEMBERS, "skills")
+_CARD_MEMBERS_0_2 = ("name", "description", "url", "version", "capabilities", *_MODE_MEMBERS, "skills")
+_CARD_MEMBERS_0_1 = ("name", "url", "version", "capabilities", "skills")
+_SKILL_MEMBERS = ("id", "name", "description", "tags")
+_SKILL_MEMBERS_0_1 = ("id", "name")
 _MEDIA_TYPE = re.compile(r"(\*|[\w!#$&^.+-]+)/(\*|[\w!#$&^.+-]+)\s*(;.*)?")
 
 
-def _line(found: Json) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _required_members(found: Json) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Which line's card it is, what that has to have, and its skills."""
     if is_v1(found):
-        return "1.0", _V1, _SKILL
+        return "1.0", _CARD_MEMBERS_1_0, _SKILL_MEMBERS
     if "authentication" in found:
-        return "0.1", _V0_1, _SKILL_0_1
+        return "0.1", _CARD_MEMBERS_0_1, _SKILL_MEMBERS_0_1
     if "protocolVersion" in found or "preferredTransport" in found or "additionalInterfaces" in found:
-        return "0.3", _V0_3, _SKILL
-    return "0.2", _V0_2, _SKILL
+        return "0.3", _CARD_MEMBERS_0_3, _SKILL_MEMBERS
+    return "0.2", _CARD_MEMBERS_0_2, _SKILL_MEMBERS
 
 
-def _lacks(holder: Json, name: str) -> bool:
+def _is_missing(holder: Json, name: str) -> bool:
     """Not there, null, or an empty text; a description may be empty."""
     value = holder.get(name)
     return value is None or (value == "" and name != "description")
@@ -48,27 +48,27 @@ def _lacks(holder: Json, name: str) -> bool:
     Severity.ERROR,
     section="1.0 4.4.1, 4.4.5; 0.3 5.5",
     bindings=CARD,
-    when=FrameFlag.CARD | FrameFlag.OTHER,
+    trigger_flags=FrameFlag.CARD | FrameFlag.OTHER,
     flagged=fetch_card(card(version=None)),
     clean=fetch_card(),
 )
-def required(see: RuleContext) -> Iterator[RuleFinding]:
+def required(context: RuleContext) -> Iterator[RuleFinding]:
     """An agent card, or a skill in it, lacks a member that its line of the protocol requires, or has it empty.
 
     Clients read cards into typed objects: one that lacks a member is refused as a whole, and the agent cannot be
     reached although it works.
     """
-    found = see.value
-    if not isinstance(found, dict) or see.exchange.status != 200 or see.frame.kind is FrameKind.UNDECODABLE:
+    found = context.value
+    if not isinstance(found, dict) or context.exchange.status != 200 or context.frame.kind is FrameKind.UNDECODABLE:
         return
-    line, members, of_skill = _line(found)
+    line, members, of_skill = _required_members(found)
     for name in members:
-        if _lacks(found, name):
+        if _is_missing(found, name):
             yield RuleFinding(summary=f"a card of {line} lacks `{name}`", path=name)
-    for index, skill in objects(found.get("skills")):
+    for index, skill in indexed_objects(found.get("skills")):
         for name in of_skill:
-            if _lacks(skill, name):
-                label = word(skill, "id") or word(skill, "name") or str(index)
+            if _is_missing(skill, name):
+                label = string_member(skill, "id") or string_member(skill, "name") or str(index)
                 yield RuleFinding(summary=f"skill {label} lacks `{name}`", path=f"skills[{index}].{name}")
 
 
@@ -78,24 +78,24 @@ def required(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.0 4.4.6, 3.6",
     bindings=CARD,
-    when=FrameFlag.CARD,
+    trigger_flags=FrameFlag.CARD,
     flagged=fetch_card(
         card(supportedInterfaces=[{"url": "http://localhost:8000/", "protocolBinding": "JSONRPC"}]),
     ),
     clean=fetch_card(),
 )
-def interface(see: RuleContext) -> Iterator[RuleFinding]:
+def interface(context: RuleContext) -> Iterator[RuleFinding]:
     """An interface lacks `url`, `protocolBinding` or `protocolVersion`, or its version is not Major.Minor; a patch
     number behind a good version is a warning.
 
     A client chooses the interface by these three: without one of them it cannot, or guesses the older protocol.
     """
-    for index, entry in objects(card_of(see).get("supportedInterfaces")):
+    for index, entry in indexed_objects(read_card(context).get("supportedInterfaces")):
         path = f"supportedInterfaces[{index}]"
         for name in ("url", "protocolBinding", "protocolVersion"):
-            if _lacks(entry, name):
+            if _is_missing(entry, name):
                 yield RuleFinding(summary=f"`{path}` lacks `{name}`", path=f"{path}.{name}")
-        version = word(entry, "protocolVersion")
+        version = string_member(entry, "protocolVersion")
         if version and not re.fullmatch(r"\d+\.\d+", version):
             patched = re.fullmatch(r"\d+\.\d+\.\d+", version) is not None
             yield RuleFinding(
@@ -106,7 +106,7 @@ def interface(see: RuleContext) -> Iterator[RuleFinding]:
             )
 
 
-_KEY = {"key": {"apiKeySecurityScheme": {"location": "header", "name": "x-api-key"}}}
+_API_KEY_SCHEME = {"key": {"apiKeySecurityScheme": {"location": "header", "name": "x-api-key"}}}
 
 
 @rule(
@@ -115,31 +115,31 @@ _KEY = {"key": {"apiKeySecurityScheme": {"location": "header", "name": "x-api-ke
     Severity.ERROR,
     section="1.0 4.4.1, 4.5; 0.3 5.5",
     bindings=CARD | RPC,
-    when=FrameFlag.CARD,
+    trigger_flags=FrameFlag.CARD,
     flagged=fetch_card(
-        card(securitySchemes=_KEY, securityRequirements=[{"schemes": {"oauth": {"list": ["read"]}}}]),
+        card(securitySchemes=_API_KEY_SCHEME, securityRequirements=[{"schemes": {"oauth": {"list": ["read"]}}}]),
     ),
     clean=fetch_card(
-        card(securitySchemes=_KEY, securityRequirements=[{"schemes": {"key": {"list": []}}}]),
+        card(securitySchemes=_API_KEY_SCHEME, securityRequirements=[{"schemes": {"key": {"list": []}}}]),
     ),
 )
-def unknown_scheme(see: RuleContext) -> Iterator[RuleFinding]:
+def unknown_scheme(context: RuleContext) -> Iterator[RuleFinding]:
     """A requirement of the card or of a skill (`securityRequirements`, before 1.0 `security`) names a scheme that
     `securitySchemes` does not define.
 
     A client cannot know which credentials to get, and gives up or calls without any.
     """
-    found = card_of(see)
-    known = member(found, "securitySchemes")
-    holders = [("", found), *((f"skills[{index}].", skill) for index, skill in objects(found.get("skills")))]
+    found = read_card(context)
+    known = object_member(found, "securitySchemes")
+    holders = [("", found), *((f"skills[{index}].", skill) for index, skill in indexed_objects(found.get("skills")))]
     for prefix, holder in holders:
-        for path, names in requirements(holder):
+        for path, names in read_requirements(holder):
             for name in names:
                 if name not in known:
                     has = ", ".join(sorted(known)) or "none"
                     yield RuleFinding(
                         summary=f"`{prefix}{path}` requires `{name}`, `securitySchemes` has {has}",
-                        path=f"{see.root}{prefix}{path}",
+                        path=f"{context.root}{prefix}{path}",
                         value=name,
                     )
 
@@ -150,36 +150,36 @@ def unknown_scheme(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.WARNING,
     section="1.0 4.4.1, 4.4.5; 0.3 5.5.4",
     bindings=CARD | RPC,
-    when=FrameFlag.CARD,
+    trigger_flags=FrameFlag.CARD,
     flagged=fetch_card(card(defaultInputModes=["plain text"])),
     clean=fetch_card(card(defaultInputModes=["text/plain", "image/*"])),
 )
-def skills_and_modes(see: RuleContext) -> Iterator[RuleFinding]:
+def skills_and_modes(context: RuleContext) -> Iterator[RuleFinding]:
     """An `id` stands at more than one skill, or an input or output mode is not of the form type/subtype; a bare `text`
     and its like, an old habit, is an information, and not judged in a card of 0.1.
 
     Clients pick skills by id and compare modes with the media types of parts: neither works then.
     """
-    found = card_of(see)
+    found = read_card(context)
     seen: set[str] = set()
-    for index, skill in objects(found.get("skills")):
-        ident = word(skill, "id")
+    for index, skill in indexed_objects(found.get("skills")):
+        ident = string_member(skill, "id")
         if ident and ident in seen:
-            path = f"{see.root}skills[{index}].id"
+            path = f"{context.root}skills[{index}].id"
             yield RuleFinding(summary=f'two skills have the id "{ident}"', path=path, value=ident)
         seen.add(ident)
-        yield from _modes(see, skill, f"skills[{index}].", ("inputModes", "outputModes"))
-    if _line(found)[0] != "0.1":
-        yield from _modes(see, found, "", _MODES)
+        yield from _check_modes(context, skill, f"skills[{index}].", ("inputModes", "outputModes"))
+    if _required_members(found)[0] != "0.1":
+        yield from _check_modes(context, found, "", _MODE_MEMBERS)
 
 
-def _modes(see: RuleContext, holder: dict[str, Any], prefix: str, names: tuple[str, ...]) -> Iterator[RuleFinding]:
+def _check_modes(context: RuleContext, holder: dict[str, Any], prefix: str, names: tuple[str, ...]) -> Iterator[RuleFinding]:
     for name in names:
-        for mode in words(holder.get(name)):
+        for mode in string_items(holder.get(name)):
             if not _MEDIA_TYPE.fullmatch(mode):
                 yield RuleFinding(
                     summary=f'the mode "{mode[:60]}" in `{prefix}{name}` is not a media type',
-                    path=f"{see.root}{prefix}{name}",
+                    path=f"{context.root}{prefix}{name}",
                     value=mode,
                     severity=Severity.INFO if mode.isalpha() else None,
                 )

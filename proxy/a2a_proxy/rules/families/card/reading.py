@@ -6,7 +6,7 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.state.card_declarations import Json
 
 
-def card_of(see: RuleContext) -> Json:
+def read_card(context: RuleContext) -> Json:
     """The card; empty where the payload was cut, and there is nothing to say about it."""
-    found = see.body
+    found = context.body
     return found if isinstance(found, dict) else {}

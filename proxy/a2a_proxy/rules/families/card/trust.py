@@ -15,17 +15,17 @@ from a2a_proxy.rules.define.rule import CARD, NETWORK, RPC, Dialects, EvidenceSc
 from a2a_proxy.rules.examples.conversation import fetch_card, rpc
 from a2a_proxy.rules.examples.objects import card
 from a2a_proxy.rules.facts.hosts import scheme_of
-from a2a_proxy.rules.facts.secret_places import secrets
-from a2a_proxy.rules.families.card.reading import card_of
-from a2a_proxy.rules.state.card_declarations import Json, member, objects, word
+from a2a_proxy.rules.facts.secret_places import secret_paths
+from a2a_proxy.rules.families.card.reading import read_card
+from a2a_proxy.rules.state.card_declarations import Json, object_member, indexed_objects, string_member
 
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+")
 _UNREADABLE = (ValueError, RecursionError)
-_HEADER = "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIn0"
+_SIGNATURE_HEADER = "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIn0"
 """`{"alg":"ES256","kid":"k1"}`."""
 
 
-def _signed(protected: str) -> Json:
+def _signed_card(protected: str) -> Json:
     return card(signatures=[{"protected": protected, "signature": "c2lnbmF0dXJl"}])
 
 
@@ -34,36 +34,36 @@ def _signed(protected: str) -> Json:
     "A signature of a card is malformed",
     Severity.ERROR,
     section="1.0 8.4.2; 0.3 5.5.6; RFC 7515",
-    lines=Dialects.SINCE_0_2,
+    dialects=Dialects.SINCE_0_2,
     bindings=CARD | RPC,
-    when=FrameFlag.CARD,
-    flagged=fetch_card(_signed("abc")),
-    clean=fetch_card(_signed(_HEADER)),
+    trigger_flags=FrameFlag.CARD,
+    flagged=fetch_card(_signed_card("abc")),
+    clean=fetch_card(_signed_card(_SIGNATURE_HEADER)),
 )
-def signature(see: RuleContext) -> Iterator[RuleFinding]:
+def signature(context: RuleContext) -> Iterator[RuleFinding]:
     """`protected` of a signature is not the base64url form of a JSON object with `alg` and `kid`, or `signature` is
     not base64url; a `jku` that is not an https URL is a warning.
 
     Nobody can verify such a signature: a client that wants one refuses the card.
     """
-    for index, entry in objects(card_of(see).get("signatures")):
-        path = f"{see.root}signatures[{index}]"
-        signed = word(entry, "signature")
+    for index, entry in indexed_objects(read_card(context).get("signatures")):
+        path = f"{context.root}signatures[{index}]"
+        signed = string_member(entry, "signature")
         if not _BASE64URL.fullmatch(signed):
             yield RuleFinding(summary="`signature` is not base64url", path=f"{path}.signature", value=signed)
-        yield from _protected(path, word(entry, "protected"), member(entry, "header"))
+        yield from _check_protected(path, string_member(entry, "protected"), object_member(entry, "header"))
 
 
-def _protected(path: str, text: str, beside: Json) -> Iterator[RuleFinding]:
+def _check_protected(path: str, text: str, unprotected: Json) -> Iterator[RuleFinding]:
     place = f"{path}.protected"
-    header = _decoded(text)
+    header = _decode_base64_json(text)
     if header is None:
         yield RuleFinding(summary="`protected` is not a JSON object in base64url", path=place, value=text)
         return
     for name in ("alg", "kid"):
-        if not word(header, name):
+        if not string_member(header, name):
             yield RuleFinding(summary=f"the protected header has no `{name}`", path=place, value=text)
-    source = header.get("jku", beside.get("jku"))
+    source = header.get("jku", unprotected.get("jku"))
     if source is not None and (not isinstance(source, str) or scheme_of(source) != "https"):
         yield RuleFinding(
             summary=f"`jku` is {str(source)[:120]!r}, it must be an https URL",
@@ -73,7 +73,7 @@ def _protected(path: str, text: str, beside: Json) -> Iterator[RuleFinding]:
         )
 
 
-def _decoded(text: str) -> Json | None:
+def _decode_base64_json(text: str) -> Json | None:
     if not _BASE64URL.fullmatch(text):
         return None
     try:
@@ -93,27 +93,27 @@ _NO_SECRETS = frozenset({"signatures", "securityRequirements", "security", "scop
     Severity.WARNING,
     section="1.0 14.3, 13.4; 0.3 5.4",
     bindings=CARD | RPC,
-    when=FrameFlag.CARD,
+    trigger_flags=FrameFlag.CARD,
     flagged=fetch_card(card(documentationUrl="https://ann:pa55w0rd@docs.example.com")),
     clean=fetch_card(card(documentationUrl="https://docs.example.com")),
 )
-def secret(see: RuleContext) -> Iterator[RuleFinding]:
+def secret(context: RuleContext) -> Iterator[RuleFinding]:
     """A text in the card looks like a credential: a token or key by its form, the value of a member with such a name,
     a password in a URL, or a credential that was used in this session. The recording has a label in its place.
 
     Cards are public, cached and copied; whoever reads this one can use the secret.
     """
-    for path in secrets(card_of(see), _NO_SECRETS):
-        yield RuleFinding(summary=f"`{path}` holds what looks like a secret", sure=False)
+    for path in secret_paths(read_card(context), _NO_SECRETS):
+        yield RuleFinding(summary=f"`{path}` holds what looks like a secret", is_sure=False)
 
 
-_MORE = {"id": "more", "name": "More", "description": "Says more", "tags": ["text"]}
-_TOKEN = {"Authorization": "Bearer t0ken-of-ann"}
+_EXTRA_SKILL = {"id": "more", "name": "More", "description": "Says more", "tags": ["text"]}
+_AUTHORIZATION = {"Authorization": "Bearer t0ken-of-ann"}
 _BEARER = {
     "securitySchemes": {"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}},
     "securityRequirements": [{"schemes": {"bearer": {"list": []}}}],
 }
-_FULL = card(skills=[*card()["skills"], _MORE], **_BEARER)
+_FULL_CARD = card(skills=[*card()["skills"], _EXTRA_SKILL], **_BEARER)
 
 
 @rule(
@@ -122,38 +122,38 @@ _FULL = card(skills=[*card()["skills"], _MORE], **_BEARER)
     Severity.INFO,
     section="1.0 3.1.11",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=NETWORK,
-    when=FrameFlag.CARD,
+    trigger_flags=FrameFlag.CARD,
     operations=("GetExtendedAgentCard",),
-    flagged=fetch_card(_FULL) + rpc("GetExtendedAgentCard", None, card(**_BEARER), headers=_TOKEN),
-    clean=fetch_card(card(**_BEARER)) + rpc("GetExtendedAgentCard", None, _FULL, headers=_TOKEN),
+    flagged=fetch_card(_FULL_CARD) + rpc("GetExtendedAgentCard", None, card(**_BEARER), headers=_AUTHORIZATION),
+    clean=fetch_card(card(**_BEARER)) + rpc("GetExtendedAgentCard", None, _FULL_CARD, headers=_AUTHORIZATION),
 )
-def poorer(see: RuleContext) -> Iterator[RuleFinding]:
+def poorer(context: RuleContext) -> Iterator[RuleFinding]:
     """The extended card lacks a skill, or a capability, that the public card has.
 
     A client that replaces the public card by it, as it should, can do less after it has proved who it is.
     """
-    public, extended = see.agent.card, card_of(see)
-    if public is None or not extended or see.agent.card_at >= see.track.started:
+    public, extended = context.agent.card, read_card(context)
+    if public is None or not extended or context.agent.card_at >= context.record.started:
         return
-    skills = _skills(public) - _skills(extended)
+    skills = _skill_ids(public) - _skill_ids(extended)
     if skills:
         told = ", ".join(sorted(skills))[:200]
         yield RuleFinding(
-            summary=f"the extended card lacks skills of the public card: {told}", path=f"{see.root}skills"
+            summary=f"the extended card lacks skills of the public card: {told}", path=f"{context.root}skills"
         )
-    flags = _flags(public) - _flags(extended)
+    flags = _set_capabilities(public) - _set_capabilities(extended)
     if flags:
         told = ", ".join(sorted(flags))
         yield RuleFinding(
-            summary=f"the extended card lacks capabilities of the public card: {told}", path=f"{see.root}capabilities"
+            summary=f"the extended card lacks capabilities of the public card: {told}", path=f"{context.root}capabilities"
         )
 
 
-def _skills(found: Json) -> set[str]:
-    return {word(skill, "id") for _, skill in objects(found.get("skills"))} - {""}
+def _skill_ids(found: Json) -> set[str]:
+    return {string_member(skill, "id") for _, skill in indexed_objects(found.get("skills"))} - {""}
 
 
-def _flags(found: Json) -> set[str]:
-    return {name for name, value in member(found, "capabilities").items() if value is True}
+def _set_capabilities(found: Json) -> set[str]:
+    return {name for name, value in object_member(found, "capabilities").items() if value is True}

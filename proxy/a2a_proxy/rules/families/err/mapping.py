@@ -9,10 +9,10 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import GRPC, JSONRPC, REST, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc, rest, rest_error, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import error_info
-from a2a_proxy.rules.families.err.table import TABLE
+from a2a_proxy.rules.families.err.table import ERROR_TABLE
 
-_GET = {"id": "t9"}
-_NOT_FOUND = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no task t9")
+_TASK_PARAMS = {"id": "t9"}
+_NOT_FOUND_BODY = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no task t9")
 _WRONG_STATUS = rest_error(400, "INVALID_ARGUMENT", "TASK_NOT_FOUND", "no task t9")
 
 
@@ -21,21 +21,21 @@ _WRONG_STATUS = rest_error(400, "INVALID_ARGUMENT", "TASK_NOT_FOUND", "no task t
     "Wrong HTTP status for an A2A error",
     Severity.ERROR,
     section="1.0 5.4, 11.6",
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=REST,
     scope=EvidenceScope.EXCHANGE,
-    when=FrameFlag.ERROR,
+    trigger_flags=FrameFlag.ERROR,
     flagged=rest("GET", "/tasks/t9", None, _WRONG_STATUS, status=400),
-    clean=rest("GET", "/tasks/t9", None, _NOT_FOUND, status=404),
+    clean=rest("GET", "/tasks/t9", None, _NOT_FOUND_BODY, status=404),
 )
-def http_status(see: RuleContext) -> Iterator[RuleFinding]:
+def http_status(context: RuleContext) -> Iterator[RuleFinding]:
     """An error answer names an A2A error in its ErrorInfo and has another HTTP status than the one of that error.
 
     Clients and gateways decide by the status alone whether a task is unknown, a call is to be repeated or refused.
     """
-    failure = see.failure
-    row = TABLE.get(failure.reason)
-    status = see.exchange.status
+    failure = context.failure
+    row = ERROR_TABLE.get(failure.reason)
+    status = context.exchange.status
     if row is None or status < 400 or status == row.http:
         return
     yield RuleFinding(
@@ -51,20 +51,20 @@ def http_status(see: RuleContext) -> Iterator[RuleFinding]:
     "Wrong gRPC status for an A2A error",
     Severity.ERROR,
     section="1.0 5.4, 10.6",
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=GRPC,
     scope=EvidenceScope.EXCHANGE,
-    when=FrameFlag.ERROR,
-    flagged=grpc("GetTask", _GET, status=13, text="no task t9", details=[error_info("TASK_NOT_FOUND")]),
-    clean=grpc("GetTask", _GET, status=5, text="no task t9", details=[error_info("TASK_NOT_FOUND")]),
+    trigger_flags=FrameFlag.ERROR,
+    flagged=grpc("GetTask", _TASK_PARAMS, status=13, text="no task t9", details=[error_info("TASK_NOT_FOUND")]),
+    clean=grpc("GetTask", _TASK_PARAMS, status=5, text="no task t9", details=[error_info("TASK_NOT_FOUND")]),
 )
-def grpc_status(see: RuleContext) -> Iterator[RuleFinding]:
+def grpc_status(context: RuleContext) -> Iterator[RuleFinding]:
     """The trailers name an A2A error in their ErrorInfo and have another gRPC status than the one of that error.
 
     gRPC clients map the status to an exception before anybody reads the details: a wrong one is the wrong exception.
     """
-    failure = see.failure
-    row = TABLE.get(failure.reason)
+    failure = context.failure
+    row = ERROR_TABLE.get(failure.reason)
     if row is None or failure.status_name == row.grpc:
         return
     yield RuleFinding(
@@ -79,19 +79,19 @@ def grpc_status(see: RuleContext) -> Iterator[RuleFinding]:
     "JSON-RPC code and reason disagree",
     Severity.ERROR,
     section="1.0 5.4",
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=JSONRPC,
-    when=FrameFlag.ERROR,
-    flagged=rpc("GetTask", _GET, error=rpc_error(-32001, "UNSUPPORTED_OPERATION")),
-    clean=rpc("GetTask", _GET, error=rpc_error(-32001, "TASK_NOT_FOUND")),
+    trigger_flags=FrameFlag.ERROR,
+    flagged=rpc("GetTask", _TASK_PARAMS, error=rpc_error(-32001, "UNSUPPORTED_OPERATION")),
+    clean=rpc("GetTask", _TASK_PARAMS, error=rpc_error(-32001, "TASK_NOT_FOUND")),
 )
-def code_and_reason(see: RuleContext) -> Iterator[RuleFinding]:
+def code_and_reason(context: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC error has the code of one A2A error and an ErrorInfo with the reason of another.
 
     A client that goes by the code and one that goes by the reason do different things with the same answer.
     """
-    failure = see.failure
-    row = TABLE.get(failure.reason)
+    failure = context.failure
+    row = ERROR_TABLE.get(failure.reason)
     if row is not None and failure.code != row.code:
         yield RuleFinding(
             summary=f"code {failure.code} with reason {failure.reason}, the code of which is {row.code}",

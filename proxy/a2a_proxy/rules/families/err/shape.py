@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
-from a2a_proxy.rules.context import RuleContext, media_type
+from a2a_proxy.rules.context import RuleContext, strip_parameters
 from a2a_proxy.rules.define.rule import (
     HTTP,
     NETWORK,
@@ -23,12 +23,12 @@ from a2a_proxy.rules.define.rule import (
 )
 from a2a_proxy.rules.examples.conversation import http, rest, rest_error, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send
-from a2a_proxy.rules.families.err.table import BY_CODE, DOMAIN, REASONS
+from a2a_proxy.rules.families.err.table import ERROR_BY_CODE, ERROR_DOMAIN, ERROR_BY_REASON
 
-_GET = {"id": "t9"}
-_NOT_FOUND = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no task t9")
-_BARE = rest_error(404, "NOT_FOUND", "", "no task t9", details=[])
-_LEAK = 'Traceback: File "/app/agent.py", line 7'
+_TASK_PARAMS = {"id": "t9"}
+_NOT_FOUND_BODY = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no task t9")
+_BARE_BODY = rest_error(404, "NOT_FOUND", "", "no task t9", details=[])
+_LEAKING_BODY = 'Traceback: File "/app/agent.py", line 7'
 _A2A_STATUSES = frozenset({400, 404, 409, 415, 501})
 """Under which an agent tells A2A errors; 401, 403, 429 and 5xx may come from anybody on the way."""
 
@@ -38,30 +38,30 @@ _A2A_STATUSES = frozenset({400, 404, 409, 415, 501})
     "ErrorInfo is missing",
     Severity.ERROR,
     section="1.0 11.6; 9.5",
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=HTTP,
     scope=EvidenceScope.EXCHANGE,
-    when=FrameFlag.ERROR,
-    flagged=rest("GET", "/tasks/t9", None, _BARE, status=404),
-    clean=rest("GET", "/tasks/t9", None, _NOT_FOUND, status=404),
+    trigger_flags=FrameFlag.ERROR,
+    flagged=rest("GET", "/tasks/t9", None, _BARE_BODY, status=404),
+    clean=rest("GET", "/tasks/t9", None, _NOT_FOUND_BODY, status=404),
 )
-def error_info_missing(see: RuleContext) -> Iterator[RuleFinding]:
+def error_info_missing(context: RuleContext) -> Iterator[RuleFinding]:
     """An A2A error has no ErrorInfo among its details: on REST where the error has the shape of google.rpc.Status, on
     JSON-RPC (a warning, SHOULD since 1.0.1) where the code is that of an A2A error.
 
     The ErrorInfo is the only part of an error that is the same on every binding and meant for programs.
     """
-    failure = see.failure
+    failure = context.failure
     if failure.info is not None or not isinstance(failure.body, dict):
         return
-    if see.enveloped:
-        reason = BY_CODE.get(failure.code)
+    if context.is_enveloped:
+        reason = ERROR_BY_CODE.get(failure.code)
         if reason is not None:
             summary = f"error {failure.code} without an ErrorInfo of reason {reason}"
             yield RuleFinding(summary=summary, path="error.data", severity=Severity.WARNING)
-    elif see.exchange.status in _A2A_STATUSES and "code" in failure.body:
+    elif context.exchange.status in _A2A_STATUSES and "code" in failure.body:
         yield RuleFinding(
-            summary=f"HTTP {see.exchange.status} error without an ErrorInfo in `details`", path="error.details"
+            summary=f"HTTP {context.exchange.status} error without an ErrorInfo in `details`", path="error.details"
         )
 
 
@@ -70,41 +70,41 @@ def error_info_missing(see: RuleContext) -> Iterator[RuleFinding]:
     "ErrorInfo is wrong",
     Severity.ERROR,
     section="1.0 10.6",
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=NETWORK,
-    when=FrameFlag.ERROR,
-    flagged=rpc("GetTask", _GET, error=rpc_error(-32001, "TaskNotFound")),
-    clean=rpc("GetTask", _GET, error=rpc_error(-32001, "TASK_NOT_FOUND", taskId="t9")),
+    trigger_flags=FrameFlag.ERROR,
+    flagged=rpc("GetTask", _TASK_PARAMS, error=rpc_error(-32001, "TaskNotFound")),
+    clean=rpc("GetTask", _TASK_PARAMS, error=rpc_error(-32001, "TASK_NOT_FOUND", taskId="t9")),
 )
-def error_info_wrong(see: RuleContext) -> Iterator[RuleFinding]:
+def error_info_wrong(context: RuleContext) -> Iterator[RuleFinding]:
     """An ErrorInfo with the domain of A2A has a reason that is not in UPPER_SNAKE_CASE or is none that A2A or its SDKs
     know, or metadata values that are not strings; or a reason of A2A comes under another domain.
 
     Clients compare the reason and the domain as they are written: another spelling is another error.
     """
-    info = see.failure.info
+    info = context.failure.info
     if info is None:
         return
     reason, domain, metadata = info.get("reason"), info.get("domain"), info.get("metadata")
-    path = "error.data" if see.enveloped else "error.details" if see.binding is Binding.REST else ""
-    if domain != DOMAIN:
-        if isinstance(reason, str) and reason in REASONS:
-            yield RuleFinding(summary=f"reason {reason} under domain {_json(domain)}, it must be {DOMAIN}", path=path)
+    path = "error.data" if context.is_enveloped else "error.details" if context.binding is Binding.REST else ""
+    if domain != ERROR_DOMAIN:
+        if isinstance(reason, str) and reason in ERROR_BY_REASON:
+            yield RuleFinding(summary=f"reason {reason} under domain {_short_json(domain)}, it must be {ERROR_DOMAIN}", path=path)
         return
     if not isinstance(reason, str) or not re.fullmatch(r"[A-Z][A-Z0-9_]*", reason):
-        yield RuleFinding(summary=f"reason {_json(reason)} is not in UPPER_SNAKE_CASE", path=path, value=_json(reason))
-    elif reason not in REASONS:
+        yield RuleFinding(summary=f"reason {_short_json(reason)} is not in UPPER_SNAKE_CASE", path=path, value=_short_json(reason))
+    elif reason not in ERROR_BY_REASON:
         summary = f"reason {reason} is none of A2A's"
-        yield RuleFinding(summary=summary, path=path, value=_json(reason), severity=Severity.WARNING)
+        yield RuleFinding(summary=summary, path=path, value=_short_json(reason), severity=Severity.WARNING)
     if isinstance(metadata, dict):
         for name, value in metadata.items():
             if not isinstance(value, str):
                 yield RuleFinding(
-                    summary=f"metadata `{name}` of an ErrorInfo is not a string", path=path, value=_json(value)
+                    summary=f"metadata `{name}` of an ErrorInfo is not a string", path=path, value=_short_json(value)
                 )
 
 
-def _json(value: object) -> str:
+def _short_json(value: object) -> str:
     """As it was sent, short."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:57]}..."
@@ -115,28 +115,28 @@ def _json(value: object) -> str:
     "google.rpc.Status is broken",
     Severity.ERROR,
     section="1.0 11.6",
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=REST,
-    when=FrameFlag.ERROR,
+    trigger_flags=FrameFlag.ERROR,
     flagged=rest("GET", "/tasks/t9", None, rest_error(400, "NOT_FOUND", "TASK_NOT_FOUND"), status=404),
-    clean=rest("GET", "/tasks/t9", None, _NOT_FOUND, status=404),
+    clean=rest("GET", "/tasks/t9", None, _NOT_FOUND_BODY, status=404),
 )
-def status_shape(see: RuleContext) -> Iterator[RuleFinding]:
+def status_shape(context: RuleContext) -> Iterator[RuleFinding]:
     """The body of a REST error has an `error.code` that is not the HTTP status, an `error.status` that is no name of a
     gRPC status, or details without a string `@type`.
 
     Libraries for this format read the code and pick the type of a detail by `@type`; they drop what has none.
     """
-    body = see.failure.body
-    if not isinstance(body, dict) or body is see.value or see.exchange.status < 400:
+    body = context.failure.body
+    if not isinstance(body, dict) or body is context.value or context.exchange.status < 400:
         return
     code, status, details = body.get("code"), body.get("status"), body.get("details")
-    if "code" in body and code != see.exchange.status:
-        told = f"`error.code` is {_json(code)} under HTTP {see.exchange.status}"
-        yield RuleFinding(summary=told, path="error.code", value=_json(code))
+    if "code" in body and code != context.exchange.status:
+        told = f"`error.code` is {_short_json(code)} under HTTP {context.exchange.status}"
+        yield RuleFinding(summary=told, path="error.code", value=_short_json(code))
     if "status" in body and status not in GRPC_STATUS_NAMES:
-        told = f"`error.status` is {_json(status)}, which is not a gRPC status"
-        yield RuleFinding(summary=told, path="error.status", value=_json(status))
+        told = f"`error.status` is {_short_json(status)}, which is not a gRPC status"
+        yield RuleFinding(summary=told, path="error.status", value=_short_json(status))
     if isinstance(details, list):
         for number, each in enumerate(details):
             if not isinstance(each, dict) or not isinstance(each.get("@type"), str):
@@ -150,9 +150,9 @@ def status_shape(see: RuleContext) -> Iterator[RuleFinding]:
     "problem+json in a 1.0 exchange",
     Severity.WARNING,
     section="1.0 11.6; RFC 9457",
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=REST,
-    moment=HookPoint.HEADS,
+    hook_points=HookPoint.HEADS,
     flagged=http(
         "GET",
         "/tasks/t9",
@@ -160,20 +160,20 @@ def status_shape(see: RuleContext) -> Iterator[RuleFinding]:
         status=404,
         media="application/problem+json",
     ),
-    clean=rest("GET", "/tasks/t9", None, _NOT_FOUND, status=404),
+    clean=rest("GET", "/tasks/t9", None, _NOT_FOUND_BODY, status=404),
 )
-def problem_json(see: RuleContext) -> Iterator[RuleFinding]:
+def problem_json(context: RuleContext) -> Iterator[RuleFinding]:
     """A REST error of a 1.0 exchange comes as `application/problem+json`, the form of the release candidate.
 
     A 1.0 client looks for `error.details` and finds nothing: to it every such error is an unknown one.
     """
-    if see.exchange.status >= 400 and media_type(see.field("content-type")) == "application/problem+json":
+    if context.exchange.status >= 400 and strip_parameters(context.response_header("content-type")) == "application/problem+json":
         yield RuleFinding(
-            summary=f"HTTP {see.exchange.status} with application/problem+json", value=see.field("content-type")
+            summary=f"HTTP {context.exchange.status} with application/problem+json", value=context.response_header("content-type")
         )
 
 
-_LEAKS = re.compile(
+_LEAK_PATTERNS = re.compile(
     r"Traceback \(most recent|Traceback:|File \"[^\"]+\", line \d+|\bat [\w$.]+\([\w.]+:\d+(:\d+)?\)"
     r"|(?:^|[\s'\"(])(?:/(?:home|usr|app|var|opt|root|srv)/[\w./-]+\.\w+|[A-Z]:\\[\w\\ .-]+\.\w+)"
     r"|\b(?:SELECT .+ FROM|INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b",
@@ -186,16 +186,16 @@ _LEAKS = re.compile(
     "Internal detail in an error",
     Severity.INFO,
     section="1.0 3.3.2",
-    when=FrameFlag.ERROR,
-    flagged=rpc("SendMessage", send(), error=rpc_error(-32603, "INTERNAL_ERROR", _LEAK)),
+    trigger_flags=FrameFlag.ERROR,
+    flagged=rpc("SendMessage", send(), error=rpc_error(-32603, "INTERNAL_ERROR", _LEAKING_BODY)),
     clean=rpc("SendMessage", send(), error=rpc_error(-32603, "INTERNAL_ERROR", "it failed")),
 )
-def internal_detail(see: RuleContext) -> Iterator[RuleFinding]:
+def internal_detail(context: RuleContext) -> Iterator[RuleFinding]:
     """The message of an error has a stack trace, the path of a source file, or SQL in it.
 
     It tells strangers how the agent is built, and says nothing that a caller could act on.
     """
-    found = _LEAKS.search(see.failure.text)
+    found = _LEAK_PATTERNS.search(context.failure.text)
     if found is not None:
         yield RuleFinding(summary="the message of an error shows internals of the agent", value=found.group().strip())
 
@@ -206,9 +206,9 @@ def internal_detail(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.INFO,
     section="1.0 3.3.2; RFC 9110 10.2.3",
     bindings=NETWORK,
-    moment=HookPoint.CLOSED,
+    hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
-    needs=FrameFlag.ODD_END,
+    required_flags=FrameFlag.ODD_END,
     flagged=http(
         "GET", "/tasks/t1", answer='{"error":{"code":503,"status":"UNAVAILABLE","message":"busy"}}', status=503
     ),
@@ -220,12 +220,12 @@ def internal_detail(see: RuleContext) -> Iterator[RuleFinding]:
         reply_headers={"Retry-After": "5"},
     ),
 )
-def no_retry_hint(see: RuleContext) -> Iterator[RuleFinding]:
+def no_retry_hint(context: RuleContext) -> Iterator[RuleFinding]:
     """HTTP 429 or 503 without Retry-After, or gRPC RESOURCE_EXHAUSTED or UNAVAILABLE without RetryInfo.
 
     Clients then guess, and many of them guess "at once": that is how an overload lasts.
     """
-    exchange = see.exchange
+    exchange = context.exchange
     if exchange.binding is Binding.GRPC:
         name = {8: "RESOURCE_EXHAUSTED", 14: "UNAVAILABLE"}.get(exchange.grpc_status)
         fields = exchange.trailers or exchange.response_headers
@@ -233,5 +233,5 @@ def no_retry_hint(see: RuleContext) -> Iterator[RuleFinding]:
             key.lower() in (b"grpc-status-details-bin", b"grpc-retry-pushback-ms") for key, _ in fields
         ):
             yield RuleFinding(summary=f"{name} without RetryInfo")
-    elif exchange.status in (429, 503) and not see.field("retry-after"):
+    elif exchange.status in (429, 503) and not context.response_header("retry-after"):
         yield RuleFinding(summary=f"HTTP {exchange.status} without Retry-After")

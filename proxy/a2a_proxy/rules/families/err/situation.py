@@ -11,32 +11,32 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import NETWORK, RPC, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import error_info, send, task
-from a2a_proxy.rules.families.err.table import TABLE
+from a2a_proxy.rules.families.err.table import ERROR_TABLE
 
 _OTHER_REASONS = frozenset({"VERSION_NOT_SUPPORTED", "EXTENSION_SUPPORT_REQUIRED"})
 """Errors of the call, not of the task."""
-_BY_ID = ("GetTask", "CancelTask", "SubscribeToTask")
-_GENERIC = {"INTERNAL_ERROR": -32603, "INVALID_REQUEST": -32600, "METHOD_NOT_FOUND": -32601}
+_TASK_ID_OPERATIONS = ("GetTask", "CancelTask", "SubscribeToTask")
+_GENERIC_ERRORS = {"INTERNAL_ERROR": -32603, "INVALID_REQUEST": -32600, "METHOD_NOT_FOUND": -32601}
 
 
-def _kind(see: RuleContext) -> str:
+def _error_name(context: RuleContext) -> str:
     """What an error stands for, in one word for all bindings; empty where that is open."""
-    failure = see.failure
+    failure = context.failure
     if failure.name:
         return failure.name
-    if see.binding is Binding.GRPC:
+    if context.binding is Binding.GRPC:
         return {5: "TASK_NOT_FOUND", 13: "INTERNAL_ERROR", 2: "INTERNAL_ERROR"}.get(failure.code, "")
-    if see.binding is Binding.REST and isinstance(see.value, dict):  # no page of a server in front of the agent
-        return {404: "TASK_NOT_FOUND", 500: "INTERNAL_ERROR"}.get(see.exchange.status, "")
+    if context.binding is Binding.REST and isinstance(context.value, dict):  # no page of a server in front of the agent
+        return {404: "TASK_NOT_FOUND", 500: "INTERNAL_ERROR"}.get(context.exchange.status, "")
     return ""
 
 
-def _unknown_task(see: RuleContext) -> bool:
+def _is_unknown_task(context: RuleContext) -> bool:
     """The call names a task that this agent, all of whose tasks were seen, has never told of."""
-    asked = see.track.asked
-    if asked is None or not asked.task_id or asked.known or asked.forgotten:
+    request_snapshot = context.record.request_snapshot
+    if request_snapshot is None or not request_snapshot.task_id or request_snapshot.is_task_known or request_snapshot.is_task_forgotten:
         return False
-    return see.world.whole
+    return context.session.is_complete
 
 
 @rule(
@@ -44,34 +44,34 @@ def _unknown_task(see: RuleContext) -> bool:
     "Wrong error for the situation",
     Severity.ERROR,
     section="1.0 3.1, 3.3.2",
-    lines=Dialects.SINCE_0_2,
+    dialects=Dialects.SINCE_0_2,
     scope=EvidenceScope.LIVE,
-    when=FrameFlag.ERROR,
-    operations=(*_BY_ID, "SendMessage", "SendStreamingMessage"),
+    trigger_flags=FrameFlag.ERROR,
+    operations=(*_TASK_ID_OPERATIONS, "SendMessage", "SendStreamingMessage"),
     flagged=rpc("SendMessage", send(), {"task": task()})
     + rpc("SendMessage", send(id="m2", taskId="t1"), error=rpc_error(-32603, "INTERNAL_ERROR"), id=2),
     clean=rpc("GetTask", {"id": "t9"}, error=rpc_error(-32001, "TASK_NOT_FOUND")),
-    also=("A2A-STATE-005",),
+    also_broken=("A2A-STATE-005",),
 )
-def wrong_error(see: RuleContext) -> Iterator[RuleFinding]:
+def wrong_error(context: RuleContext) -> Iterator[RuleFinding]:
     """A message to a task known to be terminal is refused with something else than UnsupportedOperationError
     (invalid params and invalid request are a warning, some SDKs use them), or a call for a task that was never seen
     here fails with an internal error where TaskNotFoundError is due (a warning: something else may have failed).
 
     Clients handle a finished or unknown task in their normal course; an internal error makes them retry, or give up.
     """
-    kind, asked = _kind(see), see.track.asked
-    if asked is None or not kind or see.track.events or not see.is_(FrameFlag.FIRST):
+    kind, request_snapshot = _error_name(context), context.record.request_snapshot
+    if request_snapshot is None or not kind or context.record.events or not context.has_flag(FrameFlag.FIRST):
         return
-    if see.operation in ("SendMessage", "SendStreamingMessage"):
-        if asked.terminal and kind not in ("UNSUPPORTED_OPERATION", "TASK_NOT_FOUND", "VERSION_NOT_SUPPORTED"):
-            lenient = kind in ("INVALID_PARAMS", "INVALID_REQUEST") or see.failure.code == 3
+    if context.operation in ("SendMessage", "SendStreamingMessage"):
+        if request_snapshot.terminal and kind not in ("UNSUPPORTED_OPERATION", "TASK_NOT_FOUND", "VERSION_NOT_SUPPORTED"):
+            lenient = kind in ("INVALID_PARAMS", "INVALID_REQUEST") or context.failure.code == 3
             summary = f"a message to a finished task was refused with {kind}, it must be UNSUPPORTED_OPERATION"
-            if kind in _GENERIC or lenient:
+            if kind in _GENERIC_ERRORS or lenient:
                 yield RuleFinding(summary=summary, value=kind, severity=Severity.WARNING if lenient else None)
-    elif _unknown_task(see) and kind == "INTERNAL_ERROR":
-        summary = f"{see.operation} of an unknown task failed with {kind}, it must be TASK_NOT_FOUND"
-        yield RuleFinding(summary=summary, severity=Severity.WARNING, sure=False)
+    elif _is_unknown_task(context) and kind == "INTERNAL_ERROR":
+        summary = f"{context.operation} of an unknown task failed with {kind}, it must be TASK_NOT_FOUND"
+        yield RuleFinding(summary=summary, severity=Severity.WARNING, is_sure=False)
 
 
 @rule(
@@ -80,36 +80,36 @@ def wrong_error(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.WARNING,
     section="1.0 5.1",
     bindings=NETWORK,
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     scope=EvidenceScope.LIVE,
-    when=FrameFlag.ERROR,
-    operations=_BY_ID,
+    trigger_flags=FrameFlag.ERROR,
+    operations=_TASK_ID_OPERATIONS,
     flagged=rpc("GetTask", {"id": "t8"}, error=rpc_error(-32001, "TASK_NOT_FOUND"))
     + grpc("GetTask", {"id": "t9"}, status=9, text="no", details=[error_info("UNSUPPORTED_OPERATION")]),
     clean=rpc("GetTask", {"id": "t8"}, error=rpc_error(-32001, "TASK_NOT_FOUND"))
     + grpc("GetTask", {"id": "t9"}, status=5, text="no", details=[error_info("TASK_NOT_FOUND")]),
 )
-def bindings_disagree(see: RuleContext) -> Iterator[RuleFinding]:
+def bindings_disagree(context: RuleContext) -> Iterator[RuleFinding]:
     """The same operation for a task that was never seen fails with different A2A errors on two bindings of one agent.
 
     A client that changes its transport then sees another agent: its error handling was written for the first one.
     """
-    kind, asked = _kind(see), see.track.asked
+    kind, request_snapshot = _error_name(context), context.record.request_snapshot
     if (
-        kind not in TABLE
+        kind not in ERROR_TABLE
         or kind in _OTHER_REASONS
-        or asked is None
-        or asked.known
-        or not asked.task_id
-        or see.frame.kind is FrameKind.EVENT
+        or request_snapshot is None
+        or request_snapshot.is_task_known
+        or not request_snapshot.task_id
+        or context.frame.kind is FrameKind.EVENT
     ):
         return
-    told: dict[str, str] = see.agent.notes.setdefault("errors", {})
-    for binding in sorted(RPC - {see.binding}):
-        other = told.get(f"{binding} {see.operation}", kind)
+    told: dict[str, str] = context.agent.notes.setdefault("errors", {})
+    for binding in sorted(RPC - {context.binding}):
+        other = told.get(f"{binding} {context.operation}", kind)
         if other != kind:
             yield RuleFinding(
-                summary=f"{see.operation} of an unknown task: {kind} here, {other} on {binding}", value=kind
+                summary=f"{context.operation} of an unknown task: {kind} here, {other} on {binding}", value=kind
             )
             return
-    told[f"{see.binding} {see.operation}"] = kind
+    told[f"{context.binding} {context.operation}"] = kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-DOMAIN = "a2a-protocol.org"
+ERROR_DOMAIN = "a2a-protocol.org"
 
 
 class ErrorRow(msgspec.Struct, frozen=True):
@@ -18,7 +18,7 @@ class ErrorRow(msgspec.Struct, frozen=True):
     old_http: int = 0
 
 
-TABLE: dict[str, ErrorRow] = {
+ERROR_TABLE: dict[str, ErrorRow] = {
     "TASK_NOT_FOUND": ErrorRow(-32001, "NOT_FOUND", 404),
     "TASK_NOT_CANCELABLE": ErrorRow(-32002, "FAILED_PRECONDITION", 400, old_http=409),
     "PUSH_NOTIFICATION_NOT_SUPPORTED": ErrorRow(-32003, "FAILED_PRECONDITION", 400, "UNIMPLEMENTED"),
@@ -31,7 +31,7 @@ TABLE: dict[str, ErrorRow] = {
 }
 """Reason -> row; the mismatch of generations (1.1) has a rule of its own, A2A-GEN-016."""
 
-REASONS = frozenset(TABLE) | {
+ERROR_BY_REASON = frozenset(ERROR_TABLE) | {
     "TASK_GENERATION_MISMATCH",
     "INVALID_REQUEST",
     "METHOD_NOT_FOUND",
@@ -41,4 +41,4 @@ REASONS = frozenset(TABLE) | {
 }
 """What stands in an ErrorInfo of A2A: the errors of the specification, and those that SDKs add for JSON-RPC's own."""
 
-BY_CODE = {row.code: reason for reason, row in TABLE.items()}
+ERROR_BY_CODE = {row.code: reason for reason, row in ERROR_TABLE.items()}

@@ -11,19 +11,19 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import NETWORK, RPC, Dialects, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import send, task
-from a2a_proxy.rules.families.ext.reading import NAMES, entries, fields
+from a2a_proxy.rules.families.ext.reading import HEADER_NAMES, split_uris, extension_fields
 
-_A = "https://example.com/ext/a/v1"
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
-_LABEL = "redacted-"
-_TASK = {"task": task()}
+_URI_A = "https://example.com/ext/a/v1"
+_ABSOLUTE_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
+_REDACTION_PREFIX = "redacted-"
+_TASK_RESULT = {"task": task()}
 
 
-def _sides(see: RuleContext) -> Iterator[tuple[str, str, list[str]]]:
+def _extension_headers(context: RuleContext) -> Iterator[tuple[str, str, list[str]]]:
     """Side, header name and values of each header of extensions."""
-    asked, answered = fields(see)
+    asked, answered = extension_fields(context)
     for side, found in (("request", asked), ("response", answered)) if asked or answered else ():
-        for name in NAMES:
+        for name in HEADER_NAMES:
             values = [value for key, value in found if key == name]
             if values:
                 yield side, name, values
@@ -34,25 +34,25 @@ def _sides(see: RuleContext) -> Iterator[tuple[str, str, list[str]]]:
     "Malformed list of extensions",
     Severity.WARNING,
     section="1.0 3.2.6",
-    lines=Dialects.SINCE_0_2,
-    moment=HookPoint.HEADS,
+    dialects=Dialects.SINCE_0_2,
+    hook_points=HookPoint.HEADS,
     bindings=RPC,
-    needs=FrameFlag.EXTENDS,
-    flagged=rpc("SendMessage", send(), _TASK, headers={"A2A-Extensions": "a"}),
-    clean=rpc("SendMessage", send(), _TASK, headers={"A2A-Extensions": f"{_A}, urn:example:b"}),
+    required_flags=FrameFlag.EXTENDS,
+    flagged=rpc("SendMessage", send(), _TASK_RESULT, headers={"A2A-Extensions": "a"}),
+    clean=rpc("SendMessage", send(), _TASK_RESULT, headers={"A2A-Extensions": f"{_URI_A}, urn:example:b"}),
 )
-def malformed(see: RuleContext) -> Iterator[RuleFinding]:
+def malformed(context: RuleContext) -> Iterator[RuleFinding]:
     """An entry of `A2A-Extensions`, in the request or the response, is no absolute URI. Several header fields of that
     name over HTTP, in place of one list with commas, are told as an info; HTTP takes them for one list.
 
     Extensions are known by their URI and nothing else: an entry of another form activates nothing. Of several fields
     some servers read one.
     """
-    for side, name, values in _sides(see):
-        for entry in entries(values):
-            if not _URI.fullmatch(entry) and _LABEL not in entry:
+    for side, name, values in _extension_headers(context):
+        for entry in split_uris(values):
+            if not _ABSOLUTE_URI.fullmatch(entry) and _REDACTION_PREFIX not in entry:
                 yield RuleFinding(summary=f"{name} of the {side} lists {entry[:80]!r}, which is no URI", value=entry)
-        if len(values) > 1 and see.binding is not Binding.GRPC:
+        if len(values) > 1 and context.binding is not Binding.GRPC:
             told = f"the {side} has {len(values)} fields {name}, one list with commas was expected"
             yield RuleFinding(summary=told, value="; ".join(values), severity=Severity.INFO)
 
@@ -62,26 +62,26 @@ def malformed(see: RuleContext) -> Iterator[RuleFinding]:
     "Header name of another version",
     Severity.WARNING,
     section="1.0 3.2.6; 0.3 extensions",
-    lines=Dialects.SINCE_0_2,
-    moment=HookPoint.HEADS,
+    dialects=Dialects.SINCE_0_2,
+    hook_points=HookPoint.HEADS,
     bindings=NETWORK,
-    needs=FrameFlag.EXTENDS,
-    flagged=rpc("SendMessage", send(), _TASK, headers={"X-A2A-Extensions": _A}),
-    clean=rpc("SendMessage", send(), _TASK, headers={"A2A-Extensions": _A}),
+    required_flags=FrameFlag.EXTENDS,
+    flagged=rpc("SendMessage", send(), _TASK_RESULT, headers={"X-A2A-Extensions": _URI_A}),
+    clean=rpc("SendMessage", send(), _TASK_RESULT, headers={"A2A-Extensions": _URI_A}),
 )
-def other_name(see: RuleContext) -> Iterator[RuleFinding]:
+def other_name(context: RuleContext) -> Iterator[RuleFinding]:
     """Request or response of 1.0 has its extensions in `X-A2A-Extensions` only, or one of 0.2 or 0.3 in
     `A2A-Extensions` only.
 
     The peer looks for the name of its version: no extension is activated, and nobody says so.
     """
-    dialect = see.exchange.dialect
+    dialect = context.exchange.dialect
     if dialect is Dialect.RC:
         return
-    there = {(side, name) for side, name, _ in _sides(see)}
+    there = {(side, name) for side, name, _ in _extension_headers(context)}
     if not there:
         return
-    mine, other = NAMES if see.v1 else reversed(NAMES)
+    mine, other = HEADER_NAMES if context.is_v1 else reversed(HEADER_NAMES)
     for side in ("request", "response"):
         if (side, other) in there and (side, mine) not in there:
             told = f"the {side} has its extensions in {other} only, in {dialect} the name is {mine}"

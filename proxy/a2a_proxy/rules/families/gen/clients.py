@@ -12,18 +12,18 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status, task
-from a2a_proxy.rules.families.gen.tracker import GenerationFault, known_gaps, verdicts
-from a2a_proxy.rules.families.gen.words import OF_TASK, TRACKED, current_generation, if_match, numbers
+from a2a_proxy.rules.families.gen.tracker import GenerationFault, open_gaps, generation_verdicts
+from a2a_proxy.rules.families.gen.words import TASK_NUMBER_OPERATIONS, TRACKED, current_generation, if_match, format_range
 
 RECONCILE = 10
 """Seconds in which a client is expected to read a task again after a gap."""
 _MAX_CLIENTS = 8
-_ID = {"id": "t1"}
-_POLL = _ID | {"currentGeneration": "0"}
-_PLAIN = rpc("GetTask", _ID, task("WORKING"), version="1.1")
-_SEND = "SendStreamingMessage"
-_GAP = rpc_stream(
-    _SEND,
+_TASK_PARAMS = {"id": "t1"}
+_NUMBERED_POLL = _TASK_PARAMS | {"currentGeneration": "0"}
+_PLAIN_POLL = rpc("GetTask", _TASK_PARAMS, task("WORKING"), version="1.1")
+_SEND_METHOD = "SendStreamingMessage"
+_GAP_STREAM = rpc_stream(
+    _SEND_METHOD,
     send(),
     snapshot(generation="1"),
     status("WORKING", generation="2"),
@@ -32,7 +32,7 @@ _GAP = rpc_stream(
     status("COMPLETED", second=12, generation="5"),
     version="1.1",
 )
-_READ = rpc("GetTask", _ID, task("WORKING", generation="4"), id=2, version="1.1")
+_TASK_READ = rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="4"), id=2, version="1.1")
 
 
 @rule(
@@ -41,50 +41,50 @@ _READ = rpc("GetTask", _ID, task("WORKING", generation="4"), id=2, version="1.1"
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.DRAFT_1_1,
-    moment=(HookPoint.REQUEST, HookPoint.ANSWER),
-    when=FrameFlag.TASK | FrameFlag.NEW_TASK | TRACKED | FrameFlag.ASKS,
+    dialects=Dialects.DRAFT_1_1,
+    hook_points=(HookPoint.REQUEST, HookPoint.ANSWER),
+    trigger_flags=FrameFlag.TASK | FrameFlag.NEW_TASK | TRACKED | FrameFlag.ASKS,
     draft=True,
-    also=("A2A-GEN-005",),
-    needs=FrameFlag.COUNTS | FrameFlag.NUMBERED | FrameFlag.OTHER | FrameFlag.NAMES,
-    flagged=_PLAIN + rpc("GetTask", _POLL, task("WORKING"), id=2, version="1.1"),
-    clean=_READ + rpc("GetTask", _ID | {"currentGeneration": "4"}, task("WORKING", generation="5"), version="1.1"),
+    also_broken=("A2A-GEN-005",),
+    required_flags=FrameFlag.COUNTS | FrameFlag.NUMBERED | FrameFlag.OTHER | FrameFlag.NAMES,
+    flagged=_PLAIN_POLL + rpc("GetTask", _NUMBERED_POLL, task("WORKING"), id=2, version="1.1"),
+    clean=_TASK_READ + rpc("GetTask", _TASK_PARAMS | {"currentGeneration": "4"}, task("WORKING", generation="5"), version="1.1"),
 )
-def goes_on(see: RuleContext) -> Iterator[RuleFinding]:
+def goes_on(context: RuleContext) -> Iterator[RuleFinding]:
     """A client that speaks 1.1 or has used generations was told of a task without one, or got two events with one
     number, and still sends `currentGeneration` or `ifGenerationMatch` for that task.
 
     It must take the feature for not there: its condition protects nothing and its long poll returns at once.
     """
-    if not see.is_(FrameFlag.ASKS):
-        _note_told(see)
+    if not context.has_flag(FrameFlag.ASKS):
+        _note_informed_client(context)
         return
-    if see.task is None or see.track.client not in _told(see):
+    if context.task is None or context.record.client not in _informed_clients(context):
         return
-    wanted = current_generation(see) if see.operation == "GetTask" else if_match(see)
+    wanted = current_generation(context) if context.operation == "GetTask" else if_match(context)
     if wanted is not None:
         yield RuleFinding(summary=f"the client asks by generation {wanted}, but was told that the task has none")
 
 
-def _told(see: RuleContext) -> list[Any]:
+def _informed_clients(context: RuleContext) -> list[Any]:
     """Clients that know that the task has no generation."""
-    assert see.task is not None
-    found: list[Any] = (see.task.notes or {}).get("gen.without", [])
+    assert context.task is not None
+    found: list[Any] = (context.task.notes or {}).get("gen.without", [])
     return found
 
 
-def _note_told(see: RuleContext) -> None:
-    task, client = see.task, see.track.client
-    if task is None or client in _told(see):
+def _note_informed_client(context: RuleContext) -> None:
+    task, client = context.task, context.record.client
+    if task is None or client in _informed_clients(context):
         return
-    without = any(each.fault is GenerationFault.REPEAT for each in verdicts(see)) or (
-        see.frame.generation == 0
+    without = any(each.fault is GenerationFault.REPEAT for each in generation_verdicts(context)) or (
+        context.frame.generation == 0
         and not task.generation
-        and see.is_(OF_TASK)
-        and (dialect_of_version(see.exchange.version_header) is Dialect.V1_1 or current_generation(see) is not None)
+        and context.has_flag(TASK_NUMBER_OPERATIONS)
+        and (dialect_of_version(context.exchange.version_header) is Dialect.V1_1 or current_generation(context) is not None)
     )
-    if without and len(_told(see)) < _MAX_CLIENTS:
-        task.remember().setdefault("gen.without", []).append(client)
+    if without and len(_informed_clients(context)) < _MAX_CLIENTS:
+        task.writable_notes().setdefault("gen.without", []).append(client)
 
 
 @rule(
@@ -93,14 +93,14 @@ def _note_told(see: RuleContext) -> None:
     Severity.INFO,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.DRAFT_1_1,
-    when=TRACKED,
+    dialects=Dialects.DRAFT_1_1,
+    trigger_flags=TRACKED,
     draft=True,
-    due=lambda see: _not_reconciled(see),
-    also=("A2A-GEN-001",),
-    flagged=_GAP,
+    due=lambda see: _check_reconciled(see),
+    also_broken=("A2A-GEN-001",),
+    flagged=_GAP_STREAM,
     clean=rpc_stream(
-        _SEND,
+        _SEND_METHOD,
         send(),
         snapshot(generation="1"),
         status("WORKING", generation="2"),
@@ -110,29 +110,29 @@ def _note_told(see: RuleContext) -> None:
         version="1.1",
     ),
 )
-def reconciles(see: RuleContext) -> Iterator[RuleFinding]:
+def reconciles(context: RuleContext) -> Iterator[RuleFinding]:
     """A stream has left a number out, it goes on, and for 10 s its client neither reads the task nor subscribes to it.
 
     It has missed a change and does not know which: what it shows stays wrong.
     """
-    for each in verdicts(see):
+    for each in generation_verdicts(context):
         if each.fault is GenerationFault.GAP and not each.snapshot:
-            see.later(RECONCILE, f"{each.first} {each.final}")
+            context.schedule_due(RECONCILE, f"{each.first} {each.final}")
     yield from ()
 
 
-def _not_reconciled(see: RuleContext) -> Iterator[RuleFinding]:
-    track, task = see.track, see.task
-    if task is None or not track.started or track.final is not None:
+def _check_reconciled(context: RuleContext) -> Iterator[RuleFinding]:
+    record, task = context.record, context.task
+    if task is None or not record.started or record.closed_exchange is not None:
         return
-    first, final = map(int, see.due_note.split())
-    if not any(gap[0] == first and gap[1] == final and gap[3] == track.id for gap in known_gaps(task)):
+    first, final = map(int, context.due_note.split())
+    if not any(gap[0] == first and gap[1] == final and gap[3] == record.id for gap in open_gaps(task)):
         return
     asking = ("GetTask", "SubscribeToTask")
-    for other in see.world.tracks.values():  # a long poll is under way
-        named = other.asked.task_id if other.asked is not None else ""
-        if named == task.task_id and other.client == track.client and other.operation in asking:
+    for other in context.session.exchange_records.values():  # a long poll is under way
+        named = other.request_snapshot.task_id if other.request_snapshot is not None else ""
+        if named == task.task_id and other.client == record.client and other.operation in asking:
             return
     yield RuleFinding(
-        summary=f"{numbers(first, final)} left out {RECONCILE} s ago, the client has not read the task since"
+        summary=f"{format_range(first, final)} left out {RECONCILE} s ago, the client has not read the task since"
     )

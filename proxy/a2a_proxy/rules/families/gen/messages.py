@@ -14,44 +14,44 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.families.gen.tracker import Verdict
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
-_MAX_SAID = 32
-_PROFILE = "@live-2153"
+_MAX_MESSAGES = 32
+_PROFILE_SUFFIX = "@live-2153"
 
 
-def note_message(see: RuleContext) -> None:
+def note_client_message(context: RuleContext) -> None:
     """Remember when a client said something to a task that is numbered."""
-    track, frame = see.track, see.frame
-    if track.operation not in SENDING_OPERATIONS or not (task_id := frame.task_id or track.task_id):
+    record, frame = context.record, context.frame
+    if record.operation not in SENDING_OPERATIONS or not (task_id := frame.task_id or record.task_id):
         return
-    task = see.world.task(track.agent, task_id)
+    task = context.session.task_record(record.agent, task_id)
     log = (task.notes or {}).get("gen") if task is not None else None
     if log is None:
         return
     said: list[list[Any]] = log.setdefault("said", [])
-    here = [frame.at, track.id, frame.seq]
+    here = [frame.at, record.id, frame.seq]
     if here not in said:
         said.append(here)
-        del said[:-_MAX_SAID]
+        del said[:-_MAX_MESSAGES]
 
 
-def explains(see: RuleContext, gap: Verdict) -> bool:
+def is_gap_explained(context: RuleContext, gap: Verdict) -> bool:
     """As many messages came since the last number of this stream as numbers are left out."""
-    task, notes = see.task, see.track.notes or {}
-    if task is None or dialect_of_version(see.exchange.version_header) is Dialect.V1_1:
+    task, notes = context.task, context.record.notes or {}
+    if task is None or dialect_of_version(context.exchange.version_header) is Dialect.V1_1:
         return False
     after: int = notes["gen"].get("before", 0)
     times: dict[tuple[int, int], int] = {
         (each[1], each[2]): each[0] for each in (task.notes or {})["gen"].get("said", [])
     }
-    for track in see.world.tracks.values():  # those whose requests are not judged yet
-        asked = track.asked
-        if asked is not None and asked.task_id == task.task_id and track.operation in SENDING_OPERATIONS and track.request:
-            times[track.id, track.request.seq] = asked.at
-    count = sum(after < at <= see.at for at in times.values())
+    for record in context.session.exchange_records.values():  # those whose requests are not judged yet
+        request_snapshot = record.request_snapshot
+        if request_snapshot is not None and request_snapshot.task_id == task.task_id and record.operation in SENDING_OPERATIONS and record.request:
+            times[record.id, record.request.seq] = request_snapshot.at
+    count = sum(after < at <= context.at for at in times.values())
     return count == gap.final - gap.first + 1
 
 
-def profile_2153(see: RuleContext) -> bool:
+def is_profile_2153(context: RuleContext) -> bool:
     """The stream is one of that proposal."""
-    request = see.request
-    return see.frame.schema.endswith(_PROFILE) or (request is not None and request.schema.endswith(_PROFILE))
+    request = context.request
+    return context.frame.schema.endswith(_PROFILE_SUFFIX) or (request is not None and request.schema.endswith(_PROFILE_SUFFIX))

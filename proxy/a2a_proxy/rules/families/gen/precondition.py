@@ -11,39 +11,39 @@ from collections.abc import Iterator
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.summary import generation_number
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import EVENTS, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.rule import ANY_EVENT, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error
 from a2a_proxy.rules.examples.objects import Json, reply, send, snapshot, state, task
 from a2a_proxy.rules.examples.script import MS, Script
-from a2a_proxy.rules.families.gen.words import MISMATCH, OF_TASK, SENDS, if_match
+from a2a_proxy.rules.families.gen.words import MISMATCH_REASON, TASK_NUMBER_OPERATIONS, SEND_OPERATIONS, if_match
 
-RACE = 2
+RACE_TIME = 2
 """Seconds in which a newer generation may show up that the agent had already when it refused."""
-_ID = {"id": "t1"}
+_TASK_PARAMS = {"id": "t1"}
 
 
-def _read(generation: str | None, id: int = 1) -> Script:
+def _read_task(generation: str | None, id: int = 1) -> Script:
     """The client reads the task: it waits for an answer."""
     read = task("INPUT_REQUIRED") | {"status": state("INPUT_REQUIRED", message=reply("which one?"))}
     numbered = {"generation": generation} if generation is not None else {}
-    return rpc("GetTask", _ID, read | numbered, id=id, version="1.1")
+    return rpc("GetTask", _TASK_PARAMS, read | numbered, id=id, version="1.1")
 
 
-_KNOWN = _read("5")
+_FIRST_READ = _read_task("5")
 
 
-def _refusal(current: str) -> Json:
-    return rpc_error(-32010, MISMATCH, "changed", taskId="t1", expectedGeneration="5", currentGeneration=current)
+def _mismatch_error(current: str) -> Json:
+    return rpc_error(-32010, MISMATCH_REASON, "changed", taskId="t1", expectedGeneration="5", currentGeneration=current)
 
 
-def _send(match: str | None, result: Json | None, error: Json | None = None, task_id: str = "t1") -> Script:
+def _conditional_send(match: str | None, result: Json | None, error: Json | None = None, task_id: str = "t1") -> Script:
     configuration = {"ifGenerationMatch": match} if match is not None else None
     about = {"taskId": task_id} if task_id else {}
     params = send("go on", id="m2", configuration=configuration, **about)
     return rpc("SendMessage", params, result, error=error, id=2, version="1.1")
 
 
-_NEW = {"task": task("COMPLETED", id="t2", generation="3")}
+_NEW_TASK_RESULT = {"task": task("COMPLETED", id="t2", generation="3")}
 
 
 @rule(
@@ -52,26 +52,26 @@ _NEW = {"task": task("COMPLETED", id="t2", generation="3")}
     Severity.ERROR,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.DRAFT_1_1,
-    when=FrameFlag.FIRST,
-    operations=SENDS,
+    dialects=Dialects.DRAFT_1_1,
+    trigger_flags=FrameFlag.FIRST,
+    operations=SEND_OPERATIONS,
     draft=True,
-    needs=FrameFlag.NAMES,
-    flagged=_KNOWN + _send("3", snapshot("COMPLETED", second=1, generation="7")),
-    clean=_KNOWN + _send("3", None, _refusal("5")),
+    required_flags=FrameFlag.NAMES,
+    flagged=_FIRST_READ + _conditional_send("3", snapshot("COMPLETED", second=1, generation="7")),
+    clean=_FIRST_READ + _conditional_send("3", None, _mismatch_error("5")),
 )
-def stale(see: RuleContext) -> Iterator[RuleFinding]:
+def stale(context: RuleContext) -> Iterator[RuleFinding]:
     """A message with `ifGenerationMatch` is accepted although a later generation of its task had passed before it was
     sent.
 
     The precondition is there so that a client does not act on a state that is gone; here it did.
     """
-    asked = see.track.asked
-    if asked is None or not asked.known_generation or not see.is_(EVENTS):
+    request_snapshot = context.record.request_snapshot
+    if request_snapshot is None or not request_snapshot.known_generation or not context.has_flag(ANY_EVENT):
         return
-    wanted = if_match(see)
-    if wanted is not None and wanted < asked.known_generation:
-        told = f"accepted with `ifGenerationMatch` {wanted}, but {asked.known_generation} had passed before"
+    wanted = if_match(context)
+    if wanted is not None and wanted < request_snapshot.known_generation:
+        told = f"accepted with `ifGenerationMatch` {wanted}, but {request_snapshot.known_generation} had passed before"
         yield RuleFinding(summary=told, value=str(wanted))
 
 
@@ -81,36 +81,36 @@ def stale(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.WARNING,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.DRAFT_1_1,
-    when=FrameFlag.ERROR,
-    operations=SENDS,
+    dialects=Dialects.DRAFT_1_1,
+    trigger_flags=FrameFlag.ERROR,
+    operations=SEND_OPERATIONS,
     draft=True,
-    due=lambda see: _still(see),
-    flagged=(_KNOWN + _send("5", None, _refusal("5"))).then(_read("5", id=3), 3000 * MS),
-    clean=_KNOWN + _send("5", None, _refusal("6")) + _read("6", id=3),
+    due=lambda see: _check_mismatch_later(see),
+    flagged=(_FIRST_READ + _conditional_send("5", None, _mismatch_error("5"))).then(_read_task("5", id=3), 3000 * MS),
+    clean=_FIRST_READ + _conditional_send("5", None, _mismatch_error("6")) + _read_task("6", id=3),
 )
-def refused(see: RuleContext) -> Iterator[RuleFinding]:
+def refused(context: RuleContext) -> Iterator[RuleFinding]:
     """TaskGenerationMismatchError answers a message with the latest generation that has passed, and no later one shows
     up within 2 s, or the error itself names that generation as the current one.
 
     The client reads the task again, finds what it knew, and is refused for ever.
     """
-    asked = see.track.asked
-    wanted = if_match(see)
-    if asked is None or wanted is None or wanted != asked.known_generation or see.failure.name != MISMATCH:
+    request_snapshot = context.record.request_snapshot
+    wanted = if_match(context)
+    if request_snapshot is None or wanted is None or wanted != request_snapshot.known_generation or context.failure.name != MISMATCH_REASON:
         return
-    metadata = (see.failure.info or {}).get("metadata")
+    metadata = (context.failure.info or {}).get("metadata")
     current = generation_number(metadata.get("currentGeneration")) if isinstance(metadata, dict) else 0
-    see.later(RACE, f"{wanted} {int(current == wanted)} {asked.task_id}")
+    context.schedule_due(RACE_TIME, f"{wanted} {int(current == wanted)} {request_snapshot.task_id}")
     yield from ()
 
 
-def _still(see: RuleContext) -> Iterator[RuleFinding]:
-    wanted, named, task_id = see.due_note.split(" ", 2)
-    task = see.world.task(see.track.agent, task_id)
+def _check_mismatch_later(context: RuleContext) -> Iterator[RuleFinding]:
+    wanted, named, task_id = context.due_note.split(" ", 2)
+    task = context.session.task_record(context.record.agent, task_id)
     if task is not None and task.generation <= int(wanted):
         told = f"refused with `ifGenerationMatch` {wanted}, and the generation is {wanted} still"
-        yield RuleFinding(summary=told, seq=see.due_seq, sure=named == "1")
+        yield RuleFinding(summary=told, seq=context.due_seq, is_sure=named == "1")
 
 
 @rule(
@@ -119,21 +119,21 @@ def _still(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.DRAFT_1_1,
-    when=FrameFlag.ERROR,
-    operations=SENDS,
+    dialects=Dialects.DRAFT_1_1,
+    trigger_flags=FrameFlag.ERROR,
+    operations=SEND_OPERATIONS,
     draft=True,
-    flagged=_send("1", None, _refusal("0"), task_id=""),
-    clean=_send("1", _NEW, task_id=""),
+    flagged=_conditional_send("1", None, _mismatch_error("0"), task_id=""),
+    clean=_conditional_send("1", _NEW_TASK_RESULT, task_id=""),
 )
-def for_new_task(see: RuleContext) -> Iterator[RuleFinding]:
+def for_new_task(context: RuleContext) -> Iterator[RuleFinding]:
     """TaskGenerationMismatchError answers a message with `ifGenerationMatch` that names no task.
 
     The precondition is to be ignored where the message makes the task: there is nothing it could match.
     """
-    asked = see.track.asked
-    if asked is not None and not asked.task_id and see.failure.name == MISMATCH and if_match(see) is not None:
-        yield RuleFinding(summary=f"{MISMATCH} for a message that names no task")
+    request_snapshot = context.record.request_snapshot
+    if request_snapshot is not None and not request_snapshot.task_id and context.failure.name == MISMATCH_REASON and if_match(context) is not None:
+        yield RuleFinding(summary=f"{MISMATCH_REASON} for a message that names no task")
 
 
 @rule(
@@ -142,23 +142,23 @@ def for_new_task(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.DRAFT_1_1,
-    when=FrameFlag.ERROR,
+    dialects=Dialects.DRAFT_1_1,
+    trigger_flags=FrameFlag.ERROR,
     draft=True,
-    flagged=_send(None, None, _refusal("5")),
-    clean=_send("3", None, _refusal("5")),
+    flagged=_conditional_send(None, None, _mismatch_error("5")),
+    clean=_conditional_send("3", None, _mismatch_error("5")),
 )
-def unasked(see: RuleContext) -> Iterator[RuleFinding]:
+def unasked(context: RuleContext) -> Iterator[RuleFinding]:
     """TaskGenerationMismatchError answers a request that has no `ifGenerationMatch`. An error without the reason, by
     its code alone, counts only from an agent that numbers its tasks.
 
     The client has set no condition and cannot do better next time.
     """
-    failure = see.failure
-    if failure.name != MISMATCH or not (failure.reason or see.agent.numbers):
+    failure = context.failure
+    if failure.name != MISMATCH_REASON or not (failure.reason or context.agent.sends_generations):
         return
-    if if_match(see) is None:
-        yield RuleFinding(summary=f"{MISMATCH}, but the request has no `ifGenerationMatch`")
+    if if_match(context) is None:
+        yield RuleFinding(summary=f"{MISMATCH_REASON}, but the request has no `ifGenerationMatch`")
 
 
 @rule(
@@ -167,22 +167,22 @@ def unasked(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.WARNING,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.DRAFT_1_1,
-    when=FrameFlag.FIRST,
-    operations=SENDS,
+    dialects=Dialects.DRAFT_1_1,
+    trigger_flags=FrameFlag.FIRST,
+    operations=SEND_OPERATIONS,
     draft=True,
-    also=("A2A-GEN-005", "A2A-GEN-017"),
-    needs=FrameFlag.NAMES,
-    flagged=_read(None) + _send("3", snapshot("COMPLETED", second=1)),
-    clean=_KNOWN + _send("5", snapshot("COMPLETED", second=1, generation="7")),
+    also_broken=("A2A-GEN-005", "A2A-GEN-017"),
+    required_flags=FrameFlag.NAMES,
+    flagged=_read_task(None) + _conditional_send("3", snapshot("COMPLETED", second=1)),
+    clean=_FIRST_READ + _conditional_send("5", snapshot("COMPLETED", second=1, generation="7")),
 )
-def ignored(see: RuleContext) -> Iterator[RuleFinding]:
+def ignored(context: RuleContext) -> Iterator[RuleFinding]:
     """A message to a task has `ifGenerationMatch`, and is accepted by an answer without a generation.
 
     Such an agent does not know the precondition: the client believes itself protected against changes in between.
     """
-    asked, task = see.track.asked, see.task
-    if asked is None or not asked.task_id or task is None or see.frame.generation or task.generation:
+    request_snapshot, task = context.record.request_snapshot, context.task
+    if request_snapshot is None or not request_snapshot.task_id or task is None or context.frame.generation or task.generation:
         return
-    if see.is_(OF_TASK) and (wanted := if_match(see)) is not None:
+    if context.has_flag(TASK_NUMBER_OPERATIONS) and (wanted := if_match(context)) is not None:
         yield RuleFinding(summary=f"accepted with `ifGenerationMatch` {wanted}, but the agent numbers nothing")

@@ -18,18 +18,18 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import FrameFlag
-from a2a_proxy.rules.facts.event_digest import artifacts_digest, digest
+from a2a_proxy.rules.facts.event_digest import artifacts_digest, update_digest
 from a2a_proxy.rules.state.records import Notes, TaskRecord
 
-MAX_SEEN = 256
+MAX_EVENTS = 256
 """Events of a task, and of a stream, that are remembered."""
 MAX_GAPS = 16
 """Gaps of a task that nobody has closed yet."""
 MAX_MISSING = 64
 """Numbers that a stream has left out and that may come still."""
 
-_UPDATES = frozenset({EventKind.STATUS, EventKind.ARTIFACT})
-_OTHERS = frozenset({EventKind.MESSAGE, EventKind.UNKNOWN})
+_UPDATE_EVENTS = frozenset({EventKind.STATUS, EventKind.ARTIFACT})
+_OTHER_EVENTS = frozenset({EventKind.MESSAGE, EventKind.UNKNOWN})
 """Events of a proposal (`messageUpdate`, Q-32): they count where they have a number."""
 
 
@@ -73,36 +73,36 @@ class _NumberedEvent(msgspec.Struct, array_like=True):
     exchange: int
     event: int
     state: int
-    change: bool
+    is_change: bool
     """It is known to be one of those that count: an artifact, or a state other than the one before."""
 
 
-def verdicts(see: RuleContext) -> list[Verdict]:
+def generation_verdicts(context: RuleContext) -> list[Verdict]:
     """What the numbers say about this frame; the tracker learns it."""
-    found = see.cache.get("generations")
+    found = context.cache.get("generations")
     if found is None:
-        found = see.cache["generations"] = _feed(see)
+        found = context.cache["generations"] = _judge_generation(context)
     result: list[Verdict] = found
     return result
 
 
-def known_gaps(task: TaskRecord) -> list[list[Any]]:
+def open_gaps(task: TaskRecord) -> list[list[Any]]:
     """Open gaps: first, last, when (ns), exchange, client."""
     found: list[list[Any]] = (task.notes or {}).get("gen", {}).get("gaps", [])
     return found
 
 
-def _feed(see: RuleContext) -> list[Verdict]:
-    frame, task = see.frame, see.task
+def _judge_generation(context: RuleContext) -> list[Verdict]:
+    frame, task = context.frame, context.task
     if task is None and frame.generation > 0:
-        task = see.world.task(see.track.agent, frame.task_id)
-    if task is None or (frame.event in _OTHERS and frame.generation <= 0):
+        task = context.session.task_record(context.record.agent, frame.task_id)
+    if task is None or (frame.event in _OTHER_EVENTS and frame.generation <= 0):
         return []
     if frame.generation <= 0 and "gen" not in (task.notes or {}):
         return []  # no number was ever told of it: there is nothing to judge and nothing to learn
-    log: Notes = task.remember().setdefault("gen", {"seen": {}, "snapshots": {}, "lanes": [], "gaps": []})
-    line: Notes = see.track.remember().setdefault("gen", {"last": 0, "missing": [], "told": {}})
-    found = _numbered(see, task, log, line) if frame.generation > 0 else _unnumbered(see, log, line)
+    log: Notes = task.writable_notes().setdefault("gen", {"seen": {}, "snapshots": {}, "lanes": [], "gaps": []})
+    line: Notes = context.record.writable_notes().setdefault("gen", {"last": 0, "missing": [], "told": {}})
+    found = _judge_numbered(context, task, log, line) if frame.generation > 0 else _judge_unnumbered(context, log, line)
     if frame.state:
         line["state"] = frame.state
     line["before"], line["at"] = line.get("at", 0), frame.at
@@ -112,152 +112,152 @@ def _feed(see: RuleContext) -> list[Verdict]:
 # --- without a number ---------------------------------------------------------------------------------------------
 
 
-def _lane(see: RuleContext) -> str:
+def _audience(context: RuleContext) -> str:
     """A client of an older version gets no numbers: a task is judged against what the same version was told."""
-    return "push" if see.binding is Binding.WEBHOOK else see.exchange.version_header
+    return "push" if context.binding is Binding.WEBHOOK else context.exchange.version_header
 
 
-def _unnumbered(see: RuleContext, log: Notes, line: Notes) -> list[Verdict]:
-    if line.get("off") or _lane(see) not in log["lanes"]:
+def _judge_unnumbered(context: RuleContext, log: Notes, line: Notes) -> list[Verdict]:
+    if line.get("off") or _audience(context) not in log["lanes"]:
         return []
-    malformed = _says_something(see)
-    if malformed or see.is_(FrameFlag.SAME):
+    malformed = _has_malformed_number(context)
+    if malformed or context.has_flag(FrameFlag.SAME):
         line["blank"] = line.get("blank", 0) + 1
     else:
         line["off"] = True
-    last = line["last"] or (see.task.generation if see.task else 0)
+    last = line["last"] or (context.task.generation if context.task else 0)
     if malformed:
-        return [Verdict(GenerationFault.REGRESS, last)] if see.binding is Binding.GRPC else []
+        return [Verdict(GenerationFault.REGRESS, last)] if context.binding is Binding.GRPC else []
     return [Verdict(GenerationFault.ZERO, last)]
 
 
-def _says_something(see: RuleContext) -> bool:
+def _has_malformed_number(context: RuleContext) -> bool:
     """There is a `generation`, but it is none that counts: another fault (A2A-GEN-020), on gRPC a negative number."""
-    value = see.object.get("generation")
+    value = context.object.get("generation")
     return value is not None and str(value) != "0"
 
 
 # --- with a number ------------------------------------------------------------------------------------------------
 
 
-def _numbered(see: RuleContext, task: TaskRecord, log: Notes, line: Notes) -> list[Verdict]:
-    lane = _lane(see)
+def _judge_numbered(context: RuleContext, task: TaskRecord, log: Notes, line: Notes) -> list[Verdict]:
+    lane = _audience(context)
     if lane not in log["lanes"] and len(log["lanes"]) < MAX_GAPS:
         log["lanes"].append(lane)
     if line.get("off"):
         return []
     found: list[Verdict] = []
-    seen = _snapshot_seen(see, log) if see.frame.event is EventKind.TASK else []
-    if see.track.streams:
-        found += _on_stream(see, task, log, line)
+    seen = _remember_snapshot(context, log) if context.frame.event is EventKind.TASK else []
+    if context.record.is_streaming:
+        found += _judge_stream_number(context, task, log, line)
     if not any(
         each.fault is GenerationFault.BEHIND for each in found
     ):  # a number that is wrong says nothing of what it is at
         found += seen
-    if see.frame.event is not EventKind.TASK and not any(each.fault is GenerationFault.PROGRESS for each in found):
-        found += _event_seen(see, log, line)
-    _note_gaps(see, log, found)
+    if context.frame.event is not EventKind.TASK and not any(each.fault is GenerationFault.PROGRESS for each in found):
+        found += _remember_event(context, log, line)
+    _note_gaps(context, log, found)
     return found
 
 
-def _on_stream(see: RuleContext, task: TaskRecord, log: Notes, line: Notes) -> list[Verdict]:
-    frame, last = see.frame, line["last"]
+def _judge_stream_number(context: RuleContext, task: TaskRecord, log: Notes, line: Notes) -> list[Verdict]:
+    frame, last = context.frame, line["last"]
     number = frame.generation
     if not last:
-        found = _first(see, task, number)
+        found = _judge_first_number(context, task, number)
         line["last"] = number
     elif frame.event is EventKind.TASK:
-        found = _later_snapshot(number, last, log, line)
+        found = _judge_later_snapshot(number, last, log, line)
         line["last"] = max(last, number)
     else:
-        found = _later_event(see, number, log, line)
+        found = _judge_later_event(context, number, log, line)
     if frame.event is not EventKind.TASK:
-        _keep(line["told"], number, digest(see), MAX_SEEN)
+        _put_bounded(line["told"], number, update_digest(context), MAX_EVENTS)
     return found
 
 
-def _first(see: RuleContext, task: TaskRecord, number: int) -> list[Verdict]:
+def _judge_first_number(context: RuleContext, task: TaskRecord, number: int) -> list[Verdict]:
     """The first number of a stream is what the rest is counted from, wherever the task was before."""
-    if len(task.streams) > 1 or see.track.events > 1:
+    if len(task.streams) > 1 or context.record.events > 1:
         return []  # another stream may be behind this one, or numbers began in mid-stream
-    if see.frame.event is EventKind.TASK:
-        if see.operation in _RETURNS and 0 < task.generation < number:
+    if context.frame.event is EventKind.TASK:
+        if context.operation in _RETURN_OPERATIONS and 0 < task.generation < number:
             return [Verdict(GenerationFault.AWAY, task.generation, task.generation + 1, number, snapshot=True)]
         return []
-    if task.generation + 1 >= number or not (task.generation or task.born == see.track.id):
+    if task.generation + 1 >= number or not (task.generation or task.created_by == context.record.id):
         return []
     return [Verdict(GenerationFault.FIRST_GAP, task.generation, task.generation + 1, number - 1)]
 
 
-_RETURNS = frozenset({"SubscribeToTask", "ReconnectToTask"})
+_RETURN_OPERATIONS = frozenset({"SubscribeToTask", "ReconnectToTask"})
 
 
-def _later_snapshot(number: int, last: int, log: Notes, line: Notes) -> list[Verdict]:
+def _judge_later_snapshot(number: int, last: int, log: Notes, line: Notes) -> list[Verdict]:
     if number < last:
         return [Verdict(GenerationFault.BEHIND, last, snapshot=True)]
-    first = _next(line)
-    return [_gap(last, first, number, log, line, snapshot=True)] if number >= first else []
+    first = _next_number(line)
+    return [_open_gap(last, first, number, log, line, snapshot=True)] if number >= first else []
 
 
-def _next(line: Notes) -> int:
+def _next_number(line: Notes) -> int:
     """The number that has to come: events without one that can be read may have had those before it."""
     return int(line["last"] + 1 + line.pop("blank", 0))
 
 
-def _later_event(see: RuleContext, number: int, log: Notes, line: Notes) -> list[Verdict]:
+def _judge_later_event(context: RuleContext, number: int, log: Notes, line: Notes) -> list[Verdict]:
     last, again = line["last"], line.get("again", 0)
     if again and number == again + 1:  # the agent counts anew, from a lower number
         line["again"] = number if number < last else 0
         line["last"] = max(last, number)
         return []
     if number > last:
-        first, line["last"] = _next(line), number
-        return [_gap(last, first, number - 1, log, line)] if number > first else []
+        first, line["last"] = _next_number(line), number
+        return [_open_gap(last, first, number - 1, log, line)] if number > first else []
     if number in line["missing"]:
         line["missing"].remove(number)
-        log["gaps"] = [gap for gap in log["gaps"] if gap[3] != see.track.id or not _filled(gap, number, line)]
+        log["gaps"] = [gap for gap in log["gaps"] if gap[3] != context.record.id or not _is_gap_filled(gap, number, line)]
         return [Verdict(GenerationFault.LATE, last)]
     if number < last:
-        return _lower(see, number, log, line)
-    return _equal(see, number, line)
+        return _judge_lower_number(context, number, log, line)
+    return _judge_equal_number(context, number, line)
 
 
-def _filled(gap: list[Any], number: int, line: Notes) -> bool:
+def _is_gap_filled(gap: list[Any], number: int, line: Notes) -> bool:
     """The last number of a gap has come, late. Of a longer gap than is remembered nobody can tell."""
     first, final = gap[0], gap[1]
     here = first <= number <= final and final - first < MAX_MISSING
     return here and not any(first <= each <= final for each in line["missing"])
 
 
-def _lower(see: RuleContext, number: int, log: Notes, line: Notes) -> list[Verdict]:
-    if _told_before(see, number, line):
+def _judge_lower_number(context: RuleContext, number: int, log: Notes, line: Notes) -> list[Verdict]:
+    if _is_repeated_event(context, number, line):
         return [Verdict(GenerationFault.AGAIN, line["last"])]
     line["again"] = number
     log["seen"], log["snapshots"] = {}, {}
     return [Verdict(GenerationFault.REGRESS, line["last"])]
 
 
-def _equal(see: RuleContext, number: int, line: Notes) -> list[Verdict]:
+def _judge_equal_number(context: RuleContext, number: int, line: Notes) -> list[Verdict]:
     """The snapshot before it may have the number of the event: only two events with one number are wrong."""
     last = line["last"]
-    if see.is_(FrameFlag.REPEAT):
+    if context.has_flag(FrameFlag.REPEAT):
         return [Verdict(GenerationFault.AGAIN, last)]
     if str(number) not in line["told"]:
         return []
-    if see.frame.event is EventKind.STATUS and see.is_(FrameFlag.SAME):
+    if context.frame.event is EventKind.STATUS and context.has_flag(FrameFlag.SAME):
         return [Verdict(GenerationFault.PROGRESS, last)]
-    if _told_before(see, number, line):
+    if _is_repeated_event(context, number, line):
         return [Verdict(GenerationFault.AGAIN, last)]
     line["off"] = True
     return [Verdict(GenerationFault.REPEAT, last)]
 
 
-def _told_before(see: RuleContext, number: int, line: Notes) -> bool:
+def _is_repeated_event(context: RuleContext, number: int, line: Notes) -> bool:
     told = line["told"].get(str(number))
-    return bool(told) and told == digest(see)
+    return bool(told) and told == update_digest(context)
 
 
-def _gap(last: int, first: int, final: int, log: Notes, line: Notes, snapshot: bool = False) -> Verdict:
+def _open_gap(last: int, first: int, final: int, log: Notes, line: Notes, snapshot: bool = False) -> Verdict:
     room = range(first, min(final, first + MAX_MISSING) + 1)
     late = room[:-1] if snapshot else room  # the event with the number of a snapshot may come after it
     line["missing"] = [*line["missing"], *late][-MAX_MISSING:]
@@ -268,40 +268,40 @@ def _gap(last: int, first: int, final: int, log: Notes, line: Notes, snapshot: b
 # --- what the task knows ------------------------------------------------------------------------------------------
 
 
-def _event_seen(see: RuleContext, log: Notes, line: Notes) -> list[Verdict]:
+def _remember_event(context: RuleContext, log: Notes, line: Notes) -> list[Verdict]:
     """Remember the event; the same number elsewhere must be the same event."""
-    frame = see.frame
-    if frame.event not in _UPDATES:
+    frame = context.frame
+    if frame.event not in _UPDATE_EVENTS:
         return []
-    change = frame.event is EventKind.ARTIFACT or (frame.state != line.get("state", see.shown_before) != 0)
-    here = _NumberedEvent(digest(see), see.track.id, int(frame.event), frame.state, change)
+    change = frame.event is EventKind.ARTIFACT or (frame.state != line.get("state", context.stream_state_before) != 0)
+    here = _NumberedEvent(update_digest(context), context.record.id, int(frame.event), frame.state, change)
     known = log["seen"].get(str(frame.generation))
     before = msgspec.convert(known, _NumberedEvent) if known else None
-    if before is None or (here.change and not before.change):
-        _keep(log["seen"], frame.generation, msgspec.to_builtins(here), MAX_SEEN)
-    if before is None or before.exchange == here.exchange or not _contradict(before, here):
+    if before is None or (here.is_change and not before.is_change):
+        _put_bounded(log["seen"], frame.generation, msgspec.to_builtins(here), MAX_EVENTS)
+    if before is None or before.exchange == here.exchange or not _are_contradictory(before, here):
         return []
     return [Verdict(GenerationFault.DIFFERS, line["last"], other=before.exchange)]
 
 
-def _contradict(one: _NumberedEvent, two: _NumberedEvent) -> bool:
+def _are_contradictory(one: _NumberedEvent, two: _NumberedEvent) -> bool:
     """Two events with one number that cannot both be right; progress updates may share the number of another event."""
     if not one.digest or not two.digest or one.digest == two.digest:
         return False
     status = int(EventKind.STATUS)
     if one.event == two.event == status and one.state != two.state:
         return True
-    return one.change and two.change
+    return one.is_change and two.is_change
 
 
-def _snapshot_seen(see: RuleContext, log: Notes) -> list[Verdict]:
+def _remember_snapshot(context: RuleContext, log: Notes) -> list[Verdict]:
     """Snapshots with one number are of one moment; one without artifacts may have left them out."""
-    frame = see.frame
-    log["gaps"] = [gap for gap in log["gaps"] if gap[1] > frame.generation or gap[4] != see.track.client]
-    here = [frame.state, artifacts_digest(see)]
+    frame = context.frame
+    log["gaps"] = [gap for gap in log["gaps"] if gap[1] > frame.generation or gap[4] != context.record.client]
+    here = [frame.state, artifacts_digest(context)]
     before = log["snapshots"].get(str(frame.generation))
     if before is None:
-        _keep(log["snapshots"], frame.generation, here, MAX_MISSING)
+        _put_bounded(log["snapshots"], frame.generation, here, MAX_MISSING)
         return []
     differs = (frame.state and before[0] and frame.state != before[0]) or (
         before[1] and here[1] and before[1] != here[1]
@@ -309,13 +309,13 @@ def _snapshot_seen(see: RuleContext, log: Notes) -> list[Verdict]:
     return [Verdict(GenerationFault.SAME, frame.generation, other=before[0], snapshot=True)] if differs else []
 
 
-def _note_gaps(see: RuleContext, log: Notes, found: list[Verdict]) -> None:
+def _note_gaps(context: RuleContext, log: Notes, found: list[Verdict]) -> None:
     for each in found:
         if each.fault is GenerationFault.GAP and not each.snapshot:
-            log["gaps"] = [*log["gaps"], [each.first, each.final, see.at, see.track.id, see.track.client]][-MAX_GAPS:]
+            log["gaps"] = [*log["gaps"], [each.first, each.final, context.at, context.record.id, context.record.client]][-MAX_GAPS:]
 
 
-def _keep(table: dict[str, Any], number: int, value: Any, room: int) -> None:
+def _put_bounded(table: dict[str, Any], number: int, value: Any, room: int) -> None:
     """Put a value under its number; the one that was put first makes room."""
     table.setdefault(str(number), value)
     table[str(number)] = value

@@ -8,19 +8,19 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import GRPC, FrameFlag, HookPoint, RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import Joined, grpc
+from a2a_proxy.rules.examples.conversation import MergedMessage, grpc
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status, task
-from a2a_proxy.rules.families.grpc.fields import elsewhere, oddities
+from a2a_proxy.rules.families.grpc.fields import fields_of_other_dialects, message_oddities
 
-_GET = {"id": "t1"}
-_BOTH = (HookPoint.REQUEST, HookPoint.ANSWER)
-_WIRES = {0: "varint", 1: "64-bit", 2: "length-delimited", 5: "32-bit"}
+_TASK_PARAMS = {"id": "t1"}
+_MESSAGE_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER)
+_WIRE_NAMES = {0: "varint", 1: "64-bit", 2: "length-delimited", 5: "32-bit"}
 _MESSAGE_UPDATE = ("lf.a2a.v1.StreamResponse", 5, 2)
 _TIMELINE_ENTRY = b"\x42\x00"
 """Field 8 of a Task, empty."""
 
 
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     return name.rpartition(".")[2]
 
 
@@ -29,29 +29,29 @@ def _short(name: str) -> str:
     "Unknown fields",
     Severity.INFO,
     section="1.0 5.7",
-    moment=_BOTH,
+    hook_points=_MESSAGE_HOOKS,
     bindings=GRPC,
-    when=FrameFlag.UNCLEAN,
-    flagged=grpc("GetTask", _GET, Joined((task(), _TIMELINE_ENTRY))),
-    clean=grpc("GetTask", _GET, task()),
+    trigger_flags=FrameFlag.UNCLEAN,
+    flagged=grpc("GetTask", _TASK_PARAMS, MergedMessage((task(), _TIMELINE_ENTRY))),
+    clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
-def unknown_fields(see: RuleContext) -> Iterator[RuleFinding]:
+def unknown_fields(context: RuleContext) -> Iterator[RuleFinding]:
     """A message has fields that its type does not have in the version that is spoken, or of another wire type. Where
     another version or proposal has such a field, its name is given. A `message_update` is A2A-VER-012.
 
     Receivers ignore them: what the sender says there has no effect. Often the peers were built from different versions
     of the protocol.
     """
-    for each in oddities(see).unknown:
+    for each in message_oddities(context).unknown:
         if (each.message, each.number, each.wire) == _MESSAGE_UPDATE:
             continue
-        hint = elsewhere(each)
-        told = f"{_short(each.message)} has no {_WIRES[each.wire]} field {each.number}"
+        hint = fields_of_other_dialects(each)
+        told = f"{_short_name(each.message)} has no {_WIRE_NAMES[each.wire]} field {each.number}"
         yield RuleFinding(
             summary=f"{told}; it is {hint}" if hint else told,
             path=each.path,
-            value=f"{each.number}:{_WIRES[each.wire]}",
-            sure=see.exchange.dialect in (Dialect.V1_0, Dialect.V1_1),
+            value=f"{each.number}:{_WIRE_NAMES[each.wire]}",
+            is_sure=context.exchange.dialect in (Dialect.V1_0, Dialect.V1_1),
         )
 
 
@@ -60,19 +60,19 @@ def unknown_fields(see: RuleContext) -> Iterator[RuleFinding]:
     "Several alternatives of one oneof",
     Severity.WARNING,
     section="Protocol Buffers encoding, oneof",
-    moment=_BOTH,
+    hook_points=_MESSAGE_HOOKS,
     bindings=GRPC,
-    when=FrameFlag.UNCLEAN,
-    flagged=grpc("SendStreamingMessage", send(), snapshot("WORKING"), Joined((chunk("x"), status("COMPLETED")))),
+    trigger_flags=FrameFlag.UNCLEAN,
+    flagged=grpc("SendStreamingMessage", send(), snapshot("WORKING"), MergedMessage((chunk("x"), status("COMPLETED")))),
     clean=grpc("SendStreamingMessage", send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")),
 )
-def several(see: RuleContext) -> Iterator[RuleFinding]:
+def several(context: RuleContext) -> Iterator[RuleFinding]:
     """A message has more than one member of a oneof on the wire: a StreamResponse with an artifact update and a status
     update, a part with text and a URL.
 
     Parsers keep the last one without a word: the others never reach the receiver.
     """
-    for each in oddities(see).several:
+    for each in message_oddities(context).several:
         *lost, kept = each.members
-        told = f"{_short(each.message)} has {', '.join(lost)} and {kept}, one alternative was expected"
+        told = f"{_short_name(each.message)} has {', '.join(lost)} and {kept}, one alternative was expected"
         yield RuleFinding(summary=f"{told}: receivers keep {kept}", path=each.path, value=" ".join(each.members))

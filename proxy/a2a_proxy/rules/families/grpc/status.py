@@ -16,18 +16,18 @@ from a2a_proxy.rules.examples.conversation import grpc
 from a2a_proxy.rules.examples.objects import error_info, send, task
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
-_GET = {"id": "t1"}
-_UNKNOWN, _DEADLINE, _NOT_FOUND, _PRECONDITION, _ABORTED = 2, 4, 5, 9, 10
+_TASK_PARAMS = {"id": "t1"}
+_UNKNOWN_CODE, _DEADLINE_CODE, _NOT_FOUND_CODE, _PRECONDITION_CODE, _ABORTED_CODE = 2, 4, 5, 9, 10
 _DOMAIN = "a2a-protocol.org"
-_DETAILS = "trailer:grpc-status-details-bin"
-_NO_TASK = frozenset({"GetExtendedAgentCard", "ListTasks"})
+_DETAILS_TRAILER = "trailer:grpc-status-details-bin"
+_OPERATIONS_WITHOUT_TASK = frozenset({"GetExtendedAgentCard", "ListTasks"})
 """Operations that name no task: NOT_FOUND says something else there."""
-_LIVE = frozenset({"SendLiveMessage", "ReconnectToTask"})
+_LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
 """The proposals want a status and no more."""
-_NEAR = 250_000_000
+_DEADLINE_TOLERANCE = 250_000_000
 """A client that cancels this long before or after its deadline (ns, as the relay saw it) cancels because of it."""
 _TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
-_UNITS = {"H": 3_600_000_000_000, "M": 60_000_000_000, "S": 1_000_000_000, "m": 1_000_000, "u": 1000, "n": 1}
+_TIMEOUT_UNITS = {"H": 3_600_000_000_000, "M": 60_000_000_000, "S": 1_000_000_000, "m": 1_000_000, "u": 1000, "n": 1}
 
 
 @rule(
@@ -36,24 +36,24 @@ _UNITS = {"H": 3_600_000_000_000, "M": 60_000_000_000, "S": 1_000_000_000, "m": 
     Severity.ERROR,
     section="gRPC over HTTP/2; gRPC status codes",
     bindings=GRPC,
-    when=FrameFlag.END,
-    flagged=grpc("GetTask", _GET, task(), trailers={"grpc-status": "OK"}),
-    clean=grpc("GetTask", _GET, task()),
+    trigger_flags=FrameFlag.END,
+    flagged=grpc("GetTask", _TASK_PARAMS, task(), trailers={"grpc-status": "OK"}),
+    clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
-def illegal_status(see: RuleContext) -> Iterator[RuleFinding]:
+def illegal_status(context: RuleContext) -> Iterator[RuleFinding]:
     """The value of `grpc-status` is no whole number from 0 to 16.
 
     Clients take such a status for UNKNOWN, also where the agent meant success.
     """
-    frame = see.frame
+    frame = context.frame
     if b'["grpc-status","0"]' in frame.payload:
         return
-    for value in _trailer(frame.payload, "grpc-status"):
+    for value in _trailer_values(frame.payload, "grpc-status"):
         if not value.isascii() or not value.isdecimal() or int(value[:9]) > 16:
             yield RuleFinding(summary=f"grpc-status is {value[:40]!r}, it must be a number from 0 to 16", value=value)
 
 
-def _trailer(payload: bytes, name: str) -> list[str]:
+def _trailer_values(payload: bytes, name: str) -> list[str]:
     try:
         pairs = msgspec.json.decode(payload, type=list[tuple[str, str]]) if payload else []
     except msgspec.MsgspecError:
@@ -67,19 +67,19 @@ def _trailer(payload: bytes, name: str) -> list[str]:
     Severity.ERROR,
     section="1.0 10.6",
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=GRPC,
-    when=FrameFlag.ERROR,
-    flagged=grpc("GetTask", {"id": "t9"}, status=_NOT_FOUND, text="there is no such task"),
+    trigger_flags=FrameFlag.ERROR,
+    flagged=grpc("GetTask", {"id": "t9"}, status=_NOT_FOUND_CODE, text="there is no such task"),
     clean=grpc(
         "GetTask",
         {"id": "t9"},
-        status=_NOT_FOUND,
+        status=_NOT_FOUND_CODE,
         text="there is no such task",
         details=[error_info("TASK_NOT_FOUND", taskId="t9")],
     ),
 )
-def no_error_info(see: RuleContext) -> Iterator[RuleFinding]:
+def no_error_info(context: RuleContext) -> Iterator[RuleFinding]:
     """A call fails with a status that stands for an A2A error, and its details have no ErrorInfo of the domain
     `a2a-protocol.org`: NOT_FOUND where the call is about a task, FAILED_PRECONDITION, and ABORTED where a generation
     was to match. Other statuses may be those of the library or of a gateway; of details that cannot be read
@@ -87,29 +87,29 @@ def no_error_info(see: RuleContext) -> Iterator[RuleFinding]:
 
     Several A2A errors share one status: without the reason a client cannot tell which it is and what to do.
     """
-    frame = see.frame
-    if frame.kind is not FrameKind.END or not _stands_for_a2a(see, frame.error_code):
+    frame = context.frame
+    if frame.kind is not FrameKind.END or not _is_a2a_status(context, frame.error_code):
         return
-    if isinstance(see.failure.body, str):
+    if isinstance(context.failure.body, str):
         return
-    info = see.failure.info
+    info = context.failure.info
     if info is None:
-        told = f"{see.failure.status_name} {see.failure.text[:60]!r} comes without ErrorInfo"
-        yield RuleFinding(summary=f"{told} in grpc-status-details-bin", path=_DETAILS)
+        told = f"{context.failure.status_name} {context.failure.text[:60]!r} comes without ErrorInfo"
+        yield RuleFinding(summary=f"{told} in grpc-status-details-bin", path=_DETAILS_TRAILER)
     elif info.get("domain") != _DOMAIN:
         found = str(info.get("domain", ""))
-        told = f"the only ErrorInfo of {see.failure.status_name} is of the domain {found!r}"
-        yield RuleFinding(summary=f"{told}, {_DOMAIN!r} was expected", path=_DETAILS, value=found)
+        told = f"the only ErrorInfo of {context.failure.status_name} is of the domain {found!r}"
+        yield RuleFinding(summary=f"{told}, {_DOMAIN!r} was expected", path=_DETAILS_TRAILER, value=found)
 
 
-def _stands_for_a2a(see: RuleContext, status: int) -> bool:
-    if see.operation in _LIVE:
+def _is_a2a_status(context: RuleContext, status: int) -> bool:
+    if context.operation in _LIVE_OPERATIONS:
         return False
-    if status == _NOT_FOUND:
-        return see.operation not in _NO_TASK
-    if status == _ABORTED:
-        return bool(see.track.asked and see.track.asked.generation)
-    return status == _PRECONDITION
+    if status == _NOT_FOUND_CODE:
+        return context.operation not in _OPERATIONS_WITHOUT_TASK
+    if status == _ABORTED_CODE:
+        return bool(context.record.request_snapshot and context.record.request_snapshot.generation)
+    return status == _PRECONDITION_CODE
 
 
 @rule(
@@ -118,34 +118,34 @@ def _stands_for_a2a(see: RuleContext, status: int) -> bool:
     Severity.WARNING,
     section="gRPC richer error model",
     bindings=GRPC,
-    when=FrameFlag.ERROR,
+    trigger_flags=FrameFlag.ERROR,
     flagged=grpc(
         "GetTask",
         {"id": "t9"},
-        status=_NOT_FOUND,
+        status=_NOT_FOUND_CODE,
         text="there is no such task",
         details=[error_info("TASK_NOT_FOUND", taskId="t9")],
-        details_code=_PRECONDITION,
+        details_code=_PRECONDITION_CODE,
     ),
     clean=grpc(
         "GetTask",
         {"id": "t9"},
-        status=_NOT_FOUND,
+        status=_NOT_FOUND_CODE,
         text="there is no such task",
         details=[error_info("TASK_NOT_FOUND", taskId="t9")],
     ),
 )
-def contradiction(see: RuleContext) -> Iterator[RuleFinding]:
+def contradiction(context: RuleContext) -> Iterator[RuleFinding]:
     """The google.rpc.Status in `grpc-status-details-bin` has another code than `grpc-status`, or cannot be decoded.
 
     Libraries compare the two and drop the details, or report the one that was not meant.
     """
-    frame = see.frame
+    frame = context.frame
     if frame.kind is not FrameKind.END:
         return
-    body = see.failure.body
+    body = context.failure.body
     if isinstance(body, str):
-        yield RuleFinding(summary="grpc-status-details-bin is not a google.rpc.Status", path=_DETAILS, value=body[:60])
+        yield RuleFinding(summary="grpc-status-details-bin is not a google.rpc.Status", path=_DETAILS_TRAILER, value=body[:60])
     elif isinstance(body, dict) and body.get("code") != frame.error_code:
         code = body.get("code")
         yield RuleFinding(
@@ -158,30 +158,30 @@ def contradiction(see: RuleContext) -> Iterator[RuleFinding]:
     "Deadline exceeded",
     Severity.INFO,
     section="gRPC deadlines",
-    moment=HookPoint.CLOSED,
+    hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
     bindings=GRPC,
-    needs=FrameFlag.ODD_END,
-    flagged=grpc("SendMessage", send(), status=_DEADLINE, headers={"grpc-timeout": "2S"}, seconds=2),
+    required_flags=FrameFlag.ODD_END,
+    flagged=grpc("SendMessage", send(), status=_DEADLINE_CODE, headers={"grpc-timeout": "2S"}, seconds=2),
     clean=grpc("SendMessage", send(), {"task": task()}, headers={"grpc-timeout": "2S"}, seconds=1),
 )
-def deadline(see: RuleContext) -> Iterator[RuleFinding]:
+def deadline(context: RuleContext) -> Iterator[RuleFinding]:
     """A call ends with DEADLINE_EXCEEDED, or its client cancels it when the time of its `grpc-timeout` is over, before
     it has shown a terminal state.
 
     The agent goes on with the task, and its client does not learn the outcome. Blocking sends and streams take as long
     as the task: they want no deadline, or `returnImmediately` and a look at the task later.
     """
-    exchange = see.exchange
-    if see.track.state in TERMINAL:
+    exchange = context.exchange
+    if context.record.state in TERMINAL:
         return
-    limit = see.asked_field("grpc-timeout")
+    limit = context.request_header("grpc-timeout")
     allowed = f"the client allows {limit}" if limit else "the client names no deadline"
-    if exchange.grpc_status == _DEADLINE:
+    if exchange.grpc_status == _DEADLINE_CODE:
         yield RuleFinding(summary=f"{exchange.method} ends with DEADLINE_EXCEEDED, {allowed}", value=limit)
     elif exchange.how == "client cancel" and (found := _TIMEOUT.fullmatch(limit)) is not None:
-        late = exchange.closed - exchange.started - int(found[1]) * _UNITS[found[2]]
-        if abs(late) < _NEAR:
+        late = exchange.closed - exchange.started - int(found[1]) * _TIMEOUT_UNITS[found[2]]
+        if abs(late) < _DEADLINE_TOLERANCE:
             yield RuleFinding(summary=f"the client cancels {exchange.method} at its deadline, {allowed}", value=limit)
 
 
@@ -191,10 +191,10 @@ def deadline(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.WARNING,
     section="1.0 3.3.2",
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=GRPC,
-    when=FrameFlag.ERROR,
-    flagged=grpc("SendMessage", send(), status=_UNKNOWN, text="it failed"),
+    trigger_flags=FrameFlag.ERROR,
+    flagged=grpc("SendMessage", send(), status=_UNKNOWN_CODE, text="it failed"),
     clean=grpc(
         "SendMessage",
         send(),
@@ -203,12 +203,12 @@ def deadline(see: RuleContext) -> Iterator[RuleFinding]:
         details=[error_info("INTERNAL_ERROR")],
     ),
 )
-def unmapped(see: RuleContext) -> Iterator[RuleFinding]:
+def unmapped(context: RuleContext) -> Iterator[RuleFinding]:
     """A call ends with the status UNKNOWN, which is what libraries send for an exception that nobody caught.
 
     It says nothing about the cause, and clients cannot tell whether to try again. An agent that fails inside says
     INTERNAL, with an ErrorInfo.
     """
-    frame = see.frame
-    if frame.kind is FrameKind.END and frame.error_code == _UNKNOWN:
-        yield RuleFinding(summary=f"{see.exchange.method} ends with UNKNOWN: {see.failure.text[:100]!r}")
+    frame = context.frame
+    if frame.kind is FrameKind.END and frame.error_code == _UNKNOWN_CODE:
+        yield RuleFinding(summary=f"{context.exchange.method} ends with UNKNOWN: {context.failure.text[:100]!r}")

@@ -9,7 +9,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
-from a2a_proxy.rules.context import RuleContext, media_type
+from a2a_proxy.rules.context import RuleContext, strip_parameters
 from a2a_proxy.rules.define.rule import (
     CARD,
     JSONRPC,
@@ -25,19 +25,19 @@ from a2a_proxy.rules.define.rule import (
 from a2a_proxy.rules.examples.conversation import rest, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 
-_GET = {"id": "t1"}
-_A2A, _JSON, _EVENTS = "application/a2a+json", "application/json", "text/event-stream"
+_TASK_PARAMS = {"id": "t1"}
+_A2A_TYPE, _JSON_TYPE, _EVENT_STREAM_TYPE = "application/a2a+json", "application/json", "text/event-stream"
 
 
-def types(see: RuleContext) -> tuple[str, str]:
+def content_types(context: RuleContext) -> tuple[str, str]:
     """The `Content-Type` fields of request and response."""
-    found: tuple[str, str] | None = see.cache.get("types")
+    found: tuple[str, str] | None = context.cache.get("types")
     if found is None:
-        found = see.cache["types"] = see.asked_field("content-type"), see.field("content-type")
+        found = context.cache["types"] = context.request_header("content-type"), context.response_header("content-type")
     return found
 
 
-def named(kind: str) -> str:
+def format_media_type(kind: str) -> str:
     """A media type in a summary."""
     return f"`{kind[:80]}`" if kind else "missing"
 
@@ -47,21 +47,21 @@ def named(kind: str) -> str:
     "The content type of a JSON-RPC request is not application/json",
     Severity.ERROR,
     section="1.0 9.1",
-    moment=HookPoint.HEADS,
+    hook_points=HookPoint.HEADS,
     bindings=JSONRPC,
-    flagged=rpc("GetTask", _GET, task(), headers={"Content-Type": "text/plain"}),
-    clean=rpc("GetTask", _GET, task(), headers={"Content-Type": "application/json; charset=utf-8"}),
+    flagged=rpc("GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "text/plain"}),
+    clean=rpc("GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "application/json; charset=utf-8"}),
 )
-def type_of_call(see: RuleContext) -> Iterator[RuleFinding]:
+def type_of_call(context: RuleContext) -> Iterator[RuleFinding]:
     """The request carries a JSON-RPC call under another content type than `application/json` (parameters do not count),
     or under none.
 
     Agents choose how to read a body by its type: many answer 415, or do not find any body.
     """
-    kind = media_type(types(see)[0])
-    if kind != _JSON and see.request is not None:
-        told = f"the content type of the JSON-RPC request is {named(kind)}, it must be `{_JSON}`"
-        yield RuleFinding(summary=told, value=kind, seq=see.request.seq)
+    kind = strip_parameters(content_types(context)[0])
+    if kind != _JSON_TYPE and context.request is not None:
+        told = f"the content type of the JSON-RPC request is {format_media_type(kind)}, it must be `{_JSON_TYPE}`"
+        yield RuleFinding(summary=told, value=kind, seq=context.request.seq)
 
 
 @rule(
@@ -69,36 +69,36 @@ def type_of_call(see: RuleContext) -> Iterator[RuleFinding]:
     "The content type of a JSON-RPC response is not application/json",
     Severity.ERROR,
     section="1.0 9.1",
-    moment=(HookPoint.HEADS, HookPoint.ANSWER),
+    hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
     scope=EvidenceScope.EXCHANGE,
     bindings=JSONRPC,
-    when=FrameFlag.FIRST,
-    flagged=rpc("GetTask", _GET, task(), reply_headers={"Content-Type": "text/html"}),
-    clean=rpc("GetTask", _GET, task()),
+    trigger_flags=FrameFlag.FIRST,
+    flagged=rpc("GetTask", _TASK_PARAMS, task(), reply_headers={"Content-Type": "text/html"}),
+    clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
-def type_of_response(see: RuleContext) -> Iterator[RuleFinding]:
+def type_of_response(context: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC response that is no stream comes under another content type than `application/json`, or under none.
 
     Clients that look at the type before they read take it for the error page of a server in between.
     """
-    if see.shown is None:
-        kind = media_type(types(see)[1])
-        if kind not in (_JSON, _EVENTS):
-            see.track.remember()["other type"] = kind
+    if context.frame_or_none is None:
+        kind = strip_parameters(content_types(context)[1])
+        if kind not in (_JSON_TYPE, _EVENT_STREAM_TYPE):
+            context.record.writable_notes()["other type"] = kind
         return
-    notes = see.track.notes
-    if notes is None or "other type" not in notes or see.frame.kind is FrameKind.OTHER:
+    notes = context.record.notes
+    if notes is None or "other type" not in notes or context.frame.kind is FrameKind.OTHER:
         return
-    if isinstance(see.value, dict) and "jsonrpc" in see.value:
+    if isinstance(context.value, dict) and "jsonrpc" in context.value:
         kind = notes["other type"]
         yield RuleFinding(
-            summary=f"the content type of the JSON-RPC response is {named(kind)}, it must be `{_JSON}`", value=kind
+            summary=f"the content type of the JSON-RPC response is {format_media_type(kind)}, it must be `{_JSON_TYPE}`", value=kind
         )
 
 
-def _carries(see: RuleContext) -> bool:
+def _has_body(context: RuleContext) -> bool:
     """The response has a body as far as its head tells."""
-    return see.exchange.status // 100 == 2 and see.exchange.status != 204 and see.field("content-length") != "0"
+    return context.exchange.status // 100 == 2 and context.exchange.status != 204 and context.response_header("content-length") != "0"
 
 
 @rule(
@@ -106,38 +106,38 @@ def _carries(see: RuleContext) -> bool:
     "A REST body is neither application/a2a+json nor application/json",
     Severity.WARNING,
     section="1.0 11.1",
-    moment=HookPoint.HEADS,
-    lines=Dialects.V1,
+    hook_points=HookPoint.HEADS,
+    dialects=Dialects.V1,
     bindings=REST,
     flagged=rest("POST", "/message:send", send(), snapshot("COMPLETED"), headers={"Content-Type": "text/json"}),
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
-def type_of_rest(see: RuleContext) -> Iterator[RuleFinding]:
+def type_of_rest(context: RuleContext) -> Iterator[RuleFinding]:
     """The body of a REST request, or of a successful answer to a call that does not stream, has a content type that is
     neither `application/a2a+json` nor `application/json`. `application/json`, which was right in 1.0.0, is told once
     for each agent and each client as information: since 1.0.1 the other one should be used.
 
     The receiver may not know how to read it; `application/a2a+json` lets gateways tell A2A from other JSON.
     """
-    asked = see.request
+    asked = context.request
     if asked is not None and asked.size:
-        kind = media_type(types(see)[0])
-        yield from _judged(kind, "request", see.world.client(see.track.client), asked.seq)
-    kind = media_type(types(see)[1])
-    if kind not in (_A2A, _EVENTS) and see.operation not in STREAMING_OPERATIONS and _carries(see):
-        yield from _judged(kind, "response", see.agent.notes, -1)
+        kind = strip_parameters(content_types(context)[0])
+        yield from _check_json_type(kind, "request", context.session.client_notes(context.record.client), asked.seq)
+    kind = strip_parameters(content_types(context)[1])
+    if kind not in (_A2A_TYPE, _EVENT_STREAM_TYPE) and context.operation not in STREAMING_OPERATIONS and _has_body(context):
+        yield from _check_json_type(kind, "response", context.agent.notes, -1)
 
 
-def _judged(kind: str, side: str, notes: dict[str, Any], seq: int) -> Iterator[RuleFinding]:
-    if kind == _A2A:
+def _check_json_type(kind: str, side: str, notes: dict[str, Any], seq: int) -> Iterator[RuleFinding]:
+    if kind == _A2A_TYPE:
         return
-    told = f"the content type of the {side} is {named(kind)}"
-    if kind != _JSON:
-        yield RuleFinding(summary=f"{told}, it should be `{_A2A}`", value=kind, seq=seq)
+    told = f"the content type of the {side} is {format_media_type(kind)}"
+    if kind != _JSON_TYPE:
+        yield RuleFinding(summary=f"{told}, it should be `{_A2A_TYPE}`", value=kind, seq=seq)
     elif not notes.get("rest as json"):
         notes["rest as json"] = True
         yield RuleFinding(
-            summary=f"{told}, since 1.0.1 it should be `{_A2A}`", value=kind, seq=seq, severity=Severity.INFO
+            summary=f"{told}, since 1.0.1 it should be `{_A2A_TYPE}`", value=kind, seq=seq, severity=Severity.INFO
         )
 
 
@@ -148,19 +148,19 @@ def _judged(kind: str, side: str, notes: dict[str, Any], seq: int) -> Iterator[R
     section="1.0 9.5",
     scope=EvidenceScope.EXCHANGE,
     bindings=JSONRPC,
-    when=FrameFlag.ERROR,
+    trigger_flags=FrameFlag.ERROR,
     flagged=rpc("SendMessage", send(), error=rpc_error(-32603, text="boom"), status=500),
     clean=rpc("SendMessage", send(), error=rpc_error(-32603, text="boom")),
 )
-def error_status(see: RuleContext) -> Iterator[RuleFinding]:
+def error_status(context: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC error comes with an HTTP status other than 200. The specification leaves the status open; all SDKs
     answer 200.
 
     HTTP libraries throw the body of such answers away or raise an error of their own, and the code is lost.
     """
-    status = see.exchange.status
-    if status != 200 and isinstance(see.value, dict) and "jsonrpc" in see.value:
-        told = f"error {see.frame.error_code} comes with HTTP status {status}, JSON-RPC errors usually come with 200"
+    status = context.exchange.status
+    if status != 200 and isinstance(context.value, dict) and "jsonrpc" in context.value:
+        told = f"error {context.frame.error_code} comes with HTTP status {status}, JSON-RPC errors usually come with 200"
         yield RuleFinding(summary=told, value=str(status))
 
 
@@ -169,54 +169,54 @@ def error_status(see: RuleContext) -> Iterator[RuleFinding]:
     "JSON that is not UTF-8",
     Severity.WARNING,
     section="1.0 14.1.1; RFC 8259 8.1",
-    moment=(HookPoint.HEADS, HookPoint.REQUEST, HookPoint.ANSWER),
+    hook_points=(HookPoint.HEADS, HookPoint.REQUEST, HookPoint.ANSWER),
     bindings=JSONRPC | REST | WEBHOOK | CARD,
-    when=FrameFlag.UNCLEAN,
-    flagged=rpc("GetTask", _GET, task(), headers={"Content-Type": "application/json; charset=latin1"}),
-    clean=rpc("GetTask", _GET, task(), headers={"Content-Type": "application/json; charset=UTF-8"}),
+    trigger_flags=FrameFlag.UNCLEAN,
+    flagged=rpc("GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "application/json; charset=latin1"}),
+    clean=rpc("GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "application/json; charset=UTF-8"}),
 )
-def not_utf8(see: RuleContext) -> Iterator[RuleFinding]:
+def not_utf8(context: RuleContext) -> Iterator[RuleFinding]:
     """A JSON body is announced in another character set than UTF-8, or has octets that are no UTF-8.
 
     JSON between systems is UTF-8 and nothing else: the receiver refuses the text, or reads other letters in it.
     """
-    if see.shown is None:
-        for field, side in zip(types(see), ("request", "response"), strict=True):
+    if context.frame_or_none is None:
+        for field, side in zip(content_types(context), ("request", "response"), strict=True):
             if "charset" in field.lower():
-                yield from _charset(field, side)
+                yield from _check_charset(field, side)
         return
-    frame = see.frame
-    octets = frame.payload
-    if octets.isascii() and b"\0" not in octets[:4]:
+    frame = context.frame
+    data = frame.payload
+    if data.isascii() and b"\0" not in data[:4]:
         return
     if frame.truncated or frame.kind is FrameKind.COMMENT or frame.note == "body broke off":
         return
-    kind = see.asked_field if frame.direction is Direction.TO_AGENT else see.field
-    if not _is_json(media_type(kind("content-type"))) or frame.schema == "bytes":
+    kind = context.request_header if frame.direction is Direction.TO_AGENT else context.response_header
+    if not _is_json_type(strip_parameters(kind("content-type"))) or frame.schema == "bytes":
         return
     try:
-        octets.decode()
+        data.decode()
     except UnicodeDecodeError as error:
-        octet = f"0x{octets[error.start]:02x}"
-        yield RuleFinding(summary=f"octet {octet} at {error.start} of the JSON text is no UTF-8", value=octet)
+        byte = f"0x{data[error.start]:02x}"
+        yield RuleFinding(summary=f"octet {byte} at {error.start} of the JSON text is no UTF-8", value=byte)
         return
-    if b"\0" in octets[:4]:
-        yield RuleFinding(summary="the JSON text is UTF-16 or UTF-32, it must be UTF-8", value=octets[:4].hex())
+    if b"\0" in data[:4]:
+        yield RuleFinding(summary="the JSON text is UTF-16 or UTF-32, it must be UTF-8", value=data[:4].hex())
 
 
-def _is_json(kind: str) -> bool:
-    return kind in (_JSON, _EVENTS) or kind.endswith("+json")
+def _is_json_type(kind: str) -> bool:
+    return kind in (_JSON_TYPE, _EVENT_STREAM_TYPE) or kind.endswith("+json")
 
 
-_UTF8 = frozenset({"", "utf-8", "utf8", "us-ascii", "ascii"})
+_UTF8_NAMES = frozenset({"", "utf-8", "utf8", "us-ascii", "ascii"})
 """ASCII is UTF-8 too."""
 
 
-def _charset(field: str, side: str) -> Iterator[RuleFinding]:
-    if not _is_json(media_type(field)) or media_type(field) == _EVENTS:
+def _check_charset(field: str, side: str) -> Iterator[RuleFinding]:
+    if not _is_json_type(strip_parameters(field)) or strip_parameters(field) == _EVENT_STREAM_TYPE:
         return
     named = [part.partition("=") for part in field.split(";")[1:]]
     charset = next((value.strip(" \t\"'") for name, _, value in named if name.strip().lower() == "charset"), "")
-    if charset.lower() not in _UTF8:
+    if charset.lower() not in _UTF8_NAMES:
         told = f"the JSON of the {side} is announced as `{charset[:40]}`, JSON must be UTF-8"
         yield RuleFinding(summary=told, value=charset, seq=-1)

@@ -13,7 +13,7 @@ from a2a_proxy.rules.define.rule import REST, Dialects, HookPoint, RuleFinding, 
 from a2a_proxy.rules.examples.conversation import rest
 from a2a_proxy.rules.examples.objects import task
 
-_SNAKE = {
+_SNAKE_CASE = {
     "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name): name
     for name in (
         "contextId",
@@ -26,7 +26,7 @@ _SNAKE = {
         "taskId",
     )
 }
-_LISTED = {"tasks": [task()], "nextPageToken": "", "pageSize": 5, "totalSize": 1}
+_LIST_PARAMETERS = {"tasks": [task()], "nextPageToken": "", "pageSize": 5, "totalSize": 1}
 
 
 @rule(
@@ -34,45 +34,45 @@ _LISTED = {"tasks": [task()], "nextPageToken": "", "pageSize": 5, "totalSize": 1
     "A query parameter is not camelCase",
     Severity.ERROR,
     section="1.0 11.5",
-    moment=HookPoint.HEADS,
-    lines=Dialects.V1,
+    hook_points=HookPoint.HEADS,
+    dialects=Dialects.V1,
     bindings=REST,
-    flagged=rest("GET", "/tasks?page_size=5", result=_LISTED),
-    clean=rest("GET", "/tasks?pageSize=5", result=_LISTED),
+    flagged=rest("GET", "/tasks?page_size=5", result=_LIST_PARAMETERS),
+    clean=rest("GET", "/tasks?pageSize=5", result=_LIST_PARAMETERS),
 )
-def snake_case(see: RuleContext) -> Iterator[RuleFinding]:
+def snake_case(context: RuleContext) -> Iterator[RuleFinding]:
     """The name of a query parameter is written as in the protobuf definition (`page_size`), not as in JSON
     (`pageSize`).
 
     Agents ignore parameters that they do not know: the filter or the limit has no effect, and nobody notices.
     """
-    for name, _ in _query(see):
-        if name in _SNAKE:
-            told = f"the query parameter is `{name}`, it must be `{_SNAKE[name]}`"
-            yield RuleFinding(summary=told, value=name, seq=_request(see))
+    for name, _ in _query_pairs(context):
+        if name in _SNAKE_CASE:
+            told = f"the query parameter is `{name}`, it must be `{_SNAKE_CASE[name]}`"
+            yield RuleFinding(summary=told, value=name, seq=_request_seq(context))
 
 
-def _query(see: RuleContext) -> tuple[tuple[str, str], ...]:
-    path = see.path if "?" in see.exchange.target else None
+def _query_pairs(context: RuleContext) -> tuple[tuple[str, str], ...]:
+    path = context.rest_match if "?" in context.exchange.target else None
     return path.query if path is not None else ()
 
 
-def _request(see: RuleContext) -> int:
-    return see.request.seq if see.request is not None else -1
+def _request_seq(context: RuleContext) -> int:
+    return context.request.seq if context.request is not None else -1
 
 
-_STATES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState) | {"TASK_STATE_UNSPECIFIED"}
-_NUMBER = re.compile(r"-?\d{1,19}")
-_INSIDE = re.compile(r"\w+\[\w+\]|metadata\.\w+")
+_STATE_NAMES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState) | {"TASK_STATE_UNSPECIFIED"}
+_INTEGER_TEXT = re.compile(r"-?\d{1,19}")
+_NESTED_PARAMETERS = re.compile(r"\w+\[\w+\]|metadata\.\w+")
 """A member of an object."""
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]00:00)")
+_TIME_PARAMETERS = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]00:00)")
 
-_TYPES: dict[str, tuple[Callable[[str], object], str]] = {
+_PARAMETER_TYPES: dict[str, tuple[Callable[[str], object], str]] = {
     "includeArtifacts": (lambda value: value in ("true", "false"), "`true` or `false`"),
-    "status": (lambda value: value in _STATES, "the name of a state (`TASK_STATE_WORKING`)"),
-    "pageSize": (_NUMBER.fullmatch, "a decimal number"),
-    "historyLength": (_NUMBER.fullmatch, "a decimal number"),
-    "statusTimestampAfter": (_TIME.fullmatch, "an ISO 8601 time in UTC (`2026-01-01T00:00:00Z`)"),
+    "status": (lambda value: value in _STATE_NAMES, "the name of a state (`TASK_STATE_WORKING`)"),
+    "pageSize": (_INTEGER_TEXT.fullmatch, "a decimal number"),
+    "historyLength": (_INTEGER_TEXT.fullmatch, "a decimal number"),
+    "statusTimestampAfter": (_TIME_PARAMETERS.fullmatch, "an ISO 8601 time in UTC (`2026-01-01T00:00:00Z`)"),
 }
 """`currentGeneration` is judged by A2A-GEN-020."""
 
@@ -82,27 +82,27 @@ _TYPES: dict[str, tuple[Callable[[str], object], str]] = {
     "A badly typed query value",
     Severity.WARNING,
     section="1.0 11.5",
-    moment=HookPoint.HEADS,
-    lines=Dialects.V1,
+    hook_points=HookPoint.HEADS,
+    dialects=Dialects.V1,
     bindings=REST,
-    flagged=rest("GET", "/tasks?includeArtifacts=1", result=_LISTED | {"pageSize": 50}),
+    flagged=rest("GET", "/tasks?includeArtifacts=1", result=_LIST_PARAMETERS | {"pageSize": 50}),
     clean=rest(
         "GET",
         "/tasks?includeArtifacts=true&status=TASK_STATE_COMPLETED&statusTimestampAfter=2026-01-01T00%3A00%3A00.5Z",
-        result=_LISTED | {"pageSize": 50},
+        result=_LIST_PARAMETERS | {"pageSize": 50},
     ),
 )
-def badly_typed(see: RuleContext) -> Iterator[RuleFinding]:
+def badly_typed(context: RuleContext) -> Iterator[RuleFinding]:
     """A query value is not written as its type wants it: a boolean as `true` or `false`, a state by its name, a number
     in decimal digits, a time as ISO 8601 in UTC; or a parameter is an object inside. Empty values count as not given.
 
     Agents answer 400, or read another value than the client means.
     """
-    for name, value in _query(see):
-        fits, words = _TYPES.get(name, (None, ""))
+    for name, value in _query_pairs(context):
+        fits, words = _PARAMETER_TYPES.get(name, (None, ""))
         if fits is not None and value and not fits(value) and not is_label(value.encode()):
             told = f"`{name}` is `{value[:60]}`, it should be {words}"
-            yield RuleFinding(summary=told, value=value, seq=_request(see))
-        elif value.startswith("{") or _INSIDE.fullmatch(name):
+            yield RuleFinding(summary=told, value=value, seq=_request_seq(context))
+        elif value.startswith("{") or _NESTED_PARAMETERS.fullmatch(name):
             told = f"the query parameter `{name[:60]}` is an object, parameters must be flat"
-            yield RuleFinding(summary=told, value=value, seq=_request(see))
+            yield RuleFinding(summary=told, value=value, seq=_request_seq(context))

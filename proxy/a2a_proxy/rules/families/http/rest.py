@@ -16,9 +16,9 @@ from a2a_proxy.rules.define.rule import REST, Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.examples.conversation import http, json_text, rest, rest_error
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 
-_NO_TASK = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no such task")
-_METHODS = ("GET", "POST", "DELETE")
-_OURS = (
+_OPERATIONS_WITHOUT_TASK = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no such task")
+_HTTP_METHODS = ("GET", "POST", "DELETE")
+_A2A_PATHS = (
     "/message:send",
     "/message:stream",
     ":cancel",
@@ -34,27 +34,27 @@ _OURS = (
     "The wrong HTTP method for a REST operation",
     Severity.ERROR,
     section="1.0 5.3, 11.3",
-    moment=HookPoint.HEADS,
+    hook_points=HookPoint.HEADS,
     bindings=REST | {Binding.OTHER},
     flagged=http("GET", "/message:send", status=405, reply_headers={"Allow": "POST"}),
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
-def wrong_method(see: RuleContext) -> Iterator[RuleFinding]:
+def wrong_method(context: RuleContext) -> Iterator[RuleFinding]:
     """The path of a request is that of a REST operation, its HTTP method is another one. GET and POST are both right
     for `:subscribe`; OPTIONS and HEAD ask about the resource and are no calls.
 
     The agent answers 404 or 405, and the operation does not take place.
     """
-    exchange = see.exchange
+    exchange = context.exchange
     target = exchange.target
     path = target.partition("?")[0]
-    if see.operation == "GetTask" and path.endswith(":cancel") and exchange.status in (404, 405):
+    if context.operation == "GetTask" and path.endswith(":cancel") and exchange.status in (404, 405):
         yield RuleFinding(summary="`GET` on the path of CancelTask, the method must be POST", value="GET")
     if exchange.binding is not Binding.OTHER or exchange.method in ("OPTIONS", "HEAD", "TRACE", "CONNECT"):
         return
-    if not path.endswith(_OURS) and "/pushNotificationConfigs/" not in path:
+    if not path.endswith(_A2A_PATHS) and "/pushNotificationConfigs/" not in path:
         return
-    found = [(method, row) for method in _METHODS if (row := match_request_line(method, target.encode("latin-1"))) is not None]
+    found = [(method, row) for method in _HTTP_METHODS if (row := match_request_line(method, target.encode("latin-1"))) is not None]
     if found:
         methods, name = " or ".join(method for method, _ in found), found[0][1].operation.name
         told = f"`{exchange.method[:20]}` on the path of {name}, the method must be {methods}"
@@ -67,30 +67,30 @@ def wrong_method(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.0 11.6",
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=REST,
-    when=FrameFlag.OTHER | FrameFlag.ERROR,
-    flagged=rest("GET", "/tasks/t1", result=_NO_TASK),
-    clean=rest("GET", "/tasks/t1", result=_NO_TASK, status=404),
+    trigger_flags=FrameFlag.OTHER | FrameFlag.ERROR,
+    flagged=rest("GET", "/tasks/t1", result=_OPERATIONS_WITHOUT_TASK),
+    clean=rest("GET", "/tasks/t1", result=_OPERATIONS_WITHOUT_TASK, status=404),
 )
-def status_and_body(see: RuleContext) -> Iterator[RuleFinding]:
+def status_and_body(context: RuleContext) -> Iterator[RuleFinding]:
     """A REST answer under a status below 400 has a member `error` at its top, or one of 400 and above has a Task, a
     Message or a list of tasks.
 
     HTTP clients decide by the status: they hand the error on as a result, or throw the result away.
     """
-    value, status, kind = see.value, see.exchange.status, see.frame.kind
+    value, status, kind = context.value, context.exchange.status, context.frame.kind
     if not isinstance(value, dict) or kind is FrameKind.EVENT:
         return
     if status < 400 and kind is not FrameKind.ERROR and "error" in value:
         yield RuleFinding(summary=f"the body is an error, the HTTP status is {status}", path="error", value=str(status))
     elif status >= 400 and kind is FrameKind.ERROR and "error" not in value:
-        shape = _shape(value)
+        shape = _describe_result(value)
         if shape:
             yield RuleFinding(summary=f"the body has {shape}, the HTTP status is {status}", value=str(status))
 
 
-def _shape(value: dict[str, object]) -> str:
+def _describe_result(value: dict[str, object]) -> str:
     """What of A2A's results stands there, in words."""
     members = rename_to_camel(value)
     found = next((name for name in ("task", "message") if isinstance(members.get(name), dict)), "")
@@ -106,24 +106,24 @@ def _shape(value: dict[str, object]) -> str:
     "A GET or DELETE with a body",
     Severity.WARNING,
     section="1.0 11.5; RFC 9110 9.3.1",
-    moment=HookPoint.HEADS,
+    hook_points=HookPoint.HEADS,
     bindings=REST,
     flagged=rest("GET", "/tasks/t1", {}, task()),
     clean=rest("GET", "/tasks/t1", result=task()),
 )
-def body_of_get(see: RuleContext) -> Iterator[RuleFinding]:
+def body_of_get(context: RuleContext) -> Iterator[RuleFinding]:
     """A REST request with the method GET or DELETE has a body.
 
     What such a body means is not defined: agents ignore it, and proxies may drop it or refuse the request.
     """
-    asked, method = see.request, see.exchange.method
+    asked, method = context.request, context.exchange.method
     if asked is not None and asked.size and method in ("GET", "DELETE"):
         yield RuleFinding(
             summary=f"{method} has a body of {asked.size} octets, parameters go in path and query", seq=asked.seq
         )
 
 
-_NAMED = ("CancelTask", "SubscribeToTask", "CreateTaskPushNotificationConfig")
+_NAMED_TASK = ("CancelTask", "SubscribeToTask", "CreateTaskPushNotificationConfig")
 
 
 @rule(
@@ -131,34 +131,34 @@ _NAMED = ("CancelTask", "SubscribeToTask", "CreateTaskPushNotificationConfig")
     "Path and body name different things",
     Severity.WARNING,
     section="1.0 11.3",
-    moment=HookPoint.REQUEST,
-    lines=Dialects.V1,
+    hook_points=HookPoint.REQUEST,
+    dialects=Dialects.V1,
     bindings=REST,
-    operations=(*_NAMED, "SendMessage", "SendStreamingMessage"),
+    operations=(*_NAMED_TASK, "SendMessage", "SendStreamingMessage"),
     flagged=rest("POST", "/tasks/t1:cancel", {"id": "t2"}, task("CANCELED")),
     clean=rest("POST", "/tasks/t1:cancel", {"id": "t1"}, task("CANCELED")),
 )
-def two_names(see: RuleContext) -> Iterator[RuleFinding]:
+def two_names(context: RuleContext) -> Iterator[RuleFinding]:
     """A REST request names one task (or tenant) in its path and another in its body. What is missing or empty in the
     body is no contradiction.
 
     Agents look at one of the two: the call may hit another task than the client means.
     """
-    named = see.operation in _NAMED
-    if not named and b'"tenant"' not in see.frame.payload:
+    named = context.operation in _NAMED_TASK
+    if not named and b'"tenant"' not in context.frame.payload:
         return
-    path, body = see.path, see.value
+    path, body = context.rest_match, context.value
     if path is None or not isinstance(body, dict):
         return
     members = rename_to_camel(body)
     if named:
-        name = "taskId" if see.operation == "CreateTaskPushNotificationConfig" else "id"
-        yield from _differs(name, path.task_id, members.get(name))
+        name = "taskId" if context.operation == "CreateTaskPushNotificationConfig" else "id"
+        yield from _check_same_id(name, path.task_id, members.get(name))
     if path.prefix and isinstance(members.get("tenant"), str):
-        yield from _differs("tenant", see.world.shared.tenant_of(see.track.upstream, path.prefix), members["tenant"])
+        yield from _check_same_id("tenant", context.session.facts.tenant_of(context.record.upstream, path.prefix), members["tenant"])
 
 
-def _differs(name: str, here: str, there: object) -> Iterator[RuleFinding]:
+def _check_same_id(name: str, here: str, there: object) -> Iterator[RuleFinding]:
     if not here or not isinstance(there, str) or not there or here == there:
         return
     if not is_label(here.encode()) and not is_label(there.encode()):
@@ -173,31 +173,31 @@ def _differs(name: str, here: str, there: object) -> Iterator[RuleFinding]:
     Severity.INFO,
     section="1.0 11.3",
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=REST,
     operations=("DeleteTaskPushNotificationConfig",),
-    when=FrameFlag.FIRST,
+    trigger_flags=FrameFlag.FIRST,
     flagged=rest("DELETE", "/tasks/t1/pushNotificationConfigs/p1", status=204),
     clean=rest("DELETE", "/tasks/t1/pushNotificationConfigs/p1", result={}),
 )
-def answer_to_delete(see: RuleContext) -> Iterator[RuleFinding]:
+def answer_to_delete(context: RuleContext) -> Iterator[RuleFinding]:
     """The successful answer to DeleteTaskPushNotificationConfig is not status 200 with an empty object.
 
     Clients that read every answer as JSON fail on a body that is missing.
     """
-    status = see.exchange.status
-    if status // 100 != 2 or (status == 200 and see.value == {}):
+    status = context.exchange.status
+    if status // 100 != 2 or (status == 200 and context.value == {}):
         return
-    body = f"a body of {see.frame.size} octets" if see.frame.payload else "no body"
+    body = f"a body of {context.frame.size} octets" if context.frame.payload else "no body"
     yield RuleFinding(
         summary=f"the delete is answered by {status} and {body}, usual are 200 and {{}}", value=str(status)
     )
 
 
-_TWICE = re.compile(r"(:send|:stream|:cancel|:subscribe|/extendedAgentCard)/")
+_DUPLICATE_ID = re.compile(r"(:send|:stream|:cancel|:subscribe|/extendedAgentCard)/")
 """Something goes on after an operation."""
-_CALL = json_text({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": send()})
-_REFUSED = json_text(rest_error(400, "INVALID_ARGUMENT", "INVALID_REQUEST", "no message"))
+_SEND_PATH = json_text({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": send()})
+_REFUSED_BODY = json_text(rest_error(400, "INVALID_ARGUMENT", "INVALID_REQUEST", "no message"))
 
 
 @rule(
@@ -205,26 +205,26 @@ _REFUSED = json_text(rest_error(400, "INVALID_ARGUMENT", "INVALID_REQUEST", "no 
     "A call to the path of an operation as if it were the base URL",
     Severity.WARNING,
     section="1.0 8.3.2, 11.3",
-    moment=HookPoint.REQUEST,
+    hook_points=HookPoint.REQUEST,
     bindings=REST,
-    also=("A2A-HTTP-008",),
-    flagged=http("POST", "/message:send", _CALL, answer=_REFUSED, status=400),
+    also_broken=("A2A-HTTP-008",),
+    flagged=http("POST", "/message:send", _SEND_PATH, answer=_REFUSED_BODY, status=400),
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
-def path_as_base(see: RuleContext) -> Iterator[RuleFinding]:
+def path_as_base(context: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC call is posted to the path of a REST operation, or the path of an operation is there twice.
 
     The client was given the URL of an operation where the URL of an interface belongs, and finds no operation under it.
     """
-    path = see.path if _TWICE.search(see.exchange.target) else None
-    if path is not None and _ends(path) is not None:
-        told = f"the path has an operation in front of the operation: {see.exchange.target[:100]}"
-        yield RuleFinding(summary=told, value=see.exchange.target)
-    elif b'"jsonrpc"' in see.frame.payload and isinstance(see.value, dict) and "jsonrpc" in see.value:
-        told = f"a JSON-RPC call is posted to the path of {see.operation}, not to the URL of an interface"
-        yield RuleFinding(summary=told, path="jsonrpc", value=see.exchange.target)
+    path = context.rest_match if _DUPLICATE_ID.search(context.exchange.target) else None
+    if path is not None and _match_prefix(path) is not None:
+        told = f"the path has an operation in front of the operation: {context.exchange.target[:100]}"
+        yield RuleFinding(summary=told, value=context.exchange.target)
+    elif b'"jsonrpc"' in context.frame.payload and isinstance(context.value, dict) and "jsonrpc" in context.value:
+        told = f"a JSON-RPC call is posted to the path of {context.operation}, not to the URL of an interface"
+        yield RuleFinding(summary=told, path="jsonrpc", value=context.exchange.target)
 
 
-def _ends(path: RestMatch) -> RestMatch | None:
+def _match_prefix(path: RestMatch) -> RestMatch | None:
     """The operation that the prefix ends in."""
     return match_request_line("POST", path.prefix.encode("latin-1")) or match_request_line("GET", path.prefix.encode("latin-1"))

@@ -13,8 +13,8 @@ from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.facts.credentials import credentials
 from a2a_proxy.rules.facts.hosts import host_of, scheme_of
 
-_GET = {"id": "t1"}
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_TASK_PARAMS = {"id": "t1"}
+_REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
 
 @rule(
@@ -22,26 +22,26 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
     "A body ends before its length",
     Severity.WARNING,
     section="RFC 9112 8",
-    moment=HookPoint.CLOSED,
+    hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
-    needs=FrameFlag.ODD_END,
+    required_flags=FrameFlag.ODD_END,
     flagged=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1), finish="cut"),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1)),
 )
-def ends_early(see: RuleContext) -> Iterator[RuleFinding]:
+def ends_early(context: RuleContext) -> Iterator[RuleFinding]:
     """The sender of an HTTP/1 body ends or resets the connection before the octets of its `Content-Length`, or the last
     chunk, are there.
 
     The receiver cannot tell a body that is over from one that broke off, and what it has got may be half a message.
     """
-    exchange = see.exchange
+    exchange = context.exchange
     if not exchange.http_version.startswith("1"):
         return
     if exchange.how == "agent gone" and exchange.status:
-        side, length, coding = "response", see.field("content-length"), see.field("transfer-encoding")
+        side, length, coding = "response", context.response_header("content-length"), context.response_header("transfer-encoding")
     elif exchange.how == "client gone" and not exchange.request_ended:
-        side, length, coding = "request", see.asked_field("content-length"), see.asked_field("transfer-encoding")
+        side, length, coding = "request", context.request_header("content-length"), context.request_header("transfer-encoding")
     else:
         return
     if coding:
@@ -57,51 +57,51 @@ def ends_early(see: RuleContext) -> Iterator[RuleFinding]:
     "A call with credentials is redirected",
     Severity.WARNING,
     section="1.0 13.4; RFC 9110 15.4",
-    moment=HookPoint.HEADS,
+    hook_points=HookPoint.HEADS,
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
-    needs=FrameFlag.ODD_HEAD,
+    required_flags=FrameFlag.ODD_HEAD,
     flagged=rpc(
         "GetTask",
-        _GET,
+        _TASK_PARAMS,
         answer="",
         status=307,
         headers={"Authorization": "Bearer x"},
         reply_headers={"Location": "http://localhost:8000/a2a/"},
     ),
-    clean=rpc("GetTask", _GET, task(), headers={"Authorization": "Bearer x"}),
+    clean=rpc("GetTask", _TASK_PARAMS, task(), headers={"Authorization": "Bearer x"}),
 )
-def redirected(see: RuleContext) -> Iterator[RuleFinding]:
+def redirected(context: RuleContext) -> Iterator[RuleFinding]:
     """A call that carries credentials is answered by a redirect. One to another host, or from https to http, is an
     error.
 
     Clients that follow send the credentials to whoever the redirect names, or leave them out and get 401; a POST may
     become a GET on the way.
     """
-    exchange = see.exchange
-    if exchange.status not in _REDIRECTS:
+    exchange = context.exchange
+    if exchange.status not in _REDIRECT_STATUSES:
         return
-    place = see.field("location")
-    found = credentials(exchange, see.declared)
+    place = context.response_header("location")
+    found = credentials(exchange, context.declarations)
     if not place or not found:
         return
-    host, worse = _host(place), ""
-    if host and host not in (host_of(exchange.authority), host_of(see.track.upstream)):
+    host, worse = _location_host(place), ""
+    if host and host not in (host_of(exchange.authority), host_of(context.record.upstream)):
         worse = " to another host"
-    elif scheme_of(place) == "http" and scheme_of(see.track.upstream) == "https":
+    elif scheme_of(place) == "http" and scheme_of(context.record.upstream) == "https":
         worse = " from https to http"
-    told = f"a call with {found[0]} is redirected{worse}: {exchange.status} to {_shown(place)}"
-    yield RuleFinding(summary=told, value=_shown(place), severity=Severity.ERROR if worse else None)
+    told = f"a call with {found[0]} is redirected{worse}: {exchange.status} to {_location_without_query(place)}"
+    yield RuleFinding(summary=told, value=_location_without_query(place), severity=Severity.ERROR if worse else None)
 
 
-def _host(place: str) -> str:
+def _location_host(place: str) -> str:
     """The host of a location; empty where it stays on the same one."""
     if place.startswith("//"):
         return host_of(place[2:])
     return host_of(place) if "://" in place.partition("?")[0] else ""
 
 
-def _shown(place: str) -> str:
+def _location_without_query(place: str) -> str:
     """A location without its query, which may hold secrets."""
     try:
         parts = urlsplit(place)

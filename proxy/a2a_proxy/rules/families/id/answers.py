@@ -10,22 +10,22 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import asking, said, send, snapshot, status, task
-from a2a_proxy.rules.facts.naming import differ, holder, named
+from a2a_proxy.rules.examples.objects import input_required, agent_reply, send, snapshot, status, task
+from a2a_proxy.rules.facts.naming import are_different, object_prefix, event_phrase
 from a2a_proxy.rules.state.records import RequestSnapshot
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
-_EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE})
-_GET = {"id": "t1"}
-_UNKNOWN = rpc("SendMessage", send(taskId="mine-1"), error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task"))
-_ASKS = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=asking()))
-_AT_ONCE = {"returnImmediately": True}
-_TEXT = {"text": "done"}
+_TASK_EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE})
+_TASK_PARAMS = {"id": "t1"}
+_UNKNOWN_TASK = rpc("SendMessage", send(taskId="mine-1"), error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task"))
+_QUESTION = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required()))
+_IMMEDIATE_CONFIGURATION = {"returnImmediately": True}
+_TEXT_PART = {"text": "done"}
 
 
-def _asked(see: RuleContext) -> RequestSnapshot | None:
+def _answered_request(context: RuleContext) -> RequestSnapshot | None:
     """What a send asked for, where its first answer is no error."""
-    return see.track.asked if see.succeeded and see.frame.event in _EVENTS else None
+    return context.record.request_snapshot if context.is_success and context.frame.event in _TASK_EVENTS else None
 
 
 @rule(
@@ -34,28 +34,28 @@ def _asked(see: RuleContext) -> RequestSnapshot | None:
     Severity.ERROR,
     section="1.0 3.4.2",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.SINCE_0_2,
-    when=FrameFlag.FIRST,
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.FIRST,
     operations=SENDING_OPERATIONS,
-    needs=FrameFlag.NAMES,
-    flagged=rpc("SendMessage", send(taskId="mine-1", configuration=_AT_ONCE), snapshot(id="mine-1")),
-    clean=_UNKNOWN,
+    required_flags=FrameFlag.NAMES,
+    flagged=rpc("SendMessage", send(taskId="mine-1", configuration=_IMMEDIATE_CONFIGURATION), snapshot(id="mine-1")),
+    clean=_UNKNOWN_TASK,
 )
-def made_up(see: RuleContext) -> Iterator[RuleFinding]:
+def made_up(context: RuleContext) -> Iterator[RuleFinding]:
     """A message names a task id that this agent has never given out as far as was seen, and the agent takes it as that
     of a new task. Information where the task is not new to the agent: then it began before the recording did.
 
     Only agents may make task ids. Clients that pick their own meet tasks of others, by accident or on purpose.
     """
-    asked = _asked(see)
-    if asked is None or not asked.task_id or asked.known or see.frame.task_id != asked.task_id:
+    asked = _answered_request(context)
+    if asked is None or not asked.task_id or asked.is_task_known or context.frame.task_id != asked.task_id:
         return
-    if see.frame.state == TaskState.SUBMITTED:
+    if context.frame.state == TaskState.SUBMITTED:
         told = f"the task id {asked.task_id} came from the client, and the agent made a new task of that id"
         yield RuleFinding(summary=told, value=asked.task_id)
     else:
         told = f"the task {asked.task_id} goes on here, but was never seen before"
-        yield RuleFinding(summary=told, value=asked.task_id, severity=Severity.INFO, sure=False)
+        yield RuleFinding(summary=told, value=asked.task_id, severity=Severity.INFO, is_sure=False)
 
 
 @rule(
@@ -64,27 +64,27 @@ def made_up(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.0 3.4.2",
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.SINCE_0_2,
-    when=FrameFlag.FIRST,
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.FIRST,
     operations=SENDING_OPERATIONS,
-    needs=FrameFlag.NAMES,
-    flagged=_ASKS + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED", id="t2")),
-    clean=_ASKS + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED", second=1)),
+    required_flags=FrameFlag.NAMES,
+    flagged=_QUESTION + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED", id="t2")),
+    clean=_QUESTION + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED", second=1)),
 )
-def other_task(see: RuleContext) -> Iterator[RuleFinding]:
+def other_task(context: RuleContext) -> Iterator[RuleFinding]:
     """A message goes on with a task, and the answer, or the first event of the stream, has another task id.
 
     The client gets a task that it did not ask for, and waits for the one that it did.
     """
-    asked, frame = _asked(see), see.frame
-    if asked is not None and differ(asked.task_id, frame.task_id):
-        told = f"the message is for task {asked.task_id}, the answer is {named(frame)} of task {frame.task_id}"
-        yield RuleFinding(summary=told, path=_path(see, "id", "taskId"), value=frame.task_id)
+    asked, frame = _answered_request(context), context.frame
+    if asked is not None and are_different(asked.task_id, frame.task_id):
+        told = f"the message is for task {asked.task_id}, the answer is {event_phrase(frame)} of task {frame.task_id}"
+        yield RuleFinding(summary=told, path=_id_path(context, "id", "taskId"), value=frame.task_id)
 
 
-def _path(see: RuleContext, of_task: str, of_other: str) -> str:
-    name = of_task if see.frame.event is EventKind.TASK else of_other
-    return f"{see.root}{holder(see.frame, see.v1, see.operation)}{name}"
+def _id_path(context: RuleContext, of_task: str, of_other: str) -> str:
+    name = of_task if context.frame.event is EventKind.TASK else of_other
+    return f"{context.root}{object_prefix(context.frame, context.is_v1, context.operation)}{name}"
 
 
 @rule(
@@ -93,26 +93,26 @@ def _path(see: RuleContext, of_task: str, of_other: str) -> str:
     Severity.ERROR,
     section="1.0 3.4.3",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.SINCE_0_2,
-    when=FrameFlag.FIRST,
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.FIRST,
     operations=SENDING_OPERATIONS,
-    needs=FrameFlag.NAMES,
-    flagged=_ASKS + rpc("SendMessage", send(id="m2", taskId="t1", contextId="c2"), snapshot("COMPLETED", second=1)),
-    clean=_ASKS
+    required_flags=FrameFlag.NAMES,
+    flagged=_QUESTION + rpc("SendMessage", send(id="m2", taskId="t1", contextId="c2"), snapshot("COMPLETED", second=1)),
+    clean=_QUESTION
     + rpc(
         "SendMessage",
         send(id="m2", taskId="t1", contextId="c2"),
         error=rpc_error(-32602, text="contextId does not match the task"),
     ),
 )
-def wrong_context(see: RuleContext) -> Iterator[RuleFinding]:
+def wrong_context(context: RuleContext) -> Iterator[RuleFinding]:
     """A message names a task and a context, the task is known to be in another context, and the agent answers with
     success. It must refuse such a pair.
 
     Client and agent disagree on which conversation this is, and neither gets to know.
     """
-    asked = _asked(see)
-    if asked is not None and asked.known and differ(asked.context_id, asked.known_context):
+    asked = _answered_request(context)
+    if asked is not None and asked.is_task_known and are_different(asked.context_id, asked.known_context):
         told = f"task {asked.task_id} is in context {asked.known_context}, the message says {asked.context_id}"
         yield RuleFinding(summary=f"{told}, and was accepted", value=asked.context_id)
 
@@ -123,23 +123,23 @@ def wrong_context(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.0 3.4.1",
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.SINCE_0_2,
-    when=FrameFlag.FIRST,
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.FIRST,
     operations=SENDING_OPERATIONS,
-    needs=FrameFlag.NAMES,
+    required_flags=FrameFlag.NAMES,
     flagged=rpc("SendMessage", send(contextId="c1"), snapshot("COMPLETED", contextId="c9")),
     clean=rpc("SendMessage", send(contextId="c1"), snapshot("COMPLETED")),
 )
-def replaced_context(see: RuleContext) -> Iterator[RuleFinding]:
+def replaced_context(context: RuleContext) -> Iterator[RuleFinding]:
     """A message names a context and no task, and the answer is in another context. An agent that cannot take the
     client's context has to answer with an error.
 
     The client's conversation falls apart: what it sends next in its context is without what was said here.
     """
-    asked, frame = _asked(see), see.frame
-    if asked is not None and not asked.task_id and differ(asked.context_id, frame.context_id):
-        told = f"the message is in context {asked.context_id}, the answer is {named(frame)} in {frame.context_id}"
-        yield RuleFinding(summary=told, path=_path(see, "contextId", "contextId"), value=frame.context_id)
+    asked, frame = _answered_request(context), context.frame
+    if asked is not None and not asked.task_id and are_different(asked.context_id, frame.context_id):
+        told = f"the message is in context {asked.context_id}, the answer is {event_phrase(frame)} in {frame.context_id}"
+        yield RuleFinding(summary=told, path=_id_path(context, "contextId", "contextId"), value=frame.context_id)
 
 
 @rule(
@@ -148,35 +148,35 @@ def replaced_context(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.0 3.4.1, 4.1.4",
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.SINCE_0_2,
-    when=FrameFlag.FIRST,
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.FIRST,
     operations=SENDING_OPERATIONS,
     flagged=rpc(
         "SendMessage",
         send(contextId="c1"),
-        {"message": {"messageId": "r1", "role": "ROLE_AGENT", "parts": [_TEXT]}},
+        {"message": {"messageId": "r1", "role": "ROLE_AGENT", "parts": [_TEXT_PART]}},
     ),
-    clean=rpc("SendMessage", send(contextId="c1"), said()),
+    clean=rpc("SendMessage", send(contextId="c1"), agent_reply()),
 )
-def no_context(see: RuleContext) -> Iterator[RuleFinding]:
+def no_context(context: RuleContext) -> Iterator[RuleFinding]:
     """The answer to a message is a Message, or a new Task, without `contextId`. The context is the agent's to define,
     so it must say it in what it sends. A warning where the client named none either: the agent may have made none.
     Information for a Message in 0.2 and 0.3, where the member is optional.
 
     The client cannot go on with the conversation: its next message has no context to name.
     """
-    asked, frame = _asked(see), see.frame
+    asked, frame = _answered_request(context), context.frame
     if asked is None or frame.context_id or frame.truncated:
         return
     if frame.event is EventKind.MESSAGE:
-        severity = Severity.WARNING if see.v1 else Severity.INFO
+        severity = Severity.WARNING if context.is_v1 else Severity.INFO
     elif frame.event is EventKind.TASK and not asked.task_id:
         severity = Severity.WARNING
     else:
         return
     yield RuleFinding(
-        summary=f"the answer is {named(frame)} without `contextId`",
-        path=_path(see, "contextId", "contextId"),
+        summary=f"the answer is {event_phrase(frame)} without `contextId`",
+        path=_id_path(context, "contextId", "contextId"),
         severity=None if asked.context_id and severity is Severity.WARNING else severity,
     )
 
@@ -187,23 +187,23 @@ def no_context(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.0 3.4.2",
     scope=EvidenceScope.LIVE,
-    when=FrameFlag.FIRST,
+    trigger_flags=FrameFlag.FIRST,
     operations=SENDING_OPERATIONS,
     flagged=rpc("SendMessage", send(), snapshot("COMPLETED"))
     + rpc_stream("SendStreamingMessage", send(id="m2"), snapshot(second=2), status("COMPLETED", second=3)),
     clean=rpc("SendMessage", send(), snapshot("COMPLETED"))
     + rpc("SendMessage", send(id="m2"), snapshot("COMPLETED", id="t2", second=2)),
 )
-def issued_twice(see: RuleContext) -> Iterator[RuleFinding]:
+def issued_twice(context: RuleContext) -> Iterator[RuleFinding]:
     """A message that names no task is answered with a task id that another message had created before. The same
     message sent again, and a task that goes on in its context, are no breach.
 
     Everything that is kept by task id runs together: states, artifacts, push configurations of two tasks.
     """
-    asked, task = _asked(see), see.task
-    if asked is not None and not asked.task_id and task is not None and task.reissued and task.born == see.track.id:
+    asked, task = _answered_request(context), context.task
+    if asked is not None and not asked.task_id and task is not None and task.reissued and task.created_by == context.record.id:
         told = f"a new message was answered with task {task.task_id}, which is the id of an earlier task"
-        yield RuleFinding(summary=told, path=_path(see, "id", "taskId"), value=task.task_id)
+        yield RuleFinding(summary=told, path=_id_path(context, "id", "taskId"), value=task.task_id)
 
 
 @rule(
@@ -212,17 +212,17 @@ def issued_twice(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.0 3.1.3, 3.1.5",
     scope=EvidenceScope.EXCHANGE,
-    when=FrameFlag.TASK,
+    trigger_flags=FrameFlag.TASK,
     operations=("GetTask", "CancelTask"),
-    flagged=rpc("GetTask", _GET, task(id="t2")),
-    clean=rpc("GetTask", _GET, task()),
+    flagged=rpc("GetTask", _TASK_PARAMS, task(id="t2")),
+    clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
-def not_asked_for(see: RuleContext) -> Iterator[RuleFinding]:
+def not_asked_for(context: RuleContext) -> Iterator[RuleFinding]:
     """GetTask or CancelTask is answered with a task that has another id than the request.
 
     The client shows or cancels the wrong task. Behind a shared cache or a gateway it may be another user's.
     """
-    asked, frame = see.track.asked, see.frame
-    if asked is not None and differ(asked.task_id, frame.task_id):
-        told = f"{see.operation} asked for task {asked.task_id}, the answer is task {frame.task_id}"
-        yield RuleFinding(summary=told, path=_path(see, "id", "id"), value=frame.task_id)
+    request_snapshot, frame = context.record.request_snapshot, context.frame
+    if request_snapshot is not None and are_different(request_snapshot.task_id, frame.task_id):
+        told = f"{context.operation} asked for task {request_snapshot.task_id}, the answer is task {frame.task_id}"
+        yield RuleFinding(summary=told, path=_id_path(context, "id", "id"), value=frame.task_id)

@@ -13,9 +13,9 @@ from a2a_proxy.rules.define.rule import NETWORK, Dialects, EvidenceScope, FrameF
 from a2a_proxy.rules.examples.conversation import fetch_card, rpc
 from a2a_proxy.rules.examples.objects import card, task
 
-_URL = "http://localhost:8000/"
-_OF_TENANT = [{"url": _URL, "protocolBinding": "JSONRPC", "protocolVersion": "1.0", "tenant": "billing"}]
-_CARD = fetch_card(card(supportedInterfaces=_OF_TENANT))
+_TENANT_URL = "http://localhost:8000/"
+_TENANT_PATH = [{"url": _TENANT_URL, "protocolBinding": "JSONRPC", "protocolVersion": "1.0", "tenant": "billing"}]
+_TENANT_CARD = fetch_card(card(supportedInterfaces=_TENANT_PATH))
 
 
 @rule(
@@ -24,49 +24,49 @@ _CARD = fetch_card(card(supportedInterfaces=_OF_TENANT))
     Severity.ERROR,
     section="1.0 8.3.2",
     bindings=NETWORK,
-    moment=HookPoint.REQUEST,
+    hook_points=HookPoint.REQUEST,
     scope=EvidenceScope.LIVE,
-    lines=Dialects.V1,
-    needs=FrameFlag.CARD_SEEN,
-    flagged=_CARD + rpc("GetTask", {"id": "t1"}, task()),
-    clean=_CARD + rpc("GetTask", {"id": "t1", "tenant": "billing"}, task()),
+    dialects=Dialects.V1,
+    required_flags=FrameFlag.CARD_KNOWN,
+    flagged=_TENANT_CARD + rpc("GetTask", {"id": "t1"}, task()),
+    clean=_TENANT_CARD + rpc("GetTask", {"id": "t1", "tenant": "billing"}, task()),
 )
-def not_echoed(see: RuleContext) -> Iterator[RuleFinding]:
+def not_echoed(context: RuleContext) -> Iterator[RuleFinding]:
     """The card names a tenant for every interface of this binding, and the request has none of them; or it names none,
     and the request has one. Judged where the card was seen before the request.
 
     The request reaches another customer's agent, or none: behind one address the tenant tells them apart.
     """
-    declared = see.declared
-    offers = declared.serves(see.binding, see.exchange.dialect) if declared is not None else []
+    declared = context.declarations
+    offers = declared.matching_interfaces(context.binding, context.exchange.dialect) if declared is not None else []
     if not offers:
         return
     tenants = {offer.tenant for offer in offers}
-    explicit = _member(see)
-    tenant = explicit or _of_path(see)
+    explicit = _tenant_member(context)
+    tenant = explicit or _tenant_of_path(context)
     if tenant in tenants or "redacted-" in tenant or (tenants == {""} and not explicit):
         return
     wanted = " or ".join(f'"{each}"' if each else "none" for each in sorted(tenants))
     told = f'has tenant "{tenant}"' if tenant else "has no tenant"
-    yield RuleFinding(summary=f"{see.operation} {told}, the card says {wanted}", path=f"{see.root}tenant", value=tenant)
+    yield RuleFinding(summary=f"{context.operation} {told}, the card says {wanted}", path=f"{context.root}tenant", value=tenant)
 
 
-def _member(see: RuleContext) -> str:
+def _tenant_member(context: RuleContext) -> str:
     """What the request itself says."""
-    frame = see.frame
+    frame = context.frame
     found: Any = ""
     if is_protobuf(frame.schema):
         found = getattr(decoder_for(frame.schema).parse(frame.payload), "tenant", "")
     elif b'"tenant"' in frame.payload:
-        body = see.body
+        body = context.body
         found = body.get("tenant") if isinstance(body, dict) else ""
-    if not found and see.binding is Binding.REST and see.path is not None:
-        found = see.path.parameter("tenant")
+    if not found and context.binding is Binding.REST and context.rest_match is not None:
+        found = context.rest_match.parameter("tenant")
     return found if isinstance(found, str) else ""
 
 
-def _of_path(see: RuleContext) -> str:
+def _tenant_of_path(context: RuleContext) -> str:
     """The segment before the REST suffix, where that follows an interface's path."""
-    if see.binding is not Binding.REST or see.path is None:
+    if context.binding is not Binding.REST or context.rest_match is None:
         return ""
-    return see.world.shared.tenant_of(see.track.upstream, see.path.prefix)
+    return context.session.facts.tenant_of(context.record.upstream, context.rest_match.prefix)

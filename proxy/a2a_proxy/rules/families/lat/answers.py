@@ -16,30 +16,30 @@ from a2a_proxy.rules.examples.objects import reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS
 from a2a_proxy.rules.state.records import ACTIVE
 
-SECOND = 1000 * MS
-FIRST_EVENT = 5 * SECOND
-UNARY = 10 * SECOND
-STALL = 30.0
+SECOND_NS = 1000 * MS
+MAX_FIRST_EVENT = 5 * SECOND_NS
+MAX_UNARY = 10 * SECOND_NS
+MAX_STALL = 30.0
 """Seconds."""
-STUCK = 600.0
-WAITING = 600.0
-CLOSE = 500 * MS
-UNANSWERED = 2 * SECOND
+MAX_IDLE = 600.0
+MAX_WAITING = 600.0
+MAX_CLOSE = 500 * MS
+MAX_UNANSWERED = 2 * SECOND_NS
 """From here on a stream that is not closed breaks a rule of its own, A2A-STREAM-006."""
 
 
-def _asking() -> dict[str, Any]:
+def _question_task() -> dict[str, Any]:
     """A task that waits for an answer."""
     made = task("INPUT_REQUIRED")
     return made | {"status": made["status"] | {"message": reply("which one?", taskId="t1")}}
 
 
-_BEGUN = (snapshot("SUBMITTED"), status("WORKING"))
+_FIRST_EVENTS = (snapshot("SUBMITTED"), status("WORKING"))
 
 
-def seconds(ns: int) -> str:
+def format_seconds(ns: int) -> str:
     """`12.3 s`."""
-    return f"{ns / SECOND:.1f} s"
+    return f"{ns / SECOND_NS:.1f} s"
 
 
 @rule(
@@ -48,19 +48,19 @@ def seconds(ns: int) -> str:
     Severity.INFO,
     section="a2a-proxy: latency of streams",
     scope=EvidenceScope.EXCHANGE,
-    when=FrameFlag.FIRST,
+    trigger_flags=FrameFlag.FIRST,
     operations=STREAMING_OPERATIONS,
-    flagged=rpc_stream("SendStreamingMessage", send(), EventPause(6), *_BEGUN, status("COMPLETED")),
-    clean=rpc_stream("SendStreamingMessage", send(), *_BEGUN, status("COMPLETED")),
+    flagged=rpc_stream("SendStreamingMessage", send(), EventPause(6), *_FIRST_EVENTS, status("COMPLETED")),
+    clean=rpc_stream("SendStreamingMessage", send(), *_FIRST_EVENTS, status("COMPLETED")),
 )
-def slow_first_event(see: RuleContext) -> Iterator[RuleFinding]:
+def slow_first_event(context: RuleContext) -> Iterator[RuleFinding]:
     """The first event of a stream comes more than 5 s after the end of the request.
 
     It is the time in which a person in front of the client sees nothing happen.
     """
-    asked = see.exchange.request_ended or see.exchange.started
-    if see.at - asked > FIRST_EVENT:
-        yield RuleFinding(summary=f"the first event came after {seconds(see.at - asked)}")
+    asked = context.exchange.request_ended or context.exchange.started
+    if context.at - asked > MAX_FIRST_EVENT:
+        yield RuleFinding(summary=f"the first event came after {format_seconds(context.at - asked)}")
 
 
 @rule(
@@ -69,7 +69,7 @@ def slow_first_event(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.INFO,
     section="a2a-proxy: latency of calls",
     scope=EvidenceScope.EXCHANGE,
-    when=FrameFlag.FIRST,
+    trigger_flags=FrameFlag.FIRST,
     operations=(
         *("GetTask", "ListTasks", "CancelTask", "GetExtendedAgentCard"),
         *("CreateTaskPushNotificationConfig", "GetTaskPushNotificationConfig"),
@@ -78,25 +78,25 @@ def slow_first_event(see: RuleContext) -> Iterator[RuleFinding]:
     flagged=rpc("GetTask", {"id": "t1"}, task(), seconds=12),
     clean=rpc("GetTask", {"id": "t1"}, task(), seconds=2),
 )
-def slow_answer(see: RuleContext) -> Iterator[RuleFinding]:
+def slow_answer(context: RuleContext) -> Iterator[RuleFinding]:
     """A call that only looks something up is answered after more than 10 s; long polls are left out.
 
     Such calls have no work to wait for: the agent, or something before it, is overloaded or stuck.
     """
-    asked = see.exchange.request_ended or see.exchange.started
-    if see.at - asked > UNARY and not (see.track.asked and see.track.asked.generation):
-        yield RuleFinding(summary=f"{see.operation} was answered after {seconds(see.at - asked)}")
+    request_snapshot = context.exchange.request_ended or context.exchange.started
+    if context.at - request_snapshot > MAX_UNARY and not (context.record.request_snapshot and context.record.request_snapshot.generation):
+        yield RuleFinding(summary=f"{context.operation} was answered after {format_seconds(context.at - request_snapshot)}")
 
 
-def _stalled(see: RuleContext) -> Iterator[RuleFinding]:
-    track = see.track
-    if not track.started or track.state not in ACTIVE:
+def _check_stalled(context: RuleContext) -> Iterator[RuleFinding]:
+    record = context.record
+    if not record.started or record.state not in ACTIVE:
         return
-    if see.at - track.last_at < STALL * SECOND:
-        see.later(STALL - (see.at - track.last_at) / SECOND)
+    if context.at - record.last_at < MAX_STALL * SECOND_NS:
+        context.schedule_due(MAX_STALL - (context.at - record.last_at) / SECOND_NS)
         return
-    summary = f"nothing for {seconds(see.at - track.last_at)} in {TaskState(track.state).label}"
-    yield RuleFinding(summary=summary, seq=track.last_seq)
+    summary = f"nothing for {format_seconds(context.at - record.last_at)} in {TaskState(record.state).label}"
+    yield RuleFinding(summary=summary, seq=record.last_seq)
 
 
 @rule(
@@ -105,33 +105,33 @@ def _stalled(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.INFO,
     section="a2a-proxy: latency of streams",
     scope=EvidenceScope.EXCHANGE,
-    when=FrameFlag.FIRST,
+    trigger_flags=FrameFlag.FIRST,
     operations=STREAMING_OPERATIONS,
-    due=_stalled,
-    flagged=rpc_stream("SendStreamingMessage", send(), *_BEGUN, EventPause(40), status("COMPLETED")),
-    clean=rpc_stream("SendStreamingMessage", send(), *_BEGUN, EventPause(20), status("COMPLETED")),
+    due=_check_stalled,
+    flagged=rpc_stream("SendStreamingMessage", send(), *_FIRST_EVENTS, EventPause(40), status("COMPLETED")),
+    clean=rpc_stream("SendStreamingMessage", send(), *_FIRST_EVENTS, EventPause(20), status("COMPLETED")),
 )
-def stall(see: RuleContext) -> Iterator[RuleFinding]:
+def stall(context: RuleContext) -> Iterator[RuleFinding]:
     """A stream whose task is at work brings no event for 30 s.
 
     The agent may be thinking, or gone: a client cannot tell, and idle time-outs of gateways close such streams.
     """
-    see.later(STALL)
+    context.schedule_due(MAX_STALL)
     yield from ()
 
 
-def _stuck(see: RuleContext) -> Iterator[RuleFinding]:
-    task = see.task
+def _check_stuck(context: RuleContext) -> Iterator[RuleFinding]:
+    task = context.task
     if task is None:
         return
     if task.state not in ACTIVE:
-        task.remember().pop("watched", None)
+        task.writable_notes().pop("watched", None)
         return
-    idle = see.at - task.last
-    if idle < STUCK * SECOND:
-        see.later(STUCK - idle / SECOND)
+    idle = context.at - task.last
+    if idle < MAX_IDLE * SECOND_NS:
+        context.schedule_due(MAX_IDLE - idle / SECOND_NS)
         return
-    yield RuleFinding(summary=f"nothing changed for {seconds(idle)} in {TaskState(task.state).label}", seq=-1)
+    yield RuleFinding(summary=f"nothing changed for {format_seconds(idle)} in {TaskState(task.state).label}", seq=-1)
 
 
 @rule(
@@ -139,35 +139,35 @@ def _stuck(see: RuleContext) -> Iterator[RuleFinding]:
     "Task is stuck",
     Severity.INFO,
     section="1.0 4.1.3",
-    moment=HookPoint.CLOSED,
+    hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.LIVE,
-    due=_stuck,
+    due=_check_stuck,
     flagged=rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")).then(
         rpc("ListTasks", {"status": "TASK_STATE_FAILED"}, {"tasks": [], "nextPageToken": "", "pageSize": 50}, id=2),
-        700 * SECOND,
+        700 * SECOND_NS,
     ),
     clean=rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING")).then(
-        rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=9), id=2), 20 * SECOND
+        rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=9), id=2), 20 * SECOND_NS
     ),
 )
-def stuck(see: RuleContext) -> Iterator[RuleFinding]:
+def stuck(context: RuleContext) -> Iterator[RuleFinding]:
     """An active task shows no sign of life for 10 minutes, on any connection.
 
     Its agent may have lost it: nobody will ever finish it, and clients go on asking.
     """
     # Asked when an exchange leaves the task at work: most tasks end in the exchange that began them.
-    task = see.task
-    if task is not None and task.state in ACTIVE and not task.remember().get("watched"):
-        task.remember()["watched"] = True
-        see.later(STUCK)
+    task = context.task
+    if task is not None and task.state in ACTIVE and not task.writable_notes().get("watched"):
+        task.writable_notes()["watched"] = True
+        context.schedule_due(MAX_IDLE)
     yield from ()
 
 
-def _waiting(see: RuleContext) -> Iterator[RuleFinding]:
-    if see.task is not None and see.task.awaits:
-        state = TaskState(see.task.state).label
+def _check_waiting(context: RuleContext) -> Iterator[RuleFinding]:
+    if context.task is not None and context.task.awaits_client:
+        state = TaskState(context.task.state).label
         yield RuleFinding(
-            summary=f"{state} for {seconds(int(WAITING) * SECOND)}, no message of the client", seq=see.due_seq
+            summary=f"{state} for {format_seconds(int(MAX_WAITING) * SECOND_NS)}, no message of the client", seq=context.due_seq
         )
 
 
@@ -177,20 +177,20 @@ def _waiting(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.INFO,
     section="1.0 3.4.3",
     scope=EvidenceScope.LIVE,
-    when=FrameFlag.INTERRUPTED,
-    due=_waiting,
-    flagged=rpc("SendMessage", send(), {"task": _asking()}).then(
-        rpc("ListTasks", {}, {"tasks": [], "nextPageToken": "", "pageSize": 50}, id=2), 700 * SECOND
+    trigger_flags=FrameFlag.INTERRUPTED,
+    due=_check_waiting,
+    flagged=rpc("SendMessage", send(), {"task": _question_task()}).then(
+        rpc("ListTasks", {}, {"tasks": [], "nextPageToken": "", "pageSize": 50}, id=2), 700 * SECOND_NS
     ),
     clean=rpc("SendMessage", send(), {"task": task("COMPLETED")}),
 )
-def waiting(see: RuleContext) -> Iterator[RuleFinding]:
+def waiting(context: RuleContext) -> Iterator[RuleFinding]:
     """A task waits for input or for credentials and no message of a client comes for 10 minutes.
 
     Somebody may not know that it is their turn.
     """
-    if see.is_(FrameFlag.CHANGED):
-        see.later(WAITING)
+    if context.has_flag(FrameFlag.CHANGED):
+        context.schedule_due(MAX_WAITING)
     yield from ()
 
 
@@ -200,17 +200,17 @@ def waiting(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.INFO,
     section="1.0 3.1.2",
     bindings=NETWORK,
-    moment=HookPoint.CLOSED,
+    hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
     operations=STREAMING_OPERATIONS,
-    flagged=rpc_stream("SendStreamingMessage", send(), *_BEGUN, status("COMPLETED"), EventPause(0.8)),
-    clean=rpc_stream("SendStreamingMessage", send(), *_BEGUN, status("COMPLETED")),
+    flagged=rpc_stream("SendStreamingMessage", send(), *_FIRST_EVENTS, status("COMPLETED"), EventPause(0.8)),
+    clean=rpc_stream("SendStreamingMessage", send(), *_FIRST_EVENTS, status("COMPLETED")),
 )
-def late_close(see: RuleContext) -> Iterator[RuleFinding]:
+def late_close(context: RuleContext) -> Iterator[RuleFinding]:
     """Between the terminal state and the end of the stream pass more than 500 ms (from 2 s on it is A2A-STREAM-006).
 
     Clients that wait for the end of the stream are that much slower than they need to be.
     """
-    late = see.exchange.closed - see.track.terminal
-    if see.track.terminal and CLOSE < late < UNANSWERED and see.exchange.how == "complete":
-        yield RuleFinding(summary=f"the stream ended {seconds(late)} after its terminal state", seq=see.track.last_seq)
+    late = context.exchange.closed - context.record.terminal
+    if context.record.terminal and MAX_CLOSE < late < MAX_UNANSWERED and context.exchange.how == "complete":
+        yield RuleFinding(summary=f"the stream ended {format_seconds(late)} after its terminal state", seq=context.record.last_seq)

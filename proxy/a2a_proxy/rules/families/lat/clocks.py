@@ -13,22 +13,22 @@ from a2a_proxy.rules.define.rule import NETWORK, EvidenceScope, FrameFlag, HookP
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.script import MS, Script
-from a2a_proxy.rules.facts.partial_decode import nanoseconds
+from a2a_proxy.rules.facts.partial_decode import parse_timestamp
 from a2a_proxy.rules.state.records import ACTIVE
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
-SKEW = 5_000 * MS
-_NEARLY = SKEW - MS
+MAX_SKEW = 5_000 * MS
+_SKEW_TOLERANCE = MAX_SKEW - MS
 """Off by less than this it is not off, however it is rounded."""
-_DAY = 86_400_000 * MS
-_SAMPLES = 3
+_DAY_NS = 86_400_000 * MS
+_MIN_SAMPLES = 3
 """Timestamps in a row that have to be off."""
 _OPENS, _WITHIN = 5, 30_000 * MS
 _MAX_TASKS = 100
 """Tasks of one client of which the openings of streams are remembered."""
 
 
-def _off(task_id: str, rpc_id: int) -> Script:
+def _skewed_stream(task_id: str, rpc_id: int) -> Script:
     """A stream with the timestamps of a clock that is 50 s ahead."""
     updates = (
         {"statusUpdate": {"taskId": task_id, "contextId": "c1", "status": state(name, second=50)}}
@@ -44,23 +44,23 @@ def _off(task_id: str, rpc_id: int) -> Script:
     Severity.INFO,
     section="1.0 5.6.1",
     scope=EvidenceScope.LIVE,
-    when=FrameFlag.CHANGED,
-    flagged=_off("t1", 1) + _off("t2", 2),
+    trigger_flags=FrameFlag.CHANGED,
+    flagged=_skewed_stream("t1", 1) + _skewed_stream("t2", 2),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), status("WORKING"), status("COMPLETED")),
 )
-def skew(see: RuleContext) -> Iterator[RuleFinding]:
+def skew(context: RuleContext) -> Iterator[RuleFinding]:
     """Three status updates of an agent in a row have timestamps in the future, or all of them lie more than 5 s before
     their arrival on a stream.
 
     Timestamps of this agent cannot be compared with those of others, nor with the client's own clock.
     """
-    if see.frame.event is not EventKind.STATUS or not (written := see.status.stamp):
+    if context.frame.event is not EventKind.STATUS or not (written := context.status_summary.stamp):
         return
-    at = nanoseconds(written)
-    if at > 0 and (-_NEARLY < at - see.at < _NEARLY or (at < see.at and not see.track.streams)):
-        see.agent.notes["off"] = 0
+    at = parse_timestamp(written)
+    if at > 0 and (-_SKEW_TOLERANCE < at - context.at < _SKEW_TOLERANCE or (at < context.at and not context.record.is_streaming)):
+        context.agent.notes["off"] = 0
         return
-    status = see.object.get("status")
+    status = context.object.get("status")
     stamp = status.get("timestamp") if isinstance(status, dict) else None
     if not isinstance(stamp, str):
         return
@@ -70,21 +70,21 @@ def skew(see: RuleContext) -> Iterator[RuleFinding]:
         return
     if moment.tzinfo is None:
         return
-    ahead = int(moment.timestamp() * 1e9) - see.at
-    off = see.agent.notes.get("off", 0)
-    off = off + 1 if ahead > SKEW or (ahead < -SKEW and see.track.streams) else 0
-    see.agent.notes["off"] = off
-    if off == _SAMPLES:
+    ahead = int(moment.timestamp() * 1e9) - context.at
+    off = context.agent.notes.get("off", 0)
+    off = off + 1 if ahead > MAX_SKEW or (ahead < -MAX_SKEW and context.record.is_streaming) else 0
+    context.agent.notes["off"] = off
+    if off == _MIN_SAMPLES:
         word = "ahead of" if ahead > 0 else "behind"
-        yield RuleFinding(summary=f"timestamps are {_span(abs(ahead))} {word} the proxy's clock", value=stamp)
+        yield RuleFinding(summary=f"timestamps are {_format_span(abs(ahead))} {word} the proxy's clock", value=stamp)
 
 
-def _span(ns: int) -> str:
+def _format_span(ns: int) -> str:
     """In seconds, from two days on in days."""
-    return f"{ns / 1e9:.0f} s" if ns < 2 * _DAY else f"{ns / _DAY:.0f} days"
+    return f"{ns / 1e9:.0f} s" if ns < 2 * _DAY_NS else f"{ns / _DAY_NS:.0f} days"
 
 
-def _storm(count: int, pause: int) -> Script:
+def _request_storm(count: int, pause: int) -> Script:
     made = rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING"))
     for number in range(count):
         made = made.then(
@@ -99,25 +99,25 @@ def _storm(count: int, pause: int) -> Script:
     Severity.INFO,
     section="1.0 3.1.6",
     bindings=NETWORK,
-    moment=HookPoint.REQUEST,
+    hook_points=HookPoint.REQUEST,
     scope=EvidenceScope.LIVE,
     operations=("SubscribeToTask", "SendStreamingMessage"),
-    needs=FrameFlag.NAMES,
-    flagged=_storm(_OPENS + 1, 100 * MS),
+    required_flags=FrameFlag.NAMES,
+    flagged=_request_storm(_OPENS + 1, 100 * MS),
     clean=rpc("SendMessage", send(), {"task": task()}),
 )
-def storm(see: RuleContext) -> Iterator[RuleFinding]:
+def storm(context: RuleContext) -> Iterator[RuleFinding]:
     """One client opens more than five streams of the same task within 30 s.
 
     It loops without backing off: each turn costs the agent a snapshot and wins nothing.
     """
-    task_id = see.frame.task_id
+    task_id = context.frame.task_id
     if not task_id:
         return
-    opens: dict[str, list[int]] = see.world.client(see.track.client).setdefault("opens", {})
-    key = f"{see.track.agent} {task_id}"
-    times = [at for at in opens.pop(key, []) if see.frame.at - at < _WITHIN]
-    opens[key] = times = [*times, see.frame.at]
+    opens: dict[str, list[int]] = context.session.client_notes(context.record.client).setdefault("opens", {})
+    key = f"{context.record.agent} {task_id}"
+    times = [at for at in opens.pop(key, []) if context.frame.at - at < _WITHIN]
+    opens[key] = times = [*times, context.frame.at]
     if len(opens) > _MAX_TASKS:
         del opens[next(iter(opens))]
     if len(times) == _OPENS + 1:
@@ -130,30 +130,30 @@ def storm(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.INFO,
     section="1.0 3.5.1",
     scope=EvidenceScope.LIVE,
-    when=FrameFlag.TASK,
+    trigger_flags=FrameFlag.TASK,
     operations=("SubscribeToTask", "GetTask"),
     flagged=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), status("WORKING"), finish="cut")
     + rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1, artifacts=[artifact()]), id=2),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), status("WORKING"), status("COMPLETED"))
     + rpc("GetTask", {"id": "t1"}, task("COMPLETED"), id=2),
-    also=("A2A-HTTP-016", "A2A-SSE-011"),
+    also_broken=("A2A-HTTP-016", "A2A-SSE-011"),
 )
-def lost_in_reconnection(see: RuleContext) -> Iterator[RuleFinding]:
+def lost_in_reconnection(context: RuleContext) -> Iterator[RuleFinding]:
     """The stream of a task broke off, no other one was open, and the next snapshot shows a state or artifacts that no
     event has told of.
 
     What happened in between is in no event: a client that shows progress has a hole there.
     """
-    task = see.task
-    if task is None or not see.is_(FrameFlag.FIRST) or task.streams.keys() - {see.track.id}:
+    task = context.task
+    if task is None or not context.has_flag(FrameFlag.FIRST) or task.streams.keys() - {context.record.id}:
         return
     if task.notes is None or not task.notes.pop("broken", None):
         return
-    artifacts = see.object.get("artifacts")
+    artifacts = context.object.get("artifacts")
     unknown = isinstance(artifacts, list) and any(
         isinstance(each, dict) and each.get("artifactId") not in task.artifacts for each in artifacts
     )
-    if see.before in ACTIVE and (see.frame.state in TERMINAL or unknown):
-        before, now = TaskState(see.before).label, TaskState(see.frame.state).label
+    if context.state_before in ACTIVE and (context.frame.state in TERMINAL or unknown):
+        before, now = TaskState(context.state_before).label, TaskState(context.frame.state).label
         more = " with artifacts that no event had" if unknown else ""
         yield RuleFinding(summary=f"the stream broke off in {before}, the next snapshot is {now}{more}")

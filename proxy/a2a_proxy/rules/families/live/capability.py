@@ -20,28 +20,28 @@ from a2a_proxy.rules.define.rule import (
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import card, send, snapshot, status
 from a2a_proxy.rules.families.live.words import (
-    EXCUSED,
+    EXCUSED_STATUSES,
     FAILED_PRECONDITION,
-    LIVE,
+    LIVE_OPERATIONS,
     UNIMPLEMENTED,
-    ended_empty,
-    plain_live,
-    refused,
+    is_ended_empty,
+    is_plain_live,
+    is_refused,
 )
 
-_DECLARED = fetch_card(card(capabilities={"streaming": True, "bidiStreaming": True}))
+_DECLARING_CARD = fetch_card(card(capabilities={"streaming": True, "bidiStreaming": True}))
 _LIVE_STREAM = grpc("SendLiveMessage", send(), snapshot(), status("COMPLETED", second=1), half_close=False)
-_REFUSED = grpc("SendLiveMessage", send(), status=UNIMPLEMENTED, text="there are no live streams", half_close=False)
+_REFUSED_CALL = grpc("SendLiveMessage", send(), status=UNIMPLEMENTED, text="there are no live streams", half_close=False)
 
 
-def _undeclared(see: RuleContext) -> bool:
-    declared = see.declared
+def _is_live_undeclared(context: RuleContext) -> bool:
+    declared = context.declarations
     return declared is not None and not declared.live
 
 
-def _sure(see: RuleContext) -> bool:
+def _is_card_complete(context: RuleContext) -> bool:
     """There is no extended card that was not seen: it may declare more."""
-    return see.declared is None or not see.declared.extended or see.agent.extended is not None
+    return context.declarations is None or not context.declarations.extended or context.agent.extended is not None
 
 
 @rule(
@@ -49,26 +49,26 @@ def _sure(see: RuleContext) -> bool:
     "Live stream without the capability",
     Severity.WARNING,
     section="1.1 draft 3.3.4",
-    moment=HookPoint.HEADS,
+    hook_points=HookPoint.HEADS,
     scope=EvidenceScope.LIVE,
-    lines=Dialects.DRAFT_1_1,
+    dialects=Dialects.DRAFT_1_1,
     bindings=GRPC,
-    operations=LIVE,
+    operations=LIVE_OPERATIONS,
     draft=True,
-    flagged=fetch_card() + _REFUSED,
-    clean=_DECLARED + _LIVE_STREAM,
+    flagged=fetch_card() + _REFUSED_CALL,
+    clean=_DECLARING_CARD + _LIVE_STREAM,
 )
-def undeclared(see: RuleContext) -> Iterator[RuleFinding]:
+def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     """A client opens a live stream by SendLiveMessage or ReconnectToTask, and the cards seen do not declare
     `bidiStreaming`. Information where its messages are those of the proposal that has no such capability.
 
     An agent without it refuses the call; one that takes it nevertheless may stop doing so without notice.
     """
-    if _undeclared(see):
-        request = see.request
+    if _is_live_undeclared(context):
+        request = context.request
         other = request is not None and request.schema.endswith("@live-2153")
-        told = f"the client calls `{see.operation}`, the card does not declare `bidiStreaming`"
-        yield RuleFinding(summary=told, seq=-1, severity=Severity.INFO if other else None, sure=_sure(see))
+        told = f"the client calls `{context.operation}`, the card does not declare `bidiStreaming`"
+        yield RuleFinding(summary=told, seq=-1, severity=Severity.INFO if other else None, is_sure=_is_card_complete(context))
 
 
 @rule(
@@ -77,16 +77,16 @@ def undeclared(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.1 draft 3.3.4",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.DRAFT_1_1,
+    dialects=Dialects.DRAFT_1_1,
     bindings=GRPC,
-    when=FrameFlag.FIRST | FrameFlag.END,
-    operations=LIVE,
+    trigger_flags=FrameFlag.FIRST | FrameFlag.END,
+    operations=LIVE_OPERATIONS,
     draft=True,
-    also=("A2A-LIVE-001",),
+    also_broken=("A2A-LIVE-001",),
     flagged=fetch_card() + _LIVE_STREAM,
-    clean=_DECLARED + _LIVE_STREAM,
+    clean=_DECLARING_CARD + _LIVE_STREAM,
 )
-def not_refused(see: RuleContext) -> Iterator[RuleFinding]:
+def not_refused(context: RuleContext) -> Iterator[RuleFinding]:
     """The cards seen do not declare `bidiStreaming`, and a live stream is answered with success, or refused otherwise
     than with UNIMPLEMENTED. FAILED_PRECONDITION with the reason UNSUPPORTED_OPERATION is accepted, as are the statuses
     with which any call may end: of authentication, overload, deadlines and cancellation.
@@ -94,21 +94,21 @@ def not_refused(see: RuleContext) -> Iterator[RuleFinding]:
     Clients find out by UNIMPLEMENTED that they have to send their messages one by one; from anything else they conclude
     that something is wrong with their message.
     """
-    if not _undeclared(see) or not plain_live(see):
+    if not _is_live_undeclared(context) or not is_plain_live(context):
         return
     absent = "though the card does not declare `bidiStreaming`"
-    if ended_empty(see):
+    if is_ended_empty(context):
         yield RuleFinding(
-            summary=f"`{see.operation}` ends with OK, {absent}: it must be UNIMPLEMENTED", sure=_sure(see)
+            summary=f"`{context.operation}` ends with OK, {absent}: it must be UNIMPLEMENTED", is_sure=_is_card_complete(context)
         )
-    elif refused(see):
-        code, failure = see.frame.error_code, see.failure
+    elif is_refused(context):
+        code, failure = context.frame.error_code, context.failure
         unsupported = code == FAILED_PRECONDITION and failure.reason == "UNSUPPORTED_OPERATION"
-        if code != UNIMPLEMENTED and code not in EXCUSED and not unsupported:
-            told = f"`{see.operation}` is refused with {failure.status_name}, {absent}: it must be UNIMPLEMENTED"
-            yield RuleFinding(summary=told, value=failure.status_name, sure=_sure(see))
-    elif see.is_(FrameFlag.FIRST) and see.succeeded and see.frame.event:
-        yield RuleFinding(summary=f"`{see.operation}` is answered, {absent}", sure=_sure(see))
+        if code != UNIMPLEMENTED and code not in EXCUSED_STATUSES and not unsupported:
+            told = f"`{context.operation}` is refused with {failure.status_name}, {absent}: it must be UNIMPLEMENTED"
+            yield RuleFinding(summary=told, value=failure.status_name, is_sure=_is_card_complete(context))
+    elif context.has_flag(FrameFlag.FIRST) and context.is_success and context.frame.event:
+        yield RuleFinding(summary=f"`{context.operation}` is answered, {absent}", is_sure=_is_card_complete(context))
 
 
 @rule(
@@ -116,11 +116,11 @@ def not_refused(see: RuleContext) -> Iterator[RuleFinding]:
     "Live stream on another binding than gRPC",
     Severity.ERROR,
     section="1.1 draft 3.1, 5.3",
-    moment=(HookPoint.ANSWER, HookPoint.CLOSED),
-    lines=Dialects.DRAFT_1_1,
+    hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
+    dialects=Dialects.DRAFT_1_1,
     bindings=HTTP | STDIO,
-    when=FrameFlag.FIRST,
-    operations=LIVE,
+    trigger_flags=FrameFlag.FIRST,
+    operations=LIVE_OPERATIONS,
     draft=True,
     flagged=rpc(
         "SendLiveMessage",
@@ -130,19 +130,19 @@ def not_refused(see: RuleContext) -> Iterator[RuleFinding]:
     ),
     clean=_LIVE_STREAM,
 )
-def not_grpc(see: RuleContext) -> Iterator[RuleFinding]:
+def not_grpc(context: RuleContext) -> Iterator[RuleFinding]:
     """SendLiveMessage or ReconnectToTask is called on JSON-RPC, or by a path that stands for them on REST. Information
     where the agent takes it: other proposals have names for these bindings.
 
     Live streams are defined for gRPC only. An agent answers that it knows no such method, and what the client has to
     say is lost.
     """
-    request = see.request
-    told = f"`{see.operation}` on {see.binding}, live streams are defined for gRPC only"
-    if see.shown is None:
-        if not see.track.answers:
+    request = context.request
+    told = f"`{context.operation}` on {context.binding}, live streams are defined for gRPC only"
+    if context.frame_or_none is None:
+        if not context.record.answers:
             yield RuleFinding(summary=told, seq=request.seq if request is not None else -1)
-    elif see.is_(FrameFlag.FIRST):
-        taken = see.succeeded and bool(see.frame.event)
+    elif context.has_flag(FrameFlag.FIRST):
+        taken = context.is_success and bool(context.frame.event)
         severity = Severity.INFO if taken else None
         yield RuleFinding(summary=told, seq=request.seq if request is not None else None, severity=severity)

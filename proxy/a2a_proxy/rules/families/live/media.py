@@ -14,21 +14,21 @@ from a2a_proxy.rules.define.rule import GRPC, Dialects, EvidenceScope, HookPoint
 from a2a_proxy.rules.examples.conversation import grpc
 from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.facts.partial_decode import FAULTS
+from a2a_proxy.rules.facts.partial_decode import DECODE_ERRORS
 
-_START, _DELTA, _STOP = 1, 2, 3
+_START_EVENT, _DELTA_EVENT, _STOP_EVENT = 1, 2, 3
 MAX_FLOWS = 64
 """Flows of one stream that are followed."""
 
 
-def _media(event: str, number: int) -> Json:
+def _media_event(event: str, number: int) -> Json:
     sound = {"raw": "AAAA", "mediaType": "audio/pcm"}
     return {"frame": {"part": sound, "seqNum": number, "event": f"EVENT_MEDIA_{event}"}}
 
 
-def _played(*numbers: int) -> Script:
-    sounds = [_media("DELTA", number) for number in numbers]
-    events = [{"event": snapshot()}, _media("START", 3), *sounds, _media("STOP", numbers[-1] + 1)]
+def _media_script(*numbers: int) -> Script:
+    sounds = [_media_event("DELTA", number) for number in numbers]
+    events = [{"event": snapshot()}, _media_event("START", 3), *sounds, _media_event("STOP", numbers[-1] + 1)]
     ending = {"event": status("COMPLETED", second=1)}
     return grpc(
         "SendLiveMessage",
@@ -46,60 +46,60 @@ def _played(*numbers: int) -> Script:
     "Media of a live stream missing or out of order",
     Severity.WARNING,
     section="proposal of live media, MediaFrame",
-    moment=(HookPoint.REQUEST, HookPoint.ANSWER),
+    hook_points=(HookPoint.REQUEST, HookPoint.ANSWER),
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.DRAFT_1_1,
+    dialects=Dialects.DRAFT_1_1,
     bindings=GRPC,
     operations=("SendLiveMessage",),
     draft=True,
-    flagged=_played(4, 6),
-    clean=_played(4, 5),
+    flagged=_media_script(4, 6),
+    clean=_media_script(4, 5),
 )
-def out_of_sequence(see: RuleContext) -> Iterator[RuleFinding]:
+def out_of_sequence(context: RuleContext) -> Iterator[RuleFinding]:
     """In the proposal with media: of one side and one modality, the `seq_num` of a piece does not go up, or skips more
     than the frames that came in between; or, less sure, a piece comes outside of START and STOP. Numbers may begin anew
     at START. Not judged after frames that could not be read.
 
     The player has a gap in its sound, or plays pieces in the wrong order.
     """
-    notes = see.track.remember()
-    media: dict[str, Any] = notes.setdefault("live.media", {"seen": see.frame.seq, "flows": {}})
-    if see.frame.seq > media["seen"] + 1:  # not all of what came in between was shown to rules
+    notes = context.record.writable_notes()
+    media: dict[str, Any] = notes.setdefault("live.media", {"seen": context.frame.seq, "flows": {}})
+    if context.frame.seq > media["seen"] + 1:  # not all of what came in between was shown to rules
         media["flows"] = {}
         media["lost"] = True
-    media["seen"] = see.frame.seq
-    found = _frame(see.frame)
+    media["seen"] = context.frame.seq
+    found = _decode_media_frame(context.frame)
     if found is None:
         return
     sides: dict[str, list[int]] = media["flows"]
-    key = f"{int(see.frame.direction)}.{found.modality_index}"
+    key = f"{int(context.frame.direction)}.{found.modality_index}"
     flow = sides.get(key)
     if flow is None:
         if len(sides) >= MAX_FLOWS:
             return
         flow = sides[key] = [-1, 0, int(bool(media.get("lost")))]
-    yield from _step(found, flow, see.frame)
+    yield from _advance_flow(found, flow, context.frame)
 
 
-def _frame(frame: Frame) -> Any:
+def _decode_media_frame(frame: Frame) -> Any:
     """The MediaFrame in it; None where there is none, or where it cannot be read."""
     if not frame.schema.endswith("@live-1975") or frame.truncated:
         return None
     try:
         message: Any = decoder_for(frame.schema).parse(frame.payload)
-    except FAULTS:
+    except DECODE_ERRORS:
         return None
     return message.frame if message.HasField("frame") else None
 
 
-def _step(found: Any, flow: list[int], frame: Frame) -> Iterator[RuleFinding]:
+def _advance_flow(found: Any, flow: list[int], frame: Frame) -> Iterator[RuleFinding]:
     """`flow`: the number told last (-1: none), the frames since, whether it is between START and STOP."""
     flow[1] += 1
-    if found.event == _START:
+    if found.event == _START_EVENT:
         flow[:] = [-1, 0, 1]
-    elif found.event == _STOP:
+    elif found.event == _STOP_EVENT:
         flow[2] = 0
-    elif found.event == _DELTA:
+    elif found.event == _DELTA_EVENT:
         last, steps, on = flow
         who = "the client" if frame.direction is Direction.TO_AGENT else "the agent"
         where = f"in modality {found.modality_index} of {who}"
@@ -107,6 +107,6 @@ def _step(found: Any, flow: list[int], frame: Frame) -> Iterator[RuleFinding]:
             told = f"seq_num {found.seq_num} follows {last} {where}"
             yield RuleFinding(summary=told, path="frame.seqNum", value=str(found.seq_num))
         elif not on:
-            yield RuleFinding(summary=f"media outside of START and STOP {where}", path="frame.event", sure=False)
+            yield RuleFinding(summary=f"media outside of START and STOP {where}", path="frame.event", is_sure=False)
             flow[2] = 1
         flow[0], flow[1] = found.seq_num, 0

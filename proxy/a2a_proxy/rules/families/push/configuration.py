@@ -10,16 +10,16 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import card, send, snapshot
-from a2a_proxy.rules.facts.hosts import HostReach, host_of, reach, scheme_of
-from a2a_proxy.rules.run.request_flags import CREATE
-from a2a_proxy.rules.state.card_declarations import word
-from a2a_proxy.rules.state.push_configs import DELETE, GET, LIST, pushed, secrets_of, told
+from a2a_proxy.rules.facts.hosts import HostReach, host_of, host_reach, scheme_of
+from a2a_proxy.rules.run.request_flags import CREATE_CONFIG
+from a2a_proxy.rules.state.card_declarations import string_member
+from a2a_proxy.rules.state.push_configs import DELETE_CONFIG, GET_CONFIG, LIST_CONFIGS, requested_config, secret_members, answered_configs
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
-_HOOK = "https://client.example.com/hook"
-_SET = {"taskId": "t1", "url": _HOOK}
-_STORED = {"id": "p1", "taskId": "t1", "url": _HOOK}
-_NO_PUSH = fetch_card(card(capabilities={"streaming": True}))
+_WEBHOOK = "https://client.example.com/hook"
+_SET_CONFIG = {"taskId": "t1", "url": _WEBHOOK}
+_STORED_CONFIG = {"id": "p1", "taskId": "t1", "url": _WEBHOOK}
+_CARD_WITHOUT_PUSH = fetch_card(card(capabilities={"streaming": True}))
 
 
 @rule(
@@ -28,26 +28,26 @@ _NO_PUSH = fetch_card(card(capabilities={"streaming": True}))
     Severity.ERROR,
     section="1.0 3.3.4, 3.1.7; 0.3 9.5",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.SINCE_0_2,
-    when=FrameFlag.FIRST,
-    operations=SENDING_OPERATIONS | {CREATE, GET, LIST, DELETE},
-    needs=FrameFlag.CARD_SEEN,
-    flagged=_NO_PUSH + rpc(CREATE, _SET, _STORED),
-    clean=_NO_PUSH
-    + rpc(CREATE, _SET, error=rpc_error(-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED", "there are no push notifications")),
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.FIRST,
+    operations=SENDING_OPERATIONS | {CREATE_CONFIG, GET_CONFIG, LIST_CONFIGS, DELETE_CONFIG},
+    required_flags=FrameFlag.CARD_KNOWN,
+    flagged=_CARD_WITHOUT_PUSH + rpc(CREATE_CONFIG, _SET_CONFIG, _STORED_CONFIG),
+    clean=_CARD_WITHOUT_PUSH
+    + rpc(CREATE_CONFIG, _SET_CONFIG, error=rpc_error(-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED", "there are no push notifications")),
 )
-def undeclared(see: RuleContext) -> Iterator[RuleFinding]:
+def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     """The card does not declare `pushNotifications`, and an operation on push configurations succeeds; a message that
     carries a configuration and is accepted is a warning.
 
     The client waits for notifications that the agent does not promise, and that may never come.
     """
-    declared = see.declared
-    if declared is None or declared.push or not see.succeeded:
+    declared = context.declarations
+    if declared is None or declared.push or not context.is_success:
         return
-    if see.operation not in SENDING_OPERATIONS:
-        yield RuleFinding(summary=f"`{see.operation}` succeeds, the card does not declare `pushNotifications`")
-    elif pushed(see) is not None:
+    if context.operation not in SENDING_OPERATIONS:
+        yield RuleFinding(summary=f"`{context.operation}` succeeds, the card does not declare `pushNotifications`")
+    elif requested_config(context) is not None:
         yield RuleFinding(
             summary="a push configuration is accepted with a message, the card does not declare `pushNotifications`",
             severity=Severity.WARNING,
@@ -59,14 +59,14 @@ def undeclared(see: RuleContext) -> Iterator[RuleFinding]:
     "The URL of a webhook is not https, or not for everybody",
     Severity.WARNING,
     section="1.0 13.2; 0.3 9.5",
-    moment=HookPoint.REQUEST,
-    lines=Dialects.SINCE_0_2,
-    operations=SENDING_OPERATIONS | {CREATE},
-    needs=FrameFlag.PUSHES,
-    flagged=rpc(CREATE, _SET | {"url": "http://10.0.0.5/hook"}, _STORED | {"url": "http://10.0.0.5/hook"}),
-    clean=rpc(CREATE, _SET, _STORED),
+    hook_points=HookPoint.REQUEST,
+    dialects=Dialects.SINCE_0_2,
+    operations=SENDING_OPERATIONS | {CREATE_CONFIG},
+    required_flags=FrameFlag.PUSHES,
+    flagged=rpc(CREATE_CONFIG, _SET_CONFIG | {"url": "http://10.0.0.5/hook"}, _STORED_CONFIG | {"url": "http://10.0.0.5/hook"}),
+    clean=rpc(CREATE_CONFIG, _SET_CONFIG, _STORED_CONFIG),
 )
-def webhook_url(see: RuleContext) -> Iterator[RuleFinding]:
+def webhook_url(context: RuleContext) -> Iterator[RuleFinding]:
     """A push configuration has a URL that is not https, or the host of which is this machine, link-local or in a
     private network. A webhook on this machine is fine for an agent on this machine, one in a private network with https
     for an agent that is not public.
@@ -74,12 +74,12 @@ def webhook_url(see: RuleContext) -> Iterator[RuleFinding]:
     Notifications can be read on the way; and an agent that posts to any address it is told can be made to reach hosts
     of its own network.
     """
-    config = pushed(see)
-    url = word(config, "url") if config is not None else ""
-    host, agent = host_of(url), reach(host_of(see.track.upstream))
+    config = requested_config(context)
+    url = string_member(config, "url") if config is not None else ""
+    host, agent = host_of(url), host_reach(host_of(context.record.upstream))
     if not host or is_label(url.encode("utf-8", "replace")):
         return
-    there = reach(host)
+    there = host_reach(host)
     if there is HostReach.LOOPBACK and agent is HostReach.LOOPBACK:
         return
     wrong = []
@@ -90,12 +90,12 @@ def webhook_url(see: RuleContext) -> Iterator[RuleFinding]:
         or there is HostReach.LINK_LOCAL
         or (there is HostReach.PRIVATE and agent is HostReach.PUBLIC)
     ):
-        wrong.append(f"is on a {_WORDS[there]} host")
+        wrong.append(f"is on a {_REACH_WORDS[there]} host")
     if wrong:
         yield RuleFinding(summary=f"the webhook {url[:120]} {' and '.join(wrong)}")
 
 
-_WORDS = {HostReach.LOOPBACK: "loopback", HostReach.LINK_LOCAL: "link-local", HostReach.PRIVATE: "private"}
+_REACH_WORDS = {HostReach.LOOPBACK: "loopback", HostReach.LINK_LOCAL: "link-local", HostReach.PRIVATE: "private"}
 
 
 @rule(
@@ -104,22 +104,22 @@ _WORDS = {HostReach.LOOPBACK: "loopback", HostReach.LINK_LOCAL: "link-local", Ho
     Severity.ERROR,
     section="1.0 3.1.7",
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.V1,
-    when=FrameFlag.PUSH | FrameFlag.OTHER,
-    operations=(CREATE,),
-    flagged=rpc(CREATE, _SET, _SET),
-    clean=rpc(CREATE, _SET, _STORED),
+    dialects=Dialects.V1,
+    trigger_flags=FrameFlag.PUSH | FrameFlag.OTHER,
+    operations=(CREATE_CONFIG,),
+    flagged=rpc(CREATE_CONFIG, _SET_CONFIG, _SET_CONFIG),
+    clean=rpc(CREATE_CONFIG, _SET_CONFIG, _STORED_CONFIG),
 )
-def without_id(see: RuleContext) -> Iterator[RuleFinding]:
+def without_id(context: RuleContext) -> Iterator[RuleFinding]:
     """The answer to CreateTaskPushNotificationConfig has no `id`.
 
     The client cannot read or delete the configuration again.
     """
-    if see.succeeded and isinstance(see.body, dict) and not see.body.get("id"):
-        yield RuleFinding(summary="the created push configuration has no `id`", path=f"{see.root}id")
+    if context.is_success and isinstance(context.body, dict) and not context.body.get("id"):
+        yield RuleFinding(summary="the created push configuration has no `id`", path=f"{context.root}id")
 
 
-_EMBEDDED = {"url": _HOOK}
+_SEND_WITH_CONFIG = {"url": _WEBHOOK}
 
 
 @rule(
@@ -127,29 +127,29 @@ _EMBEDDED = {"url": _HOOK}
     "A configuration that comes with a message names a task",
     Severity.WARNING,
     section="1.0 3.2.2, 4.3.1",
-    moment=HookPoint.REQUEST,
-    lines=Dialects.V1,
+    hook_points=HookPoint.REQUEST,
+    dialects=Dialects.V1,
     operations=SENDING_OPERATIONS,
-    needs=FrameFlag.PUSHES,
+    required_flags=FrameFlag.PUSHES,
     flagged=rpc(
         "SendMessage",
-        send(configuration={"taskPushNotificationConfig": _EMBEDDED | {"taskId": "t1"}}),
+        send(configuration={"taskPushNotificationConfig": _SEND_WITH_CONFIG | {"taskId": "t1"}}),
         snapshot("COMPLETED"),
     ),
-    clean=rpc("SendMessage", send(configuration={"taskPushNotificationConfig": _EMBEDDED}), snapshot("COMPLETED")),
+    clean=rpc("SendMessage", send(configuration={"taskPushNotificationConfig": _SEND_WITH_CONFIG}), snapshot("COMPLETED")),
 )
-def names_task(see: RuleContext) -> Iterator[RuleFinding]:
+def names_task(context: RuleContext) -> Iterator[RuleFinding]:
     """`configuration.taskPushNotificationConfig` of a send has a `taskId`.
 
     It must be empty there: the task is the one that the message creates or goes on with, and another id cannot be
     followed.
     """
-    config = pushed(see)
-    task = word(config, "taskId") if config is not None else ""
+    config = requested_config(context)
+    task = string_member(config, "taskId") if config is not None else ""
     if task:
         yield RuleFinding(
             summary=f'the configuration in a send names the task "{task}"',
-            path=f"{see.root}configuration.taskPushNotificationConfig.taskId",
+            path=f"{context.root}configuration.taskPushNotificationConfig.taskId",
             value=task,
         )
 
@@ -160,21 +160,21 @@ def names_task(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.WARNING,
     section="1.0 13.4",
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.V1,
-    when=FrameFlag.PUSH,
-    operations=(CREATE, GET, LIST),
-    flagged=rpc(CREATE, _SET | {"token": "t0ken-of-hook"}, _STORED | {"token": "t0ken-of-hook"}),
-    clean=rpc(CREATE, _SET | {"token": "t0ken-of-hook"}, _STORED),
+    dialects=Dialects.V1,
+    trigger_flags=FrameFlag.PUSH,
+    operations=(CREATE_CONFIG, GET_CONFIG, LIST_CONFIGS),
+    flagged=rpc(CREATE_CONFIG, _SET_CONFIG | {"token": "t0ken-of-hook"}, _STORED_CONFIG | {"token": "t0ken-of-hook"}),
+    clean=rpc(CREATE_CONFIG, _SET_CONFIG | {"token": "t0ken-of-hook"}, _STORED_CONFIG),
 )
-def shown_again(see: RuleContext) -> Iterator[RuleFinding]:
+def shown_again(context: RuleContext) -> Iterator[RuleFinding]:
     """The answer to Create, Get or List has the `token` or the `authentication.credentials` of a configuration. The
     recording has labels in their places.
 
     Everybody who may read the task can then send notifications in the agent's name, and call with the credentials.
     """
-    for config in told(see):
-        found = secrets_of(config)
+    for config in answered_configs(context):
+        found = secret_members(config)
         if found:
             yield RuleFinding(
-                summary=f"{' and '.join(found)} of the push configuration {word(config, 'id')} are in the answer"
+                summary=f"{' and '.join(found)} of the push configuration {string_member(config, 'id')} are in the answer"
             )

@@ -10,24 +10,24 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error
-from a2a_proxy.rules.run.request_flags import CREATE
-from a2a_proxy.rules.state.card_declarations import word
-from a2a_proxy.rules.state.push_configs import DELETE, GET, LIST, asker, before, others, reference, told
+from a2a_proxy.rules.run.request_flags import CREATE_CONFIG
+from a2a_proxy.rules.state.card_declarations import string_member
+from a2a_proxy.rules.state.push_configs import DELETE_CONFIG, GET_CONFIG, LIST_CONFIGS, client_identity, configs_before, has_concurrent_call, config_reference, answered_configs
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
-_HOOK = "https://client.example.com/hook"
-_CREATED = rpc(CREATE, {"taskId": "t1", "url": _HOOK}, {"id": "p1", "taskId": "t1", "url": _HOOK})
-_THIS = {"taskId": "t1", "id": "p1"}
-_DELETED = rpc(DELETE, _THIS, {})
-_NOT_FOUND = "TASK_NOT_FOUND"
-_NOT_OUR_MATTER = frozenset({_NOT_FOUND, "PUSH_NOTIFICATION_NOT_SUPPORTED", "VERSION_NOT_SUPPORTED"})
-_GRPC_FAULTS = frozenset({2, 3, 9, 12, 13})
+_WEBHOOK = "https://client.example.com/hook"
+_CREATED_CONFIG = rpc(CREATE_CONFIG, {"taskId": "t1", "url": _WEBHOOK}, {"id": "p1", "taskId": "t1", "url": _WEBHOOK})
+_CONFIG_PARAMS = {"taskId": "t1", "id": "p1"}
+_DELETED_CONFIG = rpc(DELETE_CONFIG, _CONFIG_PARAMS, {})
+_NOT_FOUND_REASON = "TASK_NOT_FOUND"
+_EXCUSED_ERRORS = frozenset({_NOT_FOUND_REASON, "PUSH_NOTIFICATION_NOT_SUPPORTED", "VERSION_NOT_SUPPORTED"})
+_GRPC_ERRORS = frozenset({2, 3, 9, 12, 13})
 """UNKNOWN, INVALID_ARGUMENT, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL: an agent's own refusal."""
 
 
-def _since(see: RuleContext, entry: dict[str, Any]) -> bool:
+def _is_known_before(context: RuleContext, entry: dict[str, Any]) -> bool:
     """It was so, by the same client, before the request came."""
-    return bool(entry["at"] < see.track.started and entry["by"] == asker(see))
+    return bool(entry["at"] < context.record.started and entry["by"] == client_identity(context))
 
 
 @rule(
@@ -36,28 +36,28 @@ def _since(see: RuleContext, entry: dict[str, Any]) -> bool:
     Severity.ERROR,
     section="1.0 3.1.10",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.V1,
-    when=FrameFlag.FIRST,
-    operations=(CREATE, DELETE),
-    flagged=_CREATED + _DELETED + rpc(DELETE, _THIS, error=rpc_error(-32603, "INTERNAL_ERROR", "no such config")),
-    clean=_CREATED + _DELETED + _DELETED,
+    dialects=Dialects.V1,
+    trigger_flags=FrameFlag.FIRST,
+    operations=(CREATE_CONFIG, DELETE_CONFIG),
+    flagged=_CREATED_CONFIG + _DELETED_CONFIG + rpc(DELETE_CONFIG, _CONFIG_PARAMS, error=rpc_error(-32603, "INTERNAL_ERROR", "no such config")),
+    clean=_CREATED_CONFIG + _DELETED_CONFIG + _DELETED_CONFIG,
 )
-def twice(see: RuleContext) -> Iterator[RuleFinding]:
+def twice(context: RuleContext) -> Iterator[RuleFinding]:
     """A configuration that the same client deleted before is deleted again, and the agent answers with an error other
     than TaskNotFoundError, or than one about credentials.
 
     Deletes must be idempotent: a client that repeats one after a lost answer takes the error for a failure.
     """
-    known = before(see)
-    if see.operation != DELETE or not see.is_(FrameFlag.ERROR):
+    known = configs_before(context)
+    if context.operation != DELETE_CONFIG or not context.has_flag(FrameFlag.ERROR):
         return
-    _, config = reference(see)
+    _, config = config_reference(context)
     entry = known.get(config)
-    if entry is None or entry["on"] or not _since(see, entry) or others(see, CREATE, DELETE):
+    if entry is None or entry["on"] or not _is_known_before(context, entry) or has_concurrent_call(context, CREATE_CONFIG, DELETE_CONFIG):
         return
-    failure = see.failure
-    own = failure.name if see.binding is not Binding.GRPC else failure.name or failure.code in _GRPC_FAULTS
-    if own and failure.name not in _NOT_OUR_MATTER and see.exchange.status not in (401, 403):
+    failure = context.failure
+    own = failure.name if context.binding is not Binding.GRPC else failure.name or failure.code in _GRPC_ERRORS
+    if own and failure.name not in _EXCUSED_ERRORS and context.exchange.status not in (401, 403):
         name = failure.name or failure.status_name
         yield RuleFinding(summary=f'the second delete of "{config}" fails: {name} {failure.text[:100]}')
 
@@ -68,30 +68,30 @@ def twice(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.WARNING,
     section="1.0 3.1.9",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.V1,
-    when=FrameFlag.FIRST,
-    operations=(CREATE, DELETE, LIST),
-    flagged=_CREATED + rpc(LIST, {"taskId": "t1"}, {"configs": []}),
-    clean=_CREATED + rpc(LIST, {"taskId": "t1"}, {"configs": [{"id": "p1", "taskId": "t1", "url": _HOOK}]}),
+    dialects=Dialects.V1,
+    trigger_flags=FrameFlag.FIRST,
+    operations=(CREATE_CONFIG, DELETE_CONFIG, LIST_CONFIGS),
+    flagged=_CREATED_CONFIG + rpc(LIST_CONFIGS, {"taskId": "t1"}, {"configs": []}),
+    clean=_CREATED_CONFIG + rpc(LIST_CONFIGS, {"taskId": "t1"}, {"configs": [{"id": "p1", "taskId": "t1", "url": _WEBHOOK}]}),
 )
-def missing(see: RuleContext) -> Iterator[RuleFinding]:
+def missing(context: RuleContext) -> Iterator[RuleFinding]:
     """The whole list of a task's configurations (not a page of it) lacks one that the same client has created and not
     deleted. Not judged once the task is over, when the agent may drop them; less sure where its state is not known.
 
     The client takes it for lost and creates it again: from then on it gets every notification twice.
     """
-    known = before(see)
-    if see.operation != LIST or not see.succeeded or see.event.get("nextPageToken") or see.params.get("pageToken"):
+    known = configs_before(context)
+    if context.operation != LIST_CONFIGS or not context.is_success or context.event.get("nextPageToken") or context.params.get("pageToken"):
         return
-    task_id, _ = reference(see)
-    task = see.world.task(see.track.agent, task_id)
-    if (task is not None and task.state in TERMINAL) or others(see, DELETE):
+    task_id, _ = config_reference(context)
+    task = context.session.task_record(context.record.agent, task_id)
+    if (task is not None and task.state in TERMINAL) or has_concurrent_call(context, DELETE_CONFIG):
         return
-    shown = {word(each, "id") for each in told(see)}
+    shown = {string_member(each, "id") for each in answered_configs(context)}
     for config, entry in known.items():
-        if entry["on"] and config not in shown and _since(see, entry):
+        if entry["on"] and config not in shown and _is_known_before(context, entry):
             yield RuleFinding(
-                summary=f'the push configuration "{config}" is active and not in the list', sure=task is not None
+                summary=f'the push configuration "{config}" is active and not in the list', is_sure=task is not None
             )
 
 
@@ -101,22 +101,22 @@ def missing(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.WARNING,
     section="1.0 3.1.8, 3.1.10",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.V1,
-    when=FrameFlag.FIRST,
-    operations=(CREATE, DELETE, GET, LIST),
-    flagged=_CREATED + _DELETED + rpc(GET, _THIS, {"id": "p1", "taskId": "t1", "url": _HOOK}),
-    clean=_CREATED + _DELETED + rpc(GET, _THIS, error=rpc_error(-32001, _NOT_FOUND, "there is no such config")),
+    dialects=Dialects.V1,
+    trigger_flags=FrameFlag.FIRST,
+    operations=(CREATE_CONFIG, DELETE_CONFIG, GET_CONFIG, LIST_CONFIGS),
+    flagged=_CREATED_CONFIG + _DELETED_CONFIG + rpc(GET_CONFIG, _CONFIG_PARAMS, {"id": "p1", "taskId": "t1", "url": _WEBHOOK}),
+    clean=_CREATED_CONFIG + _DELETED_CONFIG + rpc(GET_CONFIG, _CONFIG_PARAMS, error=rpc_error(-32001, _NOT_FOUND_REASON, "there is no such config")),
 )
-def still_there(see: RuleContext) -> Iterator[RuleFinding]:
+def still_there(context: RuleContext) -> Iterator[RuleFinding]:
     """Get or List shows a configuration that the same client has deleted, with success, and not created again.
 
     Notifications go on to a webhook that nobody expects them at.
     """
-    known = before(see)
-    if see.operation not in (GET, LIST) or not see.succeeded:
+    known = configs_before(context)
+    if context.operation not in (GET_CONFIG, LIST_CONFIGS) or not context.is_success:
         return
-    for config in told(see):
-        ident = word(config, "id")
+    for config in answered_configs(context):
+        ident = string_member(config, "id")
         entry = known.get(ident)
-        if entry is not None and not entry["on"] and _since(see, entry) and not others(see, CREATE):
+        if entry is not None and not entry["on"] and _is_known_before(context, entry) and not has_concurrent_call(context, CREATE_CONFIG):
             yield RuleFinding(summary=f'the push configuration "{ident}" was deleted and is shown')

@@ -11,12 +11,12 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import ENVELOPE, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import task
-from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, said_by_client, shown
+from a2a_proxy.rules.families.rpc.reading import read_envelope, json_kind, is_from_client, short_json
 
-_GET = {"id": "t1"}
-_BOTH = (HookPoint.REQUEST, HookPoint.ANSWER)
-_REQUEST = frozenset({"jsonrpc", "id", "method", "params"})
-_RESPONSE = frozenset({"jsonrpc", "id", "result", "error"})
+_TASK_PARAMS = {"id": "t1"}
+_MESSAGE_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER)
+_REQUEST_MEMBERS = frozenset({"jsonrpc", "id", "method", "params"})
+_RESPONSE_MEMBERS = frozenset({"jsonrpc", "id", "result", "error"})
 
 
 @rule(
@@ -24,28 +24,28 @@ _RESPONSE = frozenset({"jsonrpc", "id", "result", "error"})
     '`jsonrpc` is missing or is not "2.0"',
     Severity.ERROR,
     section="1.0 9.3; JSON-RPC 2.0",
-    moment=_BOTH,
+    hook_points=_MESSAGE_HOOKS,
     bindings=ENVELOPE,
-    when=FrameFlag.UNCLEAN,
-    flagged=rpc("GetTask", _GET, task(), envelope={"jsonrpc": None}),
-    clean=rpc("GetTask", _GET, task()),
+    trigger_flags=FrameFlag.UNCLEAN,
+    flagged=rpc("GetTask", _TASK_PARAMS, task(), envelope={"jsonrpc": None}),
+    clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
-def version(see: RuleContext) -> Iterator[RuleFinding]:
+def version(context: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC request, a response, or the data of an event lacks the member `jsonrpc`, or its value is not the
     string "2.0".
 
     Libraries tell JSON-RPC 1 and 2 apart by it, and refuse what has none or read it in another form.
     """
-    value = envelope(see)
+    value = read_envelope(context)
     if not value or value.get("jsonrpc") == "2.0":
         return
-    if said_by_client(see) and not value.keys() & _REQUEST:
+    if is_from_client(context) and not value.keys() & _REQUEST_MEMBERS:
         return  # nothing of a call is there: what is missing first is `method`
-    side = "request" if said_by_client(see) else "response"
+    side = "request" if is_from_client(context) else "response"
     found = value.get("jsonrpc")
     if "jsonrpc" in value:
-        told = f'`jsonrpc` of the {side} is {shown(found)}, it must be the string "2.0"'
-        yield RuleFinding(summary=told, path="jsonrpc", value=shown(found))
+        told = f'`jsonrpc` of the {side} is {short_json(found)}, it must be the string "2.0"'
+        yield RuleFinding(summary=told, path="jsonrpc", value=short_json(found))
     else:
         told = f'there is no member `jsonrpc` in the {side}, it must be the string "2.0"'
         yield RuleFinding(summary=told, path="jsonrpc")
@@ -57,11 +57,11 @@ def version(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.0 9.4; 0.3 6.11.2; JSON-RPC 2.0",
     bindings=ENVELOPE,
-    when=FrameFlag.UNCLEAN,
-    flagged=rpc("GetTask", _GET, answer={"jsonrpc": "2.0", "id": 1}),
-    clean=rpc("GetTask", _GET, task()),
+    trigger_flags=FrameFlag.UNCLEAN,
+    flagged=rpc("GetTask", _TASK_PARAMS, answer={"jsonrpc": "2.0", "id": 1}),
+    clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
-def one_outcome(see: RuleContext) -> Iterator[RuleFinding]:
+def one_outcome(context: RuleContext) -> Iterator[RuleFinding]:
     """A response, or the data of an event, has both `result` and `error`, or neither. A `result` of null counts as
     there; one of the two beside a null in the other is told as a warning, as 0.1 libraries write it. A body that is a
     JSON text, number or truth value, under a status of success, has neither.
@@ -69,11 +69,11 @@ def one_outcome(see: RuleContext) -> Iterator[RuleFinding]:
     A client looks at one of them first: with both it may take a failure for a success, with neither it waits for an
     answer that it has got already.
     """
-    value = envelope(see)
-    if said_by_client(see) or not ("jsonrpc" in value or "id" in value):
-        if _scalar(see):
-            told = f"the response is {kind_of(see.value)}, it must be an object with `result` or `error`"
-            yield RuleFinding(summary=told, value=shown(see.value))
+    value = read_envelope(context)
+    if is_from_client(context) or not ("jsonrpc" in value or "id" in value):
+        if _is_scalar_answer(context):
+            told = f"the response is {json_kind(context.value)}, it must be an object with `result` or `error`"
+            yield RuleFinding(summary=told, value=short_json(context.value))
         return
     result, error = "result" in value, "error" in value
     if result and error:
@@ -90,12 +90,12 @@ def one_outcome(see: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(summary=f"{told}, exactly one must be there", path="result")
 
 
-def _scalar(see: RuleContext) -> bool:
+def _is_scalar_answer(context: RuleContext) -> bool:
     """The answer to a call of A2A is JSON, and can hold no member at all."""
-    frame = see.frame
+    frame = context.frame
     if frame.kind is not FrameKind.OTHER or frame.framing or frame.truncated or frame.schema != JSON:
         return False
-    return see.exchange.status == 200 and bool(see.operation) and isinstance(see.value, (str, int, float))
+    return context.exchange.status == 200 and bool(context.operation) and isinstance(context.value, (str, int, float))
 
 
 @rule(
@@ -103,26 +103,26 @@ def _scalar(see: RuleContext) -> bool:
     "Unknown member of the envelope",
     Severity.INFO,
     section="JSON-RPC 2.0",
-    moment=_BOTH,
+    hook_points=_MESSAGE_HOOKS,
     bindings=ENVELOPE,
-    when=FrameFlag.UNCLEAN,
-    flagged=rpc("GetTask", _GET, answer={"jsonrpc": "2.0", "id": 1, "result": task(), "ts": 5}),
-    clean=rpc("GetTask", _GET, task()),
+    trigger_flags=FrameFlag.UNCLEAN,
+    flagged=rpc("GetTask", _TASK_PARAMS, answer={"jsonrpc": "2.0", "id": 1, "result": task(), "ts": 5}),
+    clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
-def unknown_member(see: RuleContext) -> Iterator[RuleFinding]:
+def unknown_member(context: RuleContext) -> Iterator[RuleFinding]:
     """A request has members beside `jsonrpc`, `id`, `method`, `params`, or a response beside `jsonrpc`, `id`, `result`,
     `error`.
 
     Strict readers refuse them, all others ignore them: what the sender means by them gets lost.
     """
-    value = envelope(see)
-    if "jsonrpc" not in value or see.frame.kind is FrameKind.COMMENT:
+    value = read_envelope(context)
+    if "jsonrpc" not in value or context.frame.kind is FrameKind.COMMENT:
         return
-    request = said_by_client(see)
-    unknown = sorted(value.keys() - (_REQUEST if request else _RESPONSE))
+    request = is_from_client(context)
+    unknown = sorted(value.keys() - (_REQUEST_MEMBERS if request else _RESPONSE_MEMBERS))
     if unknown:
         names = ", ".join(f"`{name[:40]}`" for name in unknown[:3])
         side = "request" if request else "response"
         told = f"the {side} has {names} beside the members of JSON-RPC"
-        path = "" if see.frame.redacted else unknown[0]  # it is unknown whatever its value
-        yield RuleFinding(summary=told, path=path, value=shown(value[unknown[0]]))
+        path = "" if context.frame.redacted else unknown[0]  # it is unknown whatever its value
+        yield RuleFinding(summary=told, path=path, value=short_json(value[unknown[0]]))

@@ -11,10 +11,10 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import ENVELOPE, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send, snapshot
-from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, shown
+from a2a_proxy.rules.families.rpc.reading import read_envelope, json_kind, short_json
 
-_GET = {"id": "t1"}
-_NOT_FOUND = -32601
+_TASK_PARAMS = {"id": "t1"}
+_METHOD_NOT_FOUND = -32601
 _MAX_PATHS = 32
 
 
@@ -24,29 +24,29 @@ _MAX_PATHS = 32
     Severity.ERROR,
     section="1.0 9.5; JSON-RPC 2.0",
     bindings=ENVELOPE,
-    when=FrameFlag.UNCLEAN,
+    trigger_flags=FrameFlag.UNCLEAN,
     flagged=rpc("SendMessage", send(), answer={"jsonrpc": "2.0", "id": 1, "error": "boom"}),
     clean=rpc("SendMessage", send(), error=rpc_error(-32603, text="boom")),
 )
-def malformed(see: RuleContext) -> Iterator[RuleFinding]:
+def malformed(context: RuleContext) -> Iterator[RuleFinding]:
     """The `error` of a response is not an object with a whole number as `code` and a string as `message`.
 
     Clients choose what to do by the code; without it they can only give up, and many break on reading the error.
     """
-    error = envelope(see).get("error")
+    error = read_envelope(context).get("error")
     if error is None:
         return
     if not isinstance(error, dict):
-        told = f"`error` is {kind_of(error)}, it must be an object with `code` and `message`"
-        yield RuleFinding(summary=told, path="error", value=shown(error))
+        told = f"`error` is {json_kind(error)}, it must be an object with `code` and `message`"
+        yield RuleFinding(summary=told, path="error", value=short_json(error))
         return
     code, message = error.get("code"), error.get("message")
     if isinstance(code, bool) or not isinstance(code, int):
-        told = f"`error.code` is {kind_of(code)}" if "code" in error else "`error` has no `code`"
-        yield RuleFinding(summary=f"{told}, a whole number must be there", path="error.code", value=shown(code))
+        told = f"`error.code` is {json_kind(code)}" if "code" in error else "`error` has no `code`"
+        yield RuleFinding(summary=f"{told}, a whole number must be there", path="error.code", value=short_json(code))
     if not isinstance(message, str):
-        told = f"`error.message` is {kind_of(message)}" if "message" in error else "`error` has no `message`"
-        yield RuleFinding(summary=f"{told}, a string must be there", path="error.message", value=shown(message))
+        told = f"`error.message` is {json_kind(message)}" if "message" in error else "`error` has no `message`"
+        yield RuleFinding(summary=f"{told}, a string must be there", path="error.message", value=short_json(message))
 
 
 @rule(
@@ -54,29 +54,29 @@ def malformed(see: RuleContext) -> Iterator[RuleFinding]:
     "The data of an error is no array of typed objects",
     Severity.ERROR,
     section="1.0 3.3.2, 9.5",
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=ENVELOPE,
-    when=FrameFlag.ERROR,
+    trigger_flags=FrameFlag.ERROR,
     flagged=rpc("SendMessage", send(), error=rpc_error(-32602, text="no such role") | {"data": {"field": "role"}}),
-    clean=rpc("GetTask", _GET, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
+    clean=rpc("GetTask", _TASK_PARAMS, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
 )
-def untyped_data(see: RuleContext) -> Iterator[RuleFinding]:
+def untyped_data(context: RuleContext) -> Iterator[RuleFinding]:
     """The `data` of a JSON-RPC error is not an array, or something in it is not an object with a string `@type`.
 
     Since 1.0 clients look there for the ErrorInfo with the reason, by its `@type`; in another form they do not find it.
     """
-    error = envelope(see).get("error")
+    error = read_envelope(context).get("error")
     data = error.get("data") if isinstance(error, dict) else None
     if data is None:
         return
     if not isinstance(data, list):
-        told = f"`error.data` is {kind_of(data)}, it must be an array of objects with `@type`"
-        yield RuleFinding(summary=told, path="" if see.frame.redacted else "error.data", value=shown(data))
+        told = f"`error.data` is {json_kind(data)}, it must be an array of objects with `@type`"
+        yield RuleFinding(summary=told, path="" if context.frame.redacted else "error.data", value=short_json(data))
         return
     for index, item in enumerate(data):
         if not isinstance(item, dict) or not isinstance(item.get("@type"), str):
-            told = f"`error.data[{index}]` is {kind_of(item)} without a string `@type`"
-            yield RuleFinding(summary=told, path=f"error.data[{index}]", value=shown(item))
+            told = f"`error.data[{index}]` is {json_kind(item)} without a string `@type`"
+            yield RuleFinding(summary=told, path=f"error.data[{index}]", value=short_json(item))
             return
 
 
@@ -85,56 +85,56 @@ def untyped_data(see: RuleContext) -> Iterator[RuleFinding]:
     "An unknown method is answered with success",
     Severity.ERROR,
     section="1.0 9.5; JSON-RPC 2.0",
-    moment=(HookPoint.HEADS, HookPoint.ANSWER),
+    hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
     scope=EvidenceScope.EXCHANGE,
     bindings=ENVELOPE,
-    when=FrameFlag.FIRST,
-    flagged=rpc("SendMessage", send(), snapshot("COMPLETED")) + rpc("tasks/foo", _GET, {}, id=2),
+    trigger_flags=FrameFlag.FIRST,
+    flagged=rpc("SendMessage", send(), snapshot("COMPLETED")) + rpc("tasks/foo", _TASK_PARAMS, {}, id=2),
     clean=rpc("SendMessage", send(), snapshot("COMPLETED"))
-    + rpc("tasks/foo", _GET, error=rpc_error(_NOT_FOUND, text="no method tasks/foo"), id=2),
+    + rpc("tasks/foo", _TASK_PARAMS, error=rpc_error(_METHOD_NOT_FOUND, text="no method tasks/foo"), id=2),
 )
-def unknown_method(see: RuleContext) -> Iterator[RuleFinding]:
+def unknown_method(context: RuleContext) -> Iterator[RuleFinding]:
     """A method that no version of A2A has is answered with a result; -32602 and -32603 in place of -32601 are told as
     warnings. Judged where A2A is spoken, and not where extensions are in use: those may bring methods of their own.
 
     A client with a misspelt or newer method takes that for success, and never learns that it was not understood.
     """
-    if see.shown is None:
-        _remember(see)
+    if context.frame_or_none is None:
+        _remember_path(context)
         return
-    exchange, asked = see.exchange, see.request
-    if exchange.operation or asked is None or see.track.answers != 1 or asked.note == "batch":
+    exchange, asked = context.exchange, context.request
+    if exchange.operation or asked is None or context.record.answers != 1 or asked.note == "batch":
         return
-    value = envelope(see)
-    if "jsonrpc" not in value or not exchange.method or not _spoken_here(see) or _extended(see):
+    value = read_envelope(context)
+    if "jsonrpc" not in value or not exchange.method or not _is_a2a_path(context) or _has_extensions(context):
         return
     told = f"`{exchange.method[:60]}` is not a method of A2A"
     if "result" in value:
         yield RuleFinding(summary=f"{told}, it must be answered by error -32601 and got a result", path="result")
-    elif see.frame.error_code in (-32602, -32603):
-        code = see.frame.error_code
+    elif context.frame.error_code in (-32602, -32603):
+        code = context.frame.error_code
         told = f"{told}, it must be answered by error -32601 and got {code}"
         yield RuleFinding(summary=told, path="error.code", value=str(code), severity=Severity.WARNING)
 
 
-def _remember(see: RuleContext) -> None:
+def _remember_path(context: RuleContext) -> None:
     """Where A2A is spoken: other JSON-RPC services behind the same address are none of ours."""
-    if see.exchange.operation:
-        paths = see.agent.notes.setdefault("rpc paths", [])
-        path = see.exchange.target.partition("?")[0]
+    if context.exchange.operation:
+        paths = context.agent.notes.setdefault("rpc paths", [])
+        path = context.exchange.target.partition("?")[0]
         if path not in paths and len(paths) < _MAX_PATHS:
             paths.append(path)
 
 
-def _spoken_here(see: RuleContext) -> bool:
-    return see.exchange.target.partition("?")[0] in see.agent.notes.get("rpc paths", ())
+def _is_a2a_path(context: RuleContext) -> bool:
+    return context.exchange.target.partition("?")[0] in context.agent.notes.get("rpc paths", ())
 
 
-def _extended(see: RuleContext) -> bool:
+def _has_extensions(context: RuleContext) -> bool:
     """The client activates extensions, or the agent has some."""
-    capabilities = (see.agent.any_card or {}).get("capabilities")
+    capabilities = (context.agent.any_card or {}).get("capabilities")
     declared = capabilities.get("extensions") if isinstance(capabilities, dict) else None
-    return bool(declared or see.asked_field("a2a-extensions") or see.asked_field("x-a2a-extensions"))
+    return bool(declared or context.request_header("a2a-extensions") or context.request_header("x-a2a-extensions"))
 
 
 @rule(
@@ -143,22 +143,22 @@ def _extended(see: RuleContext) -> bool:
     Severity.INFO,
     section="1.0 9.5; 0.3 8",
     bindings=ENVELOPE,
-    when=FrameFlag.ERROR,
-    flagged=rpc("GetTask", _GET, error=rpc_error(-32042, text="out of paper")),
-    clean=rpc("GetTask", _GET, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
+    trigger_flags=FrameFlag.ERROR,
+    flagged=rpc("GetTask", _TASK_PARAMS, error=rpc_error(-32042, text="out of paper")),
+    clean=rpc("GetTask", _TASK_PARAMS, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
 )
-def undefined_code(see: RuleContext) -> Iterator[RuleFinding]:
+def undefined_code(context: RuleContext) -> Iterator[RuleFinding]:
     """The code of a JSON-RPC error is neither one of JSON-RPC's own nor one that A2A gives a meaning; also -32000 and
     what else is free for implementations.
 
     No client that was not written for this agent knows whether to try again, to ask again, or to give up.
     """
-    frame, dialect = see.frame, see.exchange.dialect
+    frame, dialect = context.frame, context.exchange.dialect
     if frame.error_code in RPC_REASONS or dialect is Dialect.VENDOR:
         return
     if dialect is Dialect.V0_1 and frame.error_code in RPC_REASONS_0_1:
         return
-    error = envelope(see).get("error")
+    error = read_envelope(context).get("error")
     code = error.get("code") if isinstance(error, dict) else None
-    if type(code) is int and "jsonrpc" in envelope(see):
+    if type(code) is int and "jsonrpc" in read_envelope(context):
         yield RuleFinding(summary=f"error code {code} has no meaning in A2A", path="error.code", value=str(code))

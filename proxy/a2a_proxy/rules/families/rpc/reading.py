@@ -17,53 +17,53 @@ from a2a_proxy.rules.context import RuleContext
 
 Json = dict[str, Any]
 
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def envelope(see: RuleContext) -> Json:
+def read_envelope(context: RuleContext) -> Json:
     """The request or response where it is an object; empty where there is nothing that JSON-RPC could speak of.
 
     An HTTP error that names no `jsonrpc` comes from a server in front of the agent, and is no response.
     """
-    found: Json | None = see.cache.get("envelope")
+    found: Json | None = context.cache.get("envelope")
     if found is None:
-        found = see.cache["envelope"] = _envelope(see)
+        found = context.cache["envelope"] = _decode_envelope(context)
     return found
 
 
-def _envelope(see: RuleContext) -> Json:
-    value = see.value if see.frame.schema == JSON else _other_type(see.frame)
+def _decode_envelope(context: RuleContext) -> Json:
+    value = context.value if context.frame.schema == JSON else _decode_other_type(context.frame)
     if not isinstance(value, dict):
         return {}
-    if see.notified:  # no response: another rule says so
+    if context.is_notification:  # no response: another rule says so
         return {}
-    refused = see.exchange.status // 100 != 2 and not said_by_client(see) and see.binding is not Binding.STDIO
+    refused = context.exchange.status // 100 != 2 and not is_from_client(context) and context.binding is not Binding.STDIO
     return {} if refused and "jsonrpc" not in value else value
 
 
-def said_by_client(see: RuleContext) -> bool:
+def is_from_client(context: RuleContext) -> bool:
     """The frame goes to the agent."""
-    return see.frame.direction is Direction.TO_AGENT
+    return context.frame.direction is Direction.TO_AGENT
 
 
-def _other_type(frame: Frame) -> Any:
+def _decode_other_type(frame: Frame) -> Any:
     """A body that was sent under another content type."""
     if frame.kind is FrameKind.COMMENT or frame.truncated or frame.payload.lstrip()[:1] not in (b"{", b"["):
         return None
     try:
         return msgspec.json.decode(frame.payload)
-    except _UNREADABLE:
+    except _DECODE_ERRORS:
         return None
 
 
-def operation_of(request: Json) -> str:
+def operation_name(request: Json) -> str:
     """The 1.0 name of what a request asks for, empty where it is none of A2A's. A batch asks for several things."""
     method = request.get("method")
     row = JSONRPC_METHODS.get(method) if isinstance(method, str) else None
     return row[0].name if row is not None else ""
 
 
-def shown(value: object) -> str:
+def short_json(value: object) -> str:
     """A value in a summary: JSON, short."""
     try:
         text = msgspec.json.encode(value).decode()
@@ -72,7 +72,7 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def kind_of(value: object) -> str:
+def json_kind(value: object) -> str:
     """What a JSON value is, in words."""
     if value is None:
         return "null"
@@ -83,46 +83,46 @@ def kind_of(value: object) -> str:
     return "a string" if isinstance(value, str) else "an array" if isinstance(value, list) else "an object"
 
 
-def breaks_at(octets: bytes) -> int:
+def find_json_error(data: bytes) -> int:
     """Where the text stops being JSON, in characters (octets where it is no UTF-8); -1 where it is one JSON value.
 
     What only overflows our own reader (numbers, lone surrogates, depth) is JSON.
     """
     try:
-        msgspec.json.decode(octets)
-    except _UNREADABLE:
-        return _where(octets)
+        msgspec.json.decode(data)
+    except _DECODE_ERRORS:
+        return _locate_json_error(data)
     return -1
 
 
-def _where(octets: bytes) -> int:
+def _locate_json_error(data: bytes) -> int:
     try:
-        text = octets.decode()
-        json.loads(text, parse_constant=_refuse, parse_int=str)
+        text = data.decode()
+        json.loads(text, parse_constant=_refuse_constant, parse_int=str)
     except UnicodeDecodeError as error:
         return error.start
     except json.JSONDecodeError as error:
         return error.pos
     except RecursionError:
         return -1
-    except _NoNumber:
-        return next(found.start() for found in _CONSTANT.finditer(text) if found.group()[0] != '"')
+    except _InvalidConstant:
+        return next(found.start() for found in _CONSTANT_PATTERN.finditer(text) if found.group()[0] != '"')
     return -1
 
 
-class _NoNumber(Exception):
+class _InvalidConstant(Exception):
     """NaN or Infinity, which are no JSON."""
 
 
-_CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|NaN|-?Infinity')
+_CONSTANT_PATTERN = re.compile(r'"(?:[^"\\]|\\.)*"|NaN|-?Infinity')
 """These, and texts, in which they may stand."""
 
 
-def _refuse(word: str) -> None:
-    raise _NoNumber(word)
+def _refuse_constant(word: str) -> None:
+    raise _InvalidConstant(word)
 
 
-def whole_text(frame: Frame) -> bool:
+def is_whole_text(frame: Frame) -> bool:
     """The payload is all of a body as it was sent: not cut, not encoded."""
     encoded = frame.kind is FrameKind.UNDECODABLE and frame.schema == BYTES
     return not (frame.truncated or frame.note == "body broke off" or encoded)

@@ -9,13 +9,13 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import ENVELOPE, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import task
-from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, operation_of, shown
+from a2a_proxy.rules.families.rpc.reading import read_envelope, json_kind, operation_name, short_json
 
-_GET = {"id": "t1"}
-_NEEDS_NONE = frozenset({"GetExtendedAgentCard", "ListTasks"})
+_TASK_PARAMS = {"id": "t1"}
+_METHODS_WITHOUT_PARAMS = frozenset({"GetExtendedAgentCard", "ListTasks"})
 
 
-def _refused(code: int, text: str) -> str:
+def _error_response(code: int, text: str) -> str:
     return json_text({"jsonrpc": "2.0", "id": 1, "error": rpc_error(code, text=text)})
 
 
@@ -24,20 +24,20 @@ def _refused(code: int, text: str) -> str:
     "`method` is missing or not a string",
     Severity.ERROR,
     section="1.0 9.3; JSON-RPC 2.0",
-    moment=HookPoint.REQUEST,
+    hook_points=HookPoint.REQUEST,
     bindings=ENVELOPE,
-    when=FrameFlag.UNCLEAN,
+    trigger_flags=FrameFlag.UNCLEAN,
     flagged=http(
-        "POST", "/", json_text({"jsonrpc": "2.0", "id": 1, "params": {}}), answer=_refused(-32600, "no method")
+        "POST", "/", json_text({"jsonrpc": "2.0", "id": 1, "params": {}}), answer=_error_response(-32600, "no method")
     ),
-    clean=rpc("GetTask", _GET, task()),
+    clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
-def method(see: RuleContext) -> Iterator[RuleFinding]:
+def method(context: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC request has no member `method`, or its value is not a string.
 
     Nobody can tell what is asked for; the agent answers -32600, or takes the text for a response.
     """
-    value = envelope(see)
+    value = read_envelope(context)
     if not value or isinstance(value.get("method"), str):
         return
     if "method" not in value:
@@ -45,7 +45,7 @@ def method(see: RuleContext) -> Iterator[RuleFinding]:
     else:
         found = value["method"]
         yield RuleFinding(
-            summary=f"`method` is {kind_of(found)}, it must be a string", path="method", value=shown(found)
+            summary=f"`method` is {json_kind(found)}, it must be a string", path="method", value=short_json(found)
         )
 
 
@@ -54,22 +54,22 @@ def method(see: RuleContext) -> Iterator[RuleFinding]:
     "A request without an id",
     Severity.WARNING,
     section="0.3 6.11.1; JSON-RPC 2.0",
-    moment=HookPoint.REQUEST,
+    hook_points=HookPoint.REQUEST,
     bindings=ENVELOPE,
-    when=FrameFlag.UNCLEAN,
+    trigger_flags=FrameFlag.UNCLEAN,
     flagged=http(
-        "POST", "/", json_text({"jsonrpc": "2.0", "method": "CancelTask", "params": _GET}), answer="", status=204
+        "POST", "/", json_text({"jsonrpc": "2.0", "method": "CancelTask", "params": _TASK_PARAMS}), answer="", status=204
     ),
-    clean=rpc("CancelTask", _GET, task("CANCELED")),
+    clean=rpc("CancelTask", _TASK_PARAMS, task("CANCELED")),
 )
-def no_id(see: RuleContext) -> Iterator[RuleFinding]:
+def no_id(context: RuleContext) -> Iterator[RuleFinding]:
     """A request for a method of A2A has no member `id`. In JSON-RPC that makes it a notification, but every method of
     A2A has an answer.
 
     An agent that keeps to JSON-RPC never answers it, so the client does not learn what became of its call.
     """
-    value = envelope(see)
-    if value and "id" not in value and operation_of(value):
+    value = read_envelope(context)
+    if value and "id" not in value and operation_name(value):
         told = f"`{value['method']}` is called without an `id`, as a notification: it has an answer to wait for"
         yield RuleFinding(summary=told, path="id")
 
@@ -79,29 +79,29 @@ def no_id(see: RuleContext) -> Iterator[RuleFinding]:
     "The id of a request has an illegal type",
     Severity.ERROR,
     section="0.3 6.11.1; JSON-RPC 2.0",
-    moment=HookPoint.REQUEST,
+    hook_points=HookPoint.REQUEST,
     bindings=ENVELOPE,
-    when=FrameFlag.UNCLEAN,
-    flagged=rpc("GetTask", _GET, task(), id={"n": 1}),
-    clean=rpc("GetTask", _GET, task(), id="req-1"),
+    trigger_flags=FrameFlag.UNCLEAN,
+    flagged=rpc("GetTask", _TASK_PARAMS, task(), id={"n": 1}),
+    clean=rpc("GetTask", _TASK_PARAMS, task(), id="req-1"),
 )
-def type_of_id(see: RuleContext) -> Iterator[RuleFinding]:
+def type_of_id(context: RuleContext) -> Iterator[RuleFinding]:
     """The `id` of a JSON-RPC request is neither a string nor a whole number. Null is told as a warning: JSON-RPC allows
     it but advises against it, the types of A2A 0.3 exclude it.
 
     The answer finds its call by comparing ids: a fraction may be rounded, null is what answers to unreadable requests
     have, and most libraries refuse the rest.
     """
-    found = envelope(see).get("id", "")
+    found = read_envelope(context).get("id", "")
     if found is None:
         told = "the `id` of the request is null, it should be a string or a whole number"
         yield RuleFinding(summary=told, path="id", value="null", severity=Severity.WARNING)
     elif isinstance(found, bool) or not isinstance(found, (str, int, float)):
-        told = f"the `id` of the request is {kind_of(found)}, it must be a string or a whole number"
-        yield RuleFinding(summary=told, path="id", value=shown(found))
+        told = f"the `id` of the request is {json_kind(found)}, it must be a string or a whole number"
+        yield RuleFinding(summary=told, path="id", value=short_json(found))
     elif isinstance(found, float) and not found.is_integer():
-        told = f"the `id` of the request is {shown(found)}, it must be a string or a whole number"
-        yield RuleFinding(summary=told, path="id", value=shown(found))
+        told = f"the `id` of the request is {short_json(found)}, it must be a string or a whole number"
+        yield RuleFinding(summary=told, path="id", value=short_json(found))
 
 
 @rule(
@@ -109,25 +109,25 @@ def type_of_id(see: RuleContext) -> Iterator[RuleFinding]:
     "`params` is not an object",
     Severity.ERROR,
     section="1.0 9.3; JSON-RPC 2.0",
-    moment=HookPoint.REQUEST,
+    hook_points=HookPoint.REQUEST,
     bindings=ENVELOPE,
-    when=FrameFlag.UNCLEAN,
+    trigger_flags=FrameFlag.UNCLEAN,
     flagged=rpc("GetTask", ["t1"], error=rpc_error(-32602, text="params must be an object")),
-    clean=rpc("GetTask", _GET, task()),
+    clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
-def params(see: RuleContext) -> Iterator[RuleFinding]:
+def params(context: RuleContext) -> Iterator[RuleFinding]:
     """The `params` of a method of A2A are not an object, or are missing where the method needs them: all but the one
     for the extended card and ListTasks.
 
     A2A's parameters have names; an agent cannot find the task id or the message in an array or a scalar.
     """
-    value = envelope(see)
-    operation = operation_of(value)
+    value = read_envelope(context)
+    operation = operation_name(value)
     found = value.get("params")
-    if not operation or isinstance(found, dict) or (found is None and operation in _NEEDS_NONE):
+    if not operation or isinstance(found, dict) or (found is None and operation in _METHODS_WITHOUT_PARAMS):
         return
     if "params" in value:
-        told = f"`params` of `{value['method']}` is {kind_of(found)}, it must be an object"
-        yield RuleFinding(summary=told, path="params", value=shown(found))
+        told = f"`params` of `{value['method']}` is {json_kind(found)}, it must be an object"
+        yield RuleFinding(summary=told, path="params", value=short_json(found))
     else:
         yield RuleFinding(summary=f"`{value['method']}` is called without `params`", path="params")

@@ -14,19 +14,19 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import ENVELOPE, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import task
-from a2a_proxy.rules.families.rpc.reading import envelope, kind_of, shown
-from a2a_proxy.rules.schema.check import hits
+from a2a_proxy.rules.families.rpc.reading import read_envelope, json_kind, short_json
+from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
 
 Json = dict[str, Any]
 
-_EVENTS = frozenset({"task", "message", "statusUpdate", "artifactUpdate", "messageUpdate"})
-_TASK = frozenset({"id", "status"})
-_MESSAGE = frozenset({"messageId", "parts", "role"})
-_LIST = frozenset({"tasks", "nextPageToken", "pageSize", "totalSize"})
-_CONFIGS = frozenset({"configs", "nextPageToken"})
-_OLD = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.V0_3})
-_NEW = frozenset({Dialect.V1_0, Dialect.V1_1})
+_EVENT_MEMBERS = frozenset({"task", "message", "statusUpdate", "artifactUpdate", "messageUpdate"})
+_TASK_MEMBERS = frozenset({"id", "status"})
+_MESSAGE_MEMBERS = frozenset({"messageId", "parts", "role"})
+_LIST_MEMBERS = frozenset({"tasks", "nextPageToken", "pageSize", "totalSize"})
+_CONFIG_LIST_MEMBERS = frozenset({"configs", "nextPageToken"})
+_OLD_DIALECTS = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.V0_3})
+_NEW_DIALECTS = frozenset({Dialect.V1_0, Dialect.V1_1})
 
 
 @rule(
@@ -36,11 +36,11 @@ _NEW = frozenset({Dialect.V1_0, Dialect.V1_1})
     section="1.0 9.4; 0.3 7",
     scope=EvidenceScope.EXCHANGE,
     bindings=ENVELOPE,
-    when=FrameFlag.UNCLEAN,
+    trigger_flags=FrameFlag.UNCLEAN,
     flagged=rpc("ListTasks", {}, [task()]),
     clean=rpc("ListTasks", {}, {"tasks": [task()], "nextPageToken": "", "pageSize": 50, "totalSize": 1}),
 )
-def wrong_result(see: RuleContext) -> Iterator[RuleFinding]:
+def wrong_result(context: RuleContext) -> Iterator[RuleFinding]:
     """The `result` is not what the method gives back in the protocol version that is spoken: in 1.0 a GetTask with the
     member `task` around it, a list that is not an object with `tasks`; in 0.x an object with such members around it, a
     list of push configurations that is not an array; null where something has to come. An object of 1.0 without the
@@ -49,38 +49,38 @@ def wrong_result(see: RuleContext) -> Iterator[RuleFinding]:
 
     A typed client cannot read the answer at all, an untyped one finds neither id nor state in it.
     """
-    frame = see.frame
+    frame = context.frame
     if frame.kind is not FrameKind.RESPONSE and frame.kind is not FrameKind.EVENT:
         return
-    value = envelope(see)
+    value = read_envelope(context)
     if "result" not in value or frame.event is EventKind.UNKNOWN or frame.note == "batch":
         return
-    row = OPERATION_BY_NAME.get(see.exchange.operation)
-    table = _V1 if see.exchange.dialect in _NEW else _V0 if see.exchange.dialect in _OLD else None
+    row = OPERATION_BY_NAME.get(context.exchange.operation)
+    table = _JUDGES_1_0 if context.exchange.dialect in _NEW_DIALECTS else _JUDGES_0_X if context.exchange.dialect in _OLD_DIALECTS else None
     result = value["result"]
-    if row is None or table is None or (result is None and see.exchange.dialect is Dialect.V0_1):
+    if row is None or table is None or (result is None and context.exchange.dialect is Dialect.V0_1):
         return
     expected = table[ResponseKind.STREAM if frame.kind is FrameKind.EVENT else row.answer]
     complaint = expected(rename_to_camel(result))
-    if complaint and not hits(see, FaultKind.FOREIGN) and not _lacks_its_wrapper(see):
-        told = f"the result of {see.exchange.method} is {_told(result)}, {complaint}"
+    if complaint and not findings_of_kinds(context, FaultKind.FOREIGN) and not _lacks_wrapper(context):
+        told = f"the result of {context.exchange.method} is {_describe_result(result)}, {complaint}"
         # What stands in the place of a secret has the secret's type: the complaint holds.
-        yield RuleFinding(summary=told, path="" if frame.redacted else "result", value=shown(result))
+        yield RuleFinding(summary=told, path="" if frame.redacted else "result", value=short_json(result))
 
 
-def _lacks_its_wrapper(see: RuleContext) -> bool:
+def _lacks_wrapper(context: RuleContext) -> bool:
     """A2A-SCH-004 says so."""
-    return any(each.path == "result" for each in hits(see, FaultKind.ALTERNATIVES))
+    return any(each.path == "result" for each in findings_of_kinds(context, FaultKind.ALTERNATIVES))
 
 
-def _told(result: Any) -> str:
+def _describe_result(result: Any) -> str:
     if not isinstance(result, dict):
-        return kind_of(result)
+        return json_kind(result)
     names = [f"`{name[:30]}`" for name in list(result)[:4]]
     return f"an object with {', '.join(names)}" if names else "an empty object"
 
 
-def _wrapped(names: frozenset[str], words: str) -> Callable[[Any], str]:
+def _wrapper_judge(names: frozenset[str], words: str) -> Callable[[Any], str]:
     def judge(result: Any) -> str:
         fits = isinstance(result, dict) and bool(result.keys() & names)
         return "" if fits else f"it must have one of the members {words}"
@@ -88,12 +88,12 @@ def _wrapped(names: frozenset[str], words: str) -> Callable[[Any], str]:
     return judge
 
 
-def _task(result: Any) -> str:
-    fits = isinstance(result, dict) and bool(result.keys() & _TASK)
+def _judge_task(result: Any) -> str:
+    fits = isinstance(result, dict) and bool(result.keys() & _TASK_MEMBERS)
     return "" if fits else "it must be a Task with nothing around it"
 
 
-def _only(names: frozenset[str], words: str) -> Callable[[Any], str]:
+def _list_judge(names: frozenset[str], words: str) -> Callable[[Any], str]:
     """An object with a list in it; ProtoJSON leaves out what is empty."""
 
     def judge(result: Any) -> str:
@@ -104,62 +104,62 @@ def _only(names: frozenset[str], words: str) -> Callable[[Any], str]:
     return judge
 
 
-def _flat_push(result: Any) -> str:
+def _judge_flat_push(result: Any) -> str:
     fits = isinstance(result, dict) and "pushNotificationConfig" not in result and "url" in result
     return "" if fits else "it must be a push configuration with its `url` at the top"
 
 
-def _nested_push(result: Any) -> str:
+def _judge_nested_push(result: Any) -> str:
     fits = isinstance(result, dict) and "pushNotificationConfig" in result
     return "" if fits else "it must be an object with `taskId` and `pushNotificationConfig`"
 
 
-def _card(result: Any) -> str:
+def _judge_card(result: Any) -> str:
     fits = isinstance(result, dict) and ("name" in result or "skills" in result)
     return "" if fits else "it must be an AgentCard"
 
 
-def _nothing(result: Any) -> str:
+def _judge_empty(result: Any) -> str:
     return "it must be null or an empty object" if result not in (None, {}) else ""
 
 
-def _bare(result: Any) -> str:
-    if isinstance(result, dict) and ("kind" in result or result.keys() & (_TASK | _MESSAGE)):
+def _judge_bare_result(result: Any) -> str:
+    if isinstance(result, dict) and ("kind" in result or result.keys() & (_TASK_MEMBERS | _MESSAGE_MEMBERS)):
         return ""
     return "it must be a Task or a Message with nothing around it"
 
 
-def _bare_event(result: Any) -> str:
-    if isinstance(result, dict) and ("kind" in result or result.keys() & (_TASK | _MESSAGE | {"artifact"})):
+def _judge_bare_event(result: Any) -> str:
+    if isinstance(result, dict) and ("kind" in result or result.keys() & (_TASK_MEMBERS | _MESSAGE_MEMBERS | {"artifact"})):
         return ""
     return "it must be a Task, a Message or an update with nothing around it"
 
 
-def _list(result: Any) -> str:
+def _judge_list(result: Any) -> str:
     return "" if isinstance(result, list) else "it must be an array"
 
 
-def _any(_: Any) -> str:
+def _accept_any(_: Any) -> str:
     return ""
 
 
-_V1: dict[ResponseKind, Callable[[Any], str]] = {
-    ResponseKind.SEND: _wrapped(frozenset({"task", "message"}), "`task` or `message`"),
-    ResponseKind.STREAM: _wrapped(_EVENTS, "`task`, `message`, `statusUpdate`, `artifactUpdate`"),
-    ResponseKind.TASK: _task,
-    ResponseKind.TASKS: _only(_LIST, "`tasks`"),
-    ResponseKind.PUSH_CONFIG: _flat_push,
-    ResponseKind.PUSH_CONFIGS: _only(_CONFIGS, "`configs`"),
-    ResponseKind.CARD: _card,
-    ResponseKind.EMPTY: _nothing,
+_JUDGES_1_0: dict[ResponseKind, Callable[[Any], str]] = {
+    ResponseKind.SEND: _wrapper_judge(frozenset({"task", "message"}), "`task` or `message`"),
+    ResponseKind.STREAM: _wrapper_judge(_EVENT_MEMBERS, "`task`, `message`, `statusUpdate`, `artifactUpdate`"),
+    ResponseKind.TASK: _judge_task,
+    ResponseKind.TASKS: _list_judge(_LIST_MEMBERS, "`tasks`"),
+    ResponseKind.PUSH_CONFIG: _judge_flat_push,
+    ResponseKind.PUSH_CONFIGS: _list_judge(_CONFIG_LIST_MEMBERS, "`configs`"),
+    ResponseKind.CARD: _judge_card,
+    ResponseKind.EMPTY: _judge_empty,
 }
-_V0: dict[ResponseKind, Callable[[Any], str]] = {
-    ResponseKind.SEND: _bare,
-    ResponseKind.STREAM: _bare_event,
-    ResponseKind.TASK: _task,
-    ResponseKind.TASKS: _any,  # in no released 0.x: drift builds differ
-    ResponseKind.PUSH_CONFIG: _nested_push,
-    ResponseKind.PUSH_CONFIGS: _list,
-    ResponseKind.CARD: _card,
-    ResponseKind.EMPTY: _nothing,
+_JUDGES_0_X: dict[ResponseKind, Callable[[Any], str]] = {
+    ResponseKind.SEND: _judge_bare_result,
+    ResponseKind.STREAM: _judge_bare_event,
+    ResponseKind.TASK: _judge_task,
+    ResponseKind.TASKS: _accept_any,  # in no released 0.x: drift builds differ
+    ResponseKind.PUSH_CONFIG: _judge_nested_push,
+    ResponseKind.PUSH_CONFIGS: _judge_list,
+    ResponseKind.CARD: _judge_card,
+    ResponseKind.EMPTY: _judge_empty,
 }

@@ -9,34 +9,34 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import HTTP, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import Raw, json_text, rest_stream
+from a2a_proxy.rules.examples.conversation import RawBytes, json_text, rest_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
-from a2a_proxy.rules.families.sse.blocks import DATA, NUL, fields, misplaced_bom, terminated, values
+from a2a_proxy.rules.families.sse.blocks import DATA_MARK, NUL_MARK, block_fields, has_misplaced_bom, is_terminated, field_values
 
-_KNOWN = frozenset({"data", "event", "id", "retry"})
-_EVENTS = frozenset({"", "message", "error"})
-_MAX_NOTED = 64
+_KNOWN_FIELDS = frozenset({"data", "event", "id", "retry"})
+_EVENT_NAMES = frozenset({"", "message", "error"})
+_MAX_NOTED_VALUES = 64
 """Names and ids that are remembered of one stream."""
-_STREAM = "/message:stream"
-_DONE = (snapshot("WORKING"), status("COMPLETED"))
+_STREAM_PATH = "/message:stream"
+_EVENTS_TO_COMPLETED = (snapshot("WORKING"), status("COMPLETED"))
 _COMPLETED = json_text(status("COMPLETED"))
-_INDENTED = "".join(f"data: {line}\n" for line in json.dumps(snapshot("WORKING"), indent=1).split("\n")) + "\n"
+_INDENTED_BLOCK = "".join(f"data: {line}\n" for line in json.dumps(snapshot("WORKING"), indent=1).split("\n")) + "\n"
 
 
-def _raw(text: str) -> Raw:
-    return Raw(text.encode())
+def _raw_block(text: str) -> RawBytes:
+    return RawBytes(text.encode())
 
 
-def _shown(value: str) -> str:
-    return repr(value.replace(NUL, "\0"))[:80]
+def _quote_value(value: str) -> str:
+    return repr(value.replace(NUL_MARK, "\0"))[:80]
 
 
-def _new(see: RuleContext, kind: str, values: list[str]) -> list[str]:
+def _new_values(context: RuleContext, kind: str, values: list[str]) -> list[str]:
     """Those of the values that this stream has not shown, each once; they are remembered."""
-    known: list[str] = see.track.remember().setdefault(kind, [])
+    known: list[str] = context.record.writable_notes().setdefault(kind, [])
     found = [each for each in dict.fromkeys(values) if each not in known]
     known += found
-    del known[:-_MAX_NOTED]
+    del known[:-_MAX_NOTED_VALUES]
     return found
 
 
@@ -46,23 +46,23 @@ def _new(see: RuleContext, kind: str, values: list[str]) -> list[str]:
     Severity.INFO,
     section="HTML 9.2.6; 1.0 9.4.2",
     bindings=HTTP,
-    when=FrameFlag.OTHER,
-    flagged=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), Raw(b"event: ping\n\n"), status("COMPLETED")),
-    clean=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), Raw(b": ping\n\n"), status("COMPLETED")),
+    trigger_flags=FrameFlag.OTHER,
+    flagged=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), RawBytes(b"event: ping\n\n"), status("COMPLETED")),
+    clean=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), RawBytes(b": ping\n\n"), status("COMPLETED")),
 )
-def no_data(see: RuleContext) -> Iterator[RuleFinding]:
+def no_data(context: RuleContext) -> Iterator[RuleFinding]:
     """A block of an event stream has an event name or unknown fields, but no line of data. Comments are no such block,
     and neither are `id` and `retry` alone, which have an effect without data. Lines that a byte order mark spoils are
     told by A2A-SSE-009.
 
     Clients drop a block without data, so whatever it was to tell never arrives; a keep-alive is a comment (`: ping`).
     """
-    frame = see.frame
-    if frame.kind is not FrameKind.COMMENT or not terminated(frame.framing) or misplaced_bom(frame.framing):
+    frame = context.frame
+    if frame.kind is not FrameKind.COMMENT or not is_terminated(frame.framing) or has_misplaced_bom(frame.framing):
         return
-    names = [name for name, _ in fields(frame.framing) if name not in ("id", "retry")]
+    names = [name for name, _ in block_fields(frame.framing) if name not in ("id", "retry")]
     if names:
-        told = ", ".join(f"`{_shown(name)[1:-1]}`" for name in dict.fromkeys(names))
+        told = ", ".join(f"`{_quote_value(name)[1:-1]}`" for name in dict.fromkeys(names))
         yield RuleFinding(summary=f"a block with {told} and without data: clients drop it", value=frame.framing.strip())
 
 
@@ -71,31 +71,31 @@ def no_data(see: RuleContext) -> Iterator[RuleFinding]:
     "Stream ends without an empty line after the last event",
     Severity.ERROR,
     section="HTML 9.2.6; 1.0 9.4.2, 11.7",
-    moment=(HookPoint.ANSWER, HookPoint.CLOSED),
+    hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
-    when=FrameFlag.FRAMED,
+    trigger_flags=FrameFlag.FRAMED,
     flagged=rest_stream(
         "POST",
-        _STREAM,
+        _STREAM_PATH,
         send(),
         snapshot("WORKING"),
-        _raw(f"data: {_COMPLETED}\n"),
+        _raw_block(f"data: {_COMPLETED}\n"),
     ),
-    clean=rest_stream("POST", _STREAM, send(), *_DONE),
+    clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
-def unterminated(see: RuleContext) -> Iterator[RuleFinding]:
+def unterminated(context: RuleContext) -> Iterator[RuleFinding]:
     """An event stream ends, and the empty line after its last event is missing. A stream that broke off is not meant.
 
     Clients that follow the standard discard that event; often it is the one with the terminal state.
     """
-    frame = see.shown
+    frame = context.frame_or_none
     if frame is not None:
-        if not terminated(frame.framing):
-            see.track.remember()["unterminated"] = frame.seq
+        if not is_terminated(frame.framing):
+            context.record.writable_notes()["unterminated"] = frame.seq
         return
-    seq = (see.track.notes or {}).get("unterminated")
-    if seq is not None and see.exchange.how == "complete":
+    seq = (context.record.notes or {}).get("unterminated")
+    if seq is not None and context.exchange.how == "complete":
         yield RuleFinding(
             summary="the stream ends without an empty line after its last event: clients discard it", seq=seq
         )
@@ -107,30 +107,30 @@ def unterminated(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.INFO,
     section="HTML 9.2.6",
     bindings=HTTP,
-    when=FrameFlag.FRAMED,
+    trigger_flags=FrameFlag.FRAMED,
     flagged=rest_stream(
         "POST",
-        _STREAM,
+        _STREAM_PATH,
         send(),
         snapshot("WORKING"),
-        _raw(f"event: status\ndata: {_COMPLETED}\n\n"),
+        _raw_block(f"event: status\ndata: {_COMPLETED}\n\n"),
     ),
-    clean=rest_stream("POST", _STREAM, send(), *_DONE),
+    clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
-def unknown_field(see: RuleContext) -> Iterator[RuleFinding]:
+def unknown_field(context: RuleContext) -> Iterator[RuleFinding]:
     """An event has a field other than `data`, `event`, `id` and `retry`, or an event name other than `message` and
     `error`. Each is told once per stream.
 
     Browsers give an event with a name only to listeners of that name, and A2A names none: a client that waits for
     messages never sees it. Unknown fields are ignored.
     """
-    framing = see.frame.framing
-    found = list(fields(framing))
-    for name in _new(see, "sse_fields", [name for name, _ in found if name not in _KNOWN]):
-        yield RuleFinding(summary=f"the field {_shown(name)} is not known: clients ignore it", value=name)
-    for name in _new(see, "sse_names", [value for key, value in found if key == "event" and value not in _EVENTS]):
+    framing = context.frame.framing
+    found = list(block_fields(framing))
+    for name in _new_values(context, "sse_fields", [name for name, _ in found if name not in _KNOWN_FIELDS]):
+        yield RuleFinding(summary=f"the field {_quote_value(name)} is not known: clients ignore it", value=name)
+    for name in _new_values(context, "sse_names", [value for key, value in found if key == "event" and value not in _EVENT_NAMES]):
         yield RuleFinding(
-            summary=f"the event is named {_shown(name)}: A2A gives events no name", value=f"event: {name}"
+            summary=f"the event is named {_quote_value(name)}: A2A gives events no name", value=f"event: {name}"
         )
 
 
@@ -139,37 +139,37 @@ def unknown_field(see: RuleContext) -> Iterator[RuleFinding]:
     "Event stream is not UTF-8",
     Severity.ERROR,
     section="HTML 9.2.6; RFC 8259 8.1",
-    moment=(HookPoint.HEADS, HookPoint.ANSWER),
+    hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
     bindings=HTTP,
-    when=FrameFlag.UNCLEAN | FrameFlag.OTHER | FrameFlag.FRAMED,
-    also=("A2A-HTTP-015",),
+    trigger_flags=FrameFlag.UNCLEAN | FrameFlag.OTHER | FrameFlag.FRAMED,
+    also_broken=("A2A-HTTP-015",),
     flagged=rest_stream(
-        "POST", _STREAM, send(), snapshot("WORKING"), Raw(b'data: {"message":"\xff\xfe"}\n\n'), status("COMPLETED")
+        "POST", _STREAM_PATH, send(), snapshot("WORKING"), RawBytes(b'data: {"message":"\xff\xfe"}\n\n'), status("COMPLETED")
     ),
-    clean=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), chunk("ÿþ"), status("COMPLETED")),
+    clean=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), chunk("ÿþ"), status("COMPLETED")),
 )
-def not_utf8(see: RuleContext) -> Iterator[RuleFinding]:
+def not_utf8(context: RuleContext) -> Iterator[RuleFinding]:
     """The data of an event is not valid UTF-8, or the response names another charset. A byte order mark anywhere but at
     the very beginning of the stream is a warning.
 
     Event streams are UTF-8 whatever the charset says: clients show replacement characters or refuse the JSON. A mark in
     mid-stream becomes part of the field name, and the line is ignored.
     """
-    frame = see.shown
+    frame = context.frame_or_none
     if frame is None:
-        yield from _other_charset(see)
+        yield from _check_charset(context)
     elif frame.framing:
-        if not frame.truncated and not _readable(frame.payload):
+        if not frame.truncated and not _is_utf8(frame.payload):
             yield RuleFinding(summary="the data of this event is not valid UTF-8")
-        if misplaced_bom(frame.framing):
+        if has_misplaced_bom(frame.framing):
             told = "a byte order mark in mid-stream: it makes the line one of an unknown field"
             yield RuleFinding(summary=told, severity=Severity.WARNING)
 
 
-def _other_charset(see: RuleContext) -> Iterator[RuleFinding]:
-    if not see.exchange.streaming or see.media_type != "text/event-stream":
+def _check_charset(context: RuleContext) -> Iterator[RuleFinding]:
+    if not context.exchange.streaming or context.media_type != "text/event-stream":
         return
-    for parameter in see.field("content-type").split(";")[1:]:
+    for parameter in context.response_header("content-type").split(";")[1:]:
         name, _, value = parameter.strip().partition("=")
         charset = value.strip().strip('"').lower()
         if name.strip().lower() == "charset" and charset not in ("utf-8", "utf8"):
@@ -178,7 +178,7 @@ def _other_charset(see: RuleContext) -> Iterator[RuleFinding]:
             )
 
 
-def _readable(data: bytes) -> bool:
+def _is_utf8(data: bytes) -> bool:
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -191,33 +191,33 @@ def _readable(data: bytes) -> bool:
     "Resuming by event id is attempted, or ids are unusable",
     Severity.INFO,
     section="1.0 3.1.6; HTML 9.2.6",
-    moment=(HookPoint.HEADS, HookPoint.ANSWER),
+    hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
-    when=FrameFlag.FRAMED,
-    flagged=rest_stream("POST", _STREAM, send(), *_DONE, headers={"Last-Event-ID": "7"}),
-    clean=rest_stream("POST", _STREAM, send(), *_DONE),
+    trigger_flags=FrameFlag.FRAMED,
+    flagged=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED, headers={"Last-Event-ID": "7"}),
+    clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
-def event_ids(see: RuleContext) -> Iterator[RuleFinding]:
+def event_ids(context: RuleContext) -> Iterator[RuleFinding]:
     """A client sends `Last-Event-ID`; or an event's `id` holds U+0000, or is one that the stream has had before.
 
     A2A does not resume streams by event id: a client that counts on it misses events or starts its task anew. It calls
     SubscribeToTask instead. Clients ignore an id with U+0000, and cannot tell events with the same one apart.
     """
-    frame = see.shown
+    frame = context.frame_or_none
     if frame is None:
-        asked = see.asked_field("last-event-id") if see.exchange.streaming else ""
+        asked = context.request_header("last-event-id") if context.exchange.streaming else ""
         if asked:
             yield RuleFinding(summary=f"the client sends Last-Event-ID: {asked[:60]}, A2A resumes by SubscribeToTask")
         return
-    found = [each for each in values(frame.framing, "id") if each]
+    found = [each for each in field_values(frame.framing, "id") if each]
     if not found:
         return
     for each in found:
-        if NUL in each:
-            yield RuleFinding(summary="the id of this event has U+0000 in it: clients ignore it", value=_shown(each))
-    for each in set(found) - set(_new(see, "sse_ids", found)):
-        yield RuleFinding(summary=f"the event id {_shown(each)} came on this stream before", value=_shown(each))
+        if NUL_MARK in each:
+            yield RuleFinding(summary="the id of this event has U+0000 in it: clients ignore it", value=_quote_value(each))
+    for each in set(found) - set(_new_values(context, "sse_ids", found)):
+        yield RuleFinding(summary=f"the event id {_quote_value(each)} came on this stream before", value=_quote_value(each))
 
 
 @rule(
@@ -226,16 +226,16 @@ def event_ids(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.INFO,
     section="HTML 9.2.6",
     bindings=HTTP,
-    when=FrameFlag.FRAMED,
-    flagged=rest_stream("POST", _STREAM, send(), _raw(_INDENTED), status("COMPLETED")),
-    clean=rest_stream("POST", _STREAM, send(), *_DONE),
+    trigger_flags=FrameFlag.FRAMED,
+    flagged=rest_stream("POST", _STREAM_PATH, send(), _raw_block(_INDENTED_BLOCK), status("COMPLETED")),
+    clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
-def several_lines(see: RuleContext) -> Iterator[RuleFinding]:
+def several_lines(context: RuleContext) -> Iterator[RuleFinding]:
     """The data of one event is spread over several `data` lines, as when JSON is written with indentation.
 
     The standard allows it, and clients join the lines. Those that take each line for an event of its own fail; this is
     where to look when a client reports broken JSON.
     """
-    count = see.frame.framing.count(DATA)
-    if count > 1 and _new(see, "sse_lines", ["several"]):
+    count = context.frame.framing.count(DATA_MARK)
+    if count > 1 and _new_values(context, "sse_lines", ["several"]):
         yield RuleFinding(summary=f"the data of one event is on {count} lines", value=str(count))

@@ -9,15 +9,15 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import HTTP, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import Filled, rest_stream
+from a2a_proxy.rules.examples.conversation import LargeArtifactUpdate, rest_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
 from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
 
-_STREAM = "/message:stream"
-_DONE = (snapshot("WORKING"), status("COMPLETED"))
+_STREAM_PATH = "/message:stream"
+_EVENTS_TO_COMPLETED = (snapshot("WORKING"), status("COMPLETED"))
 _LONG_LINE = 10 << 20
 """What Go's reader takes as one line, octets (manual/protocol.md "SDK fingerprints")."""
-_HOW = {"eof": "closes the connection", "reset": "resets the connection", "goaway": "closes the connection (GOAWAY)"}
+_END_WORDS = {"eof": "closes the connection", "reset": "resets the connection", "goaway": "closes the connection (GOAWAY)"}
 
 
 @rule(
@@ -25,31 +25,31 @@ _HOW = {"eof": "closes the connection", "reset": "resets the connection", "goawa
     "Stream cut off by the agent",
     Severity.WARNING,
     section="RFC 9112 8; RFC 9113 8.1",
-    moment=HookPoint.CLOSED,
+    hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
-    also=("A2A-HTTP-016",),
-    needs=FrameFlag.ODD_END,
-    flagged=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), finish="cut"),
-    clean=rest_stream("POST", _STREAM, send(), *_DONE),
+    also_broken=("A2A-HTTP-016",),
+    required_flags=FrameFlag.ODD_END,
+    flagged=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), finish="cut"),
+    clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
-def cut_off(see: RuleContext) -> Iterator[RuleFinding]:
+def cut_off(context: RuleContext) -> Iterator[RuleFinding]:
     """The agent's side breaks an event stream off (connection reset or closed before the last chunk, RST_STREAM other
     than NO_ERROR) though the stream has shown neither a terminal nor an interrupted state, nor a message, nor an error.
 
     The client cannot know what became of the task: it has to ask with GetTask or subscribe anew.
     """
-    exchange, track = see.exchange, see.track
+    exchange, record = context.exchange, context.record
     if exchange.how not in ("agent reset", "agent gone") or not exchange.streaming or exchange.status != 200:
         return
-    if track.state in TERMINAL or track.state in INTERRUPTED or track.final_at or track.errors:
+    if record.state in TERMINAL or record.state in INTERRUPTED or record.final_at or record.errors:
         return
-    if track.first is EventKind.MESSAGE or track.cut == "rst_stream no_error":
+    if record.first is EventKind.MESSAGE or record.abort_cause == "rst_stream no_error":
         return
-    how = _HOW.get(track.cut, f"sends {track.cut}" if track.cut else "breaks off")
-    last = "before any event" if not track.answers else "before any state"
-    last = f"in state {TaskState(track.state).name}" if track.state else last
-    yield RuleFinding(summary=f"the agent {how} {last}: the stream has no end", value=track.cut)
+    how = _END_WORDS.get(record.abort_cause, f"sends {record.abort_cause}" if record.abort_cause else "breaks off")
+    last = "before any event" if not record.answers else "before any state"
+    last = f"in state {TaskState(record.state).name}" if record.state else last
+    yield RuleFinding(summary=f"the agent {how} {last}: the stream has no end", value=record.abort_cause)
 
 
 @rule(
@@ -57,19 +57,19 @@ def cut_off(see: RuleContext) -> Iterator[RuleFinding]:
     "Event stream may be cached",
     Severity.INFO,
     section="RFC 9111 5.2.2; HTML 9.2.7",
-    moment=HookPoint.HEADS,
+    hook_points=HookPoint.HEADS,
     bindings=HTTP,
-    flagged=rest_stream("POST", _STREAM, send(), *_DONE, reply_headers={"Cache-Control": None}),
-    clean=rest_stream("POST", _STREAM, send(), *_DONE),
+    flagged=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED, reply_headers={"Cache-Control": None}),
+    clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
-def cacheable(see: RuleContext) -> Iterator[RuleFinding]:
+def cacheable(context: RuleContext) -> Iterator[RuleFinding]:
     """An event stream comes without `Cache-Control: no-cache` or `no-store`.
 
     Gateways and caches may hold such a response back to store it, and clients then get all events at the end.
     """
-    if not see.exchange.streaming or see.media_type != "text/event-stream":
+    if not context.exchange.streaming or context.media_type != "text/event-stream":
         return
-    found = ", ".join(see.fields("cache-control")).lower()
+    found = ", ".join(context.response_headers("cache-control")).lower()
     if "no-cache" not in found and "no-store" not in found:
         told = f"Cache-Control is {found!r}" if found else "there is no Cache-Control"
         yield RuleFinding(summary=f"{told}, an event stream wants `no-cache` or `no-store`", value=found)
@@ -81,18 +81,18 @@ def cacheable(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.INFO,
     section="SDK limits",
     bindings=HTTP,
-    when=FrameFlag.LARGE,
-    flagged=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), Filled(5 << 20), status("COMPLETED")),
-    clean=rest_stream("POST", _STREAM, send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")),
+    trigger_flags=FrameFlag.LARGE,
+    flagged=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), LargeArtifactUpdate(5 << 20), status("COMPLETED")),
+    clean=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")),
 )
-def oversized(see: RuleContext) -> Iterator[RuleFinding]:
+def oversized(context: RuleContext) -> Iterator[RuleFinding]:
     """The data of one event is larger than 4 MiB, which is where the JavaScript SDK stops; over 10 MiB on one line the
     Go SDK does too.
 
     Such clients fail the stream. A part with a `url`, or an artifact in several chunks, is small.
     """
-    frame = see.frame
-    if see.media_type != "text/event-stream":
+    frame = context.frame
+    if context.media_type != "text/event-stream":
         return
     one_line = frame.framing.count("\0") < 2
     limit = "10 MiB a line (Go)" if frame.size > _LONG_LINE and one_line else "4 MiB an event (JavaScript)"

@@ -10,14 +10,14 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, reply, send, snapshot, status, task
-from a2a_proxy.rules.facts.naming import holder
-from a2a_proxy.rules.facts.partial_decode import earlier, status_of
-from a2a_proxy.rules.families.state.terminal import label
-from a2a_proxy.rules.state.state_sequence import SECOND, TERMINAL
+from a2a_proxy.rules.facts.naming import object_prefix
+from a2a_proxy.rules.facts.partial_decode import time_before, decode_status
+from a2a_proxy.rules.families.state.terminal import state_label
+from a2a_proxy.rules.state.state_sequence import SECOND_NS, TERMINAL
 
-_GET = {"id": "t1"}
-_DONE = rpc("SendMessage", send(), snapshot("COMPLETED", artifacts=[artifact()]))
-_STARTED = rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING"))
+_TASK_PARAMS = {"id": "t1"}
+_COMPLETED_CALL = rpc("SendMessage", send(), snapshot("COMPLETED", artifacts=[artifact()]))
+_STARTED_CALL = rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING"))
 
 
 @rule(
@@ -26,7 +26,7 @@ _STARTED = rpc("SendMessage", send(configuration={"returnImmediately": True}), s
     Severity.WARNING,
     section="1.0 3.5.2",
     scope=EvidenceScope.EXCHANGE,
-    when=FrameFlag.BACKWARDS,
+    trigger_flags=FrameFlag.BACKWARDS,
     flagged=rpc_stream(
         "SendStreamingMessage", send(), snapshot(), status("WORKING", second=5), status("COMPLETED", second=1)
     ),
@@ -34,14 +34,14 @@ _STARTED = rpc("SendMessage", send(configuration={"returnImmediately": True}), s
         "SendStreamingMessage", send(), snapshot(), status("WORKING", second=1), status("COMPLETED", second=5)
     ),
 )
-def backwards(see: RuleContext) -> Iterator[RuleFinding]:
+def backwards(context: RuleContext) -> Iterator[RuleFinding]:
     """The status of an event has a timestamp that is more than a second earlier than one shown on this stream before.
 
     Where there are no generations, clients put events in order by timestamp: they take this one for an old one.
     """
-    behind = earlier(status_of(see.frame).stamp, see.track.stamp) / SECOND
-    path = f"{see.root}{holder(see.frame, see.v1, see.operation)}status.timestamp"
-    told = f"the timestamp of {label(see.frame.state)} is {behind:.1f} s before one that this stream has shown"
+    behind = time_before(decode_status(context.frame).stamp, context.record.stamp) / SECOND_NS
+    path = f"{context.root}{object_prefix(context.frame, context.is_v1, context.operation)}status.timestamp"
+    told = f"the timestamp of {state_label(context.frame.state)} is {behind:.1f} s before one that this stream has shown"
     yield RuleFinding(summary=told, path=path)
 
 
@@ -51,8 +51,8 @@ def backwards(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.INFO,
     section="1.0 3.5.2",
     scope=EvidenceScope.EXCHANGE,
-    when=FrameFlag.IDLE,
-    also=("A2A-STREAM-020",),
+    trigger_flags=FrameFlag.IDLE,
+    also_broken=("A2A-STREAM-020",),
     flagged=rpc_stream(
         "SendStreamingMessage",
         send(),
@@ -66,24 +66,24 @@ def backwards(see: RuleContext) -> Iterator[RuleFinding]:
         send(),
         snapshot(),
         status("WORKING", second=1),
-        status("WORKING", second=2, said=reply("half of it", taskId="t1")),
+        status("WORKING", second=2, message=reply("half of it", taskId="t1")),
         status("COMPLETED", second=3),
     ),
 )
-def idle(see: RuleContext) -> Iterator[RuleFinding]:
+def idle(context: RuleContext) -> Iterator[RuleFinding]:
     """A status update has the state and the timestamp of the one before on its stream, and neither of them has a
     message or metadata.
 
     It costs every client and every webhook a message, and tells nothing.
     """
-    see.needs_payload()
-    frame = see.frame
-    if not frame.generation or frame.generation == see.generation_before:
-        told = f"the state is {label(frame.state)} again, with nothing new: no message, no metadata, the same timestamp"
-        yield RuleFinding(summary=told, path=see.root + holder(frame, see.v1, see.operation).rstrip("."))
+    context.needs_payload()
+    frame = context.frame
+    if not frame.generation or frame.generation == context.generation_before:
+        told = f"the state is {state_label(frame.state)} again, with nothing new: no message, no metadata, the same timestamp"
+        yield RuleFinding(summary=told, path=context.root + object_prefix(frame, context.is_v1, context.operation).rstrip("."))
 
 
-_OTHER = frozenset(
+_OTHER_CALL = frozenset(
     {"UNSUPPORTED_OPERATION", "OPERATION_NOT_SUPPORTED", "INVALID_PARAMS", "INVALID_REQUEST", "INVALID_AGENT_RESPONSE"}
 )
 """Errors by which an agent says something else; those of a server in trouble, or in its way, are none of them."""
@@ -95,40 +95,40 @@ _OTHER = frozenset(
     Severity.ERROR,
     section="1.0 3.1.5",
     scope=EvidenceScope.LIVE,
-    when=FrameFlag.FIRST,
+    trigger_flags=FrameFlag.FIRST,
     operations=("CancelTask",),
-    flagged=_DONE + rpc("CancelTask", _GET, task("COMPLETED", artifacts=[artifact()])),
-    clean=_DONE + rpc("CancelTask", _GET, error=rpc_error(-32002, "TASK_NOT_CANCELABLE", "t1 is completed")),
+    flagged=_COMPLETED_CALL + rpc("CancelTask", _TASK_PARAMS, task("COMPLETED", artifacts=[artifact()])),
+    clean=_COMPLETED_CALL + rpc("CancelTask", _TASK_PARAMS, error=rpc_error(-32002, "TASK_NOT_CANCELABLE", "t1 is completed")),
 )
-def cancelled(see: RuleContext) -> Iterator[RuleFinding]:
+def cancelled(context: RuleContext) -> Iterator[RuleFinding]:
     """CancelTask for a task that is in a terminal state is answered with success, or with an A2A error other than
     TaskNotCancelableError and TaskNotFoundError (a warning). Information where a task that was canceled is shown as
     canceled again.
 
     The client believes that it has stopped work that was done, or does not learn why it could not.
     """
-    asked, frame = see.track.asked, see.frame
-    if asked is None or not asked.terminal:
+    request_snapshot, frame = context.record.request_snapshot, context.frame
+    if request_snapshot is None or not request_snapshot.terminal:
         return
-    was = f"task {asked.task_id} was {label(asked.state)}"
-    if see.succeeded and frame.state:
-        again = frame.state == asked.state == TaskState.CANCELED
-        told = f"{was}, CancelTask is answered with success in {label(frame.state)}"
+    was = f"task {request_snapshot.task_id} was {state_label(request_snapshot.state)}"
+    if context.is_success and frame.state:
+        again = frame.state == request_snapshot.state == TaskState.CANCELED
+        told = f"{was}, CancelTask is answered with success in {state_label(frame.state)}"
         yield RuleFinding(summary=told, severity=Severity.INFO if again else None)
-    elif see.is_(FrameFlag.ERROR) and see.failure.name in _OTHER:
-        told = f"{was}, CancelTask is answered with {see.failure.name}, it must be TASK_NOT_CANCELABLE"
+    elif context.has_flag(FrameFlag.ERROR) and context.failure.name in _OTHER_CALL:
+        told = f"{was}, CancelTask is answered with {context.failure.name}, it must be TASK_NOT_CANCELABLE"
         yield RuleFinding(summary=told, severity=Severity.WARNING)
 
 
-_WAIT = 30
+_CANCEL_WAIT = 30
 """Seconds in which a cancellation should show."""
 
 
-def _not_canceled(see: RuleContext) -> Iterator[RuleFinding]:
+def _check_canceled(context: RuleContext) -> Iterator[RuleFinding]:
     """Nothing has come of it."""
-    if see.task is not None and not see.task.terminal:
-        told = f"CancelTask was answered with {see.due_note}, and task {see.task.task_id} is not over {_WAIT} s later"
-        yield RuleFinding(summary=told, seq=see.due_seq)
+    if context.task is not None and not context.task.terminal:
+        told = f"CancelTask was answered with {context.due_note}, and task {context.task.task_id} is not over {_CANCEL_WAIT} s later"
+        yield RuleFinding(summary=told, seq=context.due_seq)
 
 
 @rule(
@@ -137,20 +137,20 @@ def _not_canceled(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.INFO,
     section="1.0 3.1.5",
     scope=EvidenceScope.LIVE,
-    when=FrameFlag.TASK,
+    trigger_flags=FrameFlag.TASK,
     operations=("CancelTask",),
-    due=_not_canceled,
-    flagged=_STARTED
-    + rpc("CancelTask", _GET, task("WORKING")).then(rpc("GetTask", _GET, task("WORKING", second=31)), 31 * SECOND),
-    clean=_STARTED + rpc("CancelTask", _GET, task("CANCELED", second=1)),
+    due=_check_canceled,
+    flagged=_STARTED_CALL
+    + rpc("CancelTask", _TASK_PARAMS, task("WORKING")).then(rpc("GetTask", _TASK_PARAMS, task("WORKING", second=31)), 31 * SECOND_NS),
+    clean=_STARTED_CALL + rpc("CancelTask", _TASK_PARAMS, task("CANCELED", second=1)),
 )
-def no_effect(see: RuleContext) -> Iterable[RuleFinding]:
+def no_effect(context: RuleContext) -> Iterable[RuleFinding]:
     """CancelTask is answered with success and a task that is not in a terminal state, and within 30 seconds none is
     shown on any connection. Asking is allowed to take its time; it should lead to something.
 
     The user has stopped it, and it works on.
     """
-    frame = see.frame
-    if see.succeeded and frame.state and frame.state not in TERMINAL:
-        see.later(_WAIT, label(frame.state))
+    frame = context.frame
+    if context.is_success and frame.state and frame.state not in TERMINAL:
+        context.schedule_due(_CANCEL_WAIT, state_label(frame.state))
     return ()

@@ -12,15 +12,15 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import CARD, RPC, STDIO, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card
 from a2a_proxy.rules.examples.objects import Json, card, task
-from a2a_proxy.rules.examples.pipe import COMMAND, ask, close_output, ends, leave, pause, pipe, tell
-from a2a_proxy.rules.families.card.reading import card_of
-from a2a_proxy.rules.families.stdio.reading import session
-from a2a_proxy.rules.state.card_declarations import objects, offers, word
+from a2a_proxy.rules.examples.pipe import COMMAND, pipe_call, close_output, exit_agent, close_input, pipe_pause, pipe_script, pipe_response
+from a2a_proxy.rules.families.card.reading import read_card
+from a2a_proxy.rules.families.stdio.reading import session_notes
+from a2a_proxy.rules.state.card_declarations import indexed_objects, read_interfaces, string_member
 
-_GET = {"id": "t1"}
-_GRACE = 5.0
+_TASK_PARAMS = {"id": "t1"}
+_EXIT_GRACE = 5.0
 """Seconds."""
-_SHELL = ("$(", "`", "|", ";")
+_SHELL_CHARACTERS = ("$(", "`", "|", ";")
 
 
 @rule(
@@ -28,26 +28,26 @@ _SHELL = ("$(", "`", "|", ";")
     "The card is not fetched first",
     Severity.INFO,
     section="stdio proposal, bootstrap",
-    moment=HookPoint.HEADS,
+    hook_points=HookPoint.HEADS,
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
     draft=True,
-    flagged=pipe(ask("GetTask", _GET), tell(task()), fetches=False),
-    clean=pipe(ask("GetTask", _GET), tell(task())),
+    flagged=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task()), fetches=False),
+    clean=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task())),
 )
-def no_card(see: RuleContext) -> Iterator[RuleFinding]:
+def no_card(context: RuleContext) -> Iterator[RuleFinding]:
     """The first call after the agent was spawned is not the one for the extended card, and no card of the agent has
     been seen.
 
     A card with a stdio interface may be a stub, with a name and a command: what the agent can do a client learns from
     the card it asks for.
     """
-    exchange = see.exchange
-    if exchange.stream == 1 and exchange.operation != "GetExtendedAgentCard" and see.declared is None:
+    exchange = context.exchange
+    if exchange.stream == 1 and exchange.operation != "GetExtendedAgentCard" and context.declarations is None:
         yield RuleFinding(summary=f"the first call is `{exchange.method[:60]}`, not the one for the agent's card")
 
 
-def _offering(url: str) -> Json:
+def _stdio_card(url: str) -> Json:
     kind = "https://example.com/bindings/stdio"
     entry = {"url": url, "protocolBinding": kind, "protocolVersion": "1.0"}
     return card(supportedInterfaces=[*card()["supportedInterfaces"], entry])
@@ -59,38 +59,38 @@ def _offering(url: str) -> Json:
     Severity.WARNING,
     section="stdio proposal, url",
     bindings=CARD | RPC,
-    when=FrameFlag.CARD,
+    trigger_flags=FrameFlag.CARD,
     draft=True,
-    flagged=fetch_card(_offering("https://agent.example.com/")),
-    clean=fetch_card(_offering(COMMAND)),
+    flagged=fetch_card(_stdio_card("https://agent.example.com/")),
+    clean=fetch_card(_stdio_card(COMMAND)),
 )
-def no_command(see: RuleContext) -> Iterator[RuleFinding]:
+def no_command(context: RuleContext) -> Iterator[RuleFinding]:
     """An interface over stdio has a URL of another kind, or nothing, as its `url`; or its command has what a shell
     would carry out: `$(...)`, backticks, `|` or `;`.
 
     `url` is the command that a client runs. What is none cannot be run, and what a shell carries out lets whoever made
     the card run anything.
     """
-    body = card_of(see)
-    found = [(offer.path, offer.binding, offer.url) for offer in offers(body)]
+    body = read_card(context)
+    found = [(offer.path, offer.binding, offer.url) for offer in read_interfaces(body)]
     for name, kind in (("supportedInterfaces", "protocolBinding"), ("additionalInterfaces", "transport")):
-        entries = objects(body.get(name))
-        found += [(f"{name}[{at}].url", word(each, kind), "") for at, each in entries if not word(each, "url")]
+        entries = indexed_objects(body.get(name))
+        found += [(f"{name}[{at}].url", string_member(each, kind), "") for at, each in entries if not string_member(each, "url")]
     for path, binding, url in found:
         if not is_stdio(binding):
             continue
-        danger = next((each for each in _SHELL if each in url), "")
+        danger = next((each for each in _SHELL_CHARACTERS if each in url), "")
         if not is_command(url):
             told = f"{url[:60]} is a URL" if url else "there is no command"
-            yield RuleFinding(summary=f"the interface is stdio, and {told}", path=f"{see.root}{path}", value=url)
+            yield RuleFinding(summary=f"the interface is stdio, and {told}", path=f"{context.root}{path}", value=url)
         elif danger:
             told = f"the command has `{danger}`, which a shell would carry out"
-            yield RuleFinding(summary=told, path=f"{see.root}{path}", value=url)
+            yield RuleFinding(summary=told, path=f"{context.root}{path}", value=url)
 
 
-def _alive(see: RuleContext) -> Iterator[RuleFinding]:
-    if "exit" not in session(see):
-        yield RuleFinding(summary=f"the agent's stdin was closed {_GRACE:.0f} s ago, and its process is still there")
+def _check_exited(context: RuleContext) -> Iterator[RuleFinding]:
+    if "exit" not in session_notes(context):
+        yield RuleFinding(summary=f"the agent's stdin was closed {_EXIT_GRACE:.0f} s ago, and its process is still there")
 
 
 @rule(
@@ -98,24 +98,24 @@ def _alive(see: RuleContext) -> Iterator[RuleFinding]:
     "The agent outlives its client",
     Severity.WARNING,
     section="stdio proposal, lifecycle",
-    moment=HookPoint.CONNECTION,
+    hook_points=HookPoint.CONNECTION,
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
     draft=True,
-    due=_alive,
-    flagged=pipe(ask("GetTask", _GET), tell(task()), leave(), pause(6), close_output(), ends()),
-    clean=pipe(ask("GetTask", _GET), tell(task()), leave(), pause(1), close_output(), ends()),
+    due=_check_exited,
+    flagged=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task()), close_input(), pipe_pause(6), close_output(), exit_agent()),
+    clean=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task()), close_input(), pipe_pause(1), close_output(), exit_agent()),
 )
-def outlives(see: RuleContext) -> Iterator[RuleFinding]:
+def outlives(context: RuleContext) -> Iterator[RuleFinding]:
     """The client has closed the agent's stdin, and 5 s later the agent's process has not ended.
 
     A client ends the agent when it is done. Processes that stay hold memory, ports and files, one more with each run.
     """
-    frame = see.frame
+    frame = context.frame
     if frame.kind is not FrameKind.CONTROL:
         return
     if frame.note == "exit":
-        session(see)["exit"] = True
+        session_notes(context)["exit"] = True
     elif frame.note == "eof" and frame.direction is Direction.TO_AGENT:
-        see.later(_GRACE)
+        context.schedule_due(_EXIT_GRACE)
     yield from ()

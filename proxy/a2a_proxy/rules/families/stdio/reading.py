@@ -12,11 +12,11 @@ from a2a_proxy.rules.state.records import Notes
 
 EVERYWHERE = (HookPoint.REQUEST, HookPoint.ANSWER, HookPoint.CONNECTION)
 """A message of a pipe belongs to a call, or to the connection itself."""
-RIGHT = "\1"
+RIGHT_TYPES = "\1"
 """What stands for a Content-Length that is right."""
-HANDSHAKES = frozenset({"handshake", "handshakeAck"})
+HANDSHAKE_METHODS = frozenset({"handshake", "handshakeAck"})
 """Notes of the messages with which the peers of a variant begin (manual/protocol.md "Stdio streams")."""
-_BLOCK = "\n\0"
+_BLOCK_MARK = "\n\0"
 
 
 class StdioField(NamedTuple):
@@ -29,14 +29,14 @@ class StdioField(NamedTuple):
     """Its line ends with CRLF."""
 
 
-def framed(frame: Frame) -> bool:
+def has_header_block(frame: Frame) -> bool:
     """It is a message with a header block."""
-    return _BLOCK in frame.framing
+    return _BLOCK_MARK in frame.framing
 
 
-def fields(frame: Frame) -> list[StdioField]:
+def header_fields(frame: Frame) -> list[StdioField]:
     """The header block of a message; the empty line that ends it has no name. Nothing where there is none."""
-    if not framed(frame):
+    if not has_header_block(frame):
         return []
     block = frame.framing.partition("\0")[0]
     found = []
@@ -46,31 +46,31 @@ def fields(frame: Frame) -> list[StdioField]:
     return found
 
 
-def values(frame: Frame, name: str) -> list[str]:
+def header_values(frame: Frame, name: str) -> list[str]:
     """All values of a field (lower case)."""
-    return [field.value for field in fields(frame) if field.name == name]
+    return [field.value for field in header_fields(frame) if field.name == name]
 
 
-def side(frame: Frame) -> str:
+def sender_name(frame: Frame) -> str:
     """Who sent it: `client` or `agent`."""
     return "client" if frame.direction is Direction.TO_AGENT else "agent"
 
 
-def session(see: RuleContext) -> Notes:
+def session_notes(context: RuleContext) -> Notes:
     """What is remembered of this agent process."""
-    everyone: Notes = see.world.notes.setdefault("stdio", {})
-    found: Notes = everyone.setdefault(str(see.track.connection), {})
+    everyone: Notes = context.session.notes.setdefault("stdio", {})
+    found: Notes = everyone.setdefault(str(context.record.connection), {})
     return found
 
 
-def once(see: RuleContext, what: str) -> bool:
+def is_first_time(context: RuleContext, topic: str) -> bool:
     """True for the first time that it is asked about this agent process."""
-    known = session(see)
-    if what in known or len(known) >= _MOST:
+    known = session_notes(context)
+    if topic in known or len(known) >= _MAX_TOPICS:
         return False
-    known[what] = True
+    known[topic] = True
     return True
 
 
-_MOST = 1000
+_MAX_TOPICS = 1000
 """Facts that are remembered of one process: names of fields may be of any number."""

@@ -9,7 +9,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import (
-    EVENTS,
+    ANY_EVENT,
     NETWORK,
     Dialects,
     EvidenceScope,
@@ -19,16 +19,16 @@ from a2a_proxy.rules.define.rule import (
     rule,
 )
 from a2a_proxy.rules.examples.conversation import rpc_stream
-from a2a_proxy.rules.examples.objects import chunk, said, send, snapshot, status
-from a2a_proxy.rules.families.stream.words import STREAMS, WITH_LIVE, label, name_of
+from a2a_proxy.rules.examples.objects import chunk, agent_reply, send, snapshot, status
+from a2a_proxy.rules.families.stream.words import STREAMS, WITH_LIVE, state_label, event_phrase
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
-_SUBMITTED = int(TaskState.SUBMITTED)
-_TASKS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
-_WHOLE = rpc_stream(
+_SUBMITTED_EVENT = int(TaskState.SUBMITTED)
+_TASK_OPERATIONS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
+_COMPLETE_STREAM = rpc_stream(
     "SendStreamingMessage", send(), snapshot(), status("WORKING"), chunk(), status("COMPLETED", second=1)
 )
-_REPEATED = rpc_stream(
+_REPEATED_EVENT = rpc_stream(
     "SendStreamingMessage",
     send(),
     snapshot(),
@@ -36,14 +36,14 @@ _REPEATED = rpc_stream(
     chunk("x"),
     status("COMPLETED", second=1),
 )
-_TEXT = {"kind": "text", "text": "hello"}
-_OF_T1 = {"taskId": "t1", "contextId": "c1"}
-_SAID = {"message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [_TEXT]}}
-_MADE = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "submitted"}}
-_QUESTION = {"kind": "message", "messageId": "r1", "role": "agent", "parts": [_TEXT], **_OF_T1}
-_ASKS = {"state": "input-required", "message": _QUESTION}
-_FINAL = {"kind": "status-update", **_OF_T1, "status": _ASKS, "final": True}
-_CHUNK = {"kind": "artifact-update", **_OF_T1, "artifact": {"artifactId": "a1", "parts": [_TEXT]}}
+_TEXT_PART_0_3 = {"kind": "text", "text": "hello"}
+_T1_IDS = {"taskId": "t1", "contextId": "c1"}
+_SEND_PARAMS_0_3 = {"message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [_TEXT_PART_0_3]}}
+_TASK_0_3 = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "submitted"}}
+_QUESTION_STATUS = {"kind": "message", "messageId": "r1", "role": "agent", "parts": [_TEXT_PART_0_3], **_T1_IDS}
+_QUESTION_UPDATE = {"state": "input-required", "message": _QUESTION_STATUS}
+_FINAL_UPDATE = {"kind": "status-update", **_T1_IDS, "status": _QUESTION_UPDATE, "final": True}
+_CHUNK_UPDATE = {"kind": "artifact-update", **_T1_IDS, "artifact": {"artifactId": "a1", "parts": [_TEXT_PART_0_3]}}
 
 
 @rule(
@@ -52,19 +52,19 @@ _CHUNK = {"kind": "artifact-update", **_OF_T1, "artifact": {"artifactId": "a1", 
     Severity.ERROR,
     section="1.0 3.1.2",
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.SINCE_0_2,
-    when=FrameFlag.MESSAGE,
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.MESSAGE,
     operations=WITH_LIVE,
-    flagged=rpc_stream("SendStreamingMessage", send(), snapshot(), said("half way"), status("COMPLETED", second=1)),
-    clean=_WHOLE,
+    flagged=rpc_stream("SendStreamingMessage", send(), snapshot(), agent_reply("half way"), status("COMPLETED", second=1)),
+    clean=_COMPLETE_STREAM,
 )
-def message_in_task(see: RuleContext) -> Iterator[RuleFinding]:
+def message_in_task(context: RuleContext) -> Iterator[RuleFinding]:
     """A Message comes by itself on a stream that has told of a task.
 
     An agent answers with a task or with one Message. Clients take a lone Message for the whole answer and stop reading;
     what an agent says while it works belongs into the status update.
     """
-    if see.track.first in _TASKS and "message" in see.event:
+    if context.record.first in _TASK_OPERATIONS and "message" in context.event:
         yield RuleFinding(summary="a Message among the events of a task; it belongs into `status.message` of an update")
 
 
@@ -74,11 +74,11 @@ def message_in_task(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.WARNING,
     section="1.0 11.7",
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.SINCE_0_2,
-    moment=(HookPoint.ANSWER, HookPoint.CLOSED),
-    when=FrameFlag.TASK,
+    dialects=Dialects.SINCE_0_2,
+    hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
+    trigger_flags=FrameFlag.TASK,
     operations=STREAMS,
-    needs=FrameFlag.LATER,
+    required_flags=FrameFlag.LATER,
     flagged=rpc_stream(
         "SendStreamingMessage",
         send(),
@@ -87,26 +87,26 @@ def message_in_task(see: RuleContext) -> Iterator[RuleFinding]:
         snapshot("WORKING"),
         status("COMPLETED", second=1),
     ),
-    clean=_WHOLE,
+    clean=_COMPLETE_STREAM,
 )
-def task_in_the_middle(see: RuleContext) -> Iterator[RuleFinding]:
+def task_in_the_middle(context: RuleContext) -> Iterator[RuleFinding]:
     """A whole Task comes on a stream, neither as its first nor as its last event. Information in 0.2 and 0.3, which say
     nothing about it. It is told when the stream is over.
 
     Clients replace all that they have gathered by it: chunks of an artifact that has not come whole are lost.
     """
-    if see.shown is None:
-        found = (see.track.notes or {}).get("stream.tasks", [])
+    if context.frame_or_none is None:
+        found = (context.record.notes or {}).get("stream.tasks", [])
         for seq in found:
-            if seq != see.track.last_seq:
-                severity = None if see.v1 else Severity.INFO
+            if seq != context.record.last_seq:
+                severity = None if context.is_v1 else Severity.INFO
                 yield RuleFinding(
                     summary="a Task that is neither the first event nor the last one", seq=seq, severity=severity
                 )
-    elif see.is_(FrameFlag.LATER) and see.track.first is not EventKind.MESSAGE:
-        tasks = see.track.remember().setdefault("stream.tasks", [])
+    elif context.has_flag(FrameFlag.LATER) and context.record.first is not EventKind.MESSAGE:
+        tasks = context.record.writable_notes().setdefault("stream.tasks", [])
         if len(tasks) < 8:
-            tasks.append(see.frame.seq)
+            tasks.append(context.frame.seq)
 
 
 @rule(
@@ -115,34 +115,34 @@ def task_in_the_middle(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.0 3.1.2, 3.1.6",
     scope=EvidenceScope.EXCHANGE,
-    when=FrameFlag.TERMINAL | FrameFlag.AFTER_TERMINAL,
+    trigger_flags=FrameFlag.TERMINAL | FrameFlag.AFTER_TERMINAL,
     operations=STREAMS,
-    also=("A2A-STATE-013",),
+    also_broken=("A2A-STATE-013",),
     flagged=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1), chunk("late")),
     clean=rpc_stream(
         "SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1), snapshot("COMPLETED", second=1)
     ),
 )
-def after_terminal(see: RuleContext) -> Iterator[RuleFinding]:
+def after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
     """On one stream, something follows the event that told a terminal state. One Task in the same state may: agents
     send the finished task once more. What follows `final: true` (0.2, 0.3) is A2A-STREAM-018.
 
     Clients stop at the terminal state and never see what comes after it.
     """
-    track, frame = see.track, see.frame
-    notes = track.remember()
+    record, frame = context.record, context.frame
+    notes = record.writable_notes()
     ended = notes.get("stream.ended")
     if ended is None:
-        if see.is_(FrameFlag.TERMINAL):
-            notes["stream.ended"] = [frame.state, frame.seq, 1, int(track.final_at > 0)]
+        if context.has_flag(FrameFlag.TERMINAL):
+            notes["stream.ended"] = [frame.state, frame.seq, 1, int(record.final_at > 0)]
         return
     state, _, left, final = ended
-    if not see.is_(EVENTS) or final:
+    if not context.has_flag(ANY_EVENT) or final:
         return
     if frame.event is EventKind.TASK and frame.state == state and left:
         ended[2] = 0
         return
-    yield RuleFinding(summary=f"{name_of(frame)} after the stream has told {label(state)}; nothing may follow")
+    yield RuleFinding(summary=f"{event_phrase(frame)} after the stream has told {state_label(state)}; nothing may follow")
 
 
 @rule(
@@ -151,9 +151,9 @@ def after_terminal(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.0 3.5.2",
     scope=EvidenceScope.EXCHANGE,
-    when=FrameFlag.BACKWARDS,
+    trigger_flags=FrameFlag.BACKWARDS,
     operations=WITH_LIVE,
-    also=("A2A-STREAM-005", "A2A-STATE-001", "A2A-STATE-008"),
+    also_broken=("A2A-STREAM-005", "A2A-STATE-001", "A2A-STATE-008"),
     flagged=rpc_stream(
         "SendStreamingMessage",
         send(),
@@ -162,20 +162,20 @@ def after_terminal(see: RuleContext) -> Iterator[RuleFinding]:
         status("WORKING", second=1),
         finish="open",
     ),
-    clean=_WHOLE,
+    clean=_COMPLETE_STREAM,
 )
-def out_of_order(see: RuleContext) -> Iterator[RuleFinding]:
+def out_of_order(context: RuleContext) -> Iterator[RuleFinding]:
     """On a stream without generations, a status comes that was set more than a second before the one told last, and the
     task cannot go that way: out of a terminal state, or back to SUBMITTED.
 
     The client's picture of the task ends in a state that the task had left. With generations it is A2A-GEN-003.
     """
-    frame, track = see.frame, see.track
-    if frame.generation > 0 or see.is_(FrameFlag.SAME):
+    frame, record = context.frame, context.record
+    if frame.generation > 0 or context.has_flag(FrameFlag.SAME):
         return
-    over = track.terminal and frame.state not in TERMINAL
-    if over or (frame.state == _SUBMITTED and track.events > 1):
-        yield RuleFinding(summary=f"{label(frame.state)} comes after a status that was set later ({track.stamp})")
+    over = record.terminal and frame.state not in TERMINAL
+    if over or (frame.state == _SUBMITTED_EVENT and record.events > 1):
+        yield RuleFinding(summary=f"{state_label(frame.state)} comes after a status that was set later ({record.stamp})")
 
 
 @rule(
@@ -185,24 +185,24 @@ def out_of_order(see: RuleContext) -> Iterator[RuleFinding]:
     section="0.3 9.3",
     bindings=NETWORK,
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.V0_2_0_3,
-    when=EVENTS,
+    dialects=Dialects.V0_2_0_3,
+    trigger_flags=ANY_EVENT,
     operations=STREAMS,
-    flagged=rpc_stream("message/stream", _SAID, _MADE, _FINAL, _CHUNK, version=""),
-    clean=rpc_stream("message/stream", _SAID, _MADE, _CHUNK, _FINAL, version=""),
+    flagged=rpc_stream("message/stream", _SEND_PARAMS_0_3, _TASK_0_3, _FINAL_UPDATE, _CHUNK_UPDATE, version=""),
+    clean=rpc_stream("message/stream", _SEND_PARAMS_0_3, _TASK_0_3, _CHUNK_UPDATE, _FINAL_UPDATE, version=""),
 )
-def after_final(see: RuleContext) -> Iterator[RuleFinding]:
+def after_final(context: RuleContext) -> Iterator[RuleFinding]:
     """Another event follows a status update with `final: true` on the same stream.
 
     `final` tells the client that nothing more comes: it stops reading, and the rest is lost.
     """
-    track, frame = see.track, see.frame
-    if not track.final_at:
+    record, frame = context.record, context.frame
+    if not record.final_at:
         return
-    notes = track.remember()
+    notes = record.writable_notes()
     seq = notes.setdefault("stream.final", frame.seq)
     if seq != frame.seq:
-        yield RuleFinding(summary=f"{name_of(frame)} after `final: true`; nothing may follow on this stream")
+        yield RuleFinding(summary=f"{event_phrase(frame)} after `final: true`; nothing may follow on this stream")
 
 
 @rule(
@@ -211,16 +211,16 @@ def after_final(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.INFO,
     section="1.0 3.5.2",
     scope=EvidenceScope.EXCHANGE,
-    when=FrameFlag.REPEAT,
+    trigger_flags=FrameFlag.REPEAT,
     operations=STREAMS,
-    flagged=_REPEATED,
-    clean=_WHOLE,
+    flagged=_REPEATED_EVENT,
+    clean=_COMPLETE_STREAM,
 )
-def repeated(see: RuleContext) -> Iterator[RuleFinding]:
+def repeated(context: RuleContext) -> Iterator[RuleFinding]:
     """An event without a generation has the very octets of one before it on the same stream. Chunks that are appended
     are left out: a text may well say the same word twice.
 
     It was delivered twice, or sent twice: a client cannot know which, and may do twice what it should do once.
     """
-    if see.is_(EVENTS) and not see.is_(FrameFlag.APPEND) and see.frame.generation <= 0:
-        yield RuleFinding(summary=f"{name_of(see.frame)} with the same octets as one before it on this stream")
+    if context.has_flag(ANY_EVENT) and not context.has_flag(FrameFlag.APPEND) and context.frame.generation <= 0:
+        yield RuleFinding(summary=f"{event_phrase(context.frame)} with the same octets as one before it on this stream")

@@ -9,7 +9,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import (
-    EVENTS,
+    ANY_EVENT,
     NETWORK,
     Dialects,
     EvidenceScope,
@@ -19,16 +19,16 @@ from a2a_proxy.rules.define.rule import (
     rule,
 )
 from a2a_proxy.rules.examples.conversation import Fields, rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import said, send, snapshot, status, task
-from a2a_proxy.rules.families.stream.words import SEND, SUBSCRIBE, instant, name_of
+from a2a_proxy.rules.examples.objects import agent_reply, send, snapshot, status, task
+from a2a_proxy.rules.families.stream.words import SEND_STREAM, SUBSCRIBE_STREAM, status_time, event_phrase
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
-_UPDATES = FrameFlag.STATUS | FrameFlag.ARTIFACT
-_ID = {"id": "t1"}
-_WHOLE = rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), status("COMPLETED", second=1))
-_FOLLOWED = rpc_stream("SubscribeToTask", _ID, snapshot("WORKING"), status("COMPLETED", second=1))
-_ACCEPT: Fields = {"Accept": "text/event-stream"}
-_DONE = rpc("GetTask", _ID, task("COMPLETED"))
+_UPDATE_EVENTS = FrameFlag.STATUS | FrameFlag.ARTIFACT
+_TASK_PARAMS = {"id": "t1"}
+_COMPLETE_STREAM = rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), status("COMPLETED", second=1))
+_FOLLOWED_STREAM = rpc_stream("SubscribeToTask", _TASK_PARAMS, snapshot("WORKING"), status("COMPLETED", second=1))
+_ACCEPT_HEADERS: Fields = {"Accept": "text/event-stream"}
+_COMPLETED_CALL = rpc("GetTask", _TASK_PARAMS, task("COMPLETED"))
 
 
 @rule(
@@ -37,28 +37,28 @@ _DONE = rpc("GetTask", _ID, task("COMPLETED"))
     Severity.ERROR,
     section="1.0 3.1.2, 11.7",
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.SINCE_0_2,
-    when=FrameFlag.FIRST,
-    operations=SEND,
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.FIRST,
+    operations=SEND_STREAM,
     flagged=rpc_stream("SendStreamingMessage", send(), status("WORKING"), status("COMPLETED", second=1)),
-    clean=_WHOLE,
+    clean=_COMPLETE_STREAM,
 )
-def first_of_send(see: RuleContext) -> Iterator[RuleFinding]:
+def first_of_send(context: RuleContext) -> Iterator[RuleFinding]:
     """The stream that answers a message begins with a status or artifact update, and not with the Task or a Message. A
     warning where the message goes on with a task that exists, information in 0.2 and 0.3, which do not ask for it.
 
     A client does not know what the update is about: it has no task to apply it to, or drops it.
     """
-    if not see.is_(_UPDATES):
+    if not context.has_flag(_UPDATE_EVENTS):
         return
-    asked = see.track.asked
+    request_snapshot = context.record.request_snapshot
     severity = None
-    if not see.v1:
+    if not context.is_v1:
         severity = Severity.INFO
-    elif asked is not None and asked.task_id:
+    elif request_snapshot is not None and request_snapshot.task_id:
         severity = Severity.WARNING
-    told = f"the stream begins with {name_of(see.frame)}, it must begin with the Task or a Message"
-    yield RuleFinding(summary=told, path=see.root.rstrip("."), severity=severity)
+    told = f"the stream begins with {event_phrase(context.frame)}, it must begin with the Task or a Message"
+    yield RuleFinding(summary=told, path=context.root.rstrip("."), severity=severity)
 
 
 @rule(
@@ -66,22 +66,22 @@ def first_of_send(see: RuleContext) -> Iterator[RuleFinding]:
     "More than one answer on a message-only stream",
     Severity.ERROR,
     section="1.0 3.1.2",
-    moment=HookPoint.CLOSED,
+    hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.SINCE_0_2,
-    operations=SEND,
-    flagged=rpc_stream("SendStreamingMessage", send(), said("one"), said("two", id="r2")),
-    clean=rpc_stream("SendStreamingMessage", send(), said()),
+    dialects=Dialects.SINCE_0_2,
+    operations=SEND_STREAM,
+    flagged=rpc_stream("SendStreamingMessage", send(), agent_reply("one"), agent_reply("two", id="r2")),
+    clean=rpc_stream("SendStreamingMessage", send(), agent_reply()),
 )
-def after_message(see: RuleContext) -> Iterator[RuleFinding]:
+def after_message(context: RuleContext) -> Iterator[RuleFinding]:
     """A stream that began with a Message goes on: another Message, a Task or an update follows.
 
     A stream with a Message has exactly this one; clients close it there and lose what comes after.
     """
-    track = see.track
-    if track.first is EventKind.MESSAGE and track.events > 1:
-        told = f"{track.events} events on a stream that began with a Message; it must have that Message only"
-        yield RuleFinding(summary=told, seq=track.last_seq)
+    record = context.record
+    if record.first is EventKind.MESSAGE and record.events > 1:
+        told = f"{record.events} events on a stream that began with a Message; it must have that Message only"
+        yield RuleFinding(summary=told, seq=record.last_seq)
 
 
 @rule(
@@ -90,20 +90,20 @@ def after_message(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.0 3.1.6",
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.V1,
-    when=FrameFlag.FIRST,
-    operations=SUBSCRIBE,
-    flagged=rpc_stream("SubscribeToTask", _ID, status("WORKING"), status("COMPLETED", second=1)),
-    clean=_FOLLOWED,
+    dialects=Dialects.V1,
+    trigger_flags=FrameFlag.FIRST,
+    operations=SUBSCRIBE_STREAM,
+    flagged=rpc_stream("SubscribeToTask", _TASK_PARAMS, status("WORKING"), status("COMPLETED", second=1)),
+    clean=_FOLLOWED_STREAM,
 )
-def first_of_subscription(see: RuleContext) -> Iterator[RuleFinding]:
+def first_of_subscription(context: RuleContext) -> Iterator[RuleFinding]:
     """The first event of a subscription is something else than the Task.
 
     The snapshot tells a client that comes back what it has missed; without it, its picture of the task stays wrong.
     """
-    if see.is_(EVENTS) and not see.is_(FrameFlag.TASK):
-        told = f"the subscription begins with {name_of(see.frame)}, it must begin with the Task as it stands"
-        yield RuleFinding(summary=told, path=see.root.rstrip("."))
+    if context.has_flag(ANY_EVENT) and not context.has_flag(FrameFlag.TASK):
+        told = f"the subscription begins with {event_phrase(context.frame)}, it must begin with the Task as it stands"
+        yield RuleFinding(summary=told, path=context.root.rstrip("."))
 
 
 @rule(
@@ -112,21 +112,21 @@ def first_of_subscription(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.0 3.1.6",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.V1,
-    when=FrameFlag.FIRST,
-    operations=SUBSCRIBE,
-    flagged=_DONE + rpc_stream("SubscribeToTask", _ID, snapshot("COMPLETED")),
-    clean=_DONE + rpc("SubscribeToTask", _ID, error=rpc_error(-32004, "UNSUPPORTED_OPERATION"), headers=_ACCEPT),
+    dialects=Dialects.V1,
+    trigger_flags=FrameFlag.FIRST,
+    operations=SUBSCRIBE_STREAM,
+    flagged=_COMPLETED_CALL + rpc_stream("SubscribeToTask", _TASK_PARAMS, snapshot("COMPLETED")),
+    clean=_COMPLETED_CALL + rpc("SubscribeToTask", _TASK_PARAMS, error=rpc_error(-32004, "UNSUPPORTED_OPERATION"), headers=_ACCEPT_HEADERS),
 )
-def finished(see: RuleContext) -> Iterator[RuleFinding]:
+def finished(context: RuleContext) -> Iterator[RuleFinding]:
     """A subscription to a task that had reached a terminal state, as seen before the request, is answered with events
     instead of UnsupportedOperationError.
 
     Nothing will ever come on such a stream; a client that is refused reads the result by GetTask.
     """
-    asked = see.track.asked
-    if asked is not None and asked.terminal and see.is_(EVENTS):
-        state = TaskState(asked.state).label
+    request_snapshot = context.record.request_snapshot
+    if request_snapshot is not None and request_snapshot.terminal and context.has_flag(ANY_EVENT):
+        state = TaskState(request_snapshot.state).label
         yield RuleFinding(summary=f"the task was {state} before the request; UnsupportedOperationError must answer it")
 
 
@@ -136,37 +136,37 @@ def finished(see: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.0 3.1.6",
     scope=EvidenceScope.LIVE,
-    lines=Dialects.SINCE_0_2,
-    when=FrameFlag.FIRST,
-    operations=SUBSCRIBE,
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.FIRST,
+    operations=SUBSCRIBE_STREAM,
     flagged=rpc(
-        "SubscribeToTask", {"id": "zz"}, error=rpc_error(-32602, "INVALID_PARAMS", "Task zz not found"), headers=_ACCEPT
+        "SubscribeToTask", {"id": "zz"}, error=rpc_error(-32602, "INVALID_PARAMS", "Task zz not found"), headers=_ACCEPT_HEADERS
     ),
     clean=rpc(
-        "SubscribeToTask", {"id": "zz"}, error=rpc_error(-32001, "TASK_NOT_FOUND", "Task zz not found"), headers=_ACCEPT
+        "SubscribeToTask", {"id": "zz"}, error=rpc_error(-32001, "TASK_NOT_FOUND", "Task zz not found"), headers=_ACCEPT_HEADERS
     ),
 )
-def unknown(see: RuleContext) -> Iterator[RuleFinding]:
+def unknown(context: RuleContext) -> Iterator[RuleFinding]:
     """A subscription to a task that this agent does not know is answered with something else than TaskNotFoundError:
     an error that says in words that there is no such task, a Message, or a task that begins with this request. A task
     that is merely new to the proxy is none of these.
 
     Clients tell by the error that their id is stale and begin anew; otherwise they try again, or wait for nothing.
     """
-    asked = see.track.asked
-    if asked is None or asked.known:
+    request_snapshot = context.record.request_snapshot
+    if request_snapshot is None or request_snapshot.is_task_known:
         return
-    if see.is_(FrameFlag.ERROR):
-        yield from _other_error(see)
-    elif see.is_(FrameFlag.MESSAGE):
+    if context.has_flag(FrameFlag.ERROR):
+        yield from _check_other_error(context)
+    elif context.has_flag(FrameFlag.MESSAGE):
         yield RuleFinding(summary="a Message answers the subscription to a task never seen; TaskNotFoundError must")
-    elif see.is_(FrameFlag.TASK) and see.frame.state == int(TaskState.SUBMITTED) and instant(see) >= see.track.started:
+    elif context.has_flag(FrameFlag.TASK) and context.frame.state == int(TaskState.SUBMITTED) and status_time(context) >= context.record.started:
         told = "the task was made after the subscription asked for it; TaskNotFoundError must answer"
-        yield RuleFinding(summary=told, sure=False)
+        yield RuleFinding(summary=told, is_sure=False)
 
 
-def _other_error(see: RuleContext) -> Iterator[RuleFinding]:
-    failure = see.failure
+def _check_other_error(context: RuleContext) -> Iterator[RuleFinding]:
+    failure = context.failure
     text = failure.text.lower()
     named = failure.name or failure.status_name
     if "not found" not in text or "task" not in text or "NOT_FOUND" in named or failure.code in (404, -32001, -32601):
@@ -181,29 +181,29 @@ def _other_error(see: RuleContext) -> Iterator[RuleFinding]:
     section="1.0 3.1.6",
     bindings=NETWORK,
     scope=EvidenceScope.LIVE,
-    lines=Dialects.V1,
-    when=FrameFlag.FIRST,
-    operations=SUBSCRIBE,
-    flagged=rpc("GetTask", _ID, task("WORKING", generation="7"), version="1.1")
-    + rpc_stream("SubscribeToTask", _ID, snapshot("WORKING", generation="5"), finish="open", version="1.1"),
-    clean=rpc("GetTask", _ID, task("WORKING", generation="7"), version="1.1")
-    + rpc_stream("SubscribeToTask", _ID, snapshot("WORKING", generation="7"), finish="open", version="1.1"),
+    dialects=Dialects.V1,
+    trigger_flags=FrameFlag.FIRST,
+    operations=SUBSCRIBE_STREAM,
+    flagged=rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="7"), version="1.1")
+    + rpc_stream("SubscribeToTask", _TASK_PARAMS, snapshot("WORKING", generation="5"), finish="open", version="1.1"),
+    clean=rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="7"), version="1.1")
+    + rpc_stream("SubscribeToTask", _TASK_PARAMS, snapshot("WORKING", generation="7"), finish="open", version="1.1"),
 )
-def behind(see: RuleContext) -> Iterator[RuleFinding]:
+def behind(context: RuleContext) -> Iterator[RuleFinding]:
     """The Task at the beginning of a subscription is older than what had passed before the request: its generation is
     lower, or, without one, it is active again after a terminal state, or SUBMITTED after another state.
 
     The client that came back to catch up sees its task jump backwards and may act on it twice.
     """
-    asked, frame = see.track.asked, see.frame
-    if asked is None or not asked.known or not see.is_(FrameFlag.TASK):
+    request_snapshot, frame = context.record.request_snapshot, context.frame
+    if request_snapshot is None or not request_snapshot.is_task_known or not context.has_flag(FrameFlag.TASK):
         return
-    if frame.generation > 0 and asked.known_generation:
-        if frame.generation < asked.known_generation:
-            told = f"generation {frame.generation}, but {asked.known_generation} had passed before the request"
-            yield RuleFinding(summary=told, path=f"{see.root}task.generation", value=str(frame.generation))
+    if frame.generation > 0 and request_snapshot.known_generation:
+        if frame.generation < request_snapshot.known_generation:
+            told = f"generation {frame.generation}, but {request_snapshot.known_generation} had passed before the request"
+            yield RuleFinding(summary=told, path=f"{context.root}task.generation", value=str(frame.generation))
         return
-    again = frame.state == int(TaskState.SUBMITTED) and asked.state not in (0, frame.state)
-    if frame.state and (again or (asked.terminal and frame.state not in TERMINAL)):
-        told = f"{TaskState(frame.state).label}, but it was {TaskState(asked.state).label} before the request"
-        yield RuleFinding(summary=told, path=f"{see.root}task.status.state", value=TaskState(frame.state).label)
+    again = frame.state == int(TaskState.SUBMITTED) and request_snapshot.state not in (0, frame.state)
+    if frame.state and (again or (request_snapshot.terminal and frame.state not in TERMINAL)):
+        told = f"{TaskState(frame.state).label}, but it was {TaskState(request_snapshot.state).label} before the request"
+        yield RuleFinding(summary=told, path=f"{context.root}task.status.state", value=TaskState(frame.state).label)

@@ -8,16 +8,16 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.rules.context import RuleContext
 
-SEND = ("SendStreamingMessage",)
-SUBSCRIBE = ("SubscribeToTask",)
-STREAMS = SEND + SUBSCRIBE
+SEND_STREAM = ("SendStreamingMessage",)
+SUBSCRIBE_STREAM = ("SubscribeToTask",)
+STREAMS = SEND_STREAM + SUBSCRIBE_STREAM
 """Live streams have rules of their own (A2A-LIVE)."""
 WITH_LIVE = (*STREAMS, "SendLiveMessage", "ReconnectToTask")
 """For what is the same on live streams."""
-LEFT = frozenset({"client cancel", "client gone"})
+CLIENT_LEFT = frozenset({"client cancel", "client gone"})
 """How an exchange ends when the client has gone."""
 
-_NAMES = {
+_EVENT_PHRASES = {
     EventKind.TASK: "a Task",
     EventKind.MESSAGE: "a Message",
     EventKind.STATUS: "a status update",
@@ -25,20 +25,20 @@ _NAMES = {
 }
 
 
-def name_of(frame: Frame) -> str:
+def event_phrase(frame: Frame) -> str:
     """An event in words: `a status update (working)`."""
-    name = _NAMES.get(frame.event, "something else")
-    return f"{name} ({label(frame.state)})" if frame.state else name
+    name = _EVENT_PHRASES.get(frame.event, "something else")
+    return f"{name} ({state_label(frame.state)})" if frame.state else name
 
 
-def label(state: int) -> str:
+def state_label(state: int) -> str:
     """A state as people say it."""
     return TaskState(state).label
 
 
-def instant(see: RuleContext) -> int:
+def status_time(context: RuleContext) -> int:
     """When the status of a frame was set by its own word, ns; 0 where it says nothing that can be read."""
-    status = see.object.get("status")
+    status = context.object.get("status")
     text = status.get("timestamp") if isinstance(status, dict) else None
     try:
         when = datetime.fromisoformat(text) if isinstance(text, str) else None

@@ -11,48 +11,48 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import message, reply, task
-from a2a_proxy.rules.families.task.numbers import integer
+from a2a_proxy.rules.families.task.numbers import parse_integer
 from a2a_proxy.rules.run.request_flags import HISTORY_TAG
 
 """Of `history_length` in GetTaskRequest and SendMessageConfiguration; no text has this octet."""
-_HISTORY = [message(taskId="t1", contextId="c1"), reply(taskId="t1")]
+_HISTORY_MESSAGES = [message(taskId="t1", contextId="c1"), reply(taskId="t1")]
 
 
-def _wanted(see: RuleContext) -> int | None:
+def _history_length(context: RuleContext) -> int | None:
     """`historyLength` of the request, whichever call it is; None where it has none."""
-    if not _limits(see):
+    if not _may_limit_history(context):
         return None
-    params = see.params
+    params = context.params
     configuration = params.get("configuration")
     found = params.get("historyLength")
     if found is None and isinstance(configuration, dict):
         found = configuration.get("historyLength")
-    return integer(found)
+    return parse_integer(found)
 
 
-def _limits(see: RuleContext) -> bool:
+def _may_limit_history(context: RuleContext) -> bool:
     """The request may have a `historyLength`: told without decoding it."""
-    asked = see.request
+    asked = context.request
     if asked is None:
         return False
     if is_protobuf(asked.schema):
-        return HISTORY_TAG in asked.payload or see.is_(FrameFlag.LIST)
-    return b"istory" in asked.payload or "istory" in see.exchange.target
+        return HISTORY_TAG in asked.payload or context.has_flag(FrameFlag.LIST)
+    return b"istory" in asked.payload or "istory" in context.exchange.target
 
 
-def _tasks(see: RuleContext) -> list[tuple[str, dict[str, Any]]]:
+def _answered_tasks(context: RuleContext) -> list[tuple[str, dict[str, Any]]]:
     """The tasks of an answer, each with its path."""
-    body = see.body
+    body = context.body
     if not isinstance(body, dict):
         return []
-    if see.is_(FrameFlag.LIST):
+    if context.has_flag(FrameFlag.LIST):
         listed = body.get("tasks")
         tasks = listed if isinstance(listed, list) else []
-        return [(f"{see.root}tasks[{n}]", each) for n, each in enumerate(tasks) if isinstance(each, dict)]
+        return [(f"{context.root}tasks[{n}]", each) for n, each in enumerate(tasks) if isinstance(each, dict)]
     wrapped = body.get("task")
     if isinstance(wrapped, dict):
-        return [(f"{see.root}task", wrapped)]
-    return [(see.root.rstrip("."), body)]
+        return [(f"{context.root}task", wrapped)]
+    return [(context.root.rstrip("."), body)]
 
 
 @rule(
@@ -60,22 +60,22 @@ def _tasks(see: RuleContext) -> list[tuple[str, dict[str, Any]]]:
     "More history than asked for",
     Severity.ERROR,
     section="1.0 3.2.4",
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     scope=EvidenceScope.EXCHANGE,
-    when=FrameFlag.TASK | FrameFlag.LIST,
-    needs=FrameFlag.LIMITS | FrameFlag.LIST,
-    flagged=rpc("GetTask", {"id": "t1", "historyLength": 1}, task(history=_HISTORY)),
-    clean=rpc("GetTask", {"id": "t1", "historyLength": 2}, task(history=_HISTORY)),
+    trigger_flags=FrameFlag.TASK | FrameFlag.LIST,
+    required_flags=FrameFlag.LIMITS | FrameFlag.LIST,
+    flagged=rpc("GetTask", {"id": "t1", "historyLength": 1}, task(history=_HISTORY_MESSAGES)),
+    clean=rpc("GetTask", {"id": "t1", "historyLength": 2}, task(history=_HISTORY_MESSAGES)),
 )
-def too_much(see: RuleContext) -> Iterator[RuleFinding]:
+def too_much(context: RuleContext) -> Iterator[RuleFinding]:
     """A task in an answer has more messages in its history than the request's `historyLength` allows.
 
     Clients set it to bound what they receive; a long history then costs what they wanted to save.
     """
-    wanted = _wanted(see)
+    wanted = _history_length(context)
     if not wanted or wanted < 0:
         return
-    for path, each in _tasks(see):
+    for path, each in _answered_tasks(context):
         history = each.get("history")
         if isinstance(history, list) and len(history) > wanted:
             summary = f"{len(history)} messages of history, asked for were {wanted}"
@@ -87,20 +87,20 @@ def too_much(see: RuleContext) -> Iterator[RuleFinding]:
     "History in an answer that was to have none",
     Severity.WARNING,
     section="1.0 3.2.4",
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     scope=EvidenceScope.EXCHANGE,
-    when=FrameFlag.TASK | FrameFlag.LIST,
-    needs=FrameFlag.LIMITS | FrameFlag.LIST,
-    flagged=rpc("GetTask", {"id": "t1", "historyLength": 0}, task(history=_HISTORY)),
+    trigger_flags=FrameFlag.TASK | FrameFlag.LIST,
+    required_flags=FrameFlag.LIMITS | FrameFlag.LIST,
+    flagged=rpc("GetTask", {"id": "t1", "historyLength": 0}, task(history=_HISTORY_MESSAGES)),
     clean=rpc("GetTask", {"id": "t1", "historyLength": 0}, task()),
 )
-def none_wanted(see: RuleContext) -> Iterator[RuleFinding]:
+def none_wanted(context: RuleContext) -> Iterator[RuleFinding]:
     """The request says `historyLength: 0` and a task of the answer has the member `history`, be it empty.
 
     0 means "leave it out"; a client that says so may not expect the member at all.
     """
-    if _wanted(see) != 0:
+    if _history_length(context) != 0:
         return
-    for path, each in _tasks(see):
+    for path, each in _answered_tasks(context):
         if "history" in each:
             yield RuleFinding(summary="`history` is there though `historyLength` is 0", path=f"{path}.history")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def integer(value: object) -> int | None:
+def parse_integer(value: object) -> int | None:
     """A whole number, also where it is written as text; None for anything else."""
     if isinstance(value, str) and value.isascii() and value.removeprefix("-").isdigit() and len(value) < 20:
         return int(value)

@@ -9,17 +9,17 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import HTTP, NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, rest, rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import CONTEXT, TASK, reply, said, send, snapshot, status
-from a2a_proxy.rules.families.ver.version import declared, said_version
-from a2a_proxy.rules.schema.check import hits
+from a2a_proxy.rules.examples.objects import CONTEXT, TASK, reply, agent_reply, send, snapshot, status
+from a2a_proxy.rules.families.ver.version import declared_versions, parse_version
+from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
 
-_BOTH = (HookPoint.REQUEST, HookPoint.ANSWER)
-_REFUSED = rpc_error(-32009, "VERSION_NOT_SUPPORTED", "version 9.9 is not supported")
-_CLEAN = fetch_card() + rpc("SendMessage", send(), said())
+_MESSAGE_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER)
+_VERSION_ERROR = rpc_error(-32009, "VERSION_NOT_SUPPORTED", "version 9.9 is not supported")
+_CLEAN_CALL = fetch_card() + rpc("SendMessage", send(), agent_reply())
 
 
-def _words(versions: set[tuple[int, int]]) -> str:
+def _format_versions(versions: set[tuple[int, int]]) -> str:
     return ", ".join(f"{major}.{minor}" for major, minor in sorted(versions))
 
 
@@ -28,30 +28,30 @@ def _words(versions: set[tuple[int, int]]) -> str:
     "Unsupported version accepted",
     Severity.ERROR,
     section="1.0 3.6.2",
-    when=FrameFlag.FIRST,
+    trigger_flags=FrameFlag.FIRST,
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=NETWORK,
-    needs=FrameFlag.CARD_SEEN,
-    flagged=fetch_card() + rpc("SendMessage", send(), said(), version="9.9"),
-    clean=fetch_card() + rpc("SendMessage", send(), error=_REFUSED, version="9.9"),
+    required_flags=FrameFlag.CARD_KNOWN,
+    flagged=fetch_card() + rpc("SendMessage", send(), agent_reply(), version="9.9"),
+    clean=fetch_card() + rpc("SendMessage", send(), error=_VERSION_ERROR, version="9.9"),
 )
-def accepted(see: RuleContext) -> Iterator[RuleFinding]:
+def accepted(context: RuleContext) -> Iterator[RuleFinding]:
     """An agent answers a call with success although no interface of its card has the version that the client sent.
     Where only the minor number differs it is an information: libraries compare the major one.
 
     The client takes the answer for one of a version that the agent does not speak, and misreads it later.
     """
-    version = said_version(see.exchange.version_header)
-    if version is None or version == (1, 0) or not see.succeeded:
+    version = parse_version(context.exchange.version_header)
+    if version is None or version == (1, 0) or not context.is_success:
         return
-    versions = declared(see)
+    versions = declared_versions(context)
     if not versions or version in versions:
         return
     near = any(major == version[0] for major, _ in versions)
     yield RuleFinding(
-        summary=f"A2A-Version {version[0]}.{version[1]} is answered with success, the card has {_words(versions)}",
-        value=see.exchange.version_header,
+        summary=f"A2A-Version {version[0]}.{version[1]} is answered with success, the card has {_format_versions(versions)}",
+        value=context.exchange.version_header,
         severity=Severity.INFO if near else None,
     )
 
@@ -61,24 +61,24 @@ def accepted(see: RuleContext) -> Iterator[RuleFinding]:
     "Declared version refused",
     Severity.WARNING,
     section="1.0 3.6.2",
-    when=FrameFlag.ERROR,
+    trigger_flags=FrameFlag.ERROR,
     scope=EvidenceScope.LIVE,
-    lines=Dialects.SINCE_0_2,
+    dialects=Dialects.SINCE_0_2,
     bindings=NETWORK,
-    flagged=fetch_card() + rpc("SendMessage", send(), error=_REFUSED),
-    clean=_CLEAN,
+    flagged=fetch_card() + rpc("SendMessage", send(), error=_VERSION_ERROR),
+    clean=_CLEAN_CALL,
 )
-def refused(see: RuleContext) -> Iterator[RuleFinding]:
+def refused(context: RuleContext) -> Iterator[RuleFinding]:
     """An agent answers VersionNotSupportedError although its card declares that version for this binding.
 
     Clients choose the interface by the card; this one cannot be used as it says.
     """
-    version = said_version(see.exchange.version_header)
-    if version is None or see.failure.name != "VERSION_NOT_SUPPORTED":
+    version = parse_version(context.exchange.version_header)
+    if version is None or context.failure.name != "VERSION_NOT_SUPPORTED":
         return
-    if version in declared(see, here=True):
+    if version in declared_versions(context, for_binding=True):
         told = f"A2A-Version {version[0]}.{version[1]} is refused, the card declares it for this binding"
-        yield RuleFinding(summary=told, value=see.exchange.version_header)
+        yield RuleFinding(summary=told, value=context.exchange.version_header)
 
 
 @rule(
@@ -86,29 +86,29 @@ def refused(see: RuleContext) -> Iterator[RuleFinding]:
     "Missing version not taken for 0.3",
     Severity.WARNING,
     section="1.0 3.6.2",
-    when=FrameFlag.FIRST,
+    trigger_flags=FrameFlag.FIRST,
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=NETWORK,
-    needs=FrameFlag.CARD_SEEN,
-    flagged=fetch_card() + rpc("SendMessage", send(), said(), version=""),
-    also=("A2A-VER-001",),
-    clean=_CLEAN,
+    required_flags=FrameFlag.CARD_KNOWN,
+    flagged=fetch_card() + rpc("SendMessage", send(), agent_reply(), version=""),
+    also_broken=("A2A-VER-001",),
+    clean=_CLEAN_CALL,
 )
-def lenient(see: RuleContext) -> Iterator[RuleFinding]:
+def lenient(context: RuleContext) -> Iterator[RuleFinding]:
     """An agent whose card has interfaces of 1.0 only answers a request without `A2A-Version` with success. It must take
     the request for one of 0.3, and refuse it. A warning, as the agent is merely lenient.
 
     Clients that forget the version work with this agent and fail with the next one.
     """
-    if see.exchange.version_header or not see.succeeded:
+    if context.exchange.version_header or not context.is_success:
         return
-    if see.enveloped and "/" in see.exchange.method:
+    if context.is_enveloped and "/" in context.exchange.method:
         return
-    versions = declared(see)
+    versions = declared_versions(context)
     if versions and all(major >= 1 for major, _ in versions):
         yield RuleFinding(
-            summary=f"a request without A2A-Version is answered with success, the card has {_words(versions)}"
+            summary=f"a request without A2A-Version is answered with success, the card has {_format_versions(versions)}"
         )
 
 
@@ -117,7 +117,7 @@ def lenient(see: RuleContext) -> Iterator[RuleFinding]:
     "The answer is of another line than the request",
     Severity.ERROR,
     section="1.0 3.6.2",
-    when=FrameFlag.UNCLEAN,
+    trigger_flags=FrameFlag.UNCLEAN,
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
     flagged=rest(
@@ -128,13 +128,13 @@ def lenient(see: RuleContext) -> Iterator[RuleFinding]:
     ),
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
-def foreign(see: RuleContext) -> Iterable[RuleFinding]:
+def foreign(context: RuleContext) -> Iterable[RuleFinding]:
     """The answer to a 1.0 request has the form of 0.3 (`kind` in the result), or the other way round (a wrapper such as
     `statusUpdate`). Other rules about its payload say nothing then.
 
     The client parses it by the line that it asked in, and finds nothing in it, or fails.
     """
-    return hits(see, FaultKind.FOREIGN)
+    return findings_of_kinds(context, FaultKind.FOREIGN)
 
 
 @rule(
@@ -142,20 +142,20 @@ def foreign(see: RuleContext) -> Iterable[RuleFinding]:
     "Member of an older line in a 1.0 payload",
     Severity.WARNING,
     section="1.0 appendix A.2.1",
-    moment=_BOTH,
-    when=FrameFlag.UNCLEAN,
-    lines=Dialects.V1,
+    hook_points=_MESSAGE_HOOKS,
+    trigger_flags=FrameFlag.UNCLEAN,
+    dialects=Dialects.V1,
     bindings=HTTP,
     flagged=rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), status("COMPLETED", final=True)),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), status("COMPLETED")),
 )
-def removed(see: RuleContext) -> Iterable[RuleFinding]:
+def removed(context: RuleContext) -> Iterable[RuleFinding]:
     """A 1.0 object has a member that 1.0 took away: `kind`, `final`, `blocking`, `pushNotificationConfig`, `schemes`,
     `mimeType`, `file`, `stateTransitionHistory`. Cards that serve both lines may have it.
 
     1.0 receivers ignore it: `blocking: true` does not wait, a `file` is lost, `final` ends nothing.
     """
-    return hits(see, FaultKind.REMOVED)
+    return findings_of_kinds(context, FaultKind.REMOVED)
 
 
 @rule(
@@ -163,19 +163,19 @@ def removed(see: RuleContext) -> Iterable[RuleFinding]:
     "Enum spelled as in another line",
     Severity.ERROR,
     section="1.0 5.5",
-    moment=_BOTH,
-    when=FrameFlag.UNCLEAN,
+    hook_points=_MESSAGE_HOOKS,
+    trigger_flags=FrameFlag.UNCLEAN,
     bindings=HTTP,
-    flagged=rpc("SendMessage", send(role="user"), said()),
-    clean=_CLEAN,
+    flagged=rpc("SendMessage", send(role="user"), agent_reply()),
+    clean=_CLEAN_CALL,
 )
-def other_enum(see: RuleContext) -> Iterable[RuleFinding]:
+def other_enum(context: RuleContext) -> Iterable[RuleFinding]:
     """A state or role is spelled as in another line: `working` or `user` in 1.0, `TASK_STATE_WORKING` or `ROLE_USER` in
     0.3, `TASK_STATE_CANCELLED` in 1.0. A number in JSON is a warning.
 
     The receiver's parser does not know the value, and refuses the message or takes it for unspecified.
     """
-    return hits(see, FaultKind.OTHER_ENUM)
+    return findings_of_kinds(context, FaultKind.OTHER_ENUM)
 
 
 @rule(
@@ -183,9 +183,9 @@ def other_enum(see: RuleContext) -> Iterable[RuleFinding]:
     "messageUpdate sent to a peer before 1.1",
     Severity.ERROR,
     section="1.1 draft 3.2.8",
-    when=FrameFlag.UNCLEAN,
+    trigger_flags=FrameFlag.UNCLEAN,
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.DRAFT_1_1,
+    dialects=Dialects.DRAFT_1_1,
     bindings=NETWORK,
     draft=True,
     flagged=rpc_stream(
@@ -204,22 +204,22 @@ def other_enum(see: RuleContext) -> Iterable[RuleFinding]:
         version="1.1",
     ),
 )
-def message_update(see: RuleContext) -> Iterator[RuleFinding]:
+def message_update(context: RuleContext) -> Iterator[RuleFinding]:
     """A stream carries a `messageUpdate` (field 5 of StreamResponse) although the client's `A2A-Version` is below
     1.1 or absent.
 
     A client of 1.0 does not know this event: it skips it, and misses what the agent said, or breaks off.
     """
-    version = said_version(see.exchange.version_header)
+    version = parse_version(context.exchange.version_header)
     if version and version >= (1, 1):
         return
-    octets = see.binding is Binding.GRPC and see.frame.payload[:1] == b"\x2a"
-    if octets and see.frame.schema.startswith("lf.a2a.v1.StreamResponse"):
+    data = context.binding is Binding.GRPC and context.frame.payload[:1] == b"\x2a"
+    if data and context.frame.schema.startswith("lf.a2a.v1.StreamResponse"):
         found = True
     else:
-        found = isinstance(see.body, dict) and isinstance(see.body.get("messageUpdate"), dict)
+        found = isinstance(context.body, dict) and isinstance(context.body.get("messageUpdate"), dict)
     if found:
-        said = see.exchange.version_header or "absent"
+        said = context.exchange.version_header or "absent"
         yield RuleFinding(
-            summary=f"a `messageUpdate` is sent, and A2A-Version is {said}", path=f"{see.root}messageUpdate"
+            summary=f"a `messageUpdate` is sent, and A2A-Version is {said}", path=f"{context.root}messageUpdate"
         )

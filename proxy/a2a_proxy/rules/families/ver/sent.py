@@ -23,16 +23,16 @@ from a2a_proxy.rules.define.rule import (
     rule,
 )
 from a2a_proxy.rules.examples.conversation import grpc, rpc
-from a2a_proxy.rules.examples.objects import said, send, task
+from a2a_proxy.rules.examples.objects import agent_reply, send, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.families.ver.version import NEW, OLD, said_version
+from a2a_proxy.rules.families.ver.version import NEW_DIALECTS, OLD_DIALECTS, parse_version
 
-_GET = {"id": "t1"}
-_AT_ONCE = send(configuration={"returnImmediately": True})
-_CLEAN = rpc("SendMessage", send(), said())
+_TASK_PARAMS = {"id": "t1"}
+_IMMEDIATE_SEND = send(configuration={"returnImmediately": True})
+_CLEAN_SEND = rpc("SendMessage", send(), agent_reply())
 
 
-def _form(exchange: Exchange) -> str:
+def _request_form(exchange: Exchange) -> str:
     """What of the request line tells the line, for people."""
     if exchange.binding is Binding.GRPC:
         return exchange.target.rpartition("/")[0].lstrip("/")
@@ -44,24 +44,24 @@ def _form(exchange: Exchange) -> str:
     "No version on a 1.0 request",
     Severity.ERROR,
     section="1.0 3.6.1",
-    moment=HookPoint.HEADS,
-    lines=Dialects.V1,
+    hook_points=HookPoint.HEADS,
+    dialects=Dialects.V1,
     bindings=RPC,
-    flagged=rpc("SendMessage", send(), said(), version=""),
-    clean=_CLEAN,
+    flagged=rpc("SendMessage", send(), agent_reply(), version=""),
+    clean=_CLEAN_SEND,
 )
-def absent(see: RuleContext) -> Iterator[RuleFinding]:
+def absent(context: RuleContext) -> Iterator[RuleFinding]:
     """A request has the method, the path or the package of 1.0, and no `A2A-Version`: neither as header field nor as
     gRPC metadata nor as query parameter.
 
     Without it an agent must take the client for 0.3: a strict one refuses every call of this client.
     """
-    exchange = see.exchange
+    exchange = context.exchange
     if exchange.version_header or not exchange.operation:
         return
     if exchange.binding in ENVELOPE and "/" in exchange.method:
         return
-    yield RuleFinding(summary=f"`{_form(exchange)}` is of 1.0, and there is no A2A-Version")
+    yield RuleFinding(summary=f"`{_request_form(exchange)}` is of 1.0, and there is no A2A-Version")
 
 
 @rule(
@@ -69,21 +69,21 @@ def absent(see: RuleContext) -> Iterator[RuleFinding]:
     "Version is malformed",
     Severity.ERROR,
     section="1.0 3.6, 14.2.1",
-    moment=HookPoint.HEADS,
-    lines=Dialects.V1,
+    hook_points=HookPoint.HEADS,
+    dialects=Dialects.V1,
     bindings=RPC,
-    flagged=rpc("SendMessage", send(), said(), version="v1"),
-    clean=_CLEAN,
+    flagged=rpc("SendMessage", send(), agent_reply(), version="v1"),
+    clean=_CLEAN_SEND,
 )
-def malformed(see: RuleContext) -> Iterator[RuleFinding]:
+def malformed(context: RuleContext) -> Iterator[RuleFinding]:
     """`A2A-Version` is not of the form Major.Minor. A third number is a warning: patch versions should not be sent.
 
     Agents that compare the text, or parse two numbers, refuse the call.
     """
-    version = see.exchange.version_header
-    if not version or said_version(version):
+    version = context.exchange.version_header
+    if not version or parse_version(version):
         return
-    three = version.count(".") == 2 and said_version(version.rpartition(".")[0]) and version[-1].isdigit()
+    three = version.count(".") == 2 and parse_version(version.rpartition(".")[0]) and version[-1].isdigit()
     yield RuleFinding(
         summary=f"A2A-Version is `{version[:40]}`, it must be like 1.0",
         value=version,
@@ -96,41 +96,41 @@ def malformed(see: RuleContext) -> Iterator[RuleFinding]:
     "Version contradicts the form of the request",
     Severity.ERROR,
     section="1.0 3.6.2",
-    moment=HookPoint.HEADS,
+    hook_points=HookPoint.HEADS,
     bindings=NETWORK,
-    flagged=rpc("tasks/get", _GET, {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}}),
-    clean=_CLEAN,
+    flagged=rpc("tasks/get", _TASK_PARAMS, {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}}),
+    clean=_CLEAN_SEND,
 )
-def contradiction(see: RuleContext) -> Iterator[RuleFinding]:
+def contradiction(context: RuleContext) -> Iterator[RuleFinding]:
     """`A2A-Version` says 1.0 or later and the request has a method with a slash, a path under `/v1` that the agent's
     card does not have as a 1.0 interface, or the package `a2a.v1`; or it says 0.x and the request has a method, a
     path or the package of 1.0.
 
     The agent reads the body as one line or as the other; half of the agents refuse such a call, the rest guess.
     """
-    exchange = see.exchange
+    exchange = context.exchange
     if not exchange.version_header or not exchange.operation:
         return
-    said, shown = dialect_of_version(exchange.version_header), _shown(see)
-    if shown and ((said in NEW and shown == "0.3") or (said in OLD and shown == "1.0")):
-        told = f"A2A-Version is {exchange.version_header}, but `{_form(exchange)}` is of {shown}"
+    said, shown = dialect_of_version(exchange.version_header), _proven_dialect(context)
+    if shown and ((said in NEW_DIALECTS and shown == "0.3") or (said in OLD_DIALECTS and shown == "1.0")):
+        told = f"A2A-Version is {exchange.version_header}, but `{_request_form(exchange)}` is of {shown}"
         yield RuleFinding(summary=told, value=exchange.version_header)
 
 
-def _shown(see: RuleContext) -> str:
+def _proven_dialect(context: RuleContext) -> str:
     """The line that the request line proves; empty where it fits both."""
-    exchange = see.exchange
+    exchange = context.exchange
     if exchange.binding is Binding.GRPC:
         old = exchange.target.startswith("/a2a.v1.")
         return "" if exchange.dialect is Dialect.RC else "0.3" if old else "1.0"
     if exchange.binding in ENVELOPE:
         return "0.3" if "/" in exchange.method else "1.0"
-    path = see.path
+    path = context.rest_match
     if path is None:
         return ""
     if not path.prefix.endswith("/v1"):
         return "1.0"
-    interfaces = see.world.shared.card(see.track.upstream).interfaces
+    interfaces = context.session.facts.card(context.record.upstream).interfaces
     declared = any(each.path == path.prefix for each in interfaces if each.version.startswith("1"))
     return "0.3" if interfaces and not declared else ""
 
@@ -140,8 +140,8 @@ def _shown(see: RuleContext) -> str:
     "Legacy or vendor dialect",
     Severity.INFO,
     section="0.1 and its JSON schema",
-    moment=HookPoint.HEADS,
-    lines=Dialects.OLD,
+    hook_points=HookPoint.HEADS,
+    dialects=Dialects.OLD,
     bindings=JSONRPC | CARD,
     flagged=rpc(
         "tasks/send",
@@ -149,26 +149,26 @@ def _shown(see: RuleContext) -> str:
         {"id": "t1", "sessionId": "s1", "status": {"state": "completed"}},
         version="",
     ),
-    clean=_CLEAN,
+    clean=_CLEAN_SEND,
 )
-def legacy(see: RuleContext) -> Iterator[RuleFinding]:
+def legacy(context: RuleContext) -> Iterator[RuleFinding]:
     """An exchange is in the dialect of 0.1, or in the vendor dialect between 0.1 and 0.2: parts with `type`,
     `sessionId`, `tasks/send`, a status with `progress`, results without `kind`, a card with `authentication`. Told
     once an agent.
 
     No agent or client of today understands it; what looks odd in such traffic may be right in it.
     """
-    exchange = see.exchange
+    exchange = context.exchange
     if exchange.dialect not in (Dialect.V0_1, Dialect.VENDOR):
         return
-    if see.agent.notes.setdefault("ver.legacy", exchange.id) != exchange.id:
+    if context.agent.notes.setdefault("ver.legacy", exchange.id) != exchange.id:
         return
     name = "0.1" if exchange.dialect is Dialect.V0_1 else "a vendor's between 0.1 and 0.2"
-    yield RuleFinding(summary=f"the dialect is {name} (`{_form(exchange)}`)")
+    yield RuleFinding(summary=f"the dialect is {name} (`{_request_form(exchange)}`)")
 
 
-def _draft(version: str, generation: str = "") -> Script:
-    asked = _GET | ({"currentGeneration": generation} if generation else {})
+def _draft_call(version: str, generation: str = "") -> Script:
+    asked = _TASK_PARAMS | ({"currentGeneration": generation} if generation else {})
     return rpc("GetTask", asked, task("WORKING", generation="4"), version=version)
 
 
@@ -177,27 +177,27 @@ def _draft(version: str, generation: str = "") -> Script:
     "1.1 feature under an earlier version",
     Severity.INFO,
     section="1.1 draft 3.2.7",
-    moment=(HookPoint.REQUEST, HookPoint.ANSWER),
-    when=FrameFlag.UNCLEAN | FrameFlag.NUMBERED,
+    hook_points=(HookPoint.REQUEST, HookPoint.ANSWER),
+    trigger_flags=FrameFlag.UNCLEAN | FrameFlag.NUMBERED,
     scope=EvidenceScope.EXCHANGE,
-    lines=Dialects.V1,
+    dialects=Dialects.V1,
     bindings=NETWORK,
     draft=True,
-    flagged=grpc("GetTask", _GET | {"currentGeneration": "3"}, task("WORKING", generation="4")),
-    clean=_draft("1.1", "3"),
+    flagged=grpc("GetTask", _TASK_PARAMS | {"currentGeneration": "3"}, task("WORKING", generation="4")),
+    clean=_draft_call("1.1", "3"),
 )
-def early(see: RuleContext) -> Iterator[RuleFinding]:
+def early(context: RuleContext) -> Iterator[RuleFinding]:
     """A client sends `currentGeneration` or `ifGenerationMatch`, or an agent a generation, in an exchange whose
     `A2A-Version` is below 1.1 or absent. Told once an exchange.
 
     The other side may ignore it: a precondition then protects nothing. The 1.1 draft's own example does this.
     """
-    number = see.frame.generation
-    version = said_version(see.exchange.version_header)
-    if number < 1 or (version and version >= (1, 1)) or "ver.early" in see.track.remember():
+    number = context.frame.generation
+    version = parse_version(context.exchange.version_header)
+    if number < 1 or (version and version >= (1, 1)) or "ver.early" in context.record.writable_notes():
         return
-    see.track.remember()["ver.early"] = True
-    said = see.exchange.version_header or "absent"
+    context.record.writable_notes()["ver.early"] = True
+    said = context.exchange.version_header or "absent"
     yield RuleFinding(summary=f"generation {number} is of 1.1, and A2A-Version is {said}", value=str(number))
 
 
@@ -206,63 +206,63 @@ def early(see: RuleContext) -> Iterator[RuleFinding]:
     "Version changes within a task",
     Severity.INFO,
     section="1.0 3.6.1",
-    moment=(HookPoint.HEADS, HookPoint.ANSWER),
-    when=FrameFlag.UNCLEAN | FrameFlag.NEW_TASK,
+    hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
+    trigger_flags=FrameFlag.UNCLEAN | FrameFlag.NEW_TASK,
     scope=EvidenceScope.LIVE,
     bindings=NETWORK,
-    flagged=rpc("SendMessage", _AT_ONCE, {"task": task("WORKING")})
+    flagged=rpc("SendMessage", _IMMEDIATE_SEND, {"task": task("WORKING")})
     + rpc(
         "tasks/get",
-        _GET,
+        _TASK_PARAMS,
         {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}},
         version="0.3",
     ),
-    clean=rpc("SendMessage", _AT_ONCE, {"task": task("WORKING")}) + rpc("GetTask", _GET, task("WORKING")),
+    clean=rpc("SendMessage", _IMMEDIATE_SEND, {"task": task("WORKING")}) + rpc("GetTask", _TASK_PARAMS, task("WORKING")),
 )
-def changed(see: RuleContext) -> Iterator[RuleFinding]:
+def changed(context: RuleContext) -> Iterator[RuleFinding]:
     """A client speaks to one task in different protocol versions: by `A2A-Version`, or by the form of its requests.
 
     The task looks different in each: ids, states and errors change their spelling between one call and the next.
     """
-    here = _spoken(see.exchange)
+    here = _request_version(context.exchange)
     if not here:
         return
-    if see.shown is not None:
-        if see.is_(FrameFlag.NEW_TASK) and see.task is not None:
-            see.task.remember()[_place(see)] = here
+    if context.frame_or_none is not None:
+        if context.has_flag(FrameFlag.NEW_TASK) and context.task is not None:
+            context.task.writable_notes()[_client_version_note(context)] = here
         return
-    asked = see.track.asked
-    known = see.world.task(see.track.agent, asked.task_id) if asked is not None and asked.task_id else None
+    request_snapshot = context.record.request_snapshot
+    known = context.session.task_record(context.record.agent, request_snapshot.task_id) if request_snapshot is not None and request_snapshot.task_id else None
     if known is None:
         return
-    notes = known.remember()
-    before = notes.get(_place(see))
-    if before is None and sum(name.startswith(_SPOKEN) for name in notes) >= _MAX_CLIENTS:
+    notes = known.writable_notes()
+    before = notes.get(_client_version_note(context))
+    if before is None and sum(name.startswith(_VERSION_NOTE) for name in notes) >= _MAX_CLIENTS:
         return
-    notes[_place(see)] = here
+    notes[_client_version_note(context)] = here
     if before is not None and before != here:
         yield RuleFinding(
             summary=f"the client spoke {before} about task {known.task_id}, now it speaks {here}", value=here
         )
 
 
-_SPOKEN = "ver.spoken "
+_VERSION_NOTE = "ver.spoken "
 
 
-def _place(see: RuleContext) -> str:
+def _client_version_note(context: RuleContext) -> str:
     """Where a task's notes have the version that this client spoke: one entry each, for most tasks have one client."""
-    return intern(_SPOKEN + see.track.client)
+    return intern(_VERSION_NOTE + context.record.client)
 
 
 _MAX_CLIENTS = 16
 """Clients of one task whose version is remembered."""
 
 
-def _spoken(exchange: Exchange) -> str:
+def _request_version(exchange: Exchange) -> str:
     """The version as sent, or as the form of the request shows; empty where it is open."""
-    version = said_version(exchange.version_header)
+    version = parse_version(exchange.version_header)
     if version:
         return intern(f"{version[0]}.{version[1]}")  # each open task keeps it
     if exchange.binding in ENVELOPE and "/" in exchange.method:
         return "0.3"  # whatever the answer looks like
-    return "1.0" if exchange.dialect in NEW else "0.3" if exchange.dialect in (*OLD, Dialect.VENDOR) else ""
+    return "1.0" if exchange.dialect in NEW_DIALECTS else "0.3" if exchange.dialect in (*OLD_DIALECTS, Dialect.VENDOR) else ""

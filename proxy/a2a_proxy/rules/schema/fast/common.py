@@ -9,32 +9,32 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from a2a_proxy.rules.facts.partial_decode import Seen
+from a2a_proxy.rules.facts.partial_decode import GateResult
 
-Check = Callable[[bytes], Seen]
+Check = Callable[[bytes], GateResult]
 """Whether a payload is faultless."""
-Found = tuple[Seen, int]
+PayloadResult = tuple[GateResult, int]
 """With the quotes that its text must have where none is escaped; 0: an encoder has to tell."""
-WRONG: Found = (False, 0)
+DECODE_ERRORS: PayloadResult = (False, 0)
 
-_Made = TypeVar("_Made")
+_Decoded = TypeVar("_Made")
 
 Id = Annotated[str, Meta(min_length=1)]
 MaybeId = Id | UnsetType
 Text = str | UnsetType
 Flag = bool | UnsetType
-Free = dict[str, Any] | UnsetType
+FreeObject = dict[str, Any] | UnsetType
 RpcId = str | int
 Length = Annotated[int, Meta(ge=0, lt=2**31)] | UnsetType
 MediaType = Annotated[str, Meta(pattern=r"^[a-z]+/[a-z0-9.+*-]+\Z")]
-_DAY = (
+_DATE_PATTERN = (
     "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
     "|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
     "|02-(?:0[1-9]|1[0-9]|2[0-8]))"
 )
-_CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
-_STAMP = re.compile(rf"[12][0-9]{{3}}-{_DAY}T{_CLOCK}\.[0-9]{{3,9}}Z").fullmatch
-_ZONED = re.compile(rf"[12][0-9]{{3}}-{_DAY}T{_CLOCK}(?:\.[0-9]{{1,9}})?(?:Z|[+-][0-9]{{2}}:[0-9]{{2}})").fullmatch
+_TIME_PATTERN = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+_UTC_TIMESTAMP = re.compile(rf"[12][0-9]{{3}}-{_DATE_PATTERN}T{_TIME_PATTERN}\.[0-9]{{3,9}}Z").fullmatch
+_ZONED_TIMESTAMP = re.compile(rf"[12][0-9]{{3}}-{_DATE_PATTERN}T{_TIME_PATTERN}(?:\.[0-9]{{1,9}})?(?:Z|[+-][0-9]{{2}}:[0-9]{{2}})").fullmatch
 Generation = Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,17}\Z")] | UnsetType
 Version = Literal["2.0"]
 
@@ -44,7 +44,7 @@ class PlainPart(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
 
     text: Text = UNSET
     data: Any = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
     filename: Text = UNSET
     media_type: MediaType | UnsetType = UNSET
 
@@ -52,7 +52,7 @@ class PlainPart(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
 Parts = Annotated[list[PlainPart], Meta(min_length=1)]
 
 
-def whole(parts: list[PlainPart]) -> bool:
+def have_one_content(parts: list[PlainPart]) -> bool:
     """Each has one content."""
     for part in parts:  # noqa: SIM110 - all() takes twice as long
         if (part.text is UNSET) is (part.data is UNSET):
@@ -60,17 +60,17 @@ def whole(parts: list[PlainPart]) -> bool:
     return True
 
 
-def in_utc(stamp: Text) -> bool:
+def is_utc(stamp: Text) -> bool:
     """Absent, or with milliseconds in UTC."""
-    return stamp is UNSET or _STAMP(stamp) is not None
+    return stamp is UNSET or _UTC_TIMESTAMP(stamp) is not None
 
 
-def zoned(stamp: Text) -> bool:
+def is_zoned(stamp: Text) -> bool:
     """Absent, or with a zone: all that 0.x wants."""
-    return stamp is UNSET or _ZONED(stamp) is not None
+    return stamp is UNSET or _ZONED_TIMESTAMP(stamp) is not None
 
 
-def belongs(message: Any, task_id: str, context_id: str) -> bool:
+def has_matching_ids(message: Any, task_id: str, context_id: str) -> bool:
     """The ids in a message are those of what it stands in, or absent."""
     inner = message.task_id
     if inner is not UNSET and inner != task_id:
@@ -79,7 +79,7 @@ def belongs(message: Any, task_id: str, context_id: str) -> bool:
     return inner is UNSET or inner == context_id
 
 
-def texts_of(parts: list[PlainPart]) -> tuple[list[bytes], int]:
+def collect_texts(parts: list[PlainPart]) -> tuple[list[bytes], int]:
     """The texts of parts, and the quotes of all members of them; none where one is more than a text."""
     texts: list[bytes] = []
     quotes = 0
@@ -96,25 +96,25 @@ def texts_of(parts: list[PlainPart]) -> tuple[list[bytes], int]:
     return texts, quotes
 
 
-def checker(kind: type[_Made], look: Callable[[_Made], Found]) -> Check:
+def make_checker(kind: type[_Decoded], inspect: Callable[[_Decoded], PayloadResult]) -> Check:
     """A check by decoding as `kind`, strictly, and `look` at what types cannot say."""
     decode, encode = msgspec.json.Decoder(kind).decode, msgspec.json.Encoder().encode
 
-    def check(payload: bytes) -> Seen:
+    def check(payload: bytes) -> GateResult:
         try:
             made = decode(payload)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return False
-        seen, quotes = look(made)
+        seen, quotes = inspect(made)
         # Of a name that stands there twice one is lost in decoding; quotes tell. Without a backslash there are none
         # inside texts; else they are alike in both, unless spelled by their number.
-        if quotes and _BACKSLASH not in payload:
-            return payload.count(_QUOTE) == quotes and seen
+        if quotes and _BACKSLASH_BYTE not in payload:
+            return payload.count(_QUOTE_BYTE) == quotes and seen
         if not seen or b"\\u0022" in payload:
             return False
-        return payload.count(_QUOTE) == encode(made).count(_QUOTE) and seen
+        return payload.count(_QUOTE_BYTE) == encode(made).count(_QUOTE_BYTE) and seen
 
     return check
 
 
-_QUOTE, _BACKSLASH = ord('"'), ord("\\")
+_QUOTE_BYTE, _BACKSLASH_BYTE = ord('"'), ord("\\")

@@ -7,12 +7,12 @@ from zlib import crc32
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from a2a_proxy.rules.facts.partial_decode import ArtifactLook, Seen, StatusLook
+from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary
 from a2a_proxy.rules.schema.fast.common import (
     Check,
     Flag,
-    Found,
-    Free,
+    PayloadResult,
+    FreeObject,
     Id,
     Length,
     MaybeId,
@@ -20,9 +20,9 @@ from a2a_proxy.rules.schema.fast.common import (
     RpcId,
     Text,
     Version,
-    belongs,
-    checker,
-    zoned,
+    has_matching_ids,
+    make_checker,
+    is_zoned,
 )
 
 State = Literal[
@@ -32,12 +32,12 @@ State = Literal[
 
 class _Text(Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="text"):
     text: str
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 class _Data(Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="data"):
     data: dict[str, Any]
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 _Parts = Annotated[list[_Text | _Data], Meta(min_length=1)]
@@ -50,7 +50,7 @@ class _MessageV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     role: Literal["user", "agent"]
     context_id: MaybeId = UNSET
     task_id: MaybeId = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 class _StatusV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
@@ -64,7 +64,7 @@ class _ArtifactV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False)
     parts: _Parts
     name: Text = UNSET
     description: Text = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 class _TaskV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="task"):
@@ -73,7 +73,7 @@ class _TaskV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag
     status: _StatusV03
     artifacts: list[_ArtifactV03] | UnsetType = UNSET
     history: list[_MessageV03] | UnsetType = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 class _HistoryMessageV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="message"):
@@ -82,7 +82,7 @@ class _HistoryMessageV03(Struct, rename="camel", forbid_unknown_fields=True, gc=
     role: Literal["agent"]
     context_id: Id
     task_id: MaybeId = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 class _StatusUpdateV03(
@@ -92,7 +92,7 @@ class _StatusUpdateV03(
     context_id: Id
     status: _StatusV03
     final: bool
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 class _ArtifactUpdateV03(
@@ -103,7 +103,7 @@ class _ArtifactUpdateV03(
     artifact: _ArtifactV03
     append: Flag = UNSET
     last_chunk: Flag = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 class _RpcEventV03(Struct, forbid_unknown_fields=True, gc=False):
@@ -133,7 +133,7 @@ class _ConfigurationV03(Struct, rename="camel", forbid_unknown_fields=True, gc=F
 class _SendV03(Struct, forbid_unknown_fields=True, gc=False):
     message: _MessageV03
     configuration: _ConfigurationV03 | UnsetType = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 class _RpcSendV03(Struct, forbid_unknown_fields=True, gc=False):
@@ -154,59 +154,59 @@ class _RpcByIdV03(Struct, forbid_unknown_fields=True, gc=False):
     params: _ByIdV03
 
 
-def _fine_status(status: _StatusV03, task_id: str, context_id: str) -> bool:
+def _is_valid_status(status: _StatusV03, task_id: str, context_id: str) -> bool:
     said = status.message
-    if not zoned(status.timestamp):
+    if not is_zoned(status.timestamp):
         return False
-    return said is UNSET or (said.role == "agent" and belongs(said, task_id, context_id))
+    return said is UNSET or (said.role == "agent" and has_matching_ids(said, task_id, context_id))
 
 
-def _fine_task(task: _TaskV03) -> bool:
-    if not _fine_status(task.status, task.id, task.context_id):
+def _is_valid_task(task: _TaskV03) -> bool:
+    if not _is_valid_status(task.status, task.id, task.context_id):
         return False
-    return task.history is UNSET or all(belongs(each, task.id, task.context_id) for each in task.history)
+    return task.history is UNSET or all(has_matching_ids(each, task.id, task.context_id) for each in task.history)
 
 
-def _event(made: _RpcEventV03) -> Found:
+def _check_event(made: _RpcEventV03) -> PayloadResult:
     event = made.result
     if type(event) is _StatusUpdateV03:
-        return _told(event), 0
+        return _check_status_update(event), 0
     if type(event) is _ArtifactUpdateV03:
-        return _chunk(event), 0
-    return type(event) is not _TaskV03 or _fine_task(event), 0
+        return _check_artifact_update(event), 0
+    return type(event) is not _TaskV03 or _is_valid_task(event), 0
 
 
-def _told(update: _StatusUpdateV03) -> Seen:
+def _check_status_update(update: _StatusUpdateV03) -> GateResult:
     status = update.status
-    if not _fine_status(status, update.task_id, update.context_id):
+    if not _is_valid_status(status, update.task_id, update.context_id):
         return False
     said, stamp = status.message, status.timestamp or ""
     if said is UNSET:
-        return StatusLook(stamp, None, update.metadata is UNSET)
-    texts = _texts(said.parts)
+        return StatusSummary(stamp, None, update.metadata is UNSET)
+    texts = _part_texts(said.parts)
     named = (said.task_id or "", said.context_id or "")
-    return StatusLook(stamp, b"".join(texts), False, named) if texts else True
+    return StatusSummary(stamp, b"".join(texts), False, named) if texts else True
 
 
-def _chunk(update: _ArtifactUpdateV03) -> Seen:
+def _check_artifact_update(update: _ArtifactUpdateV03) -> GateResult:
     artifact = update.artifact
-    texts, described = _texts(artifact.parts), artifact.description
+    texts, described = _part_texts(artifact.parts), artifact.description
     description = crc32(described.encode()) if described else 0
-    return ArtifactLook(artifact.artifact_id, artifact.name or "", description, "", texts) if texts else True
+    return ArtifactSummary(artifact.artifact_id, artifact.name or "", description, "", texts) if texts else True
 
 
-def _texts(parts: list[_Text | _Data]) -> list[bytes]:
+def _part_texts(parts: list[_Text | _Data]) -> list[bytes]:
     """The texts of parts; none where one is no text."""
     texts: list[bytes] = [part.text.encode() for part in parts if type(part) is _Text]
     return texts if len(texts) == len(parts) else []
 
 
-def _sent(made: _RpcSentV03) -> Found:
-    return type(made.result) is not _TaskV03 or _fine_task(made.result), 0
+def _check_send_result(made: _RpcSentV03) -> PayloadResult:
+    return type(made.result) is not _TaskV03 or _is_valid_task(made.result), 0
 
 
-RPC_EVENT: Check = checker(_RpcEventV03, _event)
-RPC_SENT: Check = checker(_RpcSentV03, _sent)
-RPC_TASK: Check = checker(_RpcTaskV03, lambda made: (_fine_task(made.result), 0))
-RPC_BY_ID: Check = checker(_RpcByIdV03, lambda _made: (True, 0))
-RPC_SEND: Check = checker(_RpcSendV03, lambda made: (made.params.message.role == "user", 0))
+RPC_EVENT: Check = make_checker(_RpcEventV03, _check_event)
+RPC_SENT: Check = make_checker(_RpcSentV03, _check_send_result)
+RPC_TASK: Check = make_checker(_RpcTaskV03, lambda made: (_is_valid_task(made.result), 0))
+RPC_BY_ID: Check = make_checker(_RpcByIdV03, lambda _made: (True, 0))
+RPC_SEND: Check = make_checker(_RpcSendV03, lambda made: (made.params.message.role == "user", 0))

@@ -7,13 +7,13 @@ from zlib import crc32
 
 from msgspec import UNSET, Struct, UnsetType
 
-from a2a_proxy.rules.facts.partial_decode import ArtifactLook, StatusLook
+from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, StatusSummary
 from a2a_proxy.rules.schema.fast.common import (
-    WRONG,
+    DECODE_ERRORS,
     Check,
     Flag,
-    Found,
-    Free,
+    PayloadResult,
+    FreeObject,
     Generation,
     Id,
     Length,
@@ -23,11 +23,11 @@ from a2a_proxy.rules.schema.fast.common import (
     RpcId,
     Text,
     Version,
-    belongs,
-    checker,
-    in_utc,
-    texts_of,
-    whole,
+    has_matching_ids,
+    make_checker,
+    is_utc,
+    collect_texts,
+    have_one_content,
 )
 
 State = Literal[
@@ -48,7 +48,7 @@ class _Message(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     role: Literal["ROLE_USER", "ROLE_AGENT"]
     context_id: MaybeId = UNSET
     task_id: MaybeId = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 class _Status(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
@@ -62,7 +62,7 @@ class _Artifact(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     parts: Parts
     name: Text = UNSET
     description: Text = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 class _Task(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
@@ -71,7 +71,7 @@ class _Task(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     status: _Status
     artifacts: list[_Artifact] | UnsetType = UNSET
     history: list[_Message] | UnsetType = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
     generation: Generation = UNSET
 
 
@@ -79,7 +79,7 @@ class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True, gc=False
     task_id: Id
     context_id: Id
     status: _Status
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
     generation: Generation = UNSET
 
 
@@ -89,7 +89,7 @@ class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True, gc=Fal
     artifact: _Artifact
     append: Flag = UNSET
     last_chunk: Flag = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
     generation: Generation = UNSET
 
 
@@ -123,76 +123,76 @@ class _RpcTask(Struct, forbid_unknown_fields=True, gc=False):
     result: _Task
 
 
-def _fine_status(status: _Status, task_id: str, context_id: str) -> bool:
+def _is_valid_status(status: _Status, task_id: str, context_id: str) -> bool:
     said = status.message
-    if not in_utc(status.timestamp):
+    if not is_utc(status.timestamp):
         return False
     if said is UNSET:
         return True
-    return said.role == "ROLE_AGENT" and whole(said.parts) and belongs(said, task_id, context_id)
+    return said.role == "ROLE_AGENT" and have_one_content(said.parts) and has_matching_ids(said, task_id, context_id)
 
 
-def _fine_task(task: _Task) -> bool:
-    if not _fine_status(task.status, task.id, task.context_id):
+def _is_valid_task(task: _Task) -> bool:
+    if not _is_valid_status(task.status, task.id, task.context_id):
         return False
-    if task.artifacts is not UNSET and not all(whole(each.parts) for each in task.artifacts):
+    if task.artifacts is not UNSET and not all(have_one_content(each.parts) for each in task.artifacts):
         return False
     return task.history is UNSET or all(
-        whole(each.parts) and belongs(each, task.id, task.context_id) for each in task.history
+        have_one_content(each.parts) and has_matching_ids(each, task.id, task.context_id) for each in task.history
     )
 
 
-def _fine_answer(message: _Message) -> bool:
-    return message.role == "ROLE_AGENT" and message.context_id is not UNSET and whole(message.parts)
+def _is_valid_answer(message: _Message) -> bool:
+    return message.role == "ROLE_AGENT" and message.context_id is not UNSET and have_one_content(message.parts)
 
 
-def _event(event: _Event, quotes: int) -> Found:
+def _check_event(event: _Event, quotes: int) -> PayloadResult:
     """An event with so many quotes around it."""
     update, chunk, task, message = event.status_update, event.artifact_update, event.task, event.message
     if update is not UNSET:
-        return _told(update, quotes + 2) if chunk is UNSET and task is UNSET and message is UNSET else WRONG
+        return _check_status_update(update, quotes + 2) if chunk is UNSET and task is UNSET and message is UNSET else DECODE_ERRORS
     if chunk is not UNSET:
-        return _chunk(chunk, quotes + 2) if task is UNSET and message is UNSET else WRONG
-    return _fine_pair(task, message), 0
+        return _check_artifact_update(chunk, quotes + 2) if task is UNSET and message is UNSET else DECODE_ERRORS
+    return _is_valid_send_result(task, message), 0
 
 
-def _told(update: _StatusUpdate, quotes: int) -> Found:
+def _check_status_update(update: _StatusUpdate, quotes: int) -> PayloadResult:
     status = update.status
     said, stamp = status.message, status.timestamp
     if update.metadata is not UNSET or (said is not UNSET and said.metadata is not UNSET):
-        return _fine_status(status, update.task_id, update.context_id), 0
+        return _is_valid_status(status, update.task_id, update.context_id), 0
     quotes += 14  # taskId and contextId and what they are, status, state and what it is
     if update.generation is not UNSET:
         quotes += 4
     if stamp is UNSET:
         stamp = ""
-    elif in_utc(stamp):
+    elif is_utc(stamp):
         quotes += 4
     else:
-        return WRONG
+        return DECODE_ERRORS
     if said is UNSET:
-        return StatusLook(stamp, None, True), quotes
+        return StatusSummary(stamp, None, True), quotes
     named: tuple[str, ...] = ()
     task_id, context_id = said.task_id, said.context_id
     if task_id is not UNSET or context_id is not UNSET:
-        if not belongs(said, update.task_id, update.context_id):
-            return WRONG
+        if not has_matching_ids(said, update.task_id, update.context_id):
+            return DECODE_ERRORS
         named = (task_id or "", context_id or "")
         quotes += 8 if task_id is not UNSET and context_id is not UNSET else 4
     if said.role != "ROLE_AGENT":
-        return WRONG
-    texts, inner = texts_of(said.parts)
+        return DECODE_ERRORS
+    texts, inner = collect_texts(said.parts)
     if not inner:
-        return whole(said.parts), 0
+        return have_one_content(said.parts), 0
     # message, messageId and what it is, role and what it is, parts
-    return StatusLook(stamp, b"".join(texts), False, named), quotes + 12 + inner
+    return StatusSummary(stamp, b"".join(texts), False, named), quotes + 12 + inner
 
 
-def _chunk(update: _ArtifactUpdate, quotes: int) -> Found:
+def _check_artifact_update(update: _ArtifactUpdate, quotes: int) -> PayloadResult:
     artifact = update.artifact
-    texts, inner = texts_of(artifact.parts)
+    texts, inner = collect_texts(artifact.parts)
     if not inner or update.metadata is not UNSET or artifact.metadata is not UNSET:
-        return whole(artifact.parts), 0
+        return have_one_content(artifact.parts), 0
     quotes += 16  # taskId, contextId and artifactId and what they are, artifact, parts
     if update.append is not UNSET:
         quotes += 2
@@ -206,17 +206,17 @@ def _chunk(update: _ArtifactUpdate, quotes: int) -> Found:
     if described is not UNSET:
         quotes += 4
     description = crc32(described.encode()) if described else 0
-    return ArtifactLook(artifact.artifact_id, name or "", description, media_type or "", texts), quotes + inner
+    return ArtifactSummary(artifact.artifact_id, name or "", description, media_type or "", texts), quotes + inner
 
 
-def _fine_pair(task: _Task | UnsetType, message: _Message | UnsetType) -> bool:
+def _is_valid_send_result(task: _Task | UnsetType, message: _Message | UnsetType) -> bool:
     if task is not UNSET:
-        return message is UNSET and _fine_task(task)
-    return message is not UNSET and _fine_answer(message)
+        return message is UNSET and _is_valid_task(task)
+    return message is not UNSET and _is_valid_answer(message)
 
 
-def _sent(sent: _Sent) -> Found:
-    return _fine_pair(sent.task, sent.message), 0
+def _check_send_result(sent: _Sent) -> PayloadResult:
+    return _is_valid_send_result(sent.task, sent.message), 0
 
 
 # --- requests -----------------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ class _Configuration(Struct, rename="camel", forbid_unknown_fields=True, gc=Fals
 class _Send(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     message: _Message
     configuration: _Configuration | UnsetType = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 class _ById(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
@@ -256,26 +256,26 @@ class _RpcById(Struct, forbid_unknown_fields=True, gc=False):
     params: _ById
 
 
-def _asked(send: _Send) -> Found:
-    return send.message.role == "ROLE_USER" and whole(send.message.parts), 0
+def _check_send(send: _Send) -> PayloadResult:
+    return send.message.role == "ROLE_USER" and have_one_content(send.message.parts), 0
 
 
-def _nothing_more(_made: object) -> Found:
+def _accept_any(_made: object) -> PayloadResult:
     return True, 0
 
 
-def _rpc_event(made: _RpcEvent) -> Found:
+def _check_rpc_event(made: _RpcEvent) -> PayloadResult:
     # jsonrpc and what it is, id, result; an id may be a text
-    return _event(made.result, 10 if type(made.id) is str else 8)
+    return _check_event(made.result, 10 if type(made.id) is str else 8)
 
 
-RPC_EVENT: Check = checker(_RpcEvent, _rpc_event)
-RPC_SENT: Check = checker(_RpcSent, lambda made: _sent(made.result))
-RPC_TASK: Check = checker(_RpcTask, lambda made: (_fine_task(made.result), 0))
-EVENT: Check = checker(_Event, lambda made: _event(made, 0))
-SENT: Check = checker(_Sent, _sent)
-TASK: Check = checker(_Task, lambda made: (_fine_task(made), 0))
-RPC_SEND: Check = checker(_RpcSend, lambda made: _asked(made.params))
-RPC_BY_ID: Check = checker(_RpcById, _nothing_more)
-SEND: Check = checker(_Send, _asked)
-EMPTY: Check = checker(_Empty, _nothing_more)
+RPC_EVENT: Check = make_checker(_RpcEvent, _check_rpc_event)
+RPC_SENT: Check = make_checker(_RpcSent, lambda made: _check_send_result(made.result))
+RPC_TASK: Check = make_checker(_RpcTask, lambda made: (_is_valid_task(made.result), 0))
+EVENT: Check = make_checker(_Event, lambda made: _check_event(made, 0))
+SENT: Check = make_checker(_Sent, _check_send_result)
+TASK: Check = make_checker(_Task, lambda made: (_is_valid_task(made), 0))
+RPC_SEND: Check = make_checker(_RpcSend, lambda made: _check_send(made.params))
+RPC_BY_ID: Check = make_checker(_RpcById, _accept_any)
+SEND: Check = make_checker(_Send, _check_send)
+EMPTY: Check = make_checker(_Empty, _accept_any)

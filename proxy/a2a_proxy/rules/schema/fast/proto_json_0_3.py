@@ -7,21 +7,21 @@ from zlib import crc32
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from a2a_proxy.rules.facts.partial_decode import ArtifactLook, Seen, StatusLook
+from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary
 from a2a_proxy.rules.schema.fast.common import (
-    WRONG,
+    DECODE_ERRORS,
     Check,
     Flag,
-    Found,
-    Free,
+    PayloadResult,
+    FreeObject,
     Id,
     Length,
     MaybeId,
     MediaType,
     Text,
-    belongs,
-    checker,
-    in_utc,
+    has_matching_ids,
+    make_checker,
+    is_utc,
 )
 
 _State = Literal[
@@ -38,7 +38,7 @@ _State = Literal[
 
 class _ProtoPartV03(Struct, forbid_unknown_fields=True, gc=False):
     text: str
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 _Parts = Annotated[list[_ProtoPartV03], Meta(min_length=1)]
@@ -50,7 +50,7 @@ class _ProtoMessageV03(Struct, rename="camel", forbid_unknown_fields=True, gc=Fa
     role: Literal["ROLE_USER", "ROLE_AGENT"]
     context_id: MaybeId = UNSET
     task_id: MaybeId = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 class _ProtoStatusV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
@@ -64,7 +64,7 @@ class _ProtoArtifactV03(Struct, rename="camel", forbid_unknown_fields=True, gc=F
     parts: _Parts
     name: Text = UNSET
     description: Text = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 class _ProtoTaskV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
@@ -73,7 +73,7 @@ class _ProtoTaskV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False
     status: _ProtoStatusV03
     artifacts: list[_ProtoArtifactV03] | UnsetType = UNSET
     history: list[_ProtoMessageV03] | UnsetType = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 class _ProtoStatusUpdateV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
@@ -81,7 +81,7 @@ class _ProtoStatusUpdateV03(Struct, rename="camel", forbid_unknown_fields=True, 
     context_id: Id
     status: _ProtoStatusV03
     final: Flag = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 class _ProtoArtifactUpdateV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
@@ -90,7 +90,7 @@ class _ProtoArtifactUpdateV03(Struct, rename="camel", forbid_unknown_fields=True
     artifact: _ProtoArtifactV03
     append: Flag = UNSET
     last_chunk: Flag = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
 class _ProtoEventV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
@@ -114,60 +114,60 @@ class _ProtoConfigurationV03(Struct, rename="camel", forbid_unknown_fields=True,
 class _ProtoSendV03(Struct, forbid_unknown_fields=True, gc=False):
     message: _ProtoMessageV03
     configuration: _ProtoConfigurationV03 | UnsetType = UNSET
-    metadata: Free = UNSET
+    metadata: FreeObject = UNSET
 
 
-def _fine_status(status: _ProtoStatusV03, task_id: str, context_id: str) -> bool:
+def _is_valid_status(status: _ProtoStatusV03, task_id: str, context_id: str) -> bool:
     said = status.message
-    if not in_utc(status.timestamp):
+    if not is_utc(status.timestamp):
         return False
-    return said is UNSET or (said.role == "ROLE_AGENT" and belongs(said, task_id, context_id))
+    return said is UNSET or (said.role == "ROLE_AGENT" and has_matching_ids(said, task_id, context_id))
 
 
-def _fine_task(task: _ProtoTaskV03) -> bool:
-    if not _fine_status(task.status, task.id, task.context_id):
+def _is_valid_task(task: _ProtoTaskV03) -> bool:
+    if not _is_valid_status(task.status, task.id, task.context_id):
         return False
-    return task.history is UNSET or all(belongs(each, task.id, task.context_id) for each in task.history)
+    return task.history is UNSET or all(has_matching_ids(each, task.id, task.context_id) for each in task.history)
 
 
-def _sent(sent: _ProtoSentV03 | _ProtoEventV03) -> Found:
+def _check_send_result(sent: _ProtoSentV03 | _ProtoEventV03) -> PayloadResult:
     said = sent.message
     if sent.task is not UNSET:
-        return said is UNSET and _fine_task(sent.task), 0
+        return said is UNSET and _is_valid_task(sent.task), 0
     return said is not UNSET and said.role == "ROLE_AGENT" and said.context_id is not UNSET, 0
 
 
-def _event(event: _ProtoEventV03) -> Found:
+def _check_event(event: _ProtoEventV03) -> PayloadResult:
     update, chunk = event.status_update, event.artifact_update
     if update is UNSET and chunk is UNSET:
-        return _sent(event)
+        return _check_send_result(event)
     if event.task is not UNSET or event.message is not UNSET:
-        return WRONG
+        return DECODE_ERRORS
     if update is UNSET:
-        return chunk is not UNSET and _chunk(chunk), 0
-    return chunk is UNSET and _told(update), 0
+        return chunk is not UNSET and _check_artifact_update(chunk), 0
+    return chunk is UNSET and _check_status_update(update), 0
 
 
-def _told(update: _ProtoStatusUpdateV03) -> Seen:
+def _check_status_update(update: _ProtoStatusUpdateV03) -> GateResult:
     status = update.status
-    if not _fine_status(status, update.task_id, update.context_id):
+    if not _is_valid_status(status, update.task_id, update.context_id):
         return False
     said, stamp = status.message, status.timestamp or ""
     if said is UNSET:
-        return StatusLook(stamp, None, update.metadata is UNSET)
-    octets = b"".join([part.text.encode() for part in said.content])
-    return StatusLook(stamp, octets, False, (said.task_id or "", said.context_id or ""))
+        return StatusSummary(stamp, None, update.metadata is UNSET)
+    data = b"".join([part.text.encode() for part in said.content])
+    return StatusSummary(stamp, data, False, (said.task_id or "", said.context_id or ""))
 
 
-def _chunk(update: _ProtoArtifactUpdateV03) -> Seen:
+def _check_artifact_update(update: _ProtoArtifactUpdateV03) -> GateResult:
     artifact = update.artifact
     described = artifact.description
     description = crc32(described.encode()) if described else 0
     texts: list[bytes] = [part.text.encode() for part in artifact.parts]
-    return ArtifactLook(artifact.artifact_id, artifact.name or "", description, "", texts)
+    return ArtifactSummary(artifact.artifact_id, artifact.name or "", description, "", texts)
 
 
-EVENT: Check = checker(_ProtoEventV03, _event)
-SENT: Check = checker(_ProtoSentV03, _sent)
-TASK: Check = checker(_ProtoTaskV03, lambda made: (_fine_task(made), 0))
-SEND: Check = checker(_ProtoSendV03, lambda made: (made.message.role == "ROLE_USER", 0))
+EVENT: Check = make_checker(_ProtoEventV03, _check_event)
+SENT: Check = make_checker(_ProtoSentV03, _check_send_result)
+TASK: Check = make_checker(_ProtoTaskV03, lambda made: (_is_valid_task(made), 0))
+SEND: Check = make_checker(_ProtoSendV03, lambda made: (made.message.role == "ROLE_USER", 0))

@@ -13,22 +13,22 @@ from google.protobuf.message import DecodeError, EncodeError
 
 from a2a_proto import SchemaSet, message_class
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.rules.facts.partial_decode import ArtifactLook, Seen, StatusLook, moment_of
+from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary, timestamp_text
 from a2a_proxy.rules.schema.fast.strict_messages import twin
 
-FrameCheck = Callable[[Frame], Seen]
+FrameCheck = Callable[[Frame], GateResult]
 """Whether the payload of a protobuf frame is faultless."""
 
-_STATES = frozenset(range(1, 9))
+_STATE_NUMBERS = frozenset(range(1, 9))
 _MEDIA_TYPES = frozenset(("", "text/plain", "text/markdown", "text/html", "application/json"))
-_USER, _AGENT = 1, 2
-_STATUS = EventKind.STATUS
+_USER_ROLE, _AGENT_ROLE = 1, 2
+_STATUS_EVENT = EventKind.STATUS
 """Bound here: where it is asked for each frame, `EventKind.STATUS` costs 0.1 us (CPython 3.11)."""
-_LAST_SECOND = 253_402_300_799
+_MAX_SECONDS = 253_402_300_799
 """Of the year 9999; later times have no JSON form."""
 
 
-def checker(line: SchemaSet, name: str, fine: Callable[[Any], bool]) -> FrameCheck:
+def make_checker(line: SchemaSet, name: str, is_valid: Callable[[Any], bool]) -> FrameCheck:
     """A check by parsing: known fields only, each once, in the shortest form, and `fine`."""
     parse: Any = message_class(line, name).FromString
 
@@ -38,7 +38,7 @@ def checker(line: SchemaSet, name: str, fine: Callable[[Any], bool]) -> FrameChe
             made = parse(payload)
         except DecodeError:
             return False
-        if not fine(made):
+        if not is_valid(made):
             return False
         made.DiscardUnknownFields()
         size: int = made.ByteSize()
@@ -47,162 +47,162 @@ def checker(line: SchemaSet, name: str, fine: Callable[[Any], bool]) -> FrameChe
     return check
 
 
-def quick(line: SchemaSet, name: str, otherwise: FrameCheck) -> FrameCheck:
+def make_quick_checker(line: SchemaSet, name: str, fallback: FrameCheck) -> FrameCheck:
     """The same by a strict twin, which takes the common ones only: what it does not take, `otherwise` looks at."""
     parse: Any = twin(line, name).FromString
     old = line == "0.3"
 
-    def check(frame: Frame) -> Seen:
+    def check(frame: Frame) -> GateResult:
         payload = frame.payload
         if 0 in payload:  # an empty text, perhaps: a twin takes it for one that is there
-            return otherwise(frame)
+            return fallback(frame)
         try:
             made = parse(payload)
             made.DiscardUnknownFields()
             size = made.ByteSize()
         except (DecodeError, EncodeError):  # the latter tells what is missing
-            return otherwise(frame)
+            return fallback(frame)
         if size != len(payload):
-            return otherwise(frame)
+            return fallback(frame)
         event = frame.event
-        if event is _STATUS:
-            return _told(made.status_update, frame, old=old)
+        if event is _STATUS_EVENT:
+            return _check_status_update(made.status_update, frame, old=old)
         if event is EventKind.ARTIFACT:
-            return _chunk(made.artifact_update.artifact)
+            return _check_artifact(made.artifact_update.artifact)
         if event is EventKind.TASK:
-            return _inside(made if name == "Task" else made.task, frame, old=old)
+            return _has_matching_ids(made if name == "Task" else made.task, frame, old=old)
         return event is EventKind.MESSAGE
 
     return check
 
 
-def _told(update: Any, frame: Frame, *, old: bool) -> Seen:
+def _check_status_update(update: Any, frame: Frame, *, old: bool) -> GateResult:
     """A status update of a twin. A frame has a message id where its status has a message."""
     status = update.status
-    stamp = moment_of(status.timestamp) if status.HasField("timestamp") else ""
+    stamp = timestamp_text(status.timestamp) if status.HasField("timestamp") else ""
     if not frame.message_id:
-        return StatusLook(stamp, None, not update.HasField("metadata"))
+        return StatusSummary(stamp, None, not update.HasField("metadata"))
     said = status.update if old else status.message
     task_id, context_id = said.task_id, said.context_id
     if (task_id and task_id != frame.task_id) or (context_id and context_id != frame.context_id):
         return False
     part = said.content if old else said.parts
-    return StatusLook(stamp, part.text, False, (task_id, context_id))
+    return StatusSummary(stamp, part.text, False, (task_id, context_id))
 
 
-def _chunk(artifact: Any) -> Seen:
+def _check_artifact(artifact: Any) -> GateResult:
     described = artifact.description
     description = crc32(described.encode()) if described else 0
-    return ArtifactLook(artifact.artifact_id, artifact.name, description, "", [artifact.parts.text])
+    return ArtifactSummary(artifact.artifact_id, artifact.name, description, "", [artifact.parts.text])
 
 
-def _inside(task: Any, frame: Frame, *, old: bool) -> bool:
+def _has_matching_ids(task: Any, frame: Frame, *, old: bool) -> bool:
     """Ids inside are those around."""
-    if frame.message_id and not _same_ids(task.status.update if old else task.status.message, frame):
+    if frame.message_id and not _message_has_same_ids(task.status.update if old else task.status.message, frame):
         return False
-    return all(_same_ids(each, frame) for each in task.history)
+    return all(_message_has_same_ids(each, frame) for each in task.history)
 
 
-def _same_ids(message: Any, frame: Frame) -> bool:
+def _message_has_same_ids(message: Any, frame: Frame) -> bool:
     return message.task_id in ("", frame.task_id) and message.context_id in ("", frame.context_id)
 
 
 class MessageChecks:
     """What one line's messages must be like."""
 
-    def __init__(self, *, new: bool) -> None:
-        self._content = "content" if new else "part"
-        self._parts = "parts" if new else "content"
-        self._said = "message" if new else "update"
-        self._new = new
+    def __init__(self, *, is_new: bool) -> None:
+        self._content_field = "content" if is_new else "part"
+        self._parts_field = "parts" if is_new else "content"
+        self._message_field = "message" if is_new else "update"
+        self._is_new = is_new
 
-    def _fine_parts(self, parts: Any) -> bool:
+    def _are_valid_parts(self, parts: Any) -> bool:
         for part in parts:
-            which = part.WhichOneof(self._content)
+            which = part.WhichOneof(self._content_field)
             if which != "text" and which != "data":
                 return False
-            if self._new and part.media_type not in _MEDIA_TYPES:
+            if self._is_new and part.media_type not in _MEDIA_TYPES:
                 return False
         return len(parts) > 0
 
-    def _fine_message(self, message: Any, task_id: str, context_id: str) -> bool:
+    def _is_valid_message(self, message: Any, task_id: str, context_id: str) -> bool:
         """Of what it does not look at there must be nothing."""
         if not message.message_id or message.extensions:
             return False
         if message.task_id not in ("", task_id) or message.context_id not in ("", context_id):
             return False
-        if self._new and message.reference_task_ids:
+        if self._is_new and message.reference_task_ids:
             return False
-        return self._fine_parts(getattr(message, self._parts))
+        return self._are_valid_parts(getattr(message, self._parts_field))
 
-    def _fine_status(self, status: Any, task_id: str, context_id: str) -> bool:
-        if status.state not in _STATES:
+    def _is_valid_status(self, status: Any, task_id: str, context_id: str) -> bool:
+        if status.state not in _STATE_NUMBERS:
             return False
         stamp = status.timestamp
-        if not (0 <= stamp.seconds <= _LAST_SECOND and 0 <= stamp.nanos < 1_000_000_000):
+        if not (0 <= stamp.seconds <= _MAX_SECONDS and 0 <= stamp.nanos < 1_000_000_000):
             return False
-        if not status.HasField(self._said):
+        if not status.HasField(self._message_field):
             return True
-        said = getattr(status, self._said)
-        return said.role == _AGENT and self._fine_message(said, task_id, context_id)
+        said = getattr(status, self._message_field)
+        return said.role == _AGENT_ROLE and self._is_valid_message(said, task_id, context_id)
 
-    def _fine_artifact(self, artifact: Any) -> bool:
+    def _is_valid_artifact(self, artifact: Any) -> bool:
         if not artifact.artifact_id or artifact.extensions:
             return False
-        return self._fine_parts(artifact.parts)
+        return self._are_valid_parts(artifact.parts)
 
-    def task(self, task: Any) -> bool:
+    def is_valid_task(self, task: Any) -> bool:
         """A task as an answer or event."""
         task_id, context_id = task.id, task.context_id
         if not task_id or not context_id:
             return False
-        if self._new and task.generation < 0:
+        if self._is_new and task.generation < 0:
             return False
-        if not self._fine_status(task.status, task_id, context_id):
+        if not self._is_valid_status(task.status, task_id, context_id):
             return False
-        return all(self._fine_artifact(each) for each in task.artifacts) and all(
-            each.role in (_USER, _AGENT) and self._fine_message(each, task_id, context_id) for each in task.history
+        return all(self._is_valid_artifact(each) for each in task.artifacts) and all(
+            each.role in (_USER_ROLE, _AGENT_ROLE) and self._is_valid_message(each, task_id, context_id) for each in task.history
         )
 
-    def message(self, message: Any) -> bool:
+    def is_valid_reply(self, message: Any) -> bool:
         """An agent's message as an answer or event."""
         return (
-            message.role == _AGENT
+            message.role == _AGENT_ROLE
             and bool(message.context_id)
-            and self._fine_message(message, message.task_id, message.context_id)
+            and self._is_valid_message(message, message.task_id, message.context_id)
         )
 
-    def answer(self, response: Any) -> bool:
+    def is_valid_answer(self, response: Any) -> bool:
         """A StreamResponse or a SendMessageResponse."""
         which = response.WhichOneof("payload")
         if which == "status_update":
             event = response.status_update
             task_id, context_id = event.task_id, event.context_id
-            if not task_id or not context_id or (self._new and event.generation < 0):
+            if not task_id or not context_id or (self._is_new and event.generation < 0):
                 return False
-            return self._fine_status(event.status, task_id, context_id)
+            return self._is_valid_status(event.status, task_id, context_id)
         if which == "artifact_update":
             event = response.artifact_update
-            if not event.task_id or not event.context_id or (self._new and event.generation < 0):
+            if not event.task_id or not event.context_id or (self._is_new and event.generation < 0):
                 return False
-            return self._fine_artifact(event.artifact)
+            return self._is_valid_artifact(event.artifact)
         if which == "task":
-            return self.task(response.task)
+            return self.is_valid_task(response.task)
         if which == "message" or which == "msg":
-            return self.message(getattr(response, which))
+            return self.is_valid_reply(getattr(response, which))
         return False
 
-    def send(self, request: Any) -> bool:
+    def is_valid_send(self, request: Any) -> bool:
         """A SendMessageRequest."""
-        message = request.message if self._new else request.request
-        if message.role != _USER:
+        message = request.message if self._is_new else request.request
+        if message.role != _USER_ROLE:
             return False
-        if not self._fine_message(message, message.task_id, message.context_id):
+        if not self._is_valid_message(message, message.task_id, message.context_id):
             return False
         configuration = request.configuration
         if configuration.history_length < 0 or configuration.accepted_output_modes:
             return False
-        if not self._new:
+        if not self._is_new:
             return not configuration.HasField("push_notification")
         return not (
             request.tenant
@@ -211,32 +211,32 @@ class MessageChecks:
         )
 
 
-def by_id(request: Any) -> bool:
+def is_task_id_request(request: Any) -> bool:
     """A request that names a task and nothing else; what else there is makes it longer."""
     name = "id" if "id" in request.DESCRIPTOR.fields_by_name else "name"
     return bool(getattr(request, name)) and len(request.ListFields()) == 1
 
 
-_NEW, _OLD = MessageChecks(new=True), MessageChecks(new=False)
+_NEW_CHECKS, _OLD_CHECKS = MessageChecks(is_new=True), MessageChecks(is_new=False)
 
 CHECKS: dict[str, FrameCheck] = {
-    "lf.a2a.v1.StreamResponse": quick("1.0", "StreamResponse", checker("1.0", "StreamResponse", _NEW.answer)),
-    "lf.a2a.v1.SendMessageResponse": quick(
-        "1.0", "SendMessageResponse", checker("1.0", "SendMessageResponse", _NEW.answer)
+    "lf.a2a.v1.StreamResponse": make_quick_checker("1.0", "StreamResponse", make_checker("1.0", "StreamResponse", _NEW_CHECKS.is_valid_answer)),
+    "lf.a2a.v1.SendMessageResponse": make_quick_checker(
+        "1.0", "SendMessageResponse", make_checker("1.0", "SendMessageResponse", _NEW_CHECKS.is_valid_answer)
     ),
-    "lf.a2a.v1.Task": quick("1.0", "Task", checker("1.0", "Task", _NEW.task)),
-    "lf.a2a.v1.SendMessageRequest": checker("1.0", "SendMessageRequest", _NEW.send),
-    "lf.a2a.v1.GetTaskRequest": checker("1.0", "GetTaskRequest", by_id),
-    "lf.a2a.v1.CancelTaskRequest": checker("1.0", "CancelTaskRequest", by_id),
-    "lf.a2a.v1.SubscribeToTaskRequest": checker("1.0", "SubscribeToTaskRequest", by_id),
-    "a2a.v1.StreamResponse": quick("0.3", "StreamResponse", checker("0.3", "StreamResponse", _OLD.answer)),
-    "a2a.v1.SendMessageResponse": quick(
-        "0.3", "SendMessageResponse", checker("0.3", "SendMessageResponse", _OLD.answer)
+    "lf.a2a.v1.Task": make_quick_checker("1.0", "Task", make_checker("1.0", "Task", _NEW_CHECKS.is_valid_task)),
+    "lf.a2a.v1.SendMessageRequest": make_checker("1.0", "SendMessageRequest", _NEW_CHECKS.is_valid_send),
+    "lf.a2a.v1.GetTaskRequest": make_checker("1.0", "GetTaskRequest", is_task_id_request),
+    "lf.a2a.v1.CancelTaskRequest": make_checker("1.0", "CancelTaskRequest", is_task_id_request),
+    "lf.a2a.v1.SubscribeToTaskRequest": make_checker("1.0", "SubscribeToTaskRequest", is_task_id_request),
+    "a2a.v1.StreamResponse": make_quick_checker("0.3", "StreamResponse", make_checker("0.3", "StreamResponse", _OLD_CHECKS.is_valid_answer)),
+    "a2a.v1.SendMessageResponse": make_quick_checker(
+        "0.3", "SendMessageResponse", make_checker("0.3", "SendMessageResponse", _OLD_CHECKS.is_valid_answer)
     ),
-    "a2a.v1.Task": quick("0.3", "Task", checker("0.3", "Task", _OLD.task)),
-    "a2a.v1.SendMessageRequest": checker("0.3", "SendMessageRequest", _OLD.send),
-    "a2a.v1.GetTaskRequest": checker("0.3", "GetTaskRequest", by_id),
-    "a2a.v1.CancelTaskRequest": checker("0.3", "CancelTaskRequest", by_id),
-    "a2a.v1.TaskSubscriptionRequest": checker("0.3", "TaskSubscriptionRequest", by_id),
+    "a2a.v1.Task": make_quick_checker("0.3", "Task", make_checker("0.3", "Task", _OLD_CHECKS.is_valid_task)),
+    "a2a.v1.SendMessageRequest": make_checker("0.3", "SendMessageRequest", _OLD_CHECKS.is_valid_send),
+    "a2a.v1.GetTaskRequest": make_checker("0.3", "GetTaskRequest", is_task_id_request),
+    "a2a.v1.CancelTaskRequest": make_checker("0.3", "CancelTaskRequest", is_task_id_request),
+    "a2a.v1.TaskSubscriptionRequest": make_checker("0.3", "TaskSubscriptionRequest", is_task_id_request),
 }
 """Schema -> check."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.rules.facts.partial_decode import StatusLook
+from a2a_proxy.rules.facts.partial_decode import StatusSummary
 
 _PLAIN = bytes(octet for octet in range(0x20, 0x7F) if octet not in b'"\\')
 """What stands for itself in a JSON string."""
@@ -28,7 +28,7 @@ class PayloadTemplate(msgspec.Struct, gc=False):
     named: tuple[str, ...]
     stamp: str = ""
 
-    def fill(self, frame: Frame) -> StatusLook | None:
+    def fill(self, frame: Frame) -> StatusSummary | None:
         """What the payload shows, where it fits; None: it has to be decoded."""
         payload, head, middle, tail = frame.payload, self.head, self.middle, self.tail
         if not (payload.startswith(head) and payload.endswith(tail)):
@@ -41,16 +41,16 @@ class PayloadTemplate(msgspec.Struct, gc=False):
         said = payload[text : len(payload) - len(tail)]
         if not ident or text + len(said) + len(tail) != len(payload) or (ident + said).translate(None, _PLAIN):
             return None
-        return StatusLook(self.stamp, said, False, self.named)
+        return StatusSummary(self.stamp, said, False, self.named)
 
 
-def mould(frame: Frame, look: StatusLook) -> PayloadTemplate | None:
+def mould(frame: Frame, summary: StatusSummary) -> PayloadTemplate | None:
     """The mould of a faultless update; None where its message is not simply one plain text."""
-    payload, said, ident = frame.payload, look.said, frame.message_id.encode()
+    payload, said, ident = frame.payload, summary.message_content, frame.message_id.encode()
     if frame.event is not EventKind.STATUS or not said or not ident or (ident + said).translate(None, _PLAIN):
         return None
     head, found, rest = payload.partition(b'"%b"' % ident)
     middle, there, tail = rest.partition(b'"%b"' % said)
     if not found or not there or said in head:
         return None
-    return PayloadTemplate(head + b'"', b'"' + middle + b'"', b'"' + tail, look.named, look.stamp)
+    return PayloadTemplate(head + b'"', b'"' + middle + b'"', b'"' + tail, summary.named_ids, summary.stamp)
