@@ -146,28 +146,28 @@ class Stage:
                 and self.app.screen in each.node.ancestors_with_self
                 for each in self.app.workers
             )
-            or any(not each.settled for each in self.app.screen.query(LongView))
+            or any(not each.is_settled for each in self.app.screen.query(LongView))
             or any(isinstance(each, MainScreen) and is_behind(each) for each in self.app.screen_stack)
         )
 
 
 def is_behind(screen: MainScreen) -> bool:
     """It does not show yet what there is: its tree, what a filter finds, what had passed at the time of a replay."""
-    searches = (screen._search, screen._sought)
-    typed = (timer._task for timer in screen._box._pauses)
+    searches = (screen._search, screen._match_search)
+    typed = (timer._task for timer in screen._box._delay_timers)
     return (
-        not screen._answered
-        or (screen._tree_behind and screen._tree_shown())
+        not screen._has_answer
+        or (screen._is_tree_stale and screen._is_tree_shown())
         or any(task is not None and not task.done() for task in typed)
-        or any(search is not None and not search.done for search in searches)
+        or any(search is not None and not search.is_done for search in searches)
         or (isinstance(screen, ReplayScreen) and not shows_its_time(screen))
     )
 
 
 def shows_its_time(replay: ReplayScreen) -> bool:
     """The clock stands, and what had passed then has been looked at."""
-    source = replay._replayed
-    return bool(replay._bar.clock.last) and source._told == source.until and not replay._polling
+    source = replay._replay_source
+    return bool(replay._clock_bar.clock.last) and source._reported_until == source.until and not replay._is_polling
 
 
 def recording(walk: Walk, folder: Path) -> Path:

@@ -26,7 +26,7 @@ PATIENCE = 120.0
 
 def all_handled(app: InspectApp) -> bool:
     """No key waits for its turn, none is on its way: none that the application holds back or follows."""
-    return app._exit or not (app._typed or app._at)
+    return app._exit or not (app._waiting_keys or app._key_widget)
 
 
 @contextmanager

@@ -52,7 +52,7 @@ class Watched(app.InspectApp):
         """Write down what is on the screen now."""
         rows = self.focused if self.screen_stack else None
         if isinstance(rows, LazyList):
-            read = int(rows.row is not None)
+            read = int(rows.current_row is not None)
             print("paint", time.monotonic(), rows.cursor, rows.total, read, file=self.told, flush=True)
 
     async def _look(self) -> None:

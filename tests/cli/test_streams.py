@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.lanes.layout import _SIGNS
+from a2a_inspect.lanes.layout import _MARK_SIGNS
 from a2a_proxy.cli.streams import prepare_streams
 from support_cli import SECONDS, environment, program, run
 
@@ -30,7 +30,7 @@ def test_what_is_drawn_keeps_its_shape(tmp_path: Path) -> None:
     assert any("-->|" in line for line in plain)
 
 
-@pytest.mark.parametrize("sign", [*(sign for sign, _ in _SIGNS.values()), *"▸◂→←"])
+@pytest.mark.parametrize("sign", [*(sign for sign, _ in _MARK_SIGNS.values()), *"▸◂→←"])
 def test_every_sign_has_a_stand_in(sign: str) -> None:
     """Of one cell."""
     prepare_streams()

@@ -9,7 +9,7 @@ import pytest
 
 from a2a_inspect.dialogs.copy_menu import FORMS as OFFERED
 from a2a_inspect.formats.copying.forms import FORMS
-from a2a_inspect.formats.export import free_name
+from a2a_inspect.formats.export import unused_path
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, write_cassette
 from a2a_proxy.recording.read.reader import Recording
 from support_inspect import sample
@@ -113,8 +113,8 @@ def test_the_menu_has_every_form() -> None:
 
 def test_a_name_that_nobody_has(tmp_path: Path) -> None:
     """Counted on where it is taken."""
-    first = free_name(tmp_path, Path("/x/run.a2a.db"), "all", ".a2a.jsonl")
+    first = unused_path(tmp_path, Path("/x/run.a2a.db"), "all", ".a2a.jsonl")
     assert first == tmp_path / "run-all.a2a.jsonl"
     first.touch()
-    assert free_name(tmp_path, Path("run.a2a.jsonl"), "all", ".a2a.jsonl").name == "run-all-2.a2a.jsonl"
-    assert free_name(tmp_path, Path("plain"), "all", ".jsonl").name == "plain-all.jsonl"
+    assert unused_path(tmp_path, Path("run.a2a.jsonl"), "all", ".a2a.jsonl").name == "run-all-2.a2a.jsonl"
+    assert unused_path(tmp_path, Path("plain"), "all", ".jsonl").name == "plain-all.jsonl"

@@ -176,8 +176,8 @@ async def test_rows_of_an_older_session_do_not_move_the_cursor_to_another_exchan
         await person.types("k")
         first.write([], changes=changes(*map(exchange, range(2, 300))))
         await person.until(lambda: person.exchanges.total == 301)
-        await person.until(lambda: person.exchanges.row is not None)
-        row = person.exchanges.row
+        await person.until(lambda: person.exchanges.current_row is not None)
+        row = person.exchanges.current_row
         assert (row.session, row.exchange.id) == (2, 1)
     first.close()
     second.close()
@@ -219,9 +219,9 @@ async def test_payloads_that_cannot_be_decoded_are_still_shown(tmp_path: Path) -
         await person.types("2", "tab", "G")
         await person.sees("0000fff0")
         await person.types("plus")
-        await person.until(lambda: len(person.raw.octets.all) == 256 << 10, "four times as much")
+        await person.until(lambda: len(person.raw.frame_bytes.data) == 256 << 10, "four times as much")
         await person.types("plus", "plus")
-        await person.until(lambda: len(person.raw.octets.all) == (1 << 20) + 8, "all of it")
+        await person.until(lambda: len(person.raw.frame_bytes.data) == (1 << 20) + 8, "all of it")
         await person.types("G")
         await person.sees("00100000")
         await person.types("]", "1")

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from a2a_inspect.data.source import ExchangeStream
-from a2a_inspect.widgets.columns import ListColumn, fit, fitting
-from a2a_inspect.widgets.detail import FIRST, _decoded
+from a2a_inspect.widgets.columns import ListColumn, fit_text, columns_for_width
+from a2a_inspect.widgets.detail import FIRST_BYTES, _decode_payload_lines
 from a2a_inspect.widgets.facts import fact_lines, header_lines, paint_artifact, paint_facts
 from a2a_inspect.widgets.finding_lines import finding_lines
 from a2a_inspect.widgets.json_paint import paint_json
-from a2a_inspect.widgets.text_view import _rows
+from a2a_inspect.widgets.text_view import _wrap_line
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import FrameKind
@@ -28,16 +28,16 @@ texts = st.text(max_size=40) | st.text(alphabet="ab 漢é\x1b\u202e\u0301", max_
 @given(texts, st.integers(0, 30), st.booleans(), st.booleans())
 def test_a_cell_has_its_width_and_no_control_character(text: str, width: int, right: bool, tail: bool) -> None:
     """Whatever a peer sends: wide, combining, control."""
-    cell = fit(text, width, right=right, tail=tail)
+    cell = fit_text(text, width, right=right, tail=tail)
     assert cell_len(cell) == width
     assert cell.isprintable()
 
 
 def test_a_cell_that_is_too_long_says_so() -> None:
     """At its end, or at its beginning where the end matters."""
-    assert fit("working", 5) == "work…"
-    assert fit("working > completed", 10, tail=True) == "…completed"
-    assert fit("7", 3, right=True) == "  7"
+    assert fit_text("working", 5) == "work…"
+    assert fit_text("working > completed", 10, tail=True) == "…completed"
+    assert fit_text("7", 3, right=True) == "  7"
 
 
 def test_columns_give_way_by_rank_and_share_what_is_left() -> None:
@@ -48,15 +48,15 @@ def test_columns_give_way_by_rank_and_share_what_is_left() -> None:
         ListColumn("c", 5, str, drop=2, grow=1),
         ListColumn("d", 5, str, grow=3),
     ]
-    assert [(c.title, width) for c, width in fitting(columns, 34)] == [("a", 5), ("b", 5), ("c", 7), ("d", 11)]
-    assert [(c.title, width) for c, width in fitting(columns, 20)] == [("a", 5), ("b", 5), ("d", 6)]
-    assert [c.title for c, _ in fitting(columns, 3)] == ["a", "d"]
+    assert [(c.title, width) for c, width in columns_for_width(columns, 34)] == [("a", 5), ("b", 5), ("c", 7), ("d", 11)]
+    assert [(c.title, width) for c, width in columns_for_width(columns, 20)] == [("a", 5), ("b", 5), ("d", 6)]
+    assert [c.title for c, _ in columns_for_width(columns, 3)] == ["a", "d"]
 
 
 @given(texts, st.integers(8, 40))
 def test_wrapping_loses_nothing(line: str, width: int) -> None:
     """The rows of a line are the line, and each fits."""
-    rows = list(_rows(0, line, width))
+    rows = list(_wrap_line(0, line, width))
     assert "".join(line[first:last] for _, first, last, _ in rows) == line
     assert all(cell_len(line[first:last]) + indent <= width for _, first, last, indent in rows)
     assert rows or not line
@@ -83,15 +83,15 @@ def test_json_is_painted(line: str, runs: list[tuple[str, str]]) -> None:
 def test_trailers_are_shown_as_fields() -> None:
     """Not as the JSON that they are stored as; what cannot be read has a word about it."""
     end = frame(1, 1, b'[["grpc-status","5"],["grpc-message","\\u001b[2J"]]', kind=FrameKind.END, schema="trailers")
-    assert _decoded(end, live(1), FIRST) == ["grpc-status: 5", "grpc-message: ␛[2J"]
+    assert _decode_payload_lines(end, live(1), FIRST_BYTES) == ["grpc-status: 5", "grpc-message: ␛[2J"]
     broken = frame(1, 1, b'[["grpc-st', kind=FrameKind.END, schema="trailers")
-    assert "cannot be shown decoded" in _decoded(broken, live(1), FIRST)[0]
+    assert "cannot be shown decoded" in _decode_payload_lines(broken, live(1), FIRST_BYTES)[0]
 
 
 def test_a_payload_that_was_cut_says_so() -> None:
     """Before what is there of it."""
     cut = frame(1, 1, b"half a", schema="text", truncated=True, size=70_000)
-    assert _decoded(cut, live(1), FIRST) == ["(first 6 B of 68.4 KiB)", "half a"]
+    assert _decode_payload_lines(cut, live(1), FIRST_BYTES) == ["(first 6 B of 68.4 KiB)", "half a"]
 
 
 def test_facts_leave_out_what_is_unknown() -> None:

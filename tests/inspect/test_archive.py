@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.commands.archive import ArchiveOptions, fetch, list_segments, put
+from a2a_inspect.commands.archive import ArchiveOptions, download_recording, list_segments, upload_recording
 from a2a_proxy.capture.file_layout import STATE_VARIABLE
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.read.reader import Recording
@@ -23,7 +23,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
     (tmp_path / "archive").mkdir()
     url = (tmp_path / "archive").as_uri()
-    put(sample(tmp_path / "r.a2a.db"), url, ArchiveOptions(archive_id="here"))
+    upload_recording(sample(tmp_path / "r.a2a.db"), url, ArchiveOptions(archive_id="here"))
     return url
 
 
@@ -31,7 +31,7 @@ def test_put_says_what_came_and_that_nothing_is_left(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for _ in range(2):
-        put(tmp_path / "r.a2a.db", url, ArchiveOptions(archive_id="there"))
+        upload_recording(tmp_path / "r.a2a.db", url, ArchiveOptions(archive_id="there"))
 
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("put 9 frames in 1 segment, ")
@@ -60,7 +60,7 @@ def test_ls_finds_by_task_and_time_and_verifies(url: str, tmp_path: Path, capsys
 def test_fetch_tells_what_it_read(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
 
-    fetch(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions(verbose=True))
+    download_recording(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions(verbose=True))
 
     said = capsys.readouterr()
     assert said.out.splitlines()[0].startswith("brought 3 exchanges with 9 frames of 1 segment into ")
@@ -78,7 +78,7 @@ def test_files_that_are_gone_are_told(url: str, tmp_path: Path, capsys: pytest.C
     line, _, told, _ = capsys.readouterr().out.splitlines()
     assert line.endswith("  frames gone")
     assert told == "1 segment with files that are gone, perhaps by a rule of the bucket"
-    fetch(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions())
+    download_recording(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions())
     told = capsys.readouterr().out.splitlines()[1]
     assert told.startswith("gone from the archive, perhaps by a rule of the bucket: frames/dt=")
 
@@ -93,7 +93,7 @@ def test_any_time_can_be_asked_for(url: str, tmp_path: Path, capsys: pytest.Capt
             list_segments(url, far, ArchiveOptions(as_json=True))
             assert bool(capsys.readouterr().out) == there
             with contextlib.nullcontext() if there else pytest.raises(UserError, match="has nothing of"):
-                fetch(url, far | {"task": TASK}, tmp_path / f"{word}.a2a.db", ArchiveOptions())
+                download_recording(url, far | {"task": TASK}, tmp_path / f"{word}.a2a.db", ArchiveOptions())
         assert (tmp_path / f"{word}.a2a.db").exists()
 
 
@@ -109,14 +109,14 @@ def test_a_time_is_taken_to_the_ns_as_ls_tells_it(url: str, capsys: pytest.Captu
 
 def test_a_recording_of_which_a_part_was_put_before_is_not_said_to_be_there(tmp_path: Path, url: str) -> None:
     """The part has its session, to its end, under the same names."""
-    fetch(url, {**NOTHING, "until": "2027-01-15T08:00:01.5"}, tmp_path / "part.a2a.db", ArchiveOptions())
-    put(tmp_path / "part.a2a.db", url, ArchiveOptions(archive_id="other"))
+    download_recording(url, {**NOTHING, "until": "2027-01-15T08:00:01.5"}, tmp_path / "part.a2a.db", ArchiveOptions())
+    upload_recording(tmp_path / "part.a2a.db", url, ArchiveOptions(archive_id="other"))
 
     with pytest.raises(UserError, match="of a recording that had 6 frames less") as told:
-        put(tmp_path / "r.a2a.db", url, ArchiveOptions(archive_id="other"))
+        upload_recording(tmp_path / "r.a2a.db", url, ArchiveOptions(archive_id="other"))
 
     assert "--archive-id" in told.value.hint
-    put(tmp_path / "part.a2a.db", url, ArchiveOptions(archive_id="here"))
+    upload_recording(tmp_path / "part.a2a.db", url, ArchiveOptions(archive_id="here"))
 
 
 def test_without_the_extra_it_says_what_to_install(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,8 +127,8 @@ def test_without_the_extra_it_says_what_to_install(url: str, tmp_path: Path, mon
 
     for ask in (
         lambda: list_segments(url, NOTHING, ArchiveOptions()),
-        lambda: fetch(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions()),
-        lambda: put(tmp_path / "r.a2a.db", url, ArchiveOptions(archive_id="there")),
+        lambda: download_recording(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions()),
+        lambda: upload_recording(tmp_path / "r.a2a.db", url, ArchiveOptions(archive_id="there")),
     ):
         with pytest.raises(UserError, match="needs pyarrow, which is not installed") as wrong:
             ask()
@@ -141,7 +141,7 @@ def test_without_the_extra_it_says_what_to_install(url: str, tmp_path: Path, mon
 )
 def test_what_cannot_be_fetched_is_told(url: str, tmp_path: Path, words: dict[str, str], message: str) -> None:
     with pytest.raises(UserError, match=message) as wrong:
-        fetch(url, {**NOTHING, **words}, tmp_path / "back.a2a.db", ArchiveOptions())
+        download_recording(url, {**NOTHING, **words}, tmp_path / "back.a2a.db", ArchiveOptions())
 
     assert wrong.value.hint
     assert not (tmp_path / "back.a2a.db").exists()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.data import tree
-from a2a_inspect.data.next_places import next_finding, next_of_task
-from a2a_inspect.data.tree import TreeBranch, TreeLevel, children
+from a2a_inspect.data.next_places import next_finding, next_frame_of_task
+from a2a_inspect.data.tree import TreeBranch, TreeLevel, read_children
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
 from support_inspect import changes, exchange, request, status, writer
@@ -34,26 +34,26 @@ def path(tmp_path: Path) -> Path:
 
 
 def labels(recording: Recording, of: TreeBranch | None) -> list[str]:
-    return [each.label for each in children(recording, of).branches]
+    return [each.label for each in read_children(recording, of).branches]
 
 
 def test_from_the_session_down_to_the_frame(path: Path) -> None:
     """Each level with its number; those of one context or task do not have those of another; nothing acts."""
     with Recording(path) as recording:
-        first, second = children(recording, None).branches
+        first, second = read_children(recording, None).branches
         assert [first.label.split("  ")[0], first.label.split("  ")[2]] == ["session 1", "5 exchanges"]
-        contexts = children(recording, first).branches
+        contexts = read_children(recording, first).branches
         assert [each.label for each in contexts] == ["context c1  3", "context c2  1", "no context  1"]
-        tasks = children(recording, contexts[0]).branches
+        tasks = read_children(recording, contexts[0]).branches
         assert [each.label for each in tasks] == ["task t1  2", "no task  1"]
         assert labels(recording, contexts[1]) == ["task t2␛[2J  1"]
-        calls = children(recording, tasks[0]).branches
+        calls = read_children(recording, tasks[0]).branches
         assert [each.label for each in calls] == ["#1 SendStreamingMessage ok  2", "#4 SendStreamingMessage ok  2"]
         assert labels(recording, calls[0]) == ["0 → request", "1 ← status working"]
         assert labels(recording, tasks[1]) == ["#2 SendStreamingMessage ok  0"]
-        other = children(recording, second).branches[0]
+        other = read_children(recording, second).branches[0]
         assert (other.level, other.context_id) == (TreeLevel.CONTEXT, "c1")
-        assert children(recording, other).branches[0].task_id == "77"
+        assert read_children(recording, other).branches[0].task_id == "77"
 
 
 def test_a_page_at_a_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,40 +63,40 @@ def test_a_page_at_a_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         node: TreeBranch | None = None
         for _ in TreeLevel:
             every.append(labels(recording, node))
-            node = children(recording, node).branches[0]
+            node = read_children(recording, node).branches[0]
         monkeypatch.setattr(tree, "PAGE", 1)
         node = None
         for whole in every:
             found, after = [], None
             while True:
-                page = children(recording, node, after)
+                page = read_children(recording, node, after)
                 found += [each.label for each in page.branches]
-                if not page.more:
+                if not page.has_more:
                     break
-                after = page.branches[-1].place
+                after = page.branches[-1].page_cursor
             assert found == whole
-            node = children(recording, node).branches[0]
+            node = read_children(recording, node).branches[0]
 
 
 def test_what_a_branch_is_stays_while_it_grows(path: Path) -> None:
     """Another label, the same branch."""
     with Recording(path) as recording:
-        session = children(recording, None).branches[0]
-        context = children(recording, session).branches[0]
-    assert context.same == TreeBranch(TreeLevel.CONTEXT, "other", 1, context.context, "c1", exchange=99).same
-    assert context.same != session.same
+        session = read_children(recording, None).branches[0]
+        context = read_children(recording, session).branches[0]
+    assert context.identity == TreeBranch(TreeLevel.CONTEXT, "other", 1, context.context, "c1", exchange=99).identity
+    assert context.identity != session.identity
 
 
 def test_the_frames_of_a_task(path: Path) -> None:
     """From one of its calls to the next, and back; a call without a task has none beside it."""
     with Recording(path) as recording:
         steps = [(make_key(1, 1), -1)]
-        while (place := next_of_task(recording, steps[-1], 1)) is not None:
+        while (place := next_frame_of_task(recording, steps[-1], 1)) is not None:
             steps.append(place)
         assert steps[1:] == [(make_key(1, 1), 0), (make_key(1, 1), 1), (make_key(1, 4), 0), (make_key(1, 4), 1)]
-        assert next_of_task(recording, (make_key(1, 4), 0), -1) == (make_key(1, 1), 1)
-        assert next_of_task(recording, (make_key(1, 1), 0), -1) is None
-        assert next_of_task(recording, (make_key(1, 2), -1), 1) is None
+        assert next_frame_of_task(recording, (make_key(1, 4), 0), -1) == (make_key(1, 1), 1)
+        assert next_frame_of_task(recording, (make_key(1, 1), 0), -1) is None
+        assert next_frame_of_task(recording, (make_key(1, 2), -1), 1) is None
 
 
 def test_the_next_finding_is_looked_up_in_the_index(path: Path) -> None:

@@ -125,7 +125,7 @@ def test_junit(flagged: Path, tmp_path: Path) -> None:
 def test_junit_says_what_does_not_count_and_what_could_not_be_judged() -> None:
     """Such cases are skipped, and services show why only where it is the text of the element."""
     known = CheckFinding(Finding(RULE.id, Severity.ERROR, 1, "x"), suppressed="an old client")
-    report = CheckReport([RULE, OTHER], Severity.ERROR, [CheckedSession("r", 1, 1, 1, "", [known], quiet=[OTHER.id])])
+    report = CheckReport([RULE, OTHER], Severity.ERROR, [CheckedSession("r", 1, 1, 1, "", [known], skipped_rules=[OTHER.id])])
     document = JUnitXml.fromstring("\n".join(junit_format.lines(report)))
     (suite,) = document
     assert (suite.tests, suite.failures, suite.skipped) == (2, 0, 2)
@@ -315,7 +315,7 @@ def test_sarif_has_the_gravest_where_there_are_too_many(monkeypatch: pytest.Monk
 
 def document(found: list[CheckFinding]) -> list[dict[str, Any]]:
     """The runs of the SARIF document that says this."""
-    report = CheckReport(list(all_rules().values()), checked=[CheckedSession("a b:c.db", 1, 1, 1, "", found)])
+    report = CheckReport(list(all_rules().values()), sessions=[CheckedSession("a b:c.db", 1, 1, 1, "", found)])
     runs: list[dict[str, Any]] = json.loads("\n".join(sarif.lines(report)))["runs"]
     return runs
 
@@ -323,7 +323,7 @@ def document(found: list[CheckFinding]) -> list[dict[str, Any]]:
 def test_the_gravest_rule_is_the_one_to_read_about() -> None:
     """Not the first one."""
     first, worst = Finding("A2A-GEN-001", Severity.INFO, 1, "x"), Finding("A2A-RPC-002", Severity.ERROR, 1, "x")
-    report = CheckReport([], checked=[CheckedSession("r", 1, 1, 1, "", [CheckFinding(first), CheckFinding(worst)])])
+    report = CheckReport([], sessions=[CheckedSession("r", 1, 1, 1, "", [CheckFinding(first), CheckFinding(worst)])])
     assert list(text_format.lines(report))[-1] == "what a rule means: a2a-inspect rules A2A-RPC-002"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.clipboard import plan, put
+from a2a_inspect.clipboard import copy_methods, copy_to_clipboard
 
 LOCAL = {"TERM": "xterm-256color", "DISPLAY": ":0"}
 
@@ -34,16 +34,16 @@ def nothing(_: str) -> None:
 )
 def test_the_order_of_ways(environment: dict[str, str], octets: int, ways: list[str]) -> None:
     """OSC 52 first where the terminal takes it and the text fits; a remote machine's own clipboard is nobody's."""
-    assert plan(environment, octets, found=everything) == ways
+    assert copy_methods(environment, octets, find_tool=everything) == ways
 
 
 def test_what_is_not_installed_is_not_tried() -> None:
-    assert plan({**LOCAL, "TMUX": "1"}, 100, found=nothing) == ["OSC 52", "file"]
+    assert copy_methods({**LOCAL, "TMUX": "1"}, 100, find_tool=nothing) == ["OSC 52", "file"]
 
 
 def test_the_terminal_gets_the_text() -> None:
     got: list[str] = []
-    assert put("ä\n".encode(), "x.txt", got.append, {"SSH_TTY": "1"}) == "copied with OSC 52"
+    assert copy_to_clipboard("ä\n".encode(), "x.txt", got.append, {"SSH_TTY": "1"}) == "copied with OSC 52"
     assert got == ["ä\n"]
 
 
@@ -51,7 +51,7 @@ def test_what_no_clipboard_takes_is_a_file(tmp_path: Path, monkeypatch: pytest.M
     """Octets that are no text, and text that is too long; only its owner may read it."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for octets in (b"\xff\x00", b"x" * 100_000):
-        done = put(octets, "payload", pytest.fail, {"SSH_TTY": "1"})
+        done = copy_to_clipboard(octets, "payload", pytest.fail, {"SSH_TTY": "1"})
         path = Path(done.removeprefix("written to "))
         assert path.parent == tmp_path
         assert path.name.endswith("-payload")
@@ -69,5 +69,5 @@ def test_a_tool_that_fails_gives_way(code: int, done: str, tmp_path: Path, monke
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr("a2a_inspect.clipboard._SECONDS", 60.0)
     text = b"x" * 100_000
-    assert put(text, "x", pytest.fail, {"DISPLAY": ":0"}) == done
+    assert copy_to_clipboard(text, "x", pytest.fail, {"DISPLAY": ":0"}) == done
     assert (tmp_path / "got").read_bytes() == text

@@ -188,7 +188,7 @@ def test_a_long_exchange_is_printed_as_it_is_read(tmp_path: Path) -> None:
 def test_show_reads_frames_page_by_page(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first line is there before the last frame has been read."""
     from a2a_inspect.commands import show
-    from a2a_inspect.commands.session import Meanings
+    from a2a_inspect.commands.session import RuleMeanings
 
     read: list[int] = []
     frames = Recording.frames
@@ -201,7 +201,7 @@ def test_show_reads_frames_page_by_page(small: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Recording, "frames", counted)
     with Recording(small) as stored:
         (session,) = stored.sessions()
-        lines = show._session_lines(stored, session, list(stored.exchanges()), show.ShowSelection(), Meanings(), {})
+        lines = show._session_tree_lines(stored, session, list(stored.exchanges()), show.ShowSelection(), RuleMeanings(), {})
         while "-->" not in next(lines):
             pass
         assert len(read) == 1

@@ -150,7 +150,7 @@ def test_what_belongs_to_nothing_stands_where_its_time_is() -> None:
     rows += [row(7, context_id="d"), row(8), row(9, task_id="t")]
     groups = [
         (context, {task: [each.exchange.id for each in of] for task, of in members.items()})
-        for context, members in show._by_context(rows, {})
+        for context, members in show._group_by_context(rows, {})
     ]
     assert groups == [
         ("", {"": [1, 2]}),

@@ -18,11 +18,11 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_inspect.commands.show_as import show_as
-from a2a_inspect.formats.copying.call import CopiedCall, NotOffered, load
+from a2a_inspect.formats.copying.call import CopiedCall, NotOffered, load_call
 from a2a_inspect.formats.copying.forms import FORMS
-from a2a_inspect.formats.copying.literal import literal
+from a2a_inspect.formats.copying.literal import python_literal
 from a2a_inspect.formats.copying.pytest_case import artifacts, errors, states
-from a2a_inspect.formats.copying.shell import curl
+from a2a_inspect.formats.copying.shell import curl_command
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.protocol.event import decode_payload
@@ -42,7 +42,7 @@ def recorded(name: str, operation: str) -> CopiedCall:
     """The first call of a sample with this operation that ended well."""
     with open_recording_or_cassette(RECORDINGS / name) as recording:
         rows = (row for row in recording.exchanges() if row.exchange.operation == operation and not row.exchange.error)
-        call = load(recording, next(rows).key)
+        call = load_call(recording, next(rows).key)
     assert call is not None
     return call
 
@@ -59,7 +59,7 @@ def at(call: CopiedCall, where: Agent) -> CopiedCall:
 
 def seen(call: CopiedCall) -> tuple[list[str], list[str], list[object]]:
     """What a call's answers say."""
-    answers = [decode_payload(frame.payload, frame.schema) for frame in call.answers]
+    answers = [decode_payload(frame.payload, frame.schema) for frame in call.responses]
     return states(answers), artifacts(answers), errors(answers)
 
 
@@ -69,7 +69,7 @@ def test_every_call_of_every_sample(name: str) -> None:
     offered = set()
     with open_recording_or_cassette(RECORDINGS / name) as recording:
         for row in recording.exchanges():
-            call = load(recording, row.key)
+            call = load_call(recording, row.key)
             assert call is not None
             for form in FORMS.values():
                 try:
@@ -78,7 +78,7 @@ def test_every_call_of_every_sample(name: str) -> None:
                     continue
                 offered.add(form.name)
                 if form.name == "raw":
-                    assert octets == call.asks[0].payload
+                    assert octets == call.requests[0].payload
                     continue
                 text = octets.decode()
                 if form.name == "json":
@@ -156,7 +156,7 @@ def test_grpcurl_says_all_that_a_call_needs(name: str, operation: str, peer: Age
     service, _, method = words[-1].partition("/")
     asked = pool.FindServiceByName(service).FindMethodByName(method)  # type: ignore[no-untyped-call]
     message = ParseDict(json.loads(options["-d"]), GetMessageClass(asked.input_type)())
-    assert message.SerializeToString() == call.asks[0].payload
+    assert message.SerializeToString() == call.requests[0].payload
     answer = GetMessageClass(asked.output_type)
     metadata = [tuple(options["-H"].split(": ", 1))] if "-H" in options else []
     with grpc.insecure_channel(words[-2]) as channel:
@@ -235,7 +235,7 @@ def by_hand(text: str, **more: object) -> CopiedCall:
 @pytest.mark.parametrize("text", ['it\'s "quoted" $HOME `id` !', "\x1b[31m\u202e\x9b😀", "a\\b\nc", "@/etc/passwd"])
 def test_a_shell_gets_text_as_it_is(text: str) -> None:
     """Octets of the body come out of the shell's hands as JSON of the same value."""
-    words = shlex.split(curl(by_hand(text)))
+    words = shlex.split(curl_command(by_hand(text)))
     body = json.loads(words[words.index("--data-raw") + 1])
     assert body["params"]["message"]["parts"] == [{"text": text}]
     assert words[-1] == "http://agent:8000/rpc"
@@ -244,7 +244,7 @@ def test_a_shell_gets_text_as_it_is(text: str) -> None:
 def test_a_header_that_a_shell_should_not_get() -> None:
     """Control characters become symbols when the recording is read; such a header is not sent on."""
     with pytest.raises(NotOffered, match="no shell should get"):
-        curl(by_hand("hello", request_headers=((b"X-Odd", b"\x1b[31mred"),), target="/\u202e"))
+        curl_command(by_hand("hello", request_headers=((b"X-Odd", b"\x1b[31mred"),), target="/\u202e"))
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_what_is_not_offered() -> None:
 def test_one_frame() -> None:
     """JSON and raw are those of the frame, ids too."""
     call = recorded("demo.a2a.jsonl", "SendStreamingMessage")
-    frame = call.answers[-1]
+    frame = call.responses[-1]
     assert FORMS["raw"].make(call, frame) == frame.payload
     assert "statusUpdate" in json.loads(FORMS["json"].make(call, frame))
     ids = FORMS["ids"].make(call, frame).decode().splitlines()
@@ -304,6 +304,6 @@ def test_show_as(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
 @pytest.mark.parametrize("value", [{}, [], None, {"a": [1, {"b": "x" * 120, "c": [True, None, 1.5]}]}, "\x1b\u202e"])
 def test_literals_are_read_back(value: object) -> None:
     """And nothing in them acts on a terminal."""
-    text = literal(value)
+    text = python_literal(value)
     assert eval(text) == value
     assert text.replace("\n", "").isprintable()

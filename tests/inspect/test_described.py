@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.data.frame_summary import described, flat
+from a2a_inspect.data.frame_summary import summarize_frame, flatten_line_ends
 from a2a_proxy.recording.read.reader import Recording
 from support_inspect import MS, changes, exchange, request, status, writer
 from support_recording import STARTED
@@ -20,7 +20,7 @@ def test_a_large_payload_is_told_by_its_size(tmp_path: Path) -> None:
     made.finish(STARTED + 10_000 * MS)
     with Recording(tmp_path / "r.db") as recording:
         (row,) = recording.exchanges()
-        said = [described(recording, frame, call) for frame in recording.frames(row.key, payloads=False)]
+        said = [summarize_frame(recording, frame, call) for frame in recording.frames(row.key, payloads=False)]
     assert said[0] == 'message user "Plan a day"'
     assert said[1].startswith("status working (97.")
     assert said[2] == 'status working "short"'
@@ -30,4 +30,4 @@ def test_a_large_payload_is_told_by_its_size(tmp_path: Path) -> None:
     ("words", "line"), [("a\nb\t c", "a b c"), ('status "line one␊line two␊"', 'status "line one line two"'), ("", "")]
 )
 def test_ends_of_lines_are_spaces(words: str, line: str) -> None:
-    assert flat(words) == line
+    assert flatten_line_ends(words) == line

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_inspect.data.conversation import artifact_lines, process_lines, timing_lines
-from a2a_inspect.data.finding_counts import about
-from a2a_inspect.data.frame_bytes import framed, span_words
+from a2a_inspect.data.finding_counts import find_findings
+from a2a_inspect.data.frame_bytes import wire_bytes, byte_range_words
 from a2a_inspect.data.hexdump import hex_row
-from a2a_inspect.data.payload_lines import indented
+from a2a_inspect.data.payload_lines import indent_json
 from a2a_inspect.data.source import ExchangeStream
-from a2a_inspect.widgets.detail import FIRST, _decoded
+from a2a_inspect.widgets.detail import FIRST_BYTES, _decode_payload_lines
 from a2a_inspect.widgets.finding_lines import finding_lines, paint_findings
-from a2a_inspect.widgets.hex_view import with_bounds
-from a2a_inspect.widgets.tab_line import TABS, words
+from a2a_inspect.widgets.hex_view import mark_payload_bounds
+from a2a_inspect.widgets.tab_line import TABS, tab_titles
 from a2a_inspect.widgets.trace_lines import trace_lines
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.rows import ExchangeRow, make_key
@@ -37,47 +37,47 @@ values = st.recursive(
 def test_a_payload_within_its_framing() -> None:
     """Each line of it where it stood; the octets around it are what the recording says they were."""
     one = frame(1, 1, b'{"a":\n1}', framing=SSE)
-    octets = framed(one, FIRST)
-    assert octets.all == b'data: {"a":\r\ndata: 1}\r\n\r\n'
-    assert [octets.all[first:last] for first, last in octets.payload] == [b'{"a":', b"1}"]
-    assert span_words(one, octets) == "octets 0 to 8 to the client, its payload between [ ]"
+    octets = wire_bytes(one, FIRST_BYTES)
+    assert octets.data == b'data: {"a":\r\ndata: 1}\r\n\r\n'
+    assert [octets.data[first:last] for first, last in octets.payload_ranges] == [b'{"a":', b"1}"]
+    assert byte_range_words(one, octets) == "octets 0 to 8 to the client, its payload between [ ]"
 
 
 def test_a_payload_without_framing() -> None:
     """Nothing is marked where all of it is payload."""
     one = request(1, "hello")
-    octets = framed(one, FIRST)
-    assert octets.all == one.payload
+    octets = wire_bytes(one, FIRST_BYTES)
+    assert octets.data == one.payload
     assert octets.bounds() == (frozenset(), frozenset())
-    assert span_words(one, octets) == f"octets 0 to {one.size} to the agent"
-    assert span_words(frame(1, 1, b""), framed(frame(1, 1, b""), FIRST)) == "octets 0 to 0 to the client; no payload"
+    assert byte_range_words(one, octets) == f"octets 0 to {one.size} to the agent"
+    assert byte_range_words(frame(1, 1, b""), wire_bytes(frame(1, 1, b""), FIRST_BYTES)) == "octets 0 to 0 to the client; no payload"
 
 
 @given(st.binary(max_size=80), st.integers(0, 90))
 def test_of_a_large_payload_the_beginning(payload: bytes, limit: int) -> None:
     """What is shown is the beginning of all of it, and no more of the payload than was asked for."""
     one = frame(1, 1, payload, framing="data: \0\n\n")
-    whole, part = framed(one, 1000), framed(one, limit)
-    assert whole.all == b"data: " + payload + b"\n\n"
-    assert whole.all.startswith(part.all)
-    assert sum(last - first for first, last in part.payload) == min(limit, len(payload))
+    whole, part = wire_bytes(one, 1000), wire_bytes(one, limit)
+    assert whole.data == b"data: " + payload + b"\n\n"
+    assert whole.data.startswith(part.data)
+    assert sum(last - first for first, last in part.payload_ranges) == min(limit, len(payload))
 
 
 def test_a_payload_that_was_cut_has_no_end_to_frame() -> None:
     """Neither has one whose lines do not fit what is said of its framing."""
     cut = frame(1, 1, b"half", framing="data: \0\n\n", truncated=True, size=70_000)
-    assert framed(cut, FIRST).all == b"half"
-    assert span_words(cut, framed(cut, FIRST)) == "octets 0 to 4 to the client, 4 B of 68.4 KiB"
-    assert framed(frame(1, 1, b"a", framing=SSE), FIRST).all == b"a"
+    assert wire_bytes(cut, FIRST_BYTES).data == b"half"
+    assert byte_range_words(cut, wire_bytes(cut, FIRST_BYTES)) == "octets 0 to 4 to the client, 4 B of 68.4 KiB"
+    assert wire_bytes(frame(1, 1, b"a", framing=SSE), FIRST_BYTES).data == b"a"
 
 
 @pytest.mark.parametrize(("offset", "width"), [(0, 8), (0, 16), (16, 16)])
 def test_brackets_stand_between_octets(offset: int, width: int) -> None:
     """Before its first octet and after its last, and nothing else changes."""
-    octets = framed(frame(1, 1, b"0123456789abcdefg", framing="data: \0\n\n"), FIRST)
-    row = octets.all[offset : offset + width]
+    octets = wire_bytes(frame(1, 1, b"0123456789abcdefg", framing="data: \0\n\n"), FIRST_BYTES)
+    row = octets.data[offset : offset + width]
     plain = f"  {hex_row(row, width)[0]} "
-    marked = with_bounds(plain, octets, offset, len(row))
+    marked = mark_payload_bounds(plain, octets, offset, len(row))
     assert marked.replace("[", " ").replace("]", " ") == plain
     if not offset:
         assert "20[30" in marked.replace("  ", " ")
@@ -92,10 +92,10 @@ def test_every_frame_of_a_sample(name: str) -> None:
         for row in recording.exchanges():
             stream = ExchangeStream(row, 0)
             lines = [*timing_lines(recording, row.key, 1), *process_lines(recording, row.key)]
-            lines += [*artifact_lines(recording, row.key, 1), *finding_lines(about(recording, row, 1)[0], 1)]
+            lines += [*artifact_lines(recording, row.key, 1), *finding_lines(find_findings(recording, row, 1)[0], 1)]
             for each in recording.frames(row.key):
-                octets = framed(each.frame, FIRST)
-                assert b"".join(octets.all[a:b] for a, b in octets.payload).replace(b"\n", b"") == (
+                octets = wire_bytes(each.frame, FIRST_BYTES)
+                assert b"".join(octets.data[a:b] for a, b in octets.payload_ranges).replace(b"\n", b"") == (
                     each.frame.payload.replace(b"\n", b"")
                 )
                 lines += trace_lines(stream, each.frame, [])
@@ -193,7 +193,7 @@ def test_a_process_beside_its_calls() -> None:
 @given(values)
 def test_json_indented_as_it_comes(value: object) -> None:
     """Whole JSON comes out as the same JSON, and its lines are harmless."""
-    lines = list(indented(json.dumps(value).encode()))
+    lines = list(indent_json(json.dumps(value).encode()))
     assert json.loads("".join(lines)) == value
     assert all(line.isprintable() for line in lines)
 
@@ -202,24 +202,24 @@ def test_json_indented_as_it_comes(value: object) -> None:
 def test_json_cut_anywhere(value: object, size: int) -> None:
     """What is there of it loses nothing but white space."""
     text = json.dumps(value)[:size]
-    assert "".join("".join(indented(text.encode())).split()) == "".join(text.split())
+    assert "".join("".join(indent_json(text.encode())).split()) == "".join(text.split())
 
 
 def test_a_large_payload_by_the_page() -> None:
     """JSON in its own spelling, and how much of it is shown; then all of it, decoded."""
     payload = json.dumps({"result": {"text": ["word " * 20] * 1000}}).encode()
     large = frame(1, 1, payload)
-    first = _decoded(large, live(1), FIRST)
+    first = _decode_payload_lines(large, live(1), FIRST_BYTES)
     assert first[:3] == ["{", '  "result": {', '    "text": [']
     assert first[-1] == "(64.0 KiB of 101.6 KiB; + loads more)"
-    assert _decoded(large, live(1), FIRST * 4)[-1] == "}"
+    assert _decode_payload_lines(large, live(1), FIRST_BYTES * 4)[-1] == "}"
 
 
 def test_a_line_of_tabs_at_any_width() -> None:
     """All names where they fit 80 cells; else numbers, and the chosen name."""
-    assert len("".join(words(0, 80))) <= 80
-    assert all(name in "".join(words(3, 80)) for name in TABS)
-    assert "".join(words(3, 60)) == " 1  2  3  [4 Findings] 5  6  7 "
+    assert len("".join(tab_titles(0, 80))) <= 80
+    assert all(name in "".join(tab_titles(3, 80)) for name in TABS)
+    assert "".join(tab_titles(3, 60)) == " 1  2  3  [4 Findings] 5  6  7 "
 
 
 def test_findings_are_painted_by_their_words() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.data.filtered_source import Finder, Search
+from a2a_inspect.data.filtered_source import Finder, ExchangeSearch
 from a2a_inspect.data.source import RecordingSource
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.query import payload_tests
@@ -40,14 +40,14 @@ async def test_what_is_found_comes_by_windows_with_progress(tmp_path: Path) -> N
     made.close()
     told: list[tuple[int, int, int, bool]] = []
     source = RecordingSource(tmp_path / "r.db")
-    finder = Finder(source.another, lambda s: told.append((len(s.keys), s.looked, s.total, s.done)))
+    finder = Finder(source.reopen_recording, lambda s: told.append((len(s.keys), s.examined, s.total, s.is_done)))
     search = finder.start(parse("word1"))
-    await until(lambda: search.done)
+    await until(lambda: search.is_done)
     assert list(search.keys) == [make_key(1, n) for n in range(1, MANY + 1, 3)]
     assert told[0][0] < len(search.keys)
     assert told[0][1] < told[0][2] == MANY
     assert told == sorted(told)
-    assert (search.has(make_key(1, 4)), search.has(make_key(1, 5)), search.index(make_key(1, 5))) == (True, False, 2)
+    assert (search.is_match(make_key(1, 4)), search.is_match(make_key(1, 5)), search.index(make_key(1, 5))) == (True, False, 2)
     finder.close()
     source.close()
 
@@ -62,14 +62,14 @@ async def test_what_exchanges_have_themselves_comes_before_their_frames_are_look
     made.close()
     told: list[tuple[list[int], int]] = []
     source = RecordingSource(tmp_path / "r.db")
-    finder = Finder(source.another, lambda s: told.append((list(s.keys), s.upto)))
+    finder = Finder(source.reopen_recording, lambda s: told.append((list(s.keys), s.searched_until)))
     search = finder.start(parse("task:t1"))
-    await until(lambda: search.done)
+    await until(lambda: search.is_done)
     late = [make_key(1, n) for n in range(MANY - 1, MANY + 1)]
     assert told[0] == (late, 0)
     assert all(keys == sorted(set(keys)) for keys, _ in told)
     assert list(search.keys) == [make_key(1, n) for n in range(1, MANY + 1) if n % 2 or n > MANY - 2]
-    assert search.upto == search.keys[-1]
+    assert search.searched_until == search.keys[-1]
     finder.close()
     source.close()
 
@@ -86,15 +86,15 @@ async def test_a_search_that_is_cancelled_stops_at_once(tmp_path: Path, monkeypa
     made = writer(tmp_path / "r.db")
     made.write([request(n) for n in range(1, MANY + 1)], changes=changes(*map(exchange, range(1, MANY + 1))))
     made.close()
-    told: list[Search] = []
+    told: list[ExchangeSearch] = []
     source = RecordingSource(tmp_path / "r.db")
-    finder = Finder(source.another, told.append)
+    finder = Finder(source.reopen_recording, told.append)
     slow = finder.start(parse('text~"(P|p)lan a (d|D)ay$" OR plan'))
     assert await asyncio.to_thread(begun.wait, SECONDS)
     finder.cancel(slow)
     cancelled.set()
     fast = finder.start(parse("op:SendStreamingMessage"))
-    await until(lambda: fast.done)
+    await until(lambda: fast.is_done)
     assert len(fast.keys) == MANY
     assert len(slow.keys) < MANY
     assert slow not in told
@@ -106,19 +106,19 @@ async def test_a_growing_recording(tmp_path: Path) -> None:
     """What matches by now is added, what does so no more is taken away; what nothing was stored about is not read."""
     path = tmp_path / "r.db"
     source = RecordingSource(path)
-    finder = Finder(source.another, lambda _: None)
+    finder = Finder(source.reopen_recording, lambda _: None)
     by_text, not_ended = finder.start(parse("halfway")), finder.start(parse("-state:completed dur<1h"))
-    await until(lambda: by_text.done and not_ended.done)
+    await until(lambda: by_text.is_done and not_ended.is_done)
     assert not by_text.keys
     made = writer(path)
     made.write([request(1)], changes=changes(live(1, events=0), exchange(2)))
 
-    async def grown(search: Search) -> list[int]:
-        search.behind = True
-        while search.behind:
-            finder.grow(search)
+    async def grown(search: ExchangeSearch) -> list[int]:
+        search.is_stale = True
+        while search.is_stale:
+            finder.follow(search)
             await asyncio.sleep(0.01)
-        await until(lambda: not search._busy)
+        await until(lambda: not search._is_running)
         return list(search.keys)
 
     assert await grown(by_text) == []
@@ -139,19 +139,19 @@ async def test_what_goes_wrong_is_told(tmp_path: Path, text: str, words: str) ->
     made.write([request(1, "a" * 5000 + "!")], changes=changes(exchange(1)))
     made.close()
     source = RecordingSource(tmp_path / "r.db")
-    finder = Finder(source.another, lambda _: None)
+    finder = Finder(source.reopen_recording, lambda _: None)
     search = finder.start(parse(text))
-    await until(lambda: search.done)
-    assert words in search.trouble
+    await until(lambda: search.is_done)
+    assert words in search.error
     finder.close()
     source.close()
 
 
 def test_settling_changes_only_what_was_touched() -> None:
     """Into its place, or out of it."""
-    search = Search(node())
+    search = ExchangeSearch(node())
     search.keys.extend([2, 4, 6])
-    search.settle([1, 4, 5, 6, 9], {1, 5, 6, 9})
+    search.update_matches([1, 4, 5, 6, 9], {1, 5, 6, 9})
     assert list(search.keys) == [1, 2, 5, 6, 9]
 
 
@@ -167,6 +167,6 @@ async def test_where_an_exchange_stands(tmp_path: Path) -> None:
     second.close()
     source = RecordingSource(tmp_path / "r.db")
     await source.poll()
-    places = [await source.index(make_key(*at)) for at in ((1, 1), (1, 128), (1, 129), (1, 300), (2, 1), (2, 130))]
+    places = [await source.exchange_index(make_key(*at)) for at in ((1, 1), (1, 128), (1, 129), (1, 300), (2, 1), (2, 130))]
     assert places == [0, 127, 128, 299, 300, 429]
     source.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands.check import run as check
-from a2a_inspect.commands.diff import DiffOptions, diff
+from a2a_inspect.commands.diff import DiffOptions, print_diff
 from support_cli import Ran, run_here
 from support_query import rich
 
@@ -77,7 +77,7 @@ def test_check_and_diff_say_that_nothing_matches(folder: Path, capsys: pytest.Ca
     """A slip in a filter must not look like a good report."""
     path = str(folder / "r.a2a.db")
     options = check.CheckOptions(where="op:ListTasks", allow_incomplete=True)
-    codes = check.run((Path(path),), options, datetime.date.min), diff(DiffOptions((path, path), where="op:ListTasks"))
+    codes = check.run_check((Path(path),), options, datetime.date.min), print_diff(DiffOptions((path, path), where="op:ListTasks"))
     assert (codes, capsys.readouterr().err) == ((0, 0), "nothing matches op:ListTasks\n" * 2)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from a2a_inspect.data.finding_counts import FindingCounts, about, by_frame, lines
+from a2a_inspect.data.finding_counts import FindingCounts, find_findings, count_by_frame, exchange_lines
 from a2a_inspect.data.replay.as_of import AsOf
 from a2a_inspect.widgets.finding_lines import finding_lines
 from a2a_proxy.model.finding import Finding, Severity
@@ -44,12 +44,12 @@ def test_exchanges_and_frames(tmp_path: Path) -> None:
     """An exchange has all that was found in it, a frame what is about it alone."""
     with Recording(found(tmp_path / "r.db")) as recording:
         rows = list(recording.exchanges())
-        assert [line.found for line in lines(recording, rows)] == [None, FindingCounts(3, Severity.ERROR), None]
+        assert [line.finding_counts for line in exchange_lines(recording, rows)] == [None, FindingCounts(3, Severity.ERROR), None]
         frames = list(recording.frames(rows[1].key))
-        assert by_frame(recording, frames) == {1: FindingCounts(2, Severity.WARNING)}
-        assert by_frame(recording, frames[2:]) == {}
-        assert lines(recording, []) == []
-        assert by_frame(recording, []) == {}
+        assert count_by_frame(recording, frames) == {1: FindingCounts(2, Severity.WARNING)}
+        assert count_by_frame(recording, frames[2:]) == {}
+        assert exchange_lines(recording, []) == []
+        assert count_by_frame(recording, []) == {}
 
 
 def test_of_many_findings_those_of_the_frame_are_told(tmp_path: Path) -> None:
@@ -60,12 +60,12 @@ def test_of_many_findings_those_of_the_frame_are_told(tmp_path: Path) -> None:
     made.close()
     with Recording(tmp_path / "r.db") as recording:
         (row,) = recording.exchanges()
-        there, total = about(recording, row, 2)
+        there, total = find_findings(recording, row, 2)
         assert (there[0].seq, len(there), total) == (2, 51, 201)
         lines_told = finding_lines(there, 2, total)
         assert lines_told[:3] == ["ABOUT THIS FRAME", "", "error A2A-SCH-001 frame 2: no `id`"]
         assert lines_told[-1] == "(and 150 more: a2a-inspect show tells all of them)"
-        assert about(recording, row, 2, row.exchange.started + 10 * MS)[1] == 200
+        assert find_findings(recording, row, 2, row.exchange.started + 10 * MS)[1] == 200
 
 
 def test_in_a_replay_only_what_had_been_found(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_in_a_replay_only_what_had_been_found(tmp_path: Path) -> None:
     with Recording(found(tmp_path / "r.db")) as recording:
         known, row = AsOf(recording), list(recording.exchanges())[1]
         began = row.exchange.started
-        shown = [known.exchanges(0, began + after * MS)[1].found for after in (0, 100, 150, 900)]
+        shown = [known.exchanges(0, began + after * MS)[1].finding_counts for after in (0, 100, 150, 900)]
         assert shown == [
             None,
             FindingCounts(1, Severity.WARNING),
@@ -89,8 +89,8 @@ def test_one_page_is_one_question_to_an_index(tmp_path: Path) -> None:
         recording.db.set_trace_callback(asked.append)
         rows = list(recording.exchanges())
         asked.clear()
-        lines(recording, rows)
-        by_frame(recording, list(recording.frames(rows[1].key)))
+        exchange_lines(recording, rows)
+        count_by_frame(recording, list(recording.frames(rows[1].key)))
         recording.db.set_trace_callback(None)
         questions = [each for each in asked if "FROM finding" in each]
         assert len(questions) == 2
@@ -102,9 +102,9 @@ def test_one_page_is_one_question_to_an_index(tmp_path: Path) -> None:
 def test_the_sample_with_a_lost_event() -> None:
     """Exchange 1 and its frame 4."""
     with open_recording_or_cassette(GENERATIONS) as recording:
-        first, second, *_ = lines(recording, list(recording.exchanges(limit=3)))
-        assert (first.found, second.found) == (FindingCounts(1, Severity.ERROR), None)
-        assert by_frame(recording, list(recording.frames(first.key))) == {4: FindingCounts(1, Severity.ERROR)}
+        first, second, *_ = exchange_lines(recording, list(recording.exchanges(limit=3)))
+        assert (first.finding_counts, second.finding_counts) == (FindingCounts(1, Severity.ERROR), None)
+        assert count_by_frame(recording, list(recording.frames(first.key))) == {4: FindingCounts(1, Severity.ERROR)}
 
 
 async def test_the_screen_tells_it_and_goes_there(tmp_path: Path) -> None:

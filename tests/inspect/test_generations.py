@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands import ls, show
-from a2a_inspect.data.finding_counts import about
-from a2a_inspect.data.generation_gaps import gaps_of
+from a2a_inspect.data.finding_counts import find_findings
+from a2a_inspect.data.generation_gaps import read_gaps
 from a2a_inspect.data.source import ExchangeStream, RecordingSource
-from a2a_inspect.widgets.exchange_list import ended_well, outcome_style, states_error
+from a2a_inspect.widgets.exchange_list import is_successful, outcome_style, states_and_error
 from a2a_inspect.widgets.facts import fact_lines
 from a2a_inspect.widgets.finding_lines import finding_lines, paint_findings
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
@@ -49,13 +49,13 @@ def test_the_findings_of_a_gap_say_what_became_of_it() -> None:
     with open_recording_or_cassette(SAMPLE) as recording:
         row = recording.exchange(make_key(1, 1))
         assert row is not None
-        found, total = about(recording, row, 4)
-        ((_, noticed),) = gaps_of(recording, row)
+        found, total = find_findings(recording, row, 4)
+        ((_, noticed),) = read_gaps(recording, row)
         for until, words in (
             (0, "generation 4 missed, healed by #2 GetTask at 5"),
             (noticed, "generation 4 missed, not healed"),
         ):
-            lines = finding_lines(found, 4, total, gaps_of(recording, row, until))
+            lines = finding_lines(found, 4, total, read_gaps(recording, row, until))
             assert lines[3] == f"  ≠ {words}"
             assert paint_findings(lines[3]) != paint_findings(lines[4])
 
@@ -63,15 +63,15 @@ def test_the_findings_of_a_gap_say_what_became_of_it() -> None:
 def test_a_long_poll_in_the_facts_and_in_the_list() -> None:
     poll = stream(5)
     assert "asks              waited for a generation above 2, got 3" in fact_lines(poll, None)
-    assert states_error(poll.row) == "completed  waited for a generation above 2, got 3"
+    assert states_and_error(poll.row) == "completed  waited for a generation above 2, got 3"
 
 
 def test_a_call_that_waits_is_no_failure() -> None:
     """On the list of the screen."""
     row = ExchangeRow(1, 1, live(1, operation="GetTask", streaming=False, events=0, current_generation=5))
-    assert states_error(row) == "working  for a generation above 5"
+    assert states_and_error(row) == "working  for a generation above 5"
     assert outcome_style(row) == "list--live"
-    assert ended_well(row)
+    assert is_successful(row)
 
 
 def test_lists(capsys: pytest.CaptureFixture[str]) -> None:

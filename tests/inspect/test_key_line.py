@@ -6,27 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.widgets.key_line import Hint, KeyLine, placed
+from a2a_inspect.widgets.key_line import KeyHint, KeyLine, place_hints
 from support_inspect import changes, exchange, sample, writer
 from support_screen import SMALL, looking
 
-OPEN, QUIT = Hint("enter", "enter", "Open"), Hint("q", "q", "Quit")
+OPEN, QUIT = KeyHint("enter", "enter", "Open"), KeyHint("q", "q", "Quit")
 
 
 def test_no_hint_is_cut() -> None:
     """What does not fit is left out."""
-    assert placed((OPEN, QUIT), 20) == [(0, OPEN), (12, QUIT)]
-    assert placed((OPEN, QUIT), 19) == [(0, OPEN)]
-    assert placed((OPEN, QUIT), 11) == []
+    assert place_hints((OPEN, QUIT), 20) == [(0, OPEN), (12, QUIT)]
+    assert place_hints((OPEN, QUIT), 19) == [(0, OPEN)]
+    assert place_hints((OPEN, QUIT), 11) == []
 
 
 def test_the_page_of_keys_stays() -> None:
     """Those before it give way, down to where not even that one has room."""
-    keys = Hint("?", "?", "Keys", always=True)
-    assert placed((OPEN, QUIT, keys), 28) == [(0, OPEN), (12, QUIT), (20, keys)]
-    assert placed((OPEN, QUIT, keys), 27) == [(0, OPEN), (12, keys)]
-    assert placed((OPEN, QUIT, keys), 19) == placed((OPEN, QUIT, keys), 8) == [(0, keys)]
-    assert placed((OPEN, QUIT, keys), 7) == []
+    keys = KeyHint("?", "?", "Keys", is_always_shown=True)
+    assert place_hints((OPEN, QUIT, keys), 28) == [(0, OPEN), (12, QUIT), (20, keys)]
+    assert place_hints((OPEN, QUIT, keys), 27) == [(0, OPEN), (12, keys)]
+    assert place_hints((OPEN, QUIT, keys), 19) == place_hints((OPEN, QUIT, keys), 8) == [(0, keys)]
+    assert place_hints((OPEN, QUIT, keys), 7) == []
 
 
 @pytest.mark.parametrize("width", [60, 80])

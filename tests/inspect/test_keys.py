@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from a2a_inspect.app import InspectApp
 from a2a_inspect.cli.main import cli
 from a2a_inspect.data.source import RecordingSource
-from a2a_inspect.keys.actions import actions, own_bindings
+from a2a_inspect.keys.actions import list_actions, own_bindings
 from a2a_inspect.keys.keymap import read_keymap
-from a2a_inspect.keys.places import PLACES
+from a2a_inspect.keys.places import KEY_SCOPES
 from a2a_proxy.cli.errors import UserError
 from support_inspect import sample
 from support_screen import LARGE, SMALL, Person, looking
@@ -22,23 +22,23 @@ from support_screen import LARGE, SMALL, Person, looking
 
 def test_every_key_can_be_rebound_and_says_what_it_does() -> None:
     """Each binding of each place has an id and words; an id is never the beginning of another: TOML needs that."""
-    for place in PLACES:
+    for place in KEY_SCOPES:
         for binding in own_bindings(place.owner):
             assert binding.id, binding
             assert binding.description, binding
-    known = [each.id for each in actions(PLACES)]
+    known = [each.id for each in list_actions(KEY_SCOPES)]
     assert not [(one, other) for one in known for other in known if other.startswith(f"{one}.")]
 
 
 def read(folder: Path, text: str) -> dict[str, str]:
     path = folder / "keys.toml"
     path.write_text(text)
-    return read_keymap(path, PLACES)
+    return read_keymap(path, KEY_SCOPES)
 
 
 def test_the_file_of_keys(tmp_path: Path) -> None:
     """Ids with or without quotes, one key or several, characters as they are; two keys may be swapped."""
-    assert read_keymap(tmp_path / "none.toml", PLACES) == {}
+    assert read_keymap(tmp_path / "none.toml", KEY_SCOPES) == {}
     text = 'frame.next = "f2"\n"list.last" = ["$", "ctrl+?", "+", "ctrl++"]\n'
     assert read(tmp_path, text) == {"frame.next": "f2", "list.last": "dollar_sign,ctrl+question_mark,plus,ctrl+plus"}
     swapped = read(tmp_path, 'list.down = "k"\nlist.up = "j"\n')
@@ -123,8 +123,8 @@ def test_the_command_lists_what_is_bound(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "keys.toml"
     path.write_text(printed)
     assert tomllib.loads(printed)["list"]["down"] == ["j", "down"]
-    assert {name: keys.split(",") for name, keys in read_keymap(path, PLACES).items()} == {
-        each.id: list(each.keys) for each in actions(PLACES)
+    assert {name: keys.split(",") for name, keys in read_keymap(path, KEY_SCOPES).items()} == {
+        each.id: list(each.keys) for each in list_actions(KEY_SCOPES)
     }
     path.write_text('view.pause = "!"')
     lines = [json.loads(line) for line in CliRunner().invoke(cli, ["keys", "--json"]).stdout.splitlines()]

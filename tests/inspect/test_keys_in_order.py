@@ -125,7 +125,7 @@ async def test_a_key_in_a_pane_whose_rows_are_yet_to_be_read(tmp_path: Path) -> 
             await person.until(lambda: person.app.focused is person.frames)
             await person.pilot.pause()
         await person.until(lambda: person.app.screen.marked())
-        frame = person.frames.row
+        frame = person.frames.current_row
         assert (frame.row.frame.exchange, frame.row.frame.seq) == (1, 1)
         assert [each.frame for each in person.app.screen.marked()] == [frame.row.id]
 
@@ -172,12 +172,12 @@ async def test_a_key_that_comes_in_while_keys_are_released(tmp_path: Path) -> No
     """It does not overtake the one that was held back."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("OPERATION")
-        await person.until(lambda: not person.app._held)
-        person.app.hold(60)
+        await person.until(lambda: not person.app._is_held)
+        person.app.hold_keys(60)
         at_once(person, "/")
-        await person.until(lambda: len(person.app._typed) == 1)
+        await person.until(lambda: len(person.app._waiting_keys) == 1)
         at_once(person, "ok")
-        person.app.release()  # the application hears of it after those
+        person.app.release_keys()  # the application hears of it after those
         await person.until(lambda: person.app.screen.query_one("FilterBox Input", Input).value == "ok")
 
 

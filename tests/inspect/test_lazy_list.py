@@ -48,13 +48,13 @@ async def test_what_changed_while_a_page_was_on_its_way_is_read_again() -> None:
     """The first page of a list that was told again in the meantime may hold nothing, and was kept so for ever."""
     async with Lists().run_test() as pilot:
         rows = pilot.app.query_one(Asked)
-        rows.update(2)
+        rows.update_total(2)
         await until(pilot, lambda: len(rows.waiting) == 1)
-        rows.update(2)
+        rows.update_total(2)
         rows.waiting[0].set_result([])
         await until(pilot, lambda: len(rows.waiting) == 2)
         rows.waiting[1].set_result(["a", "b"])
-        await until(pilot, lambda: rows.row == "a")
+        await until(pilot, lambda: rows.current_row == "a")
         assert len(rows.waiting) == 2
 
 
@@ -62,13 +62,13 @@ async def test_the_scroll_bar_stays_until_it_is_known_how_many_rows_there_are() 
     """Each time it goes or comes all that is on the screen is laid out anew. Its size may change meanwhile."""
     async with Lists().run_test(size=(80, 24)) as pilot:
         rows = pilot.app.query_one(Asked)
-        rows.update(1000)
+        rows.update_total(1000)
         await until(pilot, lambda: rows.show_vertical_scrollbar)
         rows.restart(follow=False)
         await pilot.resize_terminal(80, 20)
         await pilot.pause()
         assert rows.show_vertical_scrollbar
-        rows.update(2)
+        rows.update_total(2)
         await until(pilot, lambda: not rows.show_vertical_scrollbar)
 
 

@@ -100,13 +100,13 @@ async def test_following_goes_on_under_a_filter(tmp_path: Path) -> None:
         made.write([request(4, "needle")], changes=changes(exchange(3), exchange(4)))
         await person.sees("following  2 of 4")
         await person.until(lambda: shown(person) == [1, 4])
-        await person.until(lambda: person.exchanges.row is not None and person.exchanges.row.exchange.id == 4)
+        await person.until(lambda: person.exchanges.current_row is not None and person.exchanges.current_row.exchange.id == 4)
         await person.types("g", "g")
         await person.until(lambda: not person.exchanges.follow)
         made.write([status(2, 1, "needle")], changes=changes(exchange(2)))
         await person.sees("+1 new", "3 of 4")
         await person.until(lambda: shown(person) == [1, 2, 4])
-        assert person.exchanges.row.exchange.id == 1
+        assert person.exchanges.current_row.exchange.id == 1
     made.close()
 
 
@@ -117,7 +117,7 @@ async def test_a_pause_holds_what_is_found(tmp_path: Path) -> None:
         await person.types("p", "o")
         screen = person.app.screen
         assert isinstance(screen, MainScreen)
-        await person.until(lambda: screen._search is not None and screen._search.done)
+        await person.until(lambda: screen._search is not None and screen._search.is_done)
         assert person.exchanges.total == 0
         await person.types("p")
         await person.until(lambda: shown(person) == [1, 2, 3])
@@ -134,7 +134,7 @@ async def test_only_this_task_this_context_or_findings(tmp_path: Path) -> None:
     made.close()
     async with looking(tmp_path / "r.db") as person:
         await person.sees("4 exchanges")
-        await person.until(lambda: person.exchanges.row is not None)
+        await person.until(lambda: person.exchanges.current_row is not None)
         await person.types("o")
         await person.told("this exchange has no task")
         await person.types("k", "o")
@@ -165,7 +165,7 @@ async def test_from_match_to_match_and_from_finding_to_finding(tmp_path: Path) -
 
         async def at(number: int, seq: int) -> None:
             def there() -> bool:
-                line = person.frames.row
+                line = person.frames.current_row
                 return line is not None and (line.row.frame.exchange, line.row.frame.seq) == (number, seq)
 
             await person.until(there, (number, seq))
@@ -202,7 +202,7 @@ async def test_a_search_that_finds_nothing_or_goes_wrong(tmp_path: Path) -> None
         await person.told("nothing matches")
         screen = person.app.screen
         assert isinstance(screen, MainScreen)
-        screen.use('text~"(a+)+$"')
+        screen.use_expression('text~"(a+)+$"')
         await person.sees("takes longer than 0.25 s")
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_inspect.data.list_filter import INCOMPLETE, INVALID, VALID, History, Judgement, ListFilter, judged
-from a2a_inspect.dialogs.filter_box import pointed
+from a2a_inspect.data.list_filter import INCOMPLETE, INVALID, VALID, FilterHistory, FilterCheck, ListFilter, check_filter
+from a2a_inspect.dialogs.filter_box import error_with_caret
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.query.parser import parse
 
@@ -37,31 +37,31 @@ def test_wider_step_by_step() -> None:
     """What was typed goes first, the session last."""
     now, steps = ListFilter("x", 1, "c", "t", True), []
     while now != ListFilter():
-        now = now.wider()
+        now = now.without_narrowest()
         steps.append(now.expression())
     assert steps == ["rec=1 ctx=c task=t finding:*", "rec=1 ctx=c task=t", "rec=1 ctx=c", "rec=1", ""]
-    assert ListFilter().wider() == ListFilter()
+    assert ListFilter().without_narrowest() == ListFilter()
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", Judgement(VALID)),
-        ("state:working", Judgement(VALID)),
-        ("err tsk:1", Judgement(INVALID, 'unknown field "tsk"; did you mean "task"?', 4)),
-        ("state:", Judgement(INCOMPLETE, "a value is missing here", 6)),
+        ("", FilterCheck(VALID)),
+        ("state:working", FilterCheck(VALID)),
+        ("err tsk:1", FilterCheck(INVALID, 'unknown field "tsk"; did you mean "task"?', 4)),
+        ("state:", FilterCheck(INCOMPLETE, "a value is missing here", 6)),
     ],
 )
-def test_an_expression_is_judged_while_it_is_typed(text: str, told: Judgement) -> None:
+def test_an_expression_is_judged_while_it_is_typed(text: str, told: FilterCheck) -> None:
     """In a word, with the place of what is wrong."""
-    assert judged(text) == told
+    assert check_filter(text) == told
 
 
 @given(st.text(max_size=30), st.integers(0, 200), st.integers(0, 200))
 def test_the_caret_stands_under_what_is_wrong(message: str, at: int, width: int) -> None:
     """Or is left out; nothing is wider than the line."""
-    line = pointed(
-        Judgement(INVALID, "there is " + message.replace("^", "") if message.isprintable() else "x", at), 2, width
+    line = error_with_caret(
+        FilterCheck(INVALID, "there is " + message.replace("^", "") if message.isprintable() else "x", at), 2, width
     )
     assert "^" not in line or line.index("^") == 2 + at
     if line.isascii():
@@ -70,8 +70,8 @@ def test_the_caret_stands_under_what_is_wrong(message: str, at: int, width: int)
 
 def test_history() -> None:
     """Each once, the newest last; after it what was being typed."""
-    past = History()
+    past = FilterHistory()
     for text in ("a", "b", "", "a"):
         past.add(text)
-    assert [past.step(-1, "now"), past.step(-1, "a"), past.step(-1, "b")] == ["a", "b", "b"]
-    assert [past.step(1, "b"), past.step(1, "a"), past.step(1, "now")] == ["a", "now", "now"]
+    assert [past.previous_or_next(-1, "now"), past.previous_or_next(-1, "a"), past.previous_or_next(-1, "b")] == ["a", "b", "b"]
+    assert [past.previous_or_next(1, "b"), past.previous_or_next(1, "a"), past.previous_or_next(1, "now")] == ["a", "now", "now"]

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands import ls, ls_several
-from a2a_inspect.commands.note import NoteOptions, note
+from a2a_inspect.commands.note import NoteOptions, edit_notes
 from a2a_inspect.commands.show import show_conversation
 from a2a_inspect.commands.show_selection import ShowSelection as Shown
 from a2a_inspect.data.recording_choice import split_words
-from a2a_inspect.data.references import named, point, written
+from a2a_inspect.data.references import format_place, resolve_place, parse_reference
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
@@ -34,7 +34,7 @@ def said(
     as_json: bool = False,
 ) -> list[str]:
     """What one call of the command prints."""
-    note(path, NoteOptions(words, bookmark, delete, as_json), NOW)
+    edit_notes(path, NoteOptions(words, bookmark, delete, as_json), NOW)
     return capsys.readouterr().out.splitlines()
 
 
@@ -144,10 +144,10 @@ def test_a_place_of_two_sessions(tmp_path: Path) -> None:
     second.write([request(1)], changes=changes(exchange(1)))
     second.finish(NOW)
     with Recording(path) as recording:
-        assert point(recording, "2:1") == NotePlace(2, 1)
-        assert named(point(recording, "3.2")) == "1:3.2"
+        assert resolve_place(recording, "2:1") == NotePlace(2, 1)
+        assert format_place(resolve_place(recording, "3.2")) == "1:3.2"
         with pytest.raises(UserError, match="in several sessions") as wrong:
-            point(recording, "1")
+            resolve_place(recording, "1")
     assert wrong.value.hint == "say which: 1:1 or 2:1"
 
 
@@ -155,7 +155,7 @@ def test_a_place_of_two_sessions(tmp_path: Path) -> None:
 def test_words_that_are_places(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are not taken for the name of a recording, unless a file is called so."""
     monkeypatch.chdir(tmp_path)
-    assert written(word) is not None
+    assert parse_reference(word) is not None
     assert split_words((word, "x")) == (None, (word, "x"))
     Path(word).touch()
     assert split_words((word, "x")) == (Path(word), ("x",))
@@ -163,4 +163,4 @@ def test_words_that_are_places(word: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("word", ["", "#", "a.db", "./2", "2.5.1", "-2", "2."])
 def test_words_that_are_none(word: str) -> None:
-    assert not written(word) is not None
+    assert not parse_reference(word) is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from a2a_inspect.commands.prune import PruneLimits, _chosen, _StoredSession
+from a2a_inspect.commands.prune import PruneLimits, _sessions_to_delete, _StoredSession
 from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.recording.read.reader import Recording
 from support_cli import Ran, run_here
@@ -53,7 +53,7 @@ def test_which_go(limits: PruneLimits, gone: list[int]) -> None:
     """The oldest first, until all limits are kept; one that is being recorded never goes."""
     all_of_them = [stored(1, 10), stored(2, 10), stored(3, 10, busy=True), stored(4, 10)]
 
-    assert [each.id for each in _chosen(all_of_them, limits, now=5)] == gone
+    assert [each.id for each in _sessions_to_delete(all_of_them, limits, now=5)] == gone
 
 
 def test_dry_run_changes_nothing(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from a2a_inspect.app import InspectApp
 from a2a_inspect.data.source import RecordingSource
-from a2a_inspect.screens.themes import DAY, NIGHT, OWN, SIXTEEN, ThemeMemory, beside
+from a2a_inspect.screens.themes import DAY, NIGHT, OWN_THEMES, SIXTEEN, ThemeMemory, next_theme
 from support_inspect import sample
 from support_picture import contrast, faint, runs_of
 from support_scenes import PICTURES, SIZES, THEMES, WALKS, Walk, pictures
@@ -99,7 +99,7 @@ async def test_sixteen_colours_and_no_more(tmp_path: Path) -> None:
 async def test_no_color(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With NO_COLOR no colour is set, in whichever theme; where the cursor is can still be seen."""
     monkeypatch.setenv("NO_COLOR", "1")
-    for theme in OWN:
+    for theme in OWN_THEMES:
         app = InspectApp(RecordingSource(sample(tmp_path / f"{theme.name}.db")), theme=theme.name)
         async with app.run_test(size=SMALL) as pilot:
             await Person(app, pilot).sees("SendStreamingMessage")
@@ -137,8 +137,8 @@ def test_what_cannot_be_remembered_is_forgotten(tmp_path: Path) -> None:
 
 def test_themes_go_round() -> None:
     """From one of Textual's to our first."""
-    assert [beside(theme.name) for theme in OWN] == [DAY.name, SIXTEEN.name, NIGHT.name]
-    assert beside("dracula") == NIGHT.name
+    assert [next_theme(theme.name) for theme in OWN_THEMES] == [DAY.name, SIXTEEN.name, NIGHT.name]
+    assert next_theme("dracula") == NIGHT.name
 
 
 async def test_a_picture_is_of_what_is_there(tmp_path: Path) -> None:

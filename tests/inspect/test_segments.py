@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from a2a_inspect.commands.segments.media import Object
+from a2a_inspect.commands.segments.media import MediaObject
 from a2a_proto import from_dict
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
@@ -282,5 +282,5 @@ def test_bad_input_is_told_with_a_way_out(tmp_path: Path, words: list[object], s
 )
 def test_a_media_file_is_called_by_its_content_and_its_type(media_type: str, extension: str) -> None:
     """Not as its agent called it."""
-    name = Object("t", "a", media_type, "../../evil.sh", bytearray(b"x"), []).name
+    name = MediaObject("t", "a", media_type, "../../evil.sh", bytearray(b"x"), []).name
     assert name == hashlib.sha256(b"x").hexdigest() + extension

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.widgets import Input
 
-from a2a_inspect.data.text_search import TextSearch, cut
+from a2a_inspect.data.text_search import TextSearch, split_at_spans
 from support_inspect import sample
 from support_screen import LARGE, looking
 
@@ -19,21 +19,21 @@ PLACES = [(0, 4), (2, 0), (2, 5)]
 def test_it_goes_around() -> None:
     """Whatever the case; from the last place to the first, and back."""
     sought, at = TextSearch("two"), (0, -1)
-    there = [at := sought.beside(LINES, at, 1) or (-1, -1) for _ in range(4)]
+    there = [at := sought.next_position(LINES, at, 1) or (-1, -1) for _ in range(4)]
     assert there == [*PLACES, PLACES[0]]
-    back = [at := sought.beside(LINES, at, -1) or (-1, -1) for _ in range(3)]
+    back = [at := sought.next_position(LINES, at, -1) or (-1, -1) for _ in range(3)]
     assert back == PLACES[::-1]
-    assert TextSearch("(").beside(LINES, (0, 0), 1) is None
-    assert TextSearch("two").beside([], (0, 0), 1) is None
-    assert TextSearch("").spans("one") == []
+    assert TextSearch("(").next_position(LINES, (0, 0), 1) is None
+    assert TextSearch("two").next_position([], (0, 0), 1) is None
+    assert TextSearch("").match_spans("one") == []
 
 
 @given(st.text(alphabet="ab", max_size=30), st.integers(0, 30), st.integers(0, 30))
 def test_a_piece_is_cut_where_the_word_begins_and_ends(line: str, begin: int, end: int) -> None:
     """Nothing is lost, nothing is there twice, and just what is found is marked."""
     end = min(end, len(line))
-    spans = TextSearch("ab").spans(line)
-    pieces = cut(begin, end, spans)
+    spans = TextSearch("ab").match_spans(line)
+    pieces = split_at_spans(begin, end, spans)
     assert "".join(line[a:b] for a, b, _ in pieces) == line[begin:end]
     marked = {at for a, b, found in pieces if found for at in range(a, b)}
     assert marked == {at for a, b in spans for at in range(a, b) if begin <= at < end}

@@ -40,12 +40,12 @@ async def test_a_recording_tells_what_it_holds_once(tmp_path: Path) -> None:
     """The first poll gives everything, the next nothing, until somebody commits."""
     async with opened(sample(tmp_path / "r.db")) as source:
         now = await _snapshot(source)
-        assert (now.exchanges, now.frames, now.findings, now.live) == (3, 9, 0, False)
+        assert (now.exchanges, now.frames, now.findings, now.is_live) == (3, 9, 0, False)
         assert await source.poll() is None
         more = writer(tmp_path / "r.db", 2)
         more.write([], changes=changes(live(1)))
         now = await _snapshot(source)
-        assert (now.lengths, now.live) == ((3, 1), True)
+        assert (now.lengths, now.is_live) == ((3, 1), True)
         more.close()
 
 
@@ -188,13 +188,13 @@ def test_a_tally_follows_a_table_that_grows_and_shrinks(tmp_path: Path) -> None:
     path = sample(tmp_path / "r.db")
     with Recording(path) as recording:
         tally = RowCounter(recording, "frame")
-        assert tally.grow() == 9
+        assert tally.count_rows() == 9
         more = writer(path, 2)
         more.write([request(1)], changes=changes(live(1)))
-        assert tally.grow() == 10
+        assert tally.count_rows() == 10
         more._open_tables().db.execute("DELETE FROM frame WHERE session = 2")
         more.close()
-        assert tally.grow() == 9
+        assert tally.count_rows() == 9
 
 
 async def test_a_question_that_nobody_waits_for_is_given_up(tmp_path: Path) -> None:
@@ -207,9 +207,9 @@ async def test_a_question_that_nobody_waits_for_is_given_up(tmp_path: Path) -> N
         return int(recording.db.execute(query).fetchone()[0])
 
     async with opened(sample(tmp_path / "r.db")) as source:
-        asked = asyncio.create_task(source.ask_while_wanted(endless, 0))
+        asked = asyncio.create_task(source.ask_cancellable(endless, 0))
         assert await asyncio.to_thread(begun.wait, 120)
         asked.cancel()
-        exchanges = source.ask_while_wanted(lambda recording: recording.counts().exchanges, 0)
+        exchanges = source.ask_cancellable(lambda recording: recording.counts().exchanges, 0)
         assert await asyncio.wait_for(exchanges, 120) == 3
         assert asked.cancelled()

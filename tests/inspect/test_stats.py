@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from a2a_inspect.plots.sums import Times, parts_of, sums, task_states
+from a2a_inspect.plots.sums import DurationRanks, distinct_parts, compute_totals, count_task_states
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.present import text
 from a2a_proxy.recording.read.multi_reader import MultiReader
@@ -26,19 +26,19 @@ def test_times_are_nearest_ranks(tmp_path: Path) -> None:
     made.finish(STARTED + 60_000 * MS)
 
     with MultiReader([tmp_path / "a.db"]) as several:
-        ((kind, calls),) = sums(parts_of(several)).calls.items()
+        ((kind, calls),) = compute_totals(distinct_parts(several)).calls.items()
 
     assert kind == ("SendStreamingMessage", "jsonrpc", "1.0")
     assert calls.outcomes == {"ok": 20, "live": 1}
-    assert calls.took == Times(10 * MS, 19 * MS, 20 * MS)
-    assert calls.first == Times(2 * MS, 2 * MS, 2 * MS)
+    assert calls.took == DurationRanks(10 * MS, 19 * MS, 20 * MS)
+    assert calls.first == DurationRanks(2 * MS, 2 * MS, 2 * MS)
 
 
 def test_counts_are_those_of_every_sample() -> None:
     """The same as counting one by one what `ls` shows."""
     for path in SAMPLES:
         with MultiReader([path]) as several:
-            recording, known = several.members[0].recording, sums(parts_of(several))
+            recording, known = several.members[0].recording, compute_totals(distinct_parts(several))
             rows = [row.exchange for row in recording.exchanges()]
             for (operation, binding, dialect), calls in known.calls.items():
                 of = [
@@ -50,7 +50,7 @@ def test_counts_are_those_of_every_sample() -> None:
                 assert calls.outcomes == {name: outcomes.count(name) for name in set(outcomes)}, path
                 assert calls.events == sum(each.events for each in of)
             assert sum(calls.count for calls in known.calls.values()) == len(rows)
-            assert sum(count for _, count in task_states(several)) == len(list(recording.tasks()))
+            assert sum(count for _, count in count_task_states(several)) == len(list(recording.tasks()))
             assert sum(count for *_, count in known.findings) == len(list(recording.findings()))
             assert sum(count for _, count in known.errors) == sum(bool(each.error) for each in rows)
 

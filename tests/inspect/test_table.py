@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.commands.table import Room, columns
+from a2a_inspect.commands.table import TableLimits, table_lines
 from support_cli import SECONDS, environment, program
 from support_inspect import changes, exchange, writer
 from support_recording import STARTED
@@ -21,21 +21,21 @@ ROWS = [("1", "SendStreamingMessage", "t-123", "the agent is not there"), ("2", 
 
 def test_without_a_width_nothing_is_cut() -> None:
     """Every cell in full."""
-    lines = list(columns(HEAD, ROWS))
+    lines = list(table_lines(HEAD, ROWS))
     assert all(cell in line for row, line in zip(ROWS, lines[1:], strict=True) for cell in row)
 
 
 def test_what_gives_way() -> None:
     """First what is too wide for its cap, then whole columns, then the others are cut; rows after the sample too."""
     gives = (("TASK", 0), ("WHAT", 9), ("ERROR", 8))
-    lines = {width: list(columns(HEAD, ROWS, Room(width, {"WHAT": 12}, gives))) for width in (60, 40, 25)}
+    lines = {width: list(table_lines(HEAD, ROWS, TableLimits(width, {"WHAT": 12}, gives))) for width in (60, 40, 25)}
     assert lines[60][1] == "1  SendStreami…  t-123  the agent is not there"
     assert lines[40][1] == "1  SendStreami…  the agent is not there"
     assert lines[25][1] == "1  SendStre…  the agent …"
-    tail = list(columns(HEAD, ROWS, Room(25, {"WHAT": 12}, gives, ("ERROR",))))
+    tail = list(table_lines(HEAD, ROWS, TableLimits(25, {"WHAT": 12}, gives, ("ERROR",))))
     assert tail[1] == "1  SendStre…  … not there"
     late = [*[("1", "a", "b", "c")] * 300, ROWS[0]]
-    assert list(columns(HEAD, late, Room(60, {}, ())))[-1] == "1  Sen…  t-1…  the …"
+    assert list(table_lines(HEAD, late, TableLimits(60, {}, ())))[-1] == "1  Sen…  t-1…  the …"
 
 
 @pytest.mark.parametrize("width", [60, 80])

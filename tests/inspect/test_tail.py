@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.commands.tail import TailOptions, tail
+from a2a_inspect.commands.tail import TailOptions, print_tail
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.tools.prune import remove_sessions
 from support_cli import SECONDS, environment, program, run_here, until
@@ -111,7 +111,7 @@ def said_while(
         step()
 
     with pytest.raises(KeyboardInterrupt):
-        tail([path], wanted, sleep)
+        print_tail([path], wanted, sleep)
     return capsys.readouterr().out.splitlines()
 
 

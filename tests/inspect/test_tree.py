@@ -50,7 +50,7 @@ async def test_a_branch_narrows_the_list(tmp_path: Path) -> None:
         await person.sees("only ctx=c1 task=t1")
 
         def chosen() -> bool:
-            line = person.frames.row
+            line = person.frames.current_row
             return line is not None and (line.row.exchange_key, line.row.frame.seq) == (make_key(1, 3), 2)
 
         await person.until(chosen, "the frame")
@@ -129,12 +129,12 @@ async def test_from_frame_to_frame_of_a_task(tmp_path: Path) -> None:
     recorded.close()
     async with looking(tmp_path / "r.db", WIDE) as person:
         await person.sees("3 exchanges")
-        await person.until(lambda: person.frames.row is not None)
+        await person.until(lambda: person.frames.current_row is not None)
         await person.types("tab", "left_curly_bracket")
         await person.until(lambda: person.exchanges.cursor == 0, "the first call")
-        await person.until(lambda: person.frames.row is not None and person.frames.row.row.frame.exchange == 1)
+        await person.until(lambda: person.frames.current_row is not None and person.frames.current_row.row.frame.exchange == 1)
         await person.types("right_curly_bracket")
         await person.until(lambda: person.exchanges.cursor == 2, "the third call")
-        await person.until(lambda: person.frames.row is not None and person.frames.row.row.frame.exchange == 3)
+        await person.until(lambda: person.frames.current_row is not None and person.frames.current_row.row.frame.exchange == 3)
         await person.types("right_curly_bracket")
         await person.told("no more of this task")

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from a2a_inspect.web import page, tab
 from a2a_inspect.web.gate import RequestGate, new_token
-from a2a_inspect.web.server import Server, listening
+from a2a_inspect.web.server import WebServer, open_listener
 from a2a_proxy.cli.errors import UserError
 from support_cli import SECONDS, environment, program, run, until, until_dead
 from support_inspect import sample
@@ -62,9 +62,9 @@ def _named(headers: dict[str, str]) -> dict[str, str]:
 
 @asynccontextmanager
 async def serving(*run: str) -> AsyncIterator[Served]:
-    listener = listening(0)
+    listener = open_listener(0)
     port = listener.getsockname()[1]
-    server = Server("a.db", list(run) or [sys.executable, "-c", ECHO], RequestGate(TOKEN, port), TOKEN)
+    server = WebServer("a.db", list(run) or [sys.executable, "-c", ECHO], RequestGate(TOKEN, port), TOKEN)
     runner = web.AppRunner(server.application(), access_log=None)
     await runner.setup()
     await web.SockSite(runner, listener).start()
@@ -93,7 +93,7 @@ async def test_the_own_page_is_let_in() -> None:
         assert f'"ws://127.0.0.1:{served.port}/{TOKEN}/ws"' in text
         assert "http:" not in text
         assert "https:" not in text
-        for name in ("page.css", "page.js", *(f"static/{name}" for name in page.TYPES)):
+        for name in ("page.css", "page.js", *(f"static/{name}" for name in page.FILE_TYPES)):
             async with served.client.get(f"{served.own}/{TOKEN}/{name}") as answer:
                 assert answer.status == 200
                 assert answer.headers["Cache-Control"] == "no-store"
@@ -171,7 +171,7 @@ def test_a_browser_leaves_the_port_of_http_away() -> None:
     """Then as well it is our name."""
     gate = RequestGate(TOKEN, 80)
     for host in ("127.0.0.1", "localhost:80"):
-        assert not gate.refusal({"Host": host, "Origin": f"http://{host}"}, f"/{TOKEN}/ws", websocket=True)
+        assert not gate.refusal_reason({"Host": host, "Origin": f"http://{host}"}, f"/{TOKEN}/ws", websocket=True)
 
 
 def test_every_run_has_another_secret() -> None:
@@ -221,7 +221,7 @@ async def _once_there_is_room(served: Served) -> aiohttp.ClientWebSocketResponse
 )
 def test_what_a_page_says(message: str, sent: bytes) -> None:
     """Keys, sizes and focus; all else is nothing."""
-    assert tab.from_browser(message) == sent
+    assert tab.packet_from_message(message) == sent
 
 
 async def test_a_tab_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +235,7 @@ async def test_a_tab_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch
 
 async def test_a_tab_shows_the_recording_and_ends_with_its_application(tmp_path: Path) -> None:
     """The real application: its first picture comes, keys reach it, `q` ends it and with it the websocket."""
-    command = tab.command(str(sample(tmp_path / "r.db")), write=False)
+    command = tab.tab_command(str(sample(tmp_path / "r.db")), write=False)
     async with serving(*command) as served, await served.open() as socket:
         await until_received(socket, b"SendStreamingMessage")
         await socket.send_str('["stdin", "q"]')
@@ -246,7 +246,7 @@ async def test_a_tab_shows_the_recording_and_ends_with_its_application(tmp_path:
 
 def test_a_tab_ends_when_its_server_is_gone(tmp_path: Path) -> None:
     """The end of its input is enough."""
-    command = tab.command(str(sample(tmp_path / "r.db")), write=False)
+    command = tab.tab_command(str(sample(tmp_path / "r.db")), write=False)
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment(tmp_path / "state")
     )

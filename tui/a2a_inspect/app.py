@@ -18,11 +18,11 @@ from textual.screen import Screen
 
 from a2a_inspect.data.source import RecordingSource
 from a2a_inspect.dialogs.help import Help
-from a2a_inspect.dialogs.palette import Actions
-from a2a_inspect.keys.actions import Keymap, actions
+from a2a_inspect.dialogs.palette import ActionProvider
+from a2a_inspect.keys.actions import Keymap, list_actions
 from a2a_inspect.keys.keymap import keys_file, read_keymap
 from a2a_inspect.screens.main import MainScreen
-from a2a_inspect.screens.theme import ThemedApp, suiting
+from a2a_inspect.screens.theme import ThemedApp, theme_for_console
 from a2a_inspect.screens.themes import NIGHT, ThemeMemory
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
@@ -31,9 +31,9 @@ from a2a_proxy.cli.streams import discard
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 
-_PATIENCE = 10.0
+_FIRST_ROWS_TIMEOUT = 10.0
 """Seconds for which keys wait for the first rows of a recording, or for why there are none."""
-_SHARE = 0.0005
+_THREAD_SWITCH_INTERVAL = 0.0005
 """Seconds that a thread keeps others from running Python: the ten rows that one thread reads while another paints
 would each wait for Python's own 5 ms."""
 
@@ -43,7 +43,7 @@ class InspectApp(ThemedApp):
 
     TITLE = "a2a-inspect"
     ENABLE_COMMAND_PALETTE = True
-    COMMANDS = ThemedApp.COMMANDS | {Actions}
+    COMMANDS = ThemedApp.COMMANDS | {ActionProvider}
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "keys", "Keys", key_display="?", id="app.keys", tooltip="this page of keys"),
@@ -68,7 +68,7 @@ class InspectApp(ThemedApp):
         keymap: Keymap | None = None,
         *,
         read_only: bool = False,
-        over: Screen[None] | None = None,
+        initial_screen: Screen[None] | None = None,
         driver_class: type[Driver] | None = None,
         memory: ThemeMemory | None = None,
         theme: str = NIGHT.name,
@@ -77,44 +77,44 @@ class InspectApp(ThemedApp):
         self.read_only = read_only
         """Nothing may be written from here: no note, no bookmark, no export."""
         self._source = source
-        self._main = MainScreen(source)
-        self._over = over
-        self._keys = keymap or {}
+        self._main_screen = MainScreen(source)
+        self._initial_screen = initial_screen
+        self._user_keymap = keymap or {}
         self._signals: tuple[signal.Signals, ...] = ()
         """Those that end the app."""
 
     def on_mount(self) -> None:
         """Use the user's keys."""
-        self.set_keymap(self._keys)
+        self.set_keymap(self._user_keymap)
         for number in self._signals:
             asyncio.get_running_loop().add_signal_handler(number, self._end, number)
-        if self._over is not None:
-            self.push_screen(self._over)
+        if self._initial_screen is not None:
+            self.push_screen(self._initial_screen)
         else:
-            self.hold(_PATIENCE)  # until the first rows are there
+            self.hold_keys(_FIRST_ROWS_TIMEOUT)  # until the first rows are there
 
     def get_default_screen(self) -> Screen[None]:
         """The one screen under all others."""
-        return self._main
+        return self._main_screen
 
     def get_system_commands(self, screen: Screen[object]) -> Iterator[SystemCommand]:
         """What the palette offers besides actions that have keys."""
         offered = ("Theme",) if self.read_only else ("Theme", "Screenshot")
-        if screen is self._main and not self.read_only:  # who may only look on has been given this recording alone
-            yield SystemCommand("Compare", "What differs between this recording and another one", self._compare)
+        if screen is self._main_screen and not self.read_only:  # who may only look on has been given this recording alone
+            yield SystemCommand("Compare", "What differs between this recording and another one", self._compare_with_another)
         yield from (each for each in super().get_system_commands(screen) if each.title in offered)
 
-    def _compare(self) -> None:
+    def _compare_with_another(self) -> None:
         from a2a_inspect.screens.compare import compare_with_another
 
-        compare_with_another(self._main, self._source.path)
+        compare_with_another(self._main_screen, self._source.path)
 
     def action_keys(self) -> None:
         """All keys, those of this place first."""
-        from a2a_inspect.keys.places import PLACES  # it knows all screens, and this class
+        from a2a_inspect.keys.places import KEY_SCOPES  # it knows all screens, and this class
 
         here = {found.binding.id for found in self.screen.active_bindings.values() if found.binding.id}
-        self.push_screen(Help(actions(PLACES, self._keys), here))
+        self.push_screen(Help(list_actions(KEY_SCOPES, self._user_keymap), here))
 
     def run(self, *given: Any, **options: Any) -> int | None:
         """As always; what is loaded by now is never looked through for garbage: that kept keys waiting for 60 ms.
@@ -123,7 +123,7 @@ class InspectApp(ThemedApp):
         """
         gc.freeze()
         self._signals = end_signals()
-        sys.setswitchinterval(_SHARE)
+        sys.setswitchinterval(_THREAD_SWITCH_INTERVAL)
         return super().run(*given, **options)
 
     def _end(self, number: int) -> None:
@@ -138,30 +138,30 @@ class InspectApp(ThemedApp):
         self._source.close()
 
 
-def opened(path: Path) -> tuple[RecordingSource, Keymap]:
+def open_source(path: Path) -> tuple[RecordingSource, Keymap]:
     """A recording, also one that is yet to be written, and the user's keys.
 
     Raises:
         UserError: it cannot be opened, or the user's keys are wrong.
     """
-    keymap = own_keys()
+    keymap = read_user_keymap()
     try:
         return RecordingSource(path), keymap
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
 
 
-def own_keys() -> Keymap:
+def read_user_keymap() -> Keymap:
     """The user's keys. Raises UserError where they are wrong."""
     file = keys_file()
     if not file.exists():
         return {}  # to know what may be bound, all screens are imported, which the first one need not wait for
-    from a2a_inspect.keys.places import PLACES
+    from a2a_inspect.keys.places import KEY_SCOPES
 
-    return read_keymap(file, PLACES)
+    return read_keymap(file, KEY_SCOPES)
 
 
-def run_app(*paths: Path, over: Screen[None] | None = None) -> int:
+def run_app(*paths: Path, make_initial_screen: Screen[None] | None = None) -> int:
     """Show a recording, or several as one, until the user quits, with another screen over it at first; the exit code.
 
     Raises:
@@ -172,13 +172,13 @@ def run_app(*paths: Path, over: Screen[None] | None = None) -> int:
         raise UserError("the screen needs a terminal", f"list the exchanges with: {listing}")
     with state_directory():
         memory = ThemeMemory(file_layout.state_dir() / "theme")
-    theme = suiting(Console())
+    theme = theme_for_console(Console())
     if len(paths) == 1:
-        return InspectApp(*opened(paths[0]), over=over, memory=memory, theme=theme).run() or 0
+        return InspectApp(*open_source(paths[0]), initial_screen=make_initial_screen, memory=memory, theme=theme).run() or 0
 
     from a2a_inspect.data.joined.start import joined_source
 
-    keymap = own_keys()
+    keymap = read_user_keymap()
     with joined_source(paths) as source:
         # A note would be lost with the joined recording.
-        return InspectApp(source, keymap, read_only=True, over=over, memory=memory, theme=theme).run() or 0
+        return InspectApp(source, keymap, read_only=True, initial_screen=make_initial_screen, memory=memory, theme=theme).run() or 0

@@ -5,6 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def names_file(word: str) -> bool:
+def is_recording_path(word: str) -> bool:
     """A path, not a mistyped command."""
     return not word.startswith("-") and ("/" in word or "." in word or Path(word).exists())

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 OSC52, FILE = "OSC 52", "file"
-_MOST = 74_994
+_MAX_OSC52_BYTES = 74_994
 """Octets that OSC 52 carries at least in common terminals: 100,000 characters, in base64 and with what is around."""
-_DEAF = {"Apple_Terminal"}
+_WITHOUT_OSC52 = {"Apple_Terminal"}
 """`TERM_PROGRAM` of terminals that ignore OSC 52."""
-_SECONDS = 5.0
+_TOOL_TIMEOUT = 5.0
 _TOOLS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("tmux", "TMUX", ("tmux", "load-buffer", "-w", "-")),
     ("wl-copy", "WAYLAND_DISPLAY", ("wl-copy",)),
@@ -31,50 +31,50 @@ _TOOLS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 keeps OSC 52 from the terminal."""
 
 
-def plan(environment: Mapping[str, str], octets: int, *, found: Callable[[str], object] = shutil.which) -> list[str]:
+def copy_methods(environment: Mapping[str, str], byte_count: int, *, find_tool: Callable[[str], object] = shutil.which) -> list[str]:
     """The ways to try here for a text of so many octets, in order. The last one, a file, always works."""
-    tools = [name for name, variable, _ in _TOOLS if (not variable or environment.get(variable)) and found(name)]
+    tools = [name for name, variable, _ in _TOOLS if (not variable or environment.get(variable)) and find_tool(name)]
     if environment.get("TMUX") and "tmux" in tools:
         return [*tools, FILE]
-    deaf = environment.get("TERM") in ("linux", "dumb") or environment.get("TERM_PROGRAM") in _DEAF
+    deaf = environment.get("TERM") in ("linux", "dumb") or environment.get("TERM_PROGRAM") in _WITHOUT_OSC52
     remote = environment.get("SSH_CONNECTION") or environment.get("SSH_TTY")
-    first = [] if deaf or octets > _MOST else [OSC52]
+    first = [] if deaf or byte_count > _MAX_OSC52_BYTES else [OSC52]
     return [*first, *([] if remote else tools), FILE]
 
 
-def put(
-    octets: bytes, name: str, to_terminal: Callable[[str], None], environment: Mapping[str, str] = os.environ
+def copy_to_clipboard(
+    data: bytes, name: str, to_terminal: Callable[[str], None], environment: Mapping[str, str] = os.environ
 ) -> str:
     """Copy a text; octets that are none go to a file. What was done, in words: `copied with OSC 52`."""
-    text = _text(octets)
-    for way in plan(environment, len(octets)) if text is not None else [FILE]:
+    text = _decode_text(data)
+    for way in copy_methods(environment, len(data)) if text is not None else [FILE]:
         if way == OSC52 and text is not None:
             to_terminal(text)
             return "copied with OSC 52"
         if way == FILE:
             break
-        if _piped(way, octets):
+        if _pipe_to_tool(way, data):
             return f"copied with {way}"
-    return f"written to {_written(octets, name)}"
+    return f"written to {_write_temporary_file(data, name)}"
 
 
-def _text(octets: bytes) -> str | None:
+def _decode_text(data: bytes) -> str | None:
     with contextlib.suppress(UnicodeDecodeError):
-        return octets.decode()
+        return data.decode()
     return None
 
 
-def _piped(name: str, octets: bytes) -> bool:
+def _pipe_to_tool(name: str, data: bytes) -> bool:
     command = next(command for tool, _, command in _TOOLS if tool == name)
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     try:
-        return subprocess.run(command, input=octets, timeout=_SECONDS, check=False, **quiet).returncode == 0  # type: ignore[call-overload,no-any-return]
+        return subprocess.run(command, input=data, timeout=_TOOL_TIMEOUT, check=False, **quiet).returncode == 0  # type: ignore[call-overload,no-any-return]
     except (OSError, subprocess.TimeoutExpired):
         return False
 
 
-def _written(octets: bytes, name: str) -> Path:
+def _write_temporary_file(data: bytes, name: str) -> Path:
     handle, path = tempfile.mkstemp(prefix="a2a-", suffix=f"-{name}")
     with os.fdopen(handle, "wb") as file:
-        file.write(octets)
+        file.write(data)
     return Path(path)

@@ -11,12 +11,12 @@ _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
-def in_order() -> Iterator[None]:
+def interrupt_on_signals() -> Iterator[None]:
     """Within, they raise KeyboardInterrupt; one that was ignored before stays so. For commands: in the main thread."""
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     heard = [number for number, handler in before.items() if handler is signal.SIG_DFL]
     for number in heard:
-        signal.signal(number, _interrupt)
+        signal.signal(number, _raise_interrupt)
     try:
         yield
     finally:
@@ -24,5 +24,5 @@ def in_order() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
+def _raise_interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt

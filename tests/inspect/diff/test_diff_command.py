@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from a2a_inspect.commands.diff import DiffOptions
-from a2a_inspect.commands.diff import diff as print_difference
+from a2a_inspect.commands.diff import print_diff as print_difference
 from a2a_proxy.cli.errors import UserError
 from support_cli import Ran, run_here
 from support_inspect import changes, exchange, request, sample, status, writer

@@ -13,7 +13,7 @@ from junitparser import JUnitXml
 
 from a2a_inspect.commands.export import ExportOptions, export_recording
 from a2a_inspect.data.redacted_view import RedactionOptions
-from a2a_inspect.formats.mermaid import heading
+from a2a_inspect.formats.mermaid import escape_heading
 from a2a_inspect.formats.registry import FORMATS
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
@@ -29,7 +29,7 @@ WORD = "Lisbon"
 
 
 def exported(tmp_path: Path, form: str, what: ExportOptions) -> bytes:
-    target = tmp_path / f"x{FORMATS[form].ending}"
+    target = tmp_path / f"x{FORMATS[form].suffix}"
     export_recording(what, target, form)
     assert target.stat().st_mode & 0o777 == 0o600
     return target.read_bytes()
@@ -39,9 +39,9 @@ def exported(tmp_path: Path, form: str, what: ExportOptions) -> bytes:
 def test_what_is_redacted_is_not_there(form: str, tmp_path: Path) -> None:
     """The policy applies to each; without it the word is there, so that this means something."""
     assert said(form, exported(tmp_path, form, ExportOptions(DEMO))).count(WORD)
-    (tmp_path / f"x{FORMATS[form].ending}").unlink()
+    (tmp_path / f"x{FORMATS[form].suffix}").unlink()
     assert not said(
-        form, exported(tmp_path, form, ExportOptions(DEMO, wish=RedactionOptions(("regex:Lisb.n",))))
+        form, exported(tmp_path, form, ExportOptions(DEMO, redaction=RedactionOptions(("regex:Lisb.n",))))
     ).count(WORD)
 
 
@@ -79,7 +79,7 @@ def test_a_diagram_for_each_task(tmp_path: Path) -> None:
 
 def test_a_heading_is_no_markup() -> None:
     """What a peer sent as a path may look like anything."""
-    assert heading("GET /<script>[x](y)`") == r"GET /\<script\>\[x\](y)\`"
+    assert escape_heading("GET /<script>[x](y)`") == r"GET /\<script\>\[x\](y)\`"
 
 
 def test_findings_are_those_of_check(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from a2a_inspect.data.frame_summary import flat
+from a2a_inspect.data.frame_summary import flatten_line_ends
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.mermaid import write
-from a2a_inspect.lanes.mermaid import diagram
+from a2a_inspect.lanes.mermaid import diagram_lines
 from a2a_inspect.lanes.model import LaneRow, PartyLane, PartyRole, RowKind
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.text import make_visible
@@ -84,9 +84,9 @@ async def test_what_peers_say_is_only_text(tmp_path: Path) -> None:
         for word in HOSTILE:
             lanes = [PartyLane("client", PartyRole.CLIENT), PartyLane(word, PartyRole.AGENT)]
             rows = [_message(word), LaneRow(RowKind.FINDING, 0, 0, 0, 1, 1, word, 1, 1, 1)]
-            texts = await drawn(page, "\n".join(diagram(lanes, rows, len(rows))))
+            texts = await drawn(page, "\n".join(diagram_lines(lanes, rows, len(rows))))
             said = [each.split() for each in texts]
-            assert said.count(flat(make_visible(word)).split()) == 4, word  # the party stands above and below
+            assert said.count(flatten_line_ends(make_visible(word)).split()) == 4, word  # the party stands above and below
         assert await page.run("document.title") == ""
         assert not page.log
 
@@ -96,7 +96,7 @@ async def test_as_much_as_is_written_is_drawn(tmp_path: Path) -> None:
     lanes = [PartyLane("client", PartyRole.CLIENT), PartyLane("agent", PartyRole.AGENT)]
     rows = [_message(f"message {number} 😀") for number in range(3000)]
     async with program(tmp_path) as page:
-        texts = await drawn(page, "\n".join(diagram(lanes, rows, len(rows))))
+        texts = await drawn(page, "\n".join(diagram_lines(lanes, rows, len(rows))))
     left_out = 3000 - sum(each.startswith("message") for each in texts)
     assert 0 < left_out < 3000
     assert f"{left_out} of 3000 rows are left out" in texts

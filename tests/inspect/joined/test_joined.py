@@ -55,7 +55,7 @@ def told(tmp_path: Path) -> Iterator[Recording]:
 
 def test_calls_are_in_one_order_with_the_file_of_each(tmp_path: Path) -> None:
     """And so are their frames; a task that both saw at one agent is one, one of another agent another."""
-    filling(tmp_path, *pair(tmp_path)).step()
+    filling(tmp_path, *pair(tmp_path)).copy_new_rows()
 
     with told(tmp_path) as recording:
         rows = [row.exchange for row in recording.exchanges()]
@@ -78,7 +78,7 @@ def test_nothing_of_a_real_sample_is_lost(tmp_path: Path) -> None:
     """Counted per kind, and what points at an exchange still points at the same one."""
     names = ("generations", "sdk-1.x-jsonrpc", "live-2153")
     files = [ROOT / "recordings" / f"{name}.a2a.jsonl" for name in names]
-    filling(tmp_path, *files).step()
+    filling(tmp_path, *files).copy_new_rows()
     counted = [0] * 8
     operations = []
     for path in files:
@@ -116,7 +116,7 @@ def test_what_comes_later_is_added(tmp_path: Path) -> None:
     first = begin(one, 1)
     first.write([status(1, 0, "one")], changes=changes(live(1)))
     joined = filling(tmp_path, one, two)
-    joined.step()
+    joined.copy_new_rows()
     with told(tmp_path) as recording:
         assert [row.exchange.closed for row in recording.exchanges()] == [0]
         assert recording.sessions()[0].how == ""
@@ -125,8 +125,8 @@ def test_what_comes_later_is_added(tmp_path: Path) -> None:
         first.write([status(1, 1, "two")], [found], changes(exchange(1)))
         second = begin(two, 2)
         call(second, 2, 1, 3)
-        joined.step()
-        joined.step()
+        joined.copy_new_rows()
+        joined.copy_new_rows()
         assert [bool(row.exchange.closed) for row in recording.exchanges()] == [True, True]
         frames = [(row.frame.exchange, row.frame.seq) for row in recording.frames_after(0)]
         assert frames == [(1, 0), (1, 1), (2, 0), (2, 1)]
@@ -134,15 +134,15 @@ def test_what_comes_later_is_added(tmp_path: Path) -> None:
 
         first.finish(STARTED + 9_000 * MS)
         second.finish(STARTED + 9_000 * MS, complete="3 octets are missing")
-        joined.step()
+        joined.copy_new_rows()
         assert (recording.sessions()[0].how, recording.sessions()[0].complete) == ("clean", "3 octets are missing")
         again = begin(one, 3)
         call(again, 3, 1, 10)
-        joined.step()
+        joined.copy_new_rows()
         assert recording.counts().exchanges == 3
         assert recording.sessions()[0].how == ""
         again.finish(STARTED + 11_000 * MS)
-        joined.step()
+        joined.copy_new_rows()
         assert recording.sessions()[0].how == "clean"
 
 
@@ -154,8 +154,8 @@ def test_a_damaged_file_is_told_on_the_screen(tmp_path: Path) -> None:
         db.commit()
     joined = filling(tmp_path, first, second)
     with pytest.raises(RecordingError) as wrong:
-        joined.step()
-    joined.fail(wrong.value.message)
+        joined.copy_new_rows()
+    joined.mark_incomplete(wrong.value.message)
     with told(tmp_path) as recording:
         assert "cannot be read" in recording.sessions()[0].complete
 
@@ -168,7 +168,7 @@ def test_a_session_that_two_files_hold_is_taken_from_the_one_with_more_of_it(tmp
         merge_sessions(several, tmp_path / "old.a2a.db")
     call(writer, 1, 2, 2)
     writer.finish(STARTED + 3_000 * MS)
-    filling(tmp_path, tmp_path / "old.a2a.db", tmp_path / "live.a2a.db").step()
+    filling(tmp_path, tmp_path / "old.a2a.db", tmp_path / "live.a2a.db").copy_new_rows()
     with told(tmp_path) as recording:
         assert recording.counts().exchanges == 2
         assert recording.counts().frames == 4
@@ -183,12 +183,12 @@ def test_what_is_pruned_meanwhile_stays_and_its_numbers_mean_something_else(tmp_
         call(writer, number, 2, number + 2)
         writer.finish(STARTED + 5_000 * MS)
     joined = filling(tmp_path, path)
-    joined.step()
+    joined.copy_new_rows()
     remove_sessions(path, [2])
     writer = begin(path, 3)
     assert writer.session == 2
     call(writer, 3, 1, 9)
-    joined.step()
+    joined.copy_new_rows()
     with told(tmp_path) as recording:
         rows = [(row.exchange.id, (row.exchange.started - STARTED) // (1000 * MS)) for row in recording.exchanges()]
         assert rows == [(1, 1), (2, 2), (3, 3), (4, 4), (5, 9)]
@@ -201,9 +201,9 @@ def test_notes_come_along(tmp_path: Path) -> None:
     first, second = pair(tmp_path)
     annotate(second, NotePlace(1, 2), STARTED, text="of its own")
     joined = filling(tmp_path, first, second)
-    joined.step()
+    joined.copy_new_rows()
     annotate(first, NotePlace(1, 3, 1), STARTED, bookmark=True)
-    joined.step()
+    joined.copy_new_rows()
     with told(tmp_path) as recording:
         notes = [(row.note.exchange, row.note.seq, row.note.text, row.note.bookmark) for row in recording.notes()]
     assert notes == [(4, -1, "of its own", False), (5, 1, "", True)]
@@ -218,8 +218,8 @@ async def test_the_screen_shows_them_as_one(tmp_path: Path, size: tuple[int, int
         async with app.run_test(size=size) as pilot:
             person = Person(app, pilot)
             await person.sees("first + second", "FILE", "5 exchanges", "ended")
-            await person.until(lambda: person.exchanges.row is not None)
-            shown = [person.exchanges.cells(person.exchanges._pages.row(at), ())[0].text.strip() for at in range(5)]
+            await person.until(lambda: person.exchanges.current_row is not None)
+            shown = [person.exchanges.row_segments(person.exchanges._pages.row(at), ())[0].text.strip() for at in range(5)]
             assert shown == ["first", "second", "first", "second", "first"]
             await person.types("semicolon")
             await person.told("a note is for one of them alone")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from a2a_inspect.lanes.layout import MARGIN, NARROWEST, geometry, head, moment, paint
+from a2a_inspect.lanes.layout import MARGIN, MIN_LANE_WIDTH, make_geometry, lane_head, format_elapsed, paint_row
 from a2a_inspect.lanes.model import LaneRow, PartyLane, PartyRole, RowKind
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
@@ -25,7 +25,7 @@ def row(source: int = 0, target: int = 1, text: str = "hello", **more: Any) -> L
 
 def drawn(width: int, lanes: int, of: LaneRow) -> str:
     """Without the times."""
-    return "".join(said for said, _ in paint(of, geometry(width, LANES[:lanes])))[MARGIN:]
+    return "".join(said for said, _ in paint_row(of, make_geometry(width, LANES[:lanes])))[MARGIN:]
 
 
 def test_arrows_go_between_lanes() -> None:
@@ -48,9 +48,9 @@ def test_too_long_words_are_cut() -> None:
 
 def test_lanes_that_do_not_fit_share_the_last_column() -> None:
     """Their names stand before the words; what they say to one another is a dot."""
-    places = geometry(MARGIN + 2 * NARROWEST + 1, LANES)
-    assert (len(places.places), places.folded) == (3, 5)
-    assert head(places).split()[2:] == ["client", "agent:1", "+5", "others"]
+    places = make_geometry(MARGIN + 2 * MIN_LANE_WIDTH + 1, LANES)
+    assert (len(places.columns), places.folded_count) == (3, 5)
+    assert lane_head(places).split()[2:] == ["client", "agent:1", "+5", "others"]
     wide = MARGIN + 41
     assert drawn(wide, 7, row(0, 1)).startswith("├─ hello")
     assert "[agent:6] hello" in drawn(99, 7, row(0, 6))
@@ -60,7 +60,7 @@ def test_lanes_that_do_not_fit_share_the_last_column() -> None:
 def test_marks_stand_between_the_lanes() -> None:
     """With a sign in the margin and on the lane that they are about."""
     found = row(1, 1, "error  A2A-GEN-001", what=RowKind.FINDING, severity=Severity.ERROR, kind=None)
-    painted = paint(found, geometry(61, LANES[:2]))
+    painted = paint_row(found, make_geometry(61, LANES[:2]))
     assert ("error  A2A-GEN-001", "list--bad") in painted
     line = "".join(said for said, _ in painted)
     assert line.split() == ["!", "│", "error", "A2A-GEN-001", "!"]
@@ -73,11 +73,11 @@ def test_marks_stand_between_the_lanes() -> None:
 
 def test_the_times_of_a_row() -> None:
     """Since the start, and since the frame before; where that is too long a pause above says it."""
-    places = geometry(61, LANES[:2])
-    assert paint(row(), places)[0][0] == "   +1.500   +12 ms  "
-    assert paint(row(since_before=200_000_000_000), places)[0][0].split() == ["+1.500"]
-    assert paint(row(since_start=0), places)[0][0].split() == ["+0.000"]
-    assert moment(36_000_000_000_000) == "+10:00:00"
+    places = make_geometry(61, LANES[:2])
+    assert paint_row(row(), places)[0][0] == "   +1.500   +12 ms  "
+    assert paint_row(row(since_before=200_000_000_000), places)[0][0].split() == ["+1.500"]
+    assert paint_row(row(since_start=0), places)[0][0].split() == ["+0.000"]
+    assert format_elapsed(36_000_000_000_000) == "+10:00:00"
 
 
 @pytest.mark.parametrize("what", list(RowKind))
@@ -92,16 +92,16 @@ def test_every_row_has_the_same_width(
     what: RowKind, width: int, count: int, ends: tuple[int, int], text: str, kind: FrameKind
 ) -> None:
     """Whatever it says, in any script, between any lanes; and nothing that could act on a terminal gets through."""
-    places = geometry(width, LANES[:count])
+    places = make_geometry(width, LANES[:count])
     source, target = (min(end, count - 1) for end in ends)
-    line = "".join(said for said, _ in paint(row(source, target, text, what=what, kind=kind), places))
+    line = "".join(said for said, _ in paint_row(row(source, target, text, what=what, kind=kind), places))
     assert cell_len(line) == places.end
     assert line.isprintable()
 
 
 def test_a_wide_drawing_tells_which_frame_it_is() -> None:
     """Two streams may tell the same event."""
-    places = geometry(100, LANES[:2])
-    assert head(places).split()[:3] == ["SECONDS", "AFTER", "FRAME"]
-    assert paint(row(exchange=14, seq=3), places)[0][0] == "   +1.500   +12 ms  #14.3   "
-    assert "FRAME" not in head(geometry(99, LANES[:2]))
+    places = make_geometry(100, LANES[:2])
+    assert lane_head(places).split()[:3] == ["SECONDS", "AFTER", "FRAME"]
+    assert paint_row(row(exchange=14, seq=3), places)[0][0] == "   +1.500   +12 ms  #14.3   "
+    assert "FRAME" not in lane_head(make_geometry(99, LANES[:2]))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.lanes.links import AllLinks, Links
+from a2a_inspect.lanes.links import SessionLinks, TaskLinks
 from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from support_thin import thin
@@ -18,13 +18,13 @@ SAMPLES = sorted((Path(__file__).resolve().parents[3] / "recordings").glob("*.a2
 def test_both_know_the_same(cassette: Path) -> None:
     """Of every task of the samples, and so of every conversation."""
     with open_recording_or_cassette(cassette) as recording:
-        asked, read = Links(recording, 1), AllLinks(recording, 1)
+        asked, read = TaskLinks(recording, 1), SessionLinks(recording, 1)
         tasks = [row.id for row in recording.tasks(1)]
         for task in tasks:
-            assert list(asked.exchanges(task)) == list(read.exchanges(task))
+            assert list(asked.exchanges_of(task)) == list(read.exchanges_of(task))
             for table in ("segment", "interruption"):
-                assert asked.keys(table, [task]) == read.keys(table, [task])
-        assert asked.keys("segment", tasks) == read.keys("segment", tasks)
+                assert asked.row_keys(table, [task]) == read.row_keys(table, [task])
+        assert asked.row_keys("segment", tasks) == read.row_keys("segment", tasks)
         assert asked.handoffs == read.handoffs
         for row in recording.exchanges(1):
             one, other = LaneConversation(recording, row.key), LaneConversation(recording, row.key, links=read)
@@ -36,8 +36,8 @@ def test_some_of_a_conversation() -> None:
     """Only what was asked for: its lanes, rows and marks."""
     with open_recording_or_cassette(next(each for each in SAMPLES if each.name.startswith("lossy"))) as recording:
         first, last = (row.key for row in recording.exchanges() if row.exchange.id in (8, 9))
-        whole, part = LaneConversation(recording, last), LaneConversation(recording, last, only={last})
+        whole, part = LaneConversation(recording, last), LaneConversation(recording, last, only_keys={last})
         assert whole.exchanges == {8, 9}
         assert part.exchanges == {9}
         assert {row.exchange for row in part.rows(0, len(part.order))} == {9}
-        assert LaneConversation(recording, first, only={first, last}).exchanges == {8, 9}
+        assert LaneConversation(recording, first, only_keys={first, last}).exchanges == {8, 9}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_inspect.lanes.mermaid import diagram
+from a2a_inspect.lanes.mermaid import diagram_lines
 from a2a_inspect.lanes.model import LaneRow, PartyLane, PartyRole, RowKind
 from a2a_proxy.model.frame import FrameKind
 
@@ -20,7 +20,7 @@ def test_a_diagram() -> None:
         LaneRow(RowKind.FINDING, 0, 0, 0, 1, 1, "error  A2A-X-001", 1, 1, 1),
         LaneRow(RowKind.FRAME, 0, 0, 0, 1, 0, "agent broke off", 1, 1, 2, 7, FrameKind.CUT),
     ]
-    assert list(diagram(LANES, rows, len(rows))) == [
+    assert list(diagram_lines(LANES, rows, len(rows))) == [
         "sequenceDiagram",
         "    actor L0 as client",
         "    participant L1 as agent:1#59; drop",
@@ -36,13 +36,13 @@ def test_a_diagram() -> None:
 def test_a_text_is_not_wrapped_by_what_it_says(word: str) -> None:
     """The language takes `wrap:` at its beginning as a command, and away."""
     rows = [LaneRow(RowKind.FRAME, 0, 0, 0, 0, 1, f"{word}: it", 1, 1, 0, 5, FrameKind.REQUEST)]
-    assert list(diagram(LANES, rows, len(rows)))[-1] == f"    L0->>L1: {word}#58; it"
+    assert list(diagram_lines(LANES, rows, len(rows)))[-1] == f"    L0->>L1: {word}#58; it"
 
 
 def test_long_texts_stand_on_lines_of_their_own() -> None:
     """Lines of 48 characters, three at most: a diagram as wide as its longest text cannot be read."""
     rows = [LaneRow(RowKind.FRAME, 0, 0, 0, 0, 1, "word; " * 40, 1, 1, 0, 5, FrameKind.REQUEST)]
-    (line,) = list(diagram(LANES, rows, 1))[3:]
+    (line,) = list(diagram_lines(LANES, rows, 1))[3:]
     lines = line.partition(": ")[2].replace("#59;", ";").split("<br/>")
     assert [len(each) <= 48 for each in lines] == [True] * 3
     assert lines[-1].endswith("…")
@@ -54,7 +54,7 @@ def test_a_diagram_is_no_longer_than_the_language_draws() -> None:
         LaneRow(RowKind.FRAME, 0, 0, 0, 0, 1, f"{number} " + "😀" * 20, 1, 1, number, 5, FrameKind.EVENT)
         for number in range(2000)
     ]
-    lines = list(diagram(LANES, rows, 2000))
+    lines = list(diagram_lines(LANES, rows, 2000))
     assert 45_000 < len("\n".join(lines).encode("utf-16-le")) // 2 < 50_000
     drawn = sum("->>" in line for line in lines)
     assert lines[-1] == f"    Note over L0,L1: {2000 - drawn} of 2000 rows are left out<br/>Mermaid draws no more"

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_inspect.lanes.model import LaneMark, RowKind
-from a2a_inspect.lanes.order import PAUSE, FrameKey, RowOrder, TurnOrder
+from a2a_inspect.lanes.order import PAUSE_ENTRY, FrameKey, RowOrder, TurnEffect
 from support_inspect import MS
 
 
-def seen(number: int, at: int, *, exchange: int = 1, task: int = 9, turns: TurnOrder = TurnOrder.NEITHER) -> FrameKey:
+def seen(number: int, at: int, *, exchange: int = 1, task: int = 9, turns: TurnEffect = TurnEffect.NEITHER) -> FrameKey:
     """Frame `number`, which is also its place in the exchange, at so many ms."""
     return FrameKey(number, at * MS, exchange, number, task, turns)
 
@@ -24,8 +24,8 @@ def laid(order: RowOrder) -> list[str]:
     for index, entry in enumerate(order.entries):
         if entry > 0:
             words.append(str(entry))
-        elif entry == PAUSE:
-            words.append(f"pause {order.pause(index) // MS}")
+        elif entry == PAUSE_ENTRY:
+            words.append(f"pause {order.pause_length(index) // MS}")
         else:
             words.append(order.marks[-1 - entry].text)
     return words
@@ -34,7 +34,7 @@ def laid(order: RowOrder) -> list[str]:
 def order(frames: list[FrameKey], *marks: LaneMark) -> RowOrder:
     made = RowOrder(marks)
     for frame in frames:
-        made.add(frame)
+        made.add_frame(frame)
     made.finish()
     return made
 
@@ -73,12 +73,12 @@ def test_marks_stand_under_their_frames_and_a_turn_above() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asks", "words"), [(TurnOrder.ASKS_INPUT, "200 ms for input"), (TurnOrder.ASKS_AUTH, "200 ms for authorisation")]
+    ("asks", "words"), [(TurnEffect.ASKS_INPUT, "200 ms for input"), (TurnEffect.ASKS_AUTH, "200 ms for authorisation")]
 )
-def test_how_long_the_agent_waited_for_its_client(asks: TurnOrder, words: str) -> None:
+def test_how_long_the_agent_waited_for_its_client(asks: TurnEffect, words: str) -> None:
     """Until the client says something on that task; the same state told again, to a poll, is no second wait."""
     frames = [seen(1, 0, turns=asks), seen(2, 10, exchange=2, turns=asks), seen(3, 20, task=8, exchange=3)]
-    frames += [seen(4, 30, task=8, exchange=3, turns=TurnOrder.SAYS), seen(5, 200, exchange=4, turns=TurnOrder.SAYS)]
+    frames += [seen(4, 30, task=8, exchange=3, turns=TurnEffect.SAYS), seen(5, 200, exchange=4, turns=TurnEffect.SAYS)]
     assert laid(order(frames)) == ["1", f"waited {words}", "2", "3", "4", "5"]
     assert laid(order(frames[:3])) == ["1", f"waits for {words.partition(' for ')[2]}", "2", "3"]
 
@@ -90,7 +90,7 @@ def test_going_from_mark_to_mark() -> None:
     assert made.next_mark(4, 1, (RowKind.FINDING,)) is None
     assert made.next_mark(4, -1, (RowKind.FINDING,)) == 1
     assert made.next_mark(0, 1, (RowKind.WAIT,)) is None
-    assert (made.index(3), made.index(77)) == (3, None)
+    assert (made.index_of(3), made.index_of(77)) == (3, None)
 
 
 @given(
@@ -109,4 +109,4 @@ def test_nothing_is_lost_and_time_goes_down(gaps: list[int], marks: list[tuple[i
     assert sorted(mark.text for mark in made.marks) == sorted(mark.text for mark in given_marks)
     assert sum(entry < 0 for entry in made.entries) == len(given_marks)
     assert all(a <= b for a, b in pairwise(made.times))
-    assert all(made.pause(n) >= 1000 * MS for n, entry in enumerate(made.entries) if entry == PAUSE)
+    assert all(made.pause_length(n) >= 1000 * MS for n, entry in enumerate(made.entries) if entry == PAUSE_ENTRY)

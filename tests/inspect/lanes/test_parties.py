@@ -32,7 +32,7 @@ def said(start: int, author: str) -> Segment:
 
 
 def ways(parties: Parties, exchange: int, direction: Direction, at: int = 0) -> tuple[str, str]:
-    source, target = parties.between(exchange, direction, at)
+    source, target = parties.endpoints(exchange, direction, at)
     return parties.lanes[source].name, parties.lanes[target].name
 
 
@@ -74,7 +74,7 @@ def test_who_takes_over_within_a_task_has_a_lane() -> None:
     """What it says comes from there, as long as it is the author; the client still asks the agent."""
     segments = [said(100, "billing"), said(200, "desk"), said(10, "desk")]
     parties = Parties([call(1)], [handoff("transfer", "billing", "t", 1)], segments)
-    assert [(lane.name, lane.part) for lane in parties.lanes][2:] == [("billing", PartyRole.AUTHOR)]
+    assert [(lane.name, lane.role) for lane in parties.lanes][2:] == [("billing", PartyRole.AUTHOR)]
     assert [ways(parties, 1, BACK, at)[0] for at in (0, 50, 100, 150, 250)] == [
         "desk:1",
         "desk:1",

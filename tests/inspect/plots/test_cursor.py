@@ -14,12 +14,12 @@ SPAN = TimeScale(1_000_000, 1000, 10)
 def test_choosing_and_zooming() -> None:
     """Shift goes on choosing, a move begins anew; a zoom is what was chosen, and can be taken back."""
     cursor = PlotCursor().move(3, SPAN).move(-2, SPAN, extend=True)
-    assert cursor.chosen == (1, 3)
-    assert cursor.move(1, SPAN).chosen == (2, 2)
+    assert cursor.selected == (1, 3)
+    assert cursor.move(1, SPAN).selected == (2, 2)
     inner = cursor.zoom(SPAN)
-    assert inner.within == (1_001_000, 1_003_999)
-    assert inner.zoom(TimeScale(1_001_000, 100, 30)).widen().within == inner.within
-    assert inner.widen().widen().within is None
+    assert inner.visible_range == (1_001_000, 1_003_999)
+    assert inner.zoom(TimeScale(1_001_000, 100, 30)).widen().visible_range == inner.visible_range
+    assert inner.widen().widen().visible_range is None
 
 
 @given(st.lists(st.tuples(st.integers(-20, 20), st.booleans())))
@@ -28,6 +28,6 @@ def test_it_stays_within(moves: list[tuple[int, bool]]) -> None:
     cursor = PlotCursor()
     for by, extend in moves:
         cursor = cursor.move(by, SPAN, extend=extend)
-        first, last = cursor.chosen
+        first, last = cursor.selected
         assert 0 <= first <= cursor.at <= last < SPAN.count or first <= last
-    assert max(cursor.clipped(TimeScale(0, 1, 2)).chosen) < 2
+    assert max(cursor.clip(TimeScale(0, 1, 2)).selected) < 2

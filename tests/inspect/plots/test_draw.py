@@ -5,24 +5,24 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_inspect.plots.draw import bar, columns, spark
+from a2a_inspect.plots.draw import draw_bar, draw_columns, draw_sparkline
 
 VALUES = st.lists(st.integers(0, 10**12), max_size=40)
 
 
 def test_columns_and_bars() -> None:
-    assert columns([0, 1, 8, 16], 2) == ["   █", " ▁██"]
-    assert columns([0, 1, 8, 16], 2, plain=True) == ["   |", " .||"]
-    assert columns([0, 0], 1) == ["  "]
-    assert (bar(16, 16, 4), bar(9, 16, 4), bar(0, 16, 4), bar(1, 1000, 4)) == ("████", "██▎", "", "▏")
-    assert (bar(16, 16, 4, plain=True), bar(1, 1000, 4, plain=True)) == ("####", "#")
-    assert spark([0, 1, 1000]) == " ▁█"
+    assert draw_columns([0, 1, 8, 16], 2) == ["   █", " ▁██"]
+    assert draw_columns([0, 1, 8, 16], 2, plain=True) == ["   |", " .||"]
+    assert draw_columns([0, 0], 1) == ["  "]
+    assert (draw_bar(16, 16, 4), draw_bar(9, 16, 4), draw_bar(0, 16, 4), draw_bar(1, 1000, 4)) == ("████", "██▎", "", "▏")
+    assert (draw_bar(16, 16, 4, plain=True), draw_bar(1, 1000, 4, plain=True)) == ("####", "#")
+    assert draw_sparkline([0, 1, 1000]) == " ▁█"
 
 
 @given(VALUES, st.integers(1, 6), st.booleans())
 def test_what_is_more_than_nothing_shows(values: list[int], height: int, plain: bool) -> None:
     """Whatever the others are; nothing shows nothing; a higher value is never lower; all lines are as wide."""
-    lines = columns(values, height, plain=plain)
+    lines = draw_columns(values, height, plain=plain)
     assert {len(line) for line in lines} == {len(values)}
     signs = " .:|" if plain else " ▁▂▃▄▅▆▇█"
     heights = [sum(signs.index(line[n]) for line in lines) for n in range(len(values))]

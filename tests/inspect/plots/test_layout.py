@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from a2a_inspect.plots.cursor import PlotCursor
 from a2a_inspect.plots.layout import plot_lines, step_words, table_lines
 from a2a_inspect.plots.measures import Bucket, Histogram
-from a2a_inspect.plots.scale import LIMITS, TimeScale
-from a2a_inspect.plots.sums import CallStatistics, Sums, Times
+from a2a_inspect.plots.scale import BIN_LIMITS, TimeScale
+from a2a_inspect.plots.sums import CallStatistics, RecordingTotals, DurationRanks
 from a2a_proxy.model.finding import Severity
 
 MS = 1_000_000
@@ -53,10 +53,10 @@ def test_every_line_fits(width: int, lines: int, at: int, anchor: int, plain: bo
 @pytest.mark.parametrize(("width", "there"), [(77, "CALLS  "), (157, "FIRST P95")])
 def test_the_table(width: int, there: str) -> None:
     """Binding and distribution are always there; a narrow screen has fewer measures."""
-    bins = [0] * (len(LIMITS) + 1)
+    bins = [0] * (len(BIN_LIMITS) + 1)
     bins[10] = 3
-    calls = CallStatistics({"ok": 3}, took=Times(MS, 2 * MS, 3 * MS), bins=bins)
-    known = Sums(9, {("SendMessage", "jsonrpc", "1.0"): calls}, [], [])
+    calls = CallStatistics({"ok": 3}, took=DurationRanks(MS, 2 * MS, 3 * MS), bins=bins)
+    known = RecordingTotals(9, {("SendMessage", "jsonrpc", "1.0"): calls}, [], [])
     head, row = ("".join(said for said, _ in line) for line in table_lines(known, width, plain=False))
     assert there in head
     assert "1ms      1s    100s" in head

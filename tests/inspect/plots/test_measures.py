@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.plots.measures import distributions, histogram
-from a2a_inspect.plots.scale import LIMITS
-from a2a_inspect.plots.sums import sums, whole
+from a2a_inspect.plots.measures import read_distributions, read_histogram
+from a2a_inspect.plots.scale import BIN_LIMITS
+from a2a_inspect.plots.sums import compute_totals, whole_recording
 from a2a_proxy.present import text
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
@@ -24,10 +24,10 @@ SAMPLES = sorted(RECORDINGS.glob("*.a2a.jsonl"))
 def test_the_same_as_counting(name: str, where: str) -> None:
     """Frames, octets, exchanges, durations, findings; with and without a filter."""
     with open_recording_or_cassette(RECORDINGS / f"{name}.a2a.jsonl") as recording:
-        parts = whole(recording)
+        parts = whole_recording(recording)
         rows = list(recording.find_exchanges(where) if where else recording.exchanges())
         frames = [row.frame for row in (recording.find_frames(where) if where else recording.frames_after(0))]
-        over = histogram(parts, where, 50)
+        over = read_histogram(parts, where, 50)
         if not frames:
             assert over is None
             return
@@ -35,23 +35,23 @@ def test_the_same_as_counting(name: str, where: str) -> None:
         assert over.frames == len(frames)
         assert sum(bucket.bytes for bucket in over.buckets) == sum(frame.end - frame.start for frame in frames)
         for number, bucket in enumerate(over.buckets):
-            low, high = over.span.at(number), over.span.at(number + 1)
+            low, high = over.scale.at(number), over.scale.at(number + 1)
             assert bucket.frames == sum(low <= frame.at < high for frame in frames)
             assert bucket.exchanges == sum(low <= row.exchange.started < high for row in rows)
         _findings(recording, where, {row.key for row in rows})
-        known = distributions(parts, where)
+        known = read_distributions(parts, where)
         for row in rows:
             if row.exchange.closed:
                 took = max(row.exchange.closed - (row.exchange.request_ended or row.exchange.started), 0)
                 of = (row.exchange.operation, str(row.exchange.binding), str(row.exchange.dialect))
-                known[of][bisect_right(LIMITS, took)] -= 1
+                known[of][bisect_right(BIN_LIMITS, took)] -= 1
         assert not any(any(bins) for bins in known.values())
-        assert sums(parts, where).frames == len(frames)
+        assert compute_totals(parts, where).frames == len(frames)
 
 
 def _findings(recording: Recording, where: str, keys: set[int]) -> None:
     found = [row for row in recording.findings() if not where or make_key(row.session, row.finding.exchange) in keys]
-    assert sum(count for *_, count in sums(whole(recording), where).findings) == len(found)
+    assert sum(count for *_, count in compute_totals(whole_recording(recording), where).findings) == len(found)
 
 
 def test_a_part_of_the_time() -> None:
@@ -59,9 +59,9 @@ def test_a_part_of_the_time() -> None:
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         frames = [row.frame for row in recording.frames_after(0)]
         middle = frames[len(frames) // 2].at
-        over = histogram(whole(recording), "", 10, (middle, frames[-1].at))
+        over = read_histogram(whole_recording(recording), "", 10, (middle, frames[-1].at))
         assert over is not None
-        assert over.frames == sum(over.span.start <= frame.at < over.span.end for frame in frames) < len(frames)
-        outcomes = sums(whole(recording)).calls["GetTask", "rest", "1.0"].outcomes
+        assert over.frames == sum(over.scale.start <= frame.at < over.scale.end for frame in frames) < len(frames)
+        outcomes = compute_totals(whole_recording(recording)).calls["GetTask", "rest", "1.0"].outcomes
         (row,) = recording.find_exchanges("op:GetTask binding:rest")
         assert outcomes == {text.outcome_of(row.exchange): 1}

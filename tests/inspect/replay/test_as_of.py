@@ -28,7 +28,7 @@ def test_at_each_of_some_moments(name: str) -> None:
         rows = list(recording.exchanges())
         frames = {row.key: [each.frame for each in recording.frames(row.key)] for row in rows}
         times = sorted(frame.at for of in frames.values() for frame in of)
-        assert list(known.frames) == times
+        assert list(known.frame_times) == times
         for until in times[:: max(len(times) // 12, 1)]:
             there = sorted((r for r in rows if r.exchange.started <= until), key=lambda r: (r.exchange.started, r.key))
             shown = known.exchanges(0, until)
@@ -56,10 +56,10 @@ def test_stepping_goes_from_frame_to_frame(tmp_path: Path) -> None:
     with Recording(sample(tmp_path / "r.db")) as recording:
         known = AsOf(recording)
         at, seen = 0, []
-        while (after := known.step(at, 1)) != at:
+        while (after := known.next_frame_time(at, 1)) != at:
             seen.append(at := after)
-        assert seen == sorted(set(known.frames))
-        while (before := known.step(at, -1)) != at:
+        assert seen == sorted(set(known.frame_times))
+        while (before := known.next_frame_time(at, -1)) != at:
             assert seen.pop() == at
             at = before
         assert seen == [at]
@@ -71,7 +71,7 @@ def test_only_some_exchanges(tmp_path: Path) -> None:
         first, _, third = (row.key for row in recording.exchanges())
         known = AsOf(recording, [first, third])
         assert list(known.keys) == [first, third]
-        assert len(known.frames) == 6
+        assert len(known.frame_times) == 6
         assert (known.index(third), known.index(-5)) == (1, 0)
 
 

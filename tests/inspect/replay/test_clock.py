@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_inspect.data.replay.clock import SPEEDS, ReplayClock, line, meant
+from a2a_inspect.data.replay.clock import SPEEDS, ReplayClock, clock_line, parse_time
 from a2a_proxy.recording.query.kinds import InvalidValue
 
 S = 1_000_000_000
@@ -18,23 +18,23 @@ CLOCK = ReplayClock(DAY, DAY + 10 * S, DAY)
 
 def test_it_plays_pauses_and_ends() -> None:
     """Time passes while it plays, at its speed, up to the end; then it begins anew."""
-    playing = CLOCK.turned(100 * S)
-    assert playing.now(103 * S) == DAY + 3 * S
-    assert playing.turned(103 * S).now(999 * S) == DAY + 3 * S
-    fast = playing.faster(1, 103 * S)
-    assert (fast.speed, fast.now(104 * S)) == (2, DAY + 5 * S)
-    assert fast.now(999 * S) == DAY + 10 * S
-    assert not fast.settled(104 * S).over(104 * S)
-    over = fast.settled(999 * S)
-    assert (over.playing, over.over(0)) == (False, True)
-    assert over.turned(5 * S).now(6 * S) == DAY + 2 * S
+    playing = CLOCK.toggle(100 * S)
+    assert playing.position(103 * S) == DAY + 3 * S
+    assert playing.toggle(103 * S).position(999 * S) == DAY + 3 * S
+    fast = playing.change_speed(1, 103 * S)
+    assert (fast.speed, fast.position(104 * S)) == (2, DAY + 5 * S)
+    assert fast.position(999 * S) == DAY + 10 * S
+    assert not fast.stop_at_end(104 * S).is_at_end(104 * S)
+    over = fast.stop_at_end(999 * S)
+    assert (over.playing, over.is_at_end(0)) == (False, True)
+    assert over.toggle(5 * S).position(6 * S) == DAY + 2 * S
 
 
 def test_speeds_have_ends() -> None:
     for by, end in ((1, SPEEDS[-1]), (-1, SPEEDS[0])):
         clock = CLOCK
         for _ in range(20):
-            clock = clock.faster(by, 0)
+            clock = clock.change_speed(by, 0)
         assert clock.speed == end
 
 
@@ -42,7 +42,7 @@ def test_speeds_have_ends() -> None:
     ("words", "seconds"), [("+4s", 4), (" 50% ", 5), ("100%", 10), ("2026-11-21T22:30:59Z", 3), ("+1.5s", 1.5)]
 )
 def test_times_that_people_type(words: str, seconds: float) -> None:
-    assert meant(words, CLOCK) == DAY + seconds * S
+    assert parse_time(words, CLOCK) == DAY + seconds * S
 
 
 def test_a_time_of_the_day_is_one_of_the_recordings_day(monkeypatch: Any) -> None:
@@ -51,7 +51,7 @@ def test_a_time_of_the_day_is_one_of_the_recordings_day(monkeypatch: Any) -> Non
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     try:
-        assert meant("22:31", CLOCK) == DAY + 4 * S
+        assert parse_time("22:31", CLOCK) == DAY + 4 * S
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -60,14 +60,14 @@ def test_a_time_of_the_day_is_one_of_the_recordings_day(monkeypatch: Any) -> Non
 @pytest.mark.parametrize("words", ["", "soon", "%", "25:00", "-5"])
 def test_what_is_no_time(words: str) -> None:
     with pytest.raises(InvalidValue):
-        meant(words, CLOCK)
+        parse_time(words, CLOCK)
 
 
 @given(st.integers(20, 200), st.integers(-S, 20 * S), st.sampled_from(SPEEDS))
 def test_the_line(width: int, at: int, speed: float) -> None:
     """It tells all, and where there is room it has a bar and fits."""
-    clock = ReplayClock(DAY, DAY + 10 * S, DAY, speed=speed).jumped(DAY + at)
-    told = line(clock, 0, (3, 34), width)
+    clock = ReplayClock(DAY, DAY + 10 * S, DAY, speed=speed).jump_to(DAY + at)
+    told = clock_line(clock, 0, (3, 34), width)
     assert "frame 3 of 34" in told
     assert f"{speed:g}x" in told
     assert ("at the end" in told) == (at >= 10 * S)
@@ -80,12 +80,12 @@ def test_the_line(width: int, at: int, speed: float) -> None:
 def test_it_stays_within_and_never_goes_back_by_itself(moves: list[tuple[str, int]]) -> None:
     clock, world = CLOCK, 0
     for move, by in moves:
-        before, world = clock.now(world), world + by
-        assert clock.now(world) >= before
+        before, world = clock.position(world), world + by
+        assert clock.position(world) >= before
         if move == "turn":
-            clock = clock.turned(world)
+            clock = clock.toggle(world)
         elif move == "jump":
-            clock = clock.jumped(DAY + by * 5)
+            clock = clock.jump_to(DAY + by * 5)
         elif move != "wait":
-            clock = clock.faster(1 if move == "fast" else -1, world)
-        assert CLOCK.first <= clock.now(world) <= CLOCK.last
+            clock = clock.change_speed(1 if move == "fast" else -1, world)
+        assert CLOCK.first <= clock.position(world) <= CLOCK.last

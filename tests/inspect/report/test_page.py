@@ -23,7 +23,7 @@ SVG = "http://www.w3.org/2000/svg"
 
 
 def written(title: str = "a report") -> bytes:
-    return b"".join(page.halves(title))
+    return b"".join(page.split_page(title))
 
 
 def test_the_policy_allows_its_own_script_and_style_and_nothing_else() -> None:
@@ -103,7 +103,7 @@ def contrast(one: str, other: str) -> float:
 
 def test_texts_stand_out_from_what_is_under_them() -> None:
     """Contrast of 4.5 and more (WCAG AA), light and dark."""
-    style = page.source(page.STYLES)
+    style = page.join_files(page.STYLES)
     pairs = {name: both for name, *both in re.findall(r"--(\w+): light-dark\((#\w{6}), (#\w{6})\)", style)}
     grounds = [pairs[name] for name in ("paper", "side", "chosen", "wash")]
     texts = [pairs[name] for name in ("text", "dim", "accent", "error", "warning", "info", "good")]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_inspect.formats.report.tables import BLOCK, RECORDS, Tables, shown
+from a2a_inspect.formats.report.tables import MAX_BLOCK, MAX_BLOCK_RECORDS, RecordTables, make_visible
 from support_hostile import EVIL
 from support_report import Page
 
@@ -25,7 +25,7 @@ records = st.recursive(hostile | st.integers() | st.booleans() | st.none(), lamb
 def test_what_goes_in_comes_out(values: list[object]) -> None:
     """Of every text what can be shown of it; the block is one element with letters in it, to any parser."""
     stream = io.BytesIO()
-    tables = Tables(stream)
+    tables = RecordTables(stream)
     assert [tables.add("row", value) for value in values] == list(range(len(values)))
     ends = tables.finish()
     page = Page(stream.getvalue())
@@ -33,23 +33,23 @@ def test_what_goes_in_comes_out(values: list[object]) -> None:
     assert ends == ({"row": [len(values)]} if values else {})
     if values:
         text = gzip.decompress(base64.b64decode(page.texts["row-0"], validate=True)).decode()
-        assert json.loads(text) == shown(values)
+        assert json.loads(text) == make_visible(values)
 
 
 def test_nothing_that_hides_or_turns_text_is_left() -> None:
     """But for the ends of lines."""
-    told = shown({EVIL: [EVIL, ("a\nb", 1)]})
+    told = make_visible({EVIL: [EVIL, ("a\nb", 1)]})
     (name,) = told
     assert name.isprintable()
     assert told[name][0].replace("\n", "").isprintable()
     assert told[name][1] == ["a\nb", 1]
 
 
-@pytest.mark.parametrize(("size", "count", "most"), [(1, 3 * RECORDS, RECORDS), (BLOCK // 4, 12, 4)])
+@pytest.mark.parametrize(("size", "count", "most"), [(1, 3 * MAX_BLOCK_RECORDS, MAX_BLOCK_RECORDS), (MAX_BLOCK // 4, 12, 4)])
 def test_a_block_is_written_as_soon_as_it_is_full(size: int, count: int, most: int) -> None:
     """By number of records and by characters: no more than a block waits in memory."""
     stream = io.BytesIO()
-    tables = Tables(stream)
+    tables = RecordTables(stream)
     for number in range(count):
         assert tables.add("detail", "x" * size) == number
     written = stream.tell()

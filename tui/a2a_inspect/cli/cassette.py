@@ -10,11 +10,11 @@ import click
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import redact_options
 
-_json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with stable names.")
-_filter = click.option(
+_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with stable names.")
+_filter_option = click.option(
     "--filter", "-f", "where", default="", metavar="EXPR", help="Only what matches: 'task:b2a4 err'."
 )
-_cassettes = click.argument("cassettes", nargs=-1, required=True, type=click.Path(path_type=Path))
+_cassettes_argument = click.argument("cassettes", nargs=-1, required=True, type=click.Path(path_type=Path))
 
 
 @click.group(cls=SectionedGroup)
@@ -27,13 +27,13 @@ def cassette() -> None:
 @click.argument("recording", type=click.Path(path_type=Path))
 def read_cassette(source: Path, recording: Path) -> None:
     """Read the cassette SOURCE into a new RECORDING."""
-    from a2a_inspect.commands.cassette import read
+    from a2a_inspect.commands.cassette import import_cassette
 
-    read(source, recording)
+    import_cassette(source, recording)
 
 
 @cassette.command("fmt")
-@_cassettes
+@_cassettes_argument
 @click.option("--check", is_flag=True, help="Change nothing; exit with 1 where a file is not as it should be.")
 @click.option(
     "--blobs/--self-contained", default=None, help="Large payloads beside the file, or in it; else as they are."
@@ -43,25 +43,25 @@ def format_cassettes(cassettes: tuple[Path, ...], check: bool, blobs: bool | Non
 
     A file that was cut, or has a line that makes no sense, is refused.
     """
-    from a2a_inspect.commands.cassette import fmt
+    from a2a_inspect.commands.cassette import format_files
 
-    return fmt(cassettes, blobs=blobs, check=check)
+    return format_files(cassettes, blobs=blobs, check=check)
 
 
 @cassette.command("migrate")
-@_cassettes
+@_cassettes_argument
 @click.option("--check", is_flag=True, help="Change nothing; exit with 1 where a file is of an older format.")
 def migrate_cassettes(cassettes: tuple[Path, ...], check: bool) -> int:
     """Bring CASSETTES of older formats to the newest. Reading takes older ones as they are; newer ones are refused."""
-    from a2a_inspect.commands.cassette import migrate
+    from a2a_inspect.commands.cassette import migrate_files
 
-    return migrate(cassettes, check=check)
+    return migrate_files(cassettes, check=check)
 
 
 @cassette.command("scan")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @redact_options
-@_json
+@_json_option
 def scan_files(files: tuple[Path, ...], redact: tuple[str, ...], redact_policy: Path | None, as_json: bool) -> int:
     """Prove that cassettes, or recordings, hold no secrets: tell each one, with its place and how it was found.
 
@@ -82,27 +82,27 @@ def scan_files(files: tuple[Path, ...], redact: tuple[str, ...], redact_policy: 
 @cassette.command("diff")
 @click.argument("words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]")
 @click.option("--all", "everything", is_flag=True, help="Identifiers, times, addresses and the like as well.")
-@_filter
-@_json
+@_filter_option
+@_json_option
 def diff_cassettes(words: tuple[str, ...], everything: bool, where: str, as_json: bool) -> int:
     """The same as `a2a-inspect diff`: what two runs, or two places, say differently.
 
     \b
     Exit code: 0 nothing differs, 1 something does, 2 it cannot be compared.
     """
-    from a2a_inspect.commands.diff import DiffOptions, diff
+    from a2a_inspect.commands.diff import DiffOptions, print_diff
 
-    return diff(DiffOptions(words, everything, where, as_json))
+    return print_diff(DiffOptions(words, everything, where, as_json))
 
 
 @cassette.command("trim")
 @click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE]...")
 @click.option("--output", "-o", "target", required=True, type=click.Path(path_type=Path), metavar="FILE")
-@_filter
+@_filter_option
 @click.option("--exact", is_flag=True, help="Only what was chosen, though a replay of it may need more.")
 @click.option("--overwrite", is_flag=True, help="FILE may exist: it is replaced.")
 @redact_options
-@_json
+@_json_option
 def trim_recording(
     words: tuple[str, ...], target: Path, redact: tuple[str, ...], redact_policy: Path | None, **options: Any
 ) -> None:
@@ -112,13 +112,13 @@ def trim_recording(
     a filter: -f 't:>+5s t:<+20s'. What a replay needs besides stays too: agent cards, the call that began a task, the
     one that registered its webhook.
     """
-    from a2a_inspect.commands.trim import TrimOptions, trim
-    from a2a_inspect.data.recording_choice import opened, split_words
+    from a2a_inspect.commands.trim import TrimOptions, trim_to_cassette
+    from a2a_inspect.data.recording_choice import open_recording, split_words
     from a2a_inspect.data.redacted_view import RedactionOptions
 
     path, places = split_words(words)
-    with opened(path) as source:
-        trim(source, TrimOptions(target, places, wish=RedactionOptions(redact, redact_policy), **options))
+    with open_recording(path) as source:
+        trim_to_cassette(source, TrimOptions(target, places, redaction=RedactionOptions(redact, redact_policy), **options))
 
 
 @cassette.command("merge")
@@ -126,7 +126,7 @@ def trim_recording(
 @click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--overwrite", is_flag=True, help="OUT may exist: it is replaced.")
 @click.option("--dry-run", "-n", is_flag=True, help="Say what would be merged; write nothing.")
-@_json
+@_json_option
 def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> None:
     """Make one cassette OUT of several, recordings too, by whole sessions, as `a2a-inspect merge` does."""
     from a2a_inspect.commands.merge import MergeOptions, merge_cassettes

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from a2a_inspect.arguments import names_file
-from a2a_inspect.formats.registry import DEFAULT, FORMATS, Format
+from a2a_inspect.arguments import is_recording_path
+from a2a_inspect.formats.registry import DEFAULT_FORMAT, FORMATS, ExportFormat
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import redact_options
 
@@ -29,24 +29,24 @@ class _ExportGroup(SectionedGroup):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the name of the default format where the user gave none."""
         if not args or (
-            args[0] not in (*self.commands, "-h", "--help") and (args[0][:1] == "-" or names_file(args[0]))
+            args[0] not in (*self.commands, "-h", "--help") and (args[0][:1] == "-" or is_recording_path(args[0]))
         ):
-            args = [DEFAULT, *args]
+            args = [DEFAULT_FORMAT, *args]
         return super().parse_args(ctx, args)
 
 
-def common(command: Any) -> Any:
+def add_common_options(command: Any) -> Any:
     """The argument and the options that every format has: see `commands.export.What`."""
-    return click.argument("recording", required=False, type=click.Path(path_type=Path))(part_options(command))
+    return click.argument("recording", required=False, type=click.Path(path_type=Path))(add_selection_options(command))
 
 
-def part_options(command: Any) -> Any:
+def add_selection_options(command: Any) -> Any:
     """What of a recording goes out, and how clean."""
     where = click.option("--filter", "-f", "where", default="", metavar="EXPR", help="Only what matches: 'task:b2a4'.")
     return where(redact_options(command))
 
 
-output = click.option(
+output_option = click.option(
     "--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="There, not to standard output."
 )
 
@@ -62,10 +62,10 @@ def export() -> None:
     """See `_HELP`."""
 
 
-def _command(form: Format) -> None:
-    @export.command(form.name, help=f"Write {form.about} (*{form.ending}).", short_help=form.about)
-    @common
-    @output
+def _add_format_command(form: ExportFormat) -> None:
+    @export.command(form.name, help=f"Write {form.description} (*{form.suffix}).", short_help=form.description)
+    @add_common_options
+    @output_option
     def run(
         recording: Path | None, where: str, redact: tuple[str, ...], redact_policy: Path | None, output: Path | None
     ) -> None:
@@ -76,4 +76,4 @@ def _command(form: Format) -> None:
 
 
 for _each in FORMATS.values():
-    _command(_each)
+    _add_format_command(_each)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from a2a_inspect.arguments import names_file
+from a2a_inspect.arguments import is_recording_path
 from a2a_inspect.cli.archive import archive
 from a2a_inspect.cli.cassette import cassette
 from a2a_inspect.cli.export import export
@@ -32,7 +32,7 @@ Without a FILE every command takes the newest recording of the state directory.
 """
 
 
-_PARTS = (
+_HELP_SECTIONS = (
     ("Look at it", ("ls", "show", "tail", "lanes", "segments", "stats", "diff", "note", "keys")),
     ("Judge it", ("check", "rules", "hooks")),
     ("Pass it on", ("export", "cassette", "archive", "redaction")),
@@ -45,27 +45,27 @@ class _InspectGroup(SectionedGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the name of the screen's command where the user gave none."""
-        if not args or (args[0] not in self.commands and (names_file(args[0]) or _is_of_screen(args[0]))):
+        if not args or (args[0] not in self.commands and (is_recording_path(args[0]) or _is_screen_option(args[0]))):
             args = ["screen", *args]
         return super().parse_args(ctx, args)
 
 
-def _is_of_screen(word: str) -> bool:
+def _is_screen_option(word: str) -> bool:
     """An option of the screen's command, without a recording before it."""
     return word.partition("=")[0] in {name for option in screen.params for name in option.opts if name[:2] == "--"}
 
 
-_recording = click.argument("recording", required=False, type=click.Path(path_type=Path))
-_recordings = click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
-_filter = click.option(
+_recording_argument = click.argument("recording", required=False, type=click.Path(path_type=Path))
+_recordings_argument = click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
+_filter_option = click.option(
     "--filter", "-f", "where", default="", metavar="EXPR", help="Only what matches: 'task:b2a4 err'."
 )
-_json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with stable names.")
+_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with stable names.")
 
 
 @click.group(
     cls=_InspectGroup,
-    command_parts=_PARTS,
+    command_parts=_HELP_SECTIONS,
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -75,15 +75,15 @@ def cli() -> None:
 
 
 @cli.command(hidden=True)
-@_recordings
+@_recordings_argument
 @click.option("--web", "in_browser", is_flag=True, help="Serve the screen to a browser on this machine instead.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="For --web: listen on this one, not a free one.")
 @click.option("--write", is_flag=True, help="For --web: allow notes, bookmarks and exports; else it only reads.")
 def screen(recordings: tuple[Path, ...], in_browser: bool, port: int, write: bool) -> int:
     """The screen."""
-    from a2a_inspect.data.recording_choice import chosen
+    from a2a_inspect.data.recording_choice import resolve_recording
 
-    paths = recordings or (chosen(None),)
+    paths = recordings or (resolve_recording(None),)
     if in_browser:
         from a2a_inspect.web.server import serve
 
@@ -98,20 +98,20 @@ def screen(recordings: tuple[Path, ...], in_browser: bool, port: int, write: boo
 
 
 @cli.command()
-@_recordings
+@_recordings_argument
 @click.option("--tasks", is_flag=True, help="One line per task instead; with a filter those of matching exchanges.")
-@_filter
+@_filter_option
 @click.option("--explain", is_flag=True, help="What SQLite is asked for the filter, instead.")
-@_json
+@_json_option
 def ls(recordings: tuple[Path, ...], tasks: bool, where: str, explain: bool, as_json: bool) -> None:
     """List the exchanges of a recording, or of several by time."""
     from a2a_inspect.commands import ls, ls_several
     from a2a_inspect.commands.filters import explain_filter
-    from a2a_inspect.data.recording_choice import opened_several
+    from a2a_inspect.data.recording_choice import open_recordings
 
     if explain and (tasks or as_json):
         raise click.UsageError("--explain goes with --filter alone")
-    with opened_several(recordings) as several:
+    with open_recordings(recordings) as several:
         first = several.members[0].recording
         if explain:
             explain_filter(first, where)
@@ -132,8 +132,8 @@ def ls(recordings: tuple[Path, ...], tasks: bool, where: str, explain: bool, as_
     type=click.Choice(["json", "raw", "curl", "grpcurl", "python", "pytest", "ids"]),
     help="One exchange, or a frame (2.5), in another form: to send it again, or to test it.",
 )
-@_filter
-@_json
+@_filter_option
+@_json_option
 def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **detail: bool) -> None:
     """Show the conversation: session, context, task, exchange, frame.
 
@@ -145,12 +145,12 @@ def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **
     """
     from a2a_inspect.commands.show import show_conversation
     from a2a_inspect.commands.show_selection import ShowSelection
-    from a2a_inspect.data.recording_choice import opened, split_words
+    from a2a_inspect.data.recording_choice import open_recording, split_words
 
     path, chosen = split_words(words)
     if form is not None and (where or as_json or any(detail.values())):
         raise click.UsageError("--as has a form of its own: no other option goes with it")
-    with opened(path) as source:
+    with open_recording(path) as source:
         if form is not None:
             from a2a_inspect.commands.show_as import show_as
 
@@ -160,27 +160,27 @@ def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **
 
 
 @cli.command("tail")
-@_recordings
+@_recordings_argument
 @click.option("--follow", "-f", is_flag=True, help="Go on with what is recorded from now, until Ctrl-C.")
 @click.option("--count", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Frames of the past.")
 @click.option("--filter", "where", default="", metavar="EXPR", help="Only frames that match: 'task:b2a4 err'.")
-@_json
+@_json_option
 def show_tail(recordings: tuple[Path, ...], **wanted: Any) -> None:
     """Print the newest frames of all exchanges in their order, and with -f each new one.
 
     Several RECORDINGS are followed as one. With -f one may be named before a proxy has made it.
     """
-    from a2a_inspect.commands.tail import TailOptions, tail
+    from a2a_inspect.commands.tail import TailOptions, print_tail
 
-    tail(recordings, TailOptions(**wanted))
+    print_tail(recordings, TailOptions(**wanted))
 
 
 @cli.command("diff")
 @click.argument("words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]")
 @click.option("--all", "everything", is_flag=True, help="Identifiers, times, addresses and the like as well.")
 @click.option("--screen", "on_screen", is_flag=True, help="On the screen, side by side.")
-@_filter
-@_json
+@_filter_option
+@_json_option
 def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, where: str, as_json: bool) -> int:
     """Tell what differs between two recordings, or between two places of one.
 
@@ -191,41 +191,41 @@ def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, w
     \b
     Exit code: 0 nothing differs, 1 something does, 2 it cannot be compared.
     """
-    from a2a_inspect.commands.diff import DiffOptions, diff, show
+    from a2a_inspect.commands.diff import DiffOptions, print_diff, show_difference_screen
 
     if on_screen:
-        return show(words, where)
-    return diff(DiffOptions(words, everything, where, as_json))
+        return show_difference_screen(words, where)
+    return print_diff(DiffOptions(words, everything, where, as_json))
 
 
 @cli.command("stats")
-@_recordings
-@_filter
+@_recordings_argument
+@_filter_option
 @click.option("--histogram", is_flag=True, help="Also what passed when: frames, octets, exchanges and findings.")
-@_json
+@_json_option
 def show_stats(recordings: tuple[Path, ...], **wanted: Any) -> None:
     """Sum recordings up: how many calls of each kind, how fast, what failed, what was found."""
     from a2a_inspect.commands.stats import StatsOptions, show_statistics
-    from a2a_inspect.data.recording_choice import opened_several
+    from a2a_inspect.data.recording_choice import open_recordings
 
-    with opened_several(recordings) as several:
+    with open_recordings(recordings) as several:
         show_statistics(several, StatsOptions(**wanted))
 
 
 @cli.command("segments")
 @click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]...")
 @click.option("--media", type=click.Path(path_type=Path), metavar="DIR", help="Write media parts there, each once.")
-@_json
+@_json_option
 def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> None:
     """Show who spoke when: turns, interruptions and hand-offs between agents, with their latencies.
 
     EXCHANGE is a number as `ls` prints it, 1:2 for one session of several; TASK is a task id or the beginning of one.
     """
     from a2a_inspect.commands.segments.run import SegmentsOptions, show_segments
-    from a2a_inspect.data.recording_choice import opened, split_words
+    from a2a_inspect.data.recording_choice import open_recording, split_words
 
     path, chosen = split_words(words)
-    with opened(path) as source:
+    with open_recording(path) as source:
         show_segments(source, SegmentsOptions(chosen, as_json, media))
 
 
@@ -233,7 +233,7 @@ def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> No
 @click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]")
 @click.option("--mermaid", is_flag=True, help="As a sequence diagram in Mermaid's language.")
 @click.option("--width", type=click.IntRange(min=40), metavar="CELLS", help="Of the drawing; else the terminal's.")
-@_json
+@_json_option
 def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
     """Draw a task's swimlane: a lane for each party, time downwards, with pauses, interruptions and findings in place.
 
@@ -241,10 +241,10 @@ def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
     Tasks that agents handed over to one another are drawn together. A recording of one task needs no name.
     """
     from a2a_inspect.commands.lanes import LaneOptions, show_lanes
-    from a2a_inspect.data.recording_choice import opened, split_words
+    from a2a_inspect.data.recording_choice import open_recording, split_words
 
     path, chosen = split_words(words)
-    with opened(path) as source:
+    with open_recording(path) as source:
         show_lanes(source, LaneOptions(chosen, **drawing))
 
 
@@ -252,7 +252,7 @@ def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
 @click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE [TEXT]...]")
 @click.option("--bookmark/--no-bookmark", default=None, help="Bookmark the place, or take its bookmark away.")
 @click.option("--delete", is_flag=True, help="Delete its note and its bookmark.")
-@_json
+@_json_option
 def write_note(words: tuple[str, ...], **options: Any) -> None:
     """Write a note at a PLACE of a recording; without a TEXT list what was noted.
 
@@ -262,11 +262,11 @@ def write_note(words: tuple[str, ...], **options: Any) -> None:
     """
     import time
 
-    from a2a_inspect.commands.note import NoteOptions, note
+    from a2a_inspect.commands.note import NoteOptions, edit_notes
     from a2a_inspect.data.recording_choice import split_words
 
     path, rest = split_words(words)
-    note(path, NoteOptions(rest, **options), time.time_ns())
+    edit_notes(path, NoteOptions(rest, **options), time.time_ns())
 
 
 @cli.command("prune")
@@ -275,7 +275,7 @@ def write_note(words: tuple[str, ...], **options: Any) -> None:
 @click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Only the N newest sessions stay.")
 @click.option("--max-size", metavar="SIZE", help="The oldest sessions go until the rest takes no more: 500M, 4GiB.")
 @click.option("--dry-run", "-n", is_flag=True, help="Say what would go; delete nothing.")
-@_json
+@_json_option
 def prune_recordings(
     recordings: tuple[Path, ...], older_than: str | None, keep: int | None, max_size: str | None, **how: bool
 ) -> None:
@@ -297,18 +297,18 @@ def prune_recordings(
 
 
 @cli.command("redaction")
-@_recording
+@_recording_argument
 @redact_options
-@_json
+@_json_option
 def show_redaction(recording: Path | None, redact: tuple[str, ...], redact_policy: Path | None, as_json: bool) -> None:
     """Show what a redaction policy would take out of a recording, before `export` or a capture does it.
 
     Without a policy: what the default one would. Nothing is written.
     """
-    from a2a_inspect.commands.scan import ScanOptions, preview
+    from a2a_inspect.commands.scan import ScanOptions, preview_redaction
     from a2a_inspect.data.redacted_view import RedactionOptions
 
-    preview(recording, ScanOptions(RedactionOptions(redact, redact_policy), as_json))
+    preview_redaction(recording, ScanOptions(RedactionOptions(redact, redact_policy), as_json))
 
 
 @cli.command("merge")
@@ -316,7 +316,7 @@ def show_redaction(recording: Path | None, redact: tuple[str, ...], redact_polic
 @click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--overwrite", is_flag=True, help="OUT may exist: it is replaced.")
 @click.option("--dry-run", "-n", is_flag=True, help="Say what would be merged; write nothing.")
-@_json
+@_json_option
 def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> None:
     """Make one recording OUT of several, cassettes too, by whole sessions; one that two of them hold goes in once.
 
@@ -337,7 +337,7 @@ export.add_command(otlp)
 @click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--select", multiple=True, metavar="PREFIX", help="Only rules whose id begins so: A2A-GEN, or GEN.")
 @click.option("--ignore", multiple=True, metavar="PREFIX", help="No rules whose id begins so.")
-@_filter
+@_filter_option
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning", "info", "never"]),
@@ -367,14 +367,14 @@ def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
     """
     import datetime
 
-    from a2a_inspect.commands.check.run import CheckOptions, run
+    from a2a_inspect.commands.check.run import CheckOptions, run_check
 
-    return run(recordings or (None,), CheckOptions(**options), datetime.datetime.now(datetime.UTC).date())
+    return run_check(recordings or (None,), CheckOptions(**options), datetime.datetime.now(datetime.UTC).date())
 
 
 @cli.command("rules")
 @click.argument("rule", required=False, default="", metavar="[ID]")
-@_json
+@_json_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="All of them as the manual's page.")
 def list_rules(rule: str, as_json: bool, as_markdown: bool) -> None:
     """List the rules; with an ID what one of them means.
@@ -388,7 +388,7 @@ def list_rules(rule: str, as_json: bool, as_markdown: bool) -> None:
 
 @cli.command("keys")
 @click.option("--print", "as_toml", is_flag=True, help="As a file of keys, to save and change.")
-@_json
+@_json_option
 def list_keys(as_toml: bool, as_json: bool) -> None:
     """List what the screen's keys do, and tell which file changes them."""
     from a2a_inspect.commands.keys import show_keys
@@ -397,7 +397,7 @@ def list_keys(as_toml: bool, as_json: bool) -> None:
 
 
 @cli.command("hooks")
-@_recording
+@_recording_argument
 @click.option("--hook", "names", multiple=True, metavar="NAME", help="An installed hook, or module:Class.")
 @click.option("--follow", "-f", is_flag=True, help="Go on while sessions run, until they end or Ctrl-C.")
 def use_hooks(recording: Path | None, names: tuple[str, ...], follow: bool) -> int:

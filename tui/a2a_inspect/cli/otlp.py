@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from a2a_inspect.cli.export import part_options
+from a2a_inspect.cli.export import add_selection_options
 from a2a_proxy.cli.span_options import shape_options
 
 
 @click.command("otlp", short_help="spans of OpenTelemetry, to a backend or a file")
 @click.argument("recordings", nargs=-1, metavar="[RECORDING]...", type=click.Path(path_type=Path))
-@part_options
+@add_selection_options
 @click.option("--endpoint", default="", metavar="URL", help="The backend: http://localhost:4318; else as OTEL_* say.")
 @click.option("--protocol", type=click.Choice(["grpc", "http/protobuf"]), help="Else as a variable or the port says.")
 @click.option(

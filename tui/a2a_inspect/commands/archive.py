@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from a2a_inspect.data.recording_choice import opened, reading
+from a2a_inspect.data.recording_choice import open_recording, convert_recording_errors
 from a2a_proxy.archive.errors import extra
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 _NS = 1_000_000_000
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_PART = re.compile(r"[.,](\d+)", re.ASCII)
+_SECOND_FRACTION = re.compile(r"[.,](\d+)", re.ASCII)
 """Of a second."""
-_TOLD = 4
+_MAX_LISTED_KEYS = 4
 """Files that are named in a line."""
-_KINDS = ("task", "context", "trace")
+_ID_KINDS = ("task", "context", "trace")
 
 
 class ArchiveOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,13 +45,13 @@ class ArchiveOptions(msgspec.Struct, frozen=True, kw_only=True):
     as_json: bool = False
 
 
-def put(path: Path, url: str, options: ArchiveOptions) -> None:
+def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
     """Put a recording, and say what came to the archive.
 
     Raises:
         UserError: the recording or the archive cannot be used.
     """
-    with _place(url, options) as place, opened(path) as recording:
+    with _open_archive(url, options) as place, open_recording(path) as recording:
         from a2a_proxy.archive.proxy_id import checked_id, proxy_id
         from a2a_proxy.archive.upload import SessionUpload
 
@@ -68,7 +68,7 @@ def put(path: Path, url: str, options: ArchiveOptions) -> None:
                 raise UserError(told, "put it there beside that one, with an --archive-id of its own")
         if options.as_json:
             for each in put_ones:
-                print(json.dumps(_object(each)))
+                print(json.dumps(_segment_object(each)))
             return
         if not put_ones:
             print(f"{make_visible(url)} has all of {make_visible(str(path))} already")
@@ -84,15 +84,15 @@ def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> i
     Raises:
         UserError: the archive cannot be read, or a time not be understood.
     """
-    with _place(url, options) as place:
+    with _open_archive(url, options) as place:
         from a2a_proxy.archive.search import gone, segments
 
-        found = segments(place, _wanted(words))
+        found = segments(place, _parse_query(words))
         lost = gone(place, found)
-        faults = [fault for each in found for fault in (_faults(place, each) if options.verify else ())]
+        faults = [fault for each in found for fault in (_verify_segment(place, each) if options.verify else ())]
     for each in found:
         missing = lost.get(each.cut.name, [])
-        print(json.dumps({**_object(each), "gone": missing}) if options.as_json else _line(each, missing))
+        print(json.dumps({**_segment_object(each), "gone": missing}) if options.as_json else _segment_line(each, missing))
     for fault in faults:
         print(f"a2a-inspect: error: {make_visible(fault)}", file=sys.stderr)
     if not options.as_json:
@@ -103,11 +103,11 @@ def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> i
         if lost:
             many = text.plural(len(lost), "segment")
             print(f"{many} with files that are gone, perhaps by a rule of the bucket")
-        print(_requests(place))
+        print(_request_counts(place))
     return int(bool(faults))
 
 
-def fetch(url: str, words: dict[str, str], into: Path, options: ArchiveOptions) -> None:
+def download_recording(url: str, words: dict[str, str], target: Path, options: ArchiveOptions) -> None:
     """Make a recording of what is looked for, and say what is in it.
 
     Raises:
@@ -117,95 +117,95 @@ def fetch(url: str, words: dict[str, str], into: Path, options: ArchiveOptions) 
     if not given:
         raise UserError("nothing says what to fetch", f"for example: a2a-inspect archive fetch {url} --task ID --to F")
     what = ", ".join(f"{name} {word}" for name, word in sorted(given.items()))
-    with _place(url, options) as place:
+    with _open_archive(url, options) as place:
         from a2a_proxy.archive.restore import bring
 
-        brought = bring(place, _wanted(words), what, into)
+        brought = bring(place, _parse_query(words), what, target)
     if options.as_json:
         traffic = {"lists": place.traffic.lists, "gets": place.traffic.gets, "octets": place.traffic.got}
         print(json.dumps({**msgspec.to_builtins(brought), **traffic}))
         return
     calls = f"{text.plural(brought.exchanges, 'exchange')} with {text.plural(brought.frames, 'frame')}"
-    print(f"brought {calls} of {text.plural(brought.segments, 'segment')} into {make_visible(str(into))}")
+    print(f"brought {calls} of {text.plural(brought.segments, 'segment')} into {make_visible(str(target))}")
     if brought.gone:
-        print(f"gone from the archive, perhaps by a rule of the bucket: {_few(brought.gone)}; there may be more of it")
-    print(_requests(place))
+        print(f"gone from the archive, perhaps by a rule of the bucket: {_join_keys(brought.gone)}; there may be more of it")
+    print(_request_counts(place))
 
 
-def _requests(place: ArchiveStore) -> str:
+def _request_counts(store: ArchiveStore) -> str:
     """What it took."""
-    made = place.traffic
+    made = store.traffic
     return f"{text.plural(made.lists, 'list')}, {text.plural(made.gets, 'GET')}, {text.size(made.got)}"
 
 
-def _few(keys: tuple[str, ...]) -> str:
-    return make_visible(", ".join(keys[:_TOLD])) + (" ..." if len(keys) > _TOLD else "")
+def _join_keys(keys: tuple[str, ...]) -> str:
+    return make_visible(", ".join(keys[:_MAX_LISTED_KEYS])) + (" ..." if len(keys) > _MAX_LISTED_KEYS else "")
 
 
 @contextlib.contextmanager
-def _place(url: str, options: ArchiveOptions) -> Iterator[ArchiveStore]:
-    with reading(), extra():
+def _open_archive(url: str, options: ArchiveOptions) -> Iterator[ArchiveStore]:
+    with convert_recording_errors(), extra():
         from a2a_proxy.archive.store import ArchiveStore
 
-        yield ArchiveStore(url, _tell if options.verbose else None)
+        yield ArchiveStore(url, _print_request if options.verbose else None)
 
 
-def _tell(line: str) -> None:
-    sys.stderr.write(f"{make_visible(line)}\n")
+def _print_request(message: str) -> None:
+    sys.stderr.write(f"{make_visible(message)}\n")
 
 
-def _wanted(words: dict[str, str]) -> SegmentQuery:
+def _parse_query(words: dict[str, str]) -> SegmentQuery:
     from a2a_proxy.archive.search import LATEST, SegmentQuery
 
     now = time.time_ns()
     return SegmentQuery(
-        since=_moment("--since", words["since"], now) if words["since"] else 0,
-        until=_moment("--until", words["until"], now) if words["until"] else LATEST,
-        idents=tuple((kind, words[kind]) for kind in _KINDS if words[kind]),
+        since=_parse_time("--since", words["since"], now) if words["since"] else 0,
+        until=_parse_time("--until", words["until"], now) if words["until"] else LATEST,
+        idents=tuple((kind, words[kind]) for kind in _ID_KINDS if words[kind]),
     )
 
 
-def _moment(option: str, word: str, now: int) -> int:
+def _parse_time(option: str, value: str, now: int) -> int:
     """A time as people write it, ns. Raises UserError."""
     from a2a_proxy.archive.search import LATEST
 
     with contextlib.suppress(InvalidValue):
-        return max(now - parse_length(word), 0)
+        return max(now - parse_length(value), 0)
     try:
-        at = datetime.datetime.fromisoformat(word)
+        at = datetime.datetime.fromisoformat(value)
     except ValueError:
         hint = "for example 2h (ago), 2026-11-22, or 2026-11-22T08:30 (UTC)"
-        raise UserError(f"{option}: {word!r} is no time", hint) from None
+        raise UserError(f"{option}: {value!r} is no time", hint) from None
     seconds = (at.replace(microsecond=0, tzinfo=at.tzinfo or datetime.UTC) - _EPOCH) // datetime.timedelta(seconds=1)
-    part = _PART.search(word)  # to the ns, as `ls` tells times: a datetime ends at the us
+    part = _SECOND_FRACTION.search(value)  # to the ns, as `ls` tells times: a datetime ends at the us
     return min(max(seconds * _NS + int(part[1][:9].ljust(9, "0") if part else 0), 0), LATEST)
 
 
-def _faults(place: ArchiveStore, manifest: Manifest) -> Iterator[str]:
+def _verify_segment(store: ArchiveStore, manifest: Manifest) -> Iterator[str]:
     from a2a_proxy.archive.errors import ArchiveError
     from a2a_proxy.archive.files import stored
 
     for table in ("frames", "facts"):
         key = manifest.cut.key(table)
         try:
-            if stored(place.get(key), key) != manifest.file(table):
+            if stored(store.get(key), key) != manifest.file(table):
                 yield f"{key} is not what its manifest says: it was changed"
         except ArchiveError as wrong:
             yield wrong.message
 
 
-def _line(each: Manifest, missing: list[str]) -> str:
-    cut = each.cut
-    agents = make_visible(", ".join(each.agents))
-    size = text.size(each.frames.octets + each.facts.octets)
-    many = f"{text.plural(each.frames.rows, 'frame')}  {text.plural(each.tasks, 'task')}  {size}"
+def _segment_line(manifest: Manifest, missing: list[str]) -> str:
+    cut = manifest.cut
+    agents = make_visible(", ".join(manifest.agents))
+    size = text.size(manifest.frames.octets + manifest.facts.octets)
+    many = f"{text.plural(manifest.frames.rows, 'frame')}  {text.plural(manifest.tasks, 'task')}  {size}"
     times = f"{text.utc(cut.since)} to {text.utc(cut.until)}"
     lost = f"  {' and '.join(missing)} gone" if missing else ""
     return f"{times}  proxy {cut.proxy}  {cut.name.rpartition('/')[2]}  {many}  {agents}{lost}"
 
 
-def _object(each: Manifest) -> dict[str, object]:
-    cut = each.cut
+def _segment_object(manifest: Manifest) -> dict[str, object]:
+    cut = manifest.cut
     return {
         "key": cut.key("frames"),
         "proxy": cut.proxy,
@@ -214,10 +214,10 @@ def _object(each: Manifest) -> dict[str, object]:
         "since": text.utc(cut.since),
         "until": text.utc(cut.until),
         "over": cut.over,
-        "frames": each.frames.rows,
-        "tasks": each.tasks,
-        "contexts": each.contexts,
-        "traces": each.traces,
-        "agents": list(each.agents),
-        "octets": each.frames.octets + each.facts.octets,
+        "frames": manifest.frames.rows,
+        "tasks": manifest.tasks,
+        "contexts": manifest.contexts,
+        "traces": manifest.traces,
+        "agents": list(manifest.agents),
+        "octets": manifest.frames.octets + manifest.facts.octets,
     }

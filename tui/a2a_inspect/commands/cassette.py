@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from a2a_inspect.commands.file_loop import each_file
+from a2a_inspect.commands.file_loop import process_files
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import shell_line, make_visible
 from a2a_proxy.recording.cassette.exporter import FORMAT_VERSION
@@ -16,11 +16,11 @@ from a2a_proxy.recording.cassette.file import read_cassette
 from a2a_proxy.recording.cassette.rewrite import RewriteResult, rewrite_cassette
 from a2a_proxy.recording.errors import RecordingError
 
-_DATABASE = b"SQLite format 3\0"
+_SQLITE_MAGIC = b"SQLite format 3\0"
 """How a recording begins."""
 
 
-def read(source: Path, recording: Path) -> None:
+def import_cassette(source: Path, recording: Path) -> None:
     """Make a recording of the cassette; an existing file is never replaced.
 
     Raises:
@@ -34,32 +34,32 @@ def read(source: Path, recording: Path) -> None:
         raise UserError(wrong.message, wrong.hint) from wrong
 
 
-def fmt(paths: tuple[Path, ...], *, blobs: bool | None, check: bool) -> int:
+def format_files(paths: tuple[Path, ...], *, blobs: bool | None, check: bool) -> int:
     """Write cassettes as `export` would, also those edited by hand, and say of each what that changes.
 
     The exit code: 2 where one cannot be read or written, 1 where `check` is asked for and one is not as it should be.
     """
 
     def format_one(path: Path) -> bool:
-        made = _rewritten(path, blobs=blobs, edited=True, check=check)
-        print(f"{make_visible(str(path))}: {_formatted(made, check=check)}")
+        made = _rewrite_cassette(path, blobs=blobs, edited=True, check=check)
+        print(f"{make_visible(str(path))}: {_format_result_words(made, check=check)}")
         return check and made.changed
 
-    return each_file(paths, format_one)
+    return process_files(paths, format_one)
 
 
-def migrate(paths: tuple[Path, ...], *, check: bool) -> int:
+def migrate_files(paths: tuple[Path, ...], *, check: bool) -> int:
     """Bring sound cassettes to the newest format. The exit code is that of `fmt`."""
 
     def migrate_one(path: Path) -> bool:
-        made = _rewritten(path, check=check)
-        print(f"{make_visible(str(path))}: {_migrated(made, check=check)}")
+        made = _rewrite_cassette(path, check=check)
+        print(f"{make_visible(str(path))}: {_migrate_result_words(made, check=check)}")
         return check and made.changed
 
-    return each_file(paths, migrate_one)
+    return process_files(paths, migrate_one)
 
 
-def _rewritten(path: Path, *, blobs: bool | None = None, edited: bool = False, check: bool) -> RewriteResult:
+def _rewrite_cassette(path: Path, *, blobs: bool | None = None, edited: bool = False, check: bool) -> RewriteResult:
     _refuse_recording(path)
     try:
         return rewrite_cassette(path, blobs=blobs, edited=edited, check=check)
@@ -67,22 +67,22 @@ def _rewritten(path: Path, *, blobs: bool | None = None, edited: bool = False, c
         raise UserError(wrong.message, wrong.hint) from wrong
 
 
-def _formatted(made: RewriteResult, *, check: bool) -> str:
-    if not made.changed:
+def _format_result_words(result: RewriteResult, *, check: bool) -> str:
+    if not result.changed:
         return "as it should be"
-    why = "edited by hand; " if made.edited else ""
+    why = "edited by hand; " if result.edited else ""
     return f"{why}would be rewritten" if check else f"{why}rewritten, with new digests"
 
 
-def _migrated(made: RewriteResult, *, check: bool) -> str:
-    if not made.changed:
+def _migrate_result_words(result: RewriteResult, *, check: bool) -> str:
+    if not result.changed:
         return f"as format {FORMAT_VERSION} has it"
     return f"{'would be rewritten' if check else 'rewritten'} as format {FORMAT_VERSION} has it"
 
 
 def _refuse_recording(path: Path) -> None:
     with contextlib.suppress(OSError), path.open("rb") as file:
-        if file.read(len(_DATABASE)) == _DATABASE:
+        if file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC:
             hint = f"look at it with: {shell_line('a2a-inspect', 'ls', str(path))}"
             raise UserError(f"{path} is a recording already, not a cassette", hint)
 

@@ -6,9 +6,9 @@ import json
 
 import msgspec
 
-from a2a_inspect.commands.filters import tell_nothing
+from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.table import terminal_width
-from a2a_inspect.diff.places import DiffSide, difference, sides
+from a2a_inspect.diff.places import DiffSide, compute_difference, parse_sides
 from a2a_proxy.present.difference.blocks import blocks
 from a2a_proxy.present.difference.layout import lines
 from a2a_proxy.present.difference.objects import Named, objects
@@ -25,18 +25,18 @@ class DiffOptions(msgspec.Struct, frozen=True):
     as_json: bool = False
 
 
-def diff(options: DiffOptions) -> int:
+def print_diff(options: DiffOptions) -> int:
     """Print what differs; the exit code.
 
     Raises:
         UserError: what was named cannot be compared, or the filter is wrong.
     """
-    left, right = sides(options.words)
-    found = difference(left, right, options.where)
+    left, right = parse_sides(options.words)
+    found = compute_difference(left, right, options.where)
     if options.where and not found.matches:
-        tell_nothing(options.where)
+        print_no_match(options.where)
     if options.as_json:
-        for told in objects(_named(left), _named(right), found, options.everything):
+        for told in objects(_side_names(left), _side_names(right), found, options.everything):
             print(json.dumps(told))
     else:
         for side, name in ((left, "left "), (right, "right")):
@@ -46,7 +46,7 @@ def diff(options: DiffOptions) -> int:
     return int(bool(found.count or (options.everything and found.ignored)))
 
 
-def show(words: tuple[str, ...], where: str) -> int:
+def show_difference_screen(words: tuple[str, ...], where: str) -> int:
     """The same on the screen, over that of the left recording; its exit code.
 
     Raises:
@@ -55,9 +55,9 @@ def show(words: tuple[str, ...], where: str) -> int:
     from a2a_inspect.app import run_app
     from a2a_inspect.screens.diff_screen import DiffScreen
 
-    left, right = sides(words)
-    return run_app(left.path, over=DiffScreen(left, right, where))
+    left, right = parse_sides(words)
+    return run_app(left.path, make_initial_screen=DiffScreen(left, right, where))
 
 
-def _named(side: DiffSide) -> Named:
+def _side_names(side: DiffSide) -> Named:
     return {"recording": str(side.path), "place": side.place}

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from a2a_inspect.data.recording_choice import STDOUT, opened
-from a2a_inspect.data.redacted_view import RedactionOptions, cleaned
+from a2a_inspect.data.recording_choice import STDOUT, open_recording
+from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted
 from a2a_inspect.formats.chosen import ExportSelection
-from a2a_inspect.formats.export import export
-from a2a_inspect.signals import in_order
+from a2a_inspect.formats.export import export_selection
+from a2a_inspect.signals import interrupt_on_signals
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
@@ -28,26 +28,26 @@ class ExportOptions(msgspec.Struct, frozen=True):
     """The recording; None: the newest one."""
     where: str = ""
     """An expression of the filter language: exchanges that match, each whole."""
-    wish: RedactionOptions = RedactionOptions()
+    redaction: RedactionOptions = RedactionOptions()
 
 
-def export_recording(what: ExportOptions, target: Path | None, form: str, **options: Any) -> None:
+def export_recording(export_options: ExportOptions, target: Path | None, form: str, **options: Any) -> None:
     """Write it; to standard output where no file is named. What was written is told on standard error.
 
     Raises:
         UserError: it cannot be read or written, the filter or a policy is wrong, or nothing matches it.
     """
-    with in_order(), chosen(what) as taken:
+    with interrupt_on_signals(), open_selection(export_options) as taken:
         if target is None or target == STDOUT:
             sys.stdout.flush()
-            export(taken, sys.stdout.buffer, form, **options)
+            export_selection(taken, sys.stdout.buffer, form, **options)
             return
-        count = export(taken, target, form, **options)
+        count = export_selection(taken, target, form, **options)
     print(f"{text.plural(count, 'exchange')} written to {make_visible(str(target))}", file=sys.stderr)
 
 
 @contextlib.contextmanager
-def chosen(what: ExportOptions) -> Iterator[ExportSelection]:
+def open_selection(export_options: ExportOptions) -> Iterator[ExportSelection]:
     """The exchanges that are meant, open for reading and as the policy wants them.
 
     What goes wrong with the recording within is a UserError as well.
@@ -55,11 +55,11 @@ def chosen(what: ExportOptions) -> Iterator[ExportSelection]:
     Raises:
         UserError: as `export_recording`.
     """
-    _ = what.wish.policy  # what is wrong with it is told before anything is read
-    with opened(what.path) as recording:
-        keys = set(recording.queryable().ids(what.where, Rows.EXCHANGES)) if what.where else None
+    _ = export_options.redaction.policy  # what is wrong with it is told before anything is read
+    with open_recording(export_options.path) as recording:
+        keys = set(recording.queryable().ids(export_options.where, Rows.EXCHANGES)) if export_options.where else None
         if keys is not None and not keys:
-            raise UserError(f"nothing matches {make_visible(what.where)}", "see what there is with: a2a-inspect ls")
-        with cleaned(recording, keys, what.wish) as (clean, kept):
-            words = what.wish.told(f"what matches {what.where}") if what.where else ""
+            raise UserError(f"nothing matches {make_visible(export_options.where)}", "see what there is with: a2a-inspect ls")
+        with open_redacted(recording, keys, export_options.redaction) as (clean, kept):
+            words = export_options.redaction.redact_choice(f"what matches {export_options.where}") if export_options.where else ""
             yield ExportSelection(clean, None if kept is None else frozenset(kept), words)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from a2a_proxy.cli.errors import UserError, tell
 
-FOUND = 1
+EXIT_FINDINGS = 1
 """Exit code: of a file there was something to say."""
 
 
-def each_file(paths: Iterable[Path], do: Callable[[Path], bool]) -> int:
+def process_files(paths: Iterable[Path], process: Callable[[Path], bool]) -> int:
     """Do it with one file after the other; the exit code.
 
     It is that of the error where a file could not be done, else FOUND where `do` was true of one, else 0.
@@ -20,9 +20,9 @@ def each_file(paths: Iterable[Path], do: Callable[[Path], bool]) -> int:
     failed, found = 0, False
     for path in paths:
         try:
-            found = do(path) or found
+            found = process(path) or found
         except UserError as wrong:
             sys.stdout.flush()  # so that the error stands between what is said of other files
             tell("a2a-inspect", wrong.message, wrong.hint)
             failed = max(failed, wrong.code)
-    return failed or (FOUND if found else 0)
+    return failed or (EXIT_FINDINGS if found else 0)

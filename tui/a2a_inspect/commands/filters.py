@@ -24,7 +24,7 @@ def explain_lines(recording: Recording, where: str | Node) -> list[str]:
     return lines + [f"{'' if number else 'plan':8}{line}" for number, line in enumerate(told.plan)]
 
 
-def frames_kept(recording: Recording, session: int, where: str) -> dict[int, set[int]] | None:
+def matching_frames(recording: Recording, session: int, where: str) -> dict[int, set[int]] | None:
     """Keys of exchanges with the numbers of their frames that match; None where nothing is asked."""
     if not where:
         return None
@@ -35,12 +35,12 @@ def frames_kept(recording: Recording, session: int, where: str) -> dict[int, set
     return kept
 
 
-def tasks_kept(recording: Recording, rows: Iterable[TaskRow], where: str) -> list[TaskRow]:
+def matching_tasks(recording: Recording, rows: Iterable[TaskRow], where: str) -> list[TaskRow]:
     """The tasks that an exchange which matches has touched."""
     keys = set(recording.queryable().ids(where, Rows.EXCHANGES))
     return [row for row in rows if any(make_key(row.session, number) in keys for number in row.task.exchanges)]
 
 
-def tell_nothing(where: str) -> None:
+def print_no_match(where: str) -> None:
     """Nothing matches: that is an answer, and no error."""
     print(f"nothing matches {make_visible(where)}", file=sys.stderr)

@@ -9,8 +9,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from a2a_inspect.commands.table import columns
-from a2a_inspect.data.recording_choice import chosen, opened
+from a2a_inspect.commands.table import table_lines
+from a2a_inspect.data.recording_choice import resolve_recording, open_recording
 from a2a_proxy.cli.errors import UserError, state_directory, tell
 from a2a_proxy.cli.hooks import check_hooks
 from a2a_proxy.follower.keeper import HookKeeper, HookReport
@@ -18,10 +18,10 @@ from a2a_proxy.hooks.find import installed_hooks
 from a2a_proxy.protocol.text import make_visible
 
 _PROGRAM = "a2a-inspect"
-_PATIENCE = 10.0
+_STOP_TIMEOUT = 10.0
 """Seconds that a hook gets after Ctrl-C for the call that it is in."""
-_LOOK = 0.1
-UNUSABLE = 2
+_POLL_INTERVAL = 0.1
+EXIT_UNUSABLE = 2
 """Exit code of a hook that cannot be used, whether or not its code had to run to find that out."""
 
 
@@ -32,7 +32,7 @@ def list_hooks() -> None:
         print("no hook is installed; how to write one is in the manual (hooks.md)")
         return
     rows = [(make_visible(each.name), make_visible(each.reference), make_visible(each.package)) for each in found]
-    for line in columns(("HOOK", "CLASS", "PACKAGE"), rows):
+    for line in table_lines(("HOOK", "CLASS", "PACKAGE"), rows):
         print(line)
 
 
@@ -46,31 +46,31 @@ def call_hooks(recording: Path | None, names: tuple[str, ...], *, follow: bool) 
     if not names:
         raise UserError("--hook is missing", "list what is installed with: a2a-inspect hooks")
     check_hooks(names)
-    path = chosen(recording)
-    with opened(path):
+    path = resolve_recording(recording)
+    with open_recording(path):
         pass  # a file that is no recording is told here, once and not by each hook
     with state_directory():
-        keepers = [HookKeeper(name, str(path.absolute()), _tell, follow=follow, prints=True) for name in names]
-    with _interrupted() as stop:
+        keepers = [HookKeeper(name, str(path.absolute()), _print_message, follow=follow, prints=True) for name in names]
+    with _interrupt_event() as stop:
         for keeper in keepers:
             keeper.start()
-        _wait(keepers, stop)
-    return max([_summed_up(keeper.finish(), stopped=stop.is_set()) for keeper in keepers])
+        _wait_for_keepers(keepers, stop)
+    return max([_print_summary(keeper.finish(), stopped=stop.is_set()) for keeper in keepers])
 
 
-def _wait(keepers: list[HookKeeper], stop: threading.Event) -> None:
+def _wait_for_keepers(keepers: list[HookKeeper], stop: threading.Event) -> None:
     """Until all have ended, or a while after `stop`."""
-    while not (stop.is_set() or all(keeper.wait(_LOOK) for keeper in keepers)):
+    while not (stop.is_set() or all(keeper.wait(_POLL_INTERVAL) for keeper in keepers)):
         pass
     if stop.is_set():
         for keeper in keepers:
             keeper.stop()
         for keeper in keepers:
-            keeper.wait(_PATIENCE)
+            keeper.wait(_STOP_TIMEOUT)
 
 
 @contextlib.contextmanager
-def _interrupted() -> Iterator[threading.Event]:
+def _interrupt_event() -> Iterator[threading.Event]:
     """An event that Ctrl-C sets; a second Ctrl-C is one as everywhere."""
     event = threading.Event()
     before = signal.getsignal(signal.SIGINT)
@@ -86,10 +86,10 @@ def _interrupted() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
 
 
-def _summed_up(report: HookReport, *, stopped: bool) -> int:
+def _print_summary(report: HookReport, *, stopped: bool) -> int:
     calls = f"{report.calls:,} call{'' if report.calls == 1 else 's'}"
     if report.outcome == "failed":
-        return UNUSABLE
+        return EXIT_UNUSABLE
     whole = report.outcome == "done" or (stopped and report.outcome == "stopped")
     failed = f", {report.errors:,} of them failed: see {report.log}" if report.errors else ""
     end = "" if whole else "; it did not see all"
@@ -97,5 +97,5 @@ def _summed_up(report: HookReport, *, stopped: bool) -> int:
     return int(bool(report.errors) or not whole)
 
 
-def _tell(message: str, hint: str) -> None:
+def _print_message(message: str, hint: str) -> None:
     tell(_PROGRAM, make_visible(message), hint)

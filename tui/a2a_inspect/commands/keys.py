@@ -7,10 +7,10 @@ import sys
 
 import msgspec
 
-from a2a_inspect.commands.table import columns
-from a2a_inspect.keys.actions import Action, actions, shown
+from a2a_inspect.commands.table import table_lines
+from a2a_inspect.keys.actions import Action, list_actions, display_key
 from a2a_inspect.keys.keymap import keys_file, read_keymap
-from a2a_inspect.keys.places import PLACES
+from a2a_inspect.keys.places import KEY_SCOPES
 
 
 def show_keys(*, as_toml: bool, as_json: bool) -> None:
@@ -20,27 +20,27 @@ def show_keys(*, as_toml: bool, as_json: bool) -> None:
         UserError: the user's file is wrong.
     """
     path = keys_file()
-    now = actions(PLACES, read_keymap(path, PLACES))
+    now = list_actions(KEY_SCOPES, read_keymap(path, KEY_SCOPES))
     if as_json:
-        for action, default in zip(now, actions(PLACES), strict=True):
-            print(json.dumps(_object(action, default)))
+        for action, default in zip(now, list_actions(KEY_SCOPES), strict=True):
+            print(json.dumps(_action_object(action, default)))
     elif as_toml:
         print("\n".join(toml_lines(now)))
     else:
-        print("\n".join(columns(("ACTION", "KEYS", "WHAT"), [(each.id, _keys(each), each.help) for each in now])))
+        print("\n".join(table_lines(("ACTION", "KEYS", "WHAT"), [(each.id, _key_names(each), each.help) for each in now])))
         found = "" if path.exists() else ", which is not there; begin one with: a2a-inspect keys --print"
         print(f"\nKeys are read from {path}{found}", file=sys.stderr)
 
 
-def _keys(action: Action) -> str:
-    return " ".join(map(shown, action.keys))
+def _key_names(action: Action) -> str:
+    return " ".join(map(display_key, action.keys))
 
 
-def _object(action: Action, default: Action) -> dict[str, object]:
+def _action_object(action: Action, default: Action) -> dict[str, object]:
     values: dict[str, object] = msgspec.structs.asdict(action)
     return values | {
-        "keys": [shown(key) for key in action.keys],
-        "default": [shown(key) for key in default.keys],
+        "keys": [display_key(key) for key in action.keys],
+        "default": [display_key(key) for key in default.keys],
     }
 
 
@@ -52,7 +52,7 @@ def toml_lines(listed: list[Action]) -> list[str]:
         if each.place != place:
             place = each.place
             lines += [""] * bool(lines) + [f"# {place}"]
-        keys = [json.dumps(shown(key)) for key in each.keys]
+        keys = [json.dumps(display_key(key)) for key in each.keys]
         value = keys[0] if len(keys) == 1 else f"[{', '.join(keys)}]"
         lines.append(f"{each.id} = {value}  # {each.help}")
     return lines

@@ -10,9 +10,9 @@ from itertools import chain
 import msgspec
 
 from a2a_inspect.data.positions import PAGE
-from a2a_inspect.data.references import is_task, not_there, places
-from a2a_inspect.lanes.layout import MARGIN, NARROWEST, geometry, head, paint
-from a2a_inspect.lanes.mermaid import diagram
+from a2a_inspect.data.references import is_task_prefix, no_such_place, resolve_places
+from a2a_inspect.lanes.layout import MARGIN, MIN_LANE_WIDTH, make_geometry, lane_head, paint_row
+from a2a_inspect.lanes.mermaid import diagram_lines
 from a2a_inspect.lanes.model import LaneRow
 from a2a_inspect.lanes.objects import lanes_object, row_object
 from a2a_inspect.lanes.read import LaneConversation
@@ -22,9 +22,9 @@ from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key, split_key
 
-_PIPED = 120
+_PIPED_WIDTH = 120
 """Cells where the output goes to no terminal."""
-_LEAST = MARGIN + NARROWEST + 1
+_MIN_WIDTH = MARGIN + MIN_LANE_WIDTH + 1
 
 
 class LaneOptions(msgspec.Struct, frozen=True):
@@ -38,75 +38,75 @@ class LaneOptions(msgspec.Struct, frozen=True):
     """Cells; None: those of the terminal."""
 
 
-def show_lanes(recording: Recording, drawing: LaneOptions) -> None:
+def show_lanes(recording: Recording, options: LaneOptions) -> None:
     """Print one conversation.
 
     Raises:
         UserError: there is no such one, several are meant, or both forms of output are wanted.
     """
-    if drawing.as_json and drawing.mermaid:
+    if options.as_json and options.mermaid:
         raise UserError("--json and --mermaid exclude each other", "choose one")
-    conversation = LaneConversation(recording, _meant(recording, drawing.words))
-    if drawing.as_json:
+    conversation = LaneConversation(recording, _find_conversation(recording, options.words))
+    if options.as_json:
         print(json.dumps(lanes_object(conversation.session, conversation.title, conversation.lanes)))
-        for row in rows_of(conversation):
+        for row in iterate_rows(conversation):
             print(json.dumps(row_object(row, conversation.lanes)))
         return
     for line in (
-        diagram(conversation.lanes, rows_of(conversation), len(conversation.order))
-        if drawing.mermaid
-        else _lines(conversation, drawing)
+        diagram_lines(conversation.lanes, iterate_rows(conversation), len(conversation.order))
+        if options.mermaid
+        else _swimlane_lines(conversation, options)
     ):
         print(line)
 
 
-def _lines(conversation: LaneConversation, drawing: LaneOptions) -> Iterator[str]:
-    width = drawing.width or shutil.get_terminal_size((_PIPED, 0)).columns
-    places = geometry(max(width, _LEAST), conversation.lanes)
+def _swimlane_lines(conversation: LaneConversation, options: LaneOptions) -> Iterator[str]:
+    width = options.width or shutil.get_terminal_size((_PIPED_WIDTH, 0)).columns
+    places = make_geometry(max(width, _MIN_WIDTH), conversation.lanes)
     began = text.day(conversation.order.start) if conversation.order.frames else "nothing was recorded"
     yield f"session {conversation.session}  {conversation.title}  {began}"
-    yield head(places).rstrip()
-    for row in rows_of(conversation):
-        yield "".join(said for said, _ in paint(row, places)).rstrip()
+    yield lane_head(places).rstrip()
+    for row in iterate_rows(conversation):
+        yield "".join(said for said, _ in paint_row(row, places)).rstrip()
 
 
-def rows_of(conversation: LaneConversation) -> Iterator[LaneRow]:
+def iterate_rows(conversation: LaneConversation) -> Iterator[LaneRow]:
     """All of its rows, read page by page."""
     pages = (conversation.rows(first, PAGE) for first in range(0, len(conversation.order), PAGE))
     return chain.from_iterable(pages)
 
 
-def _meant(recording: Recording, words: tuple[str, ...]) -> int:
+def _find_conversation(recording: Recording, words: tuple[str, ...]) -> int:
     """Key of an exchange of the conversation."""
     listing = shell_line("a2a-inspect", "ls", recording.path)
     if len(words) > 1:
         raise UserError("one conversation at a time", f"name one exchange or task of: {listing}")
-    found = list(_of_word(recording, words[0])) if words else list(_all(recording))
+    found = list(_exchanges_of_word(recording, words[0])) if words else list(_conversation_exchanges(recording))
     if not found:
         if words:
-            raise not_there(recording, words[0])
+            raise no_such_place(recording, words[0])
         raise UserError("there is no conversation in it", f"see what there is with: {listing}")
-    if len(found) > 1 and not _are_one(recording, found):
+    if len(found) > 1 and not _is_one_conversation(recording, found):
         what = f"{words[0]} may be one of {len(found)}" if words else "several conversations are in it"
         raise UserError(what, f"name one exchange or task of: {listing}")
     return found[0]
 
 
-def _are_one(recording: Recording, exchanges: list[int]) -> bool:
+def _is_one_conversation(recording: Recording, exchanges: list[int]) -> bool:
     """They belong to one conversation: agents have handed over from one to the next."""
     session = split_key(exchanges[0])[0]
     numbers = [number for of, number in map(split_key, exchanges) if of == session]
     return len(numbers) == len(exchanges) and LaneConversation(recording, exchanges[0]).exchanges.issuperset(numbers)
 
 
-def _of_word(recording: Recording, word: str) -> Iterator[int]:
-    yield from (make_key(at.session, at.exchange) for at in places(recording, word) if at.exchange)
+def _exchanges_of_word(recording: Recording, word: str) -> Iterator[int]:
+    yield from (make_key(at.session, at.exchange) for at in resolve_places(recording, word) if at.exchange)
     exact = [row for row in recording.task(word) if row.task.exchanges]
-    rows = exact or [row for row in recording.tasks() if is_task(word, row.task.task_id)]
+    rows = exact or [row for row in recording.tasks() if is_task_prefix(word, row.task.task_id)]
     yield from (make_key(row.session, row.task.exchanges[0]) for row in rows if row.task.exchanges)
 
 
-def _all(recording: Recording) -> Iterator[int]:
+def _conversation_exchanges(recording: Recording) -> Iterator[int]:
     """An exchange of each task; where there is no task, each exchange."""
     tasks = [make_key(row.session, row.task.exchanges[0]) for row in recording.tasks() if row.task.exchanges]
     yield from tasks or (row.key for row in recording.exchanges())

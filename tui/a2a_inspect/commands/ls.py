@@ -6,10 +6,10 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator
 
-from a2a_inspect.commands.filters import tasks_kept, tell_nothing
+from a2a_inspect.commands.filters import matching_tasks, print_no_match
 from a2a_inspect.commands.session import connection_counts, session_line
-from a2a_inspect.commands.table import Room, columns, terminal_width
-from a2a_inspect.data.notes import noted
+from a2a_inspect.commands.table import TableLimits, table_lines, terminal_width
+from a2a_inspect.data.notes import note_counts
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.present import generations, text
@@ -18,7 +18,7 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow
 
 EXCHANGE_COLUMNS = ("#", "TIME", "OUTCOME", "OPERATION", "BINDING", "TASK", "STATES", "EVENTS", "TOOK", "ERROR")
-EXCHANGE_GIVES = (
+EXCHANGE_SHRINK_ORDER = (
     ("TASK", 0),
     ("EVENTS", 0),
     ("ERROR", 32),
@@ -33,8 +33,8 @@ EXCHANGE_GIVES = (
     ("ERROR", 7),
 )
 """What gives way on a terminal: how far it came and what went wrong stay longest."""
-TASK_GIVES = (("AGENT", 0), ("CONTEXT", 0), ("EXCHANGES", 10), ("ARTIFACTS", 10), ("TASK", 9), ("STATES", 12))
-WIDE = 140
+TASK_SHRINK_ORDER = (("AGENT", 0), ("CONTEXT", 0), ("EXCHANGES", 10), ("ARTIFACTS", 10), ("TASK", 9), ("STATES", 12))
+WIDE_TERMINAL = 140
 """Cells from which on a line has room for the time to the first event."""
 TASK_COLUMNS = ("TASK", "STATE", "CONTEXT", "AGENT", "STATES", "ARTIFACTS", "EXCHANGES")
 
@@ -42,7 +42,7 @@ TASK_COLUMNS = ("TASK", "STATE", "CONTEXT", "AGENT", "STATES", "ARTIFACTS", "EXC
 def list_exchanges(recording: Recording, *, as_json: bool, where: str = "") -> None:
     """Print the exchanges of all sessions in order, or those that match."""
     if where and next(recording.find_exchanges(where, limit=1), None) is None:
-        tell_nothing(where)
+        print_no_match(where)
         return
     if as_json:
         for row in recording.find_exchanges(where) if where else recording.exchanges():
@@ -50,27 +50,27 @@ def list_exchanges(recording: Recording, *, as_json: bool, where: str = "") -> N
         return
     sessions = recording.sessions()
     for session in sessions:
-        for line in _session_lines(recording, session, where, several=len(sessions) > 1):
+        for line in _exchange_table_lines(recording, session, where, several=len(sessions) > 1):
             print(line)
 
 
-def _session_lines(recording: Recording, session: SessionRow, where: str, *, several: bool) -> Iterator[str]:
+def _exchange_table_lines(recording: Recording, session: SessionRow, where: str, *, several: bool) -> Iterator[str]:
     found = recording.find_exchanges(where, session.id) if where else recording.exchanges(session.id)
     first = next(found, None)
     empty = first is None
     if where and empty:
         return
-    about = noted(recording, session.id)
+    about = note_counts(recording, session.id)
     if empty:
         yield session_line(session)
     elif several:
         yield ", ".join(filter(None, (f"session {session.id}, {text.day(session.facts.started)}", about)))
     if first is not None:
         width = terminal_width()
-        room = Room(width, {"OPERATION": 28}, EXCHANGE_GIVES, ("STATES",)) if width else None
-        brief = 0 < width < WIDE
-        rows = (exchange_cells(row, several=several, brief=brief) for row in itertools.chain((first,), found))
-        yield from columns(EXCHANGE_COLUMNS, rows, room)
+        room = TableLimits(width, {"OPERATION": 28}, EXCHANGE_SHRINK_ORDER, ("STATES",)) if width else None
+        brief = 0 < width < WIDE_TERMINAL
+        rows = (exchange_cells(row, with_session=several, brief=brief) for row in itertools.chain((first,), found))
+        yield from table_lines(EXCHANGE_COLUMNS, rows, room)
     counts = "" if where else connection_counts(recording, session)
     if counts:
         yield f"{counts}; see {shell_line('a2a-inspect', 'show', recording.path)}"
@@ -80,11 +80,11 @@ def _session_lines(recording: Recording, session: SessionRow, where: str, *, sev
         yield f"{about}; see {shell_line('a2a-inspect', 'note', recording.path)}"
 
 
-def exchange_cells(row: ExchangeRow, *, several: bool, brief: bool) -> tuple[str, ...]:
+def exchange_cells(row: ExchangeRow, *, with_session: bool, brief: bool) -> tuple[str, ...]:
     """A line: of `several` sessions the number says which; `brief`: without the time to the first event."""
     exchange = row.exchange
     return (
-        f"{row.session}:{exchange.id}" if several else str(exchange.id),
+        f"{row.session}:{exchange.id}" if with_session else str(exchange.id),
         text.clock(exchange.started),
         text.standing(exchange),
         make_visible(text.title(exchange)),
@@ -99,9 +99,9 @@ def exchange_cells(row: ExchangeRow, *, several: bool, brief: bool) -> tuple[str
 
 def list_tasks(recording: Recording, *, as_json: bool, where: str = "") -> None:
     """Print the tasks of all sessions in order of first sight, or those of exchanges that match."""
-    rows = tasks_kept(recording, recording.tasks(), where) if where else recording.tasks()
+    rows = matching_tasks(recording, recording.tasks(), where) if where else recording.tasks()
     if where and not rows:
-        tell_nothing(where)
+        print_no_match(where)
         return
     if as_json:
         for row in rows:
@@ -109,12 +109,12 @@ def list_tasks(recording: Recording, *, as_json: bool, where: str = "") -> None:
         return
     several = len(recording.sessions()) > 1
     width = terminal_width()
-    room = Room(width, {}, TASK_GIVES, ("STATES",)) if width else None
-    for line in columns(TASK_COLUMNS, _task_rows(rows, several=several), room):
+    room = TableLimits(width, {}, TASK_SHRINK_ORDER, ("STATES",)) if width else None
+    for line in table_lines(TASK_COLUMNS, _task_cells(rows, several=several), room):
         print(line)
 
 
-def _task_rows(rows: Iterable[TaskRow], *, several: bool) -> Iterator[tuple[str, ...]]:
+def _task_cells(rows: Iterable[TaskRow], *, several: bool) -> Iterator[tuple[str, ...]]:
     for row in rows:
         task, mark = row.task, f"#{row.session}:" if several else "#"
         yield (

@@ -6,19 +6,19 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator
 
-from a2a_inspect.commands.filters import tell_nothing
+from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.ls import (
     EXCHANGE_COLUMNS,
-    EXCHANGE_GIVES,
+    EXCHANGE_SHRINK_ORDER,
     TASK_COLUMNS,
-    TASK_GIVES,
-    WIDE,
+    TASK_SHRINK_ORDER,
+    WIDE_TERMINAL,
     exchange_cells,
     state_name,
     task_object,
 )
 from a2a_inspect.commands.session import member_lines
-from a2a_inspect.commands.table import Room, columns, terminal_width
+from a2a_inspect.commands.table import TableLimits, table_lines, terminal_width
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
@@ -26,7 +26,7 @@ from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile, TaskSighting
 from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 
-_FILE = {"FILE": 20, "FILES": 24}
+_FILE_CELLS = {"FILE": 20, "FILES": 24}
 """Cells that names of files take on a terminal."""
 
 
@@ -35,7 +35,7 @@ def list_exchanges(several: MultiReader, *, as_json: bool, where: str = "") -> N
     rows = several.exchanges(where)
     first = next(rows, None)
     if where and first is None:
-        tell_nothing(where)
+        print_no_match(where)
         return
     found = itertools.chain(() if first is None else (first,), rows)
     if as_json:
@@ -50,16 +50,16 @@ def list_exchanges(several: MultiReader, *, as_json: bool, where: str = "") -> N
 def _exchange_lines(several: MultiReader, rows: Iterable[tuple[MultiReaderFile, ExchangeRow]]) -> Iterator[str]:
     yield from member_lines(several)
     width = terminal_width()
-    room = Room(width, {"OPERATION": 28, **_FILE}, (("FILE", 10), *EXCHANGE_GIVES), ("STATES",)) if width else None
-    crowded = _crowded(several)
+    room = TableLimits(width, {"OPERATION": 28, **_FILE_CELLS}, (("FILE", 10), *EXCHANGE_SHRINK_ORDER), ("STATES",)) if width else None
+    crowded = _files_with_several_sessions(several)
     cells = (
-        (make_visible(member.name), *exchange_cells(row, several=member.number in crowded, brief=0 < width < WIDE))
+        (make_visible(member.name), *exchange_cells(row, with_session=member.number in crowded, brief=0 < width < WIDE_TERMINAL))
         for member, row in rows
     )
-    yield from columns(("FILE", *EXCHANGE_COLUMNS), cells, room)
+    yield from table_lines(("FILE", *EXCHANGE_COLUMNS), cells, room)
 
 
-def _crowded(several: MultiReader) -> set[int]:
+def _files_with_several_sessions(several: MultiReader) -> set[int]:
     """Files of which more than one session is shown: there a number alone does not name an exchange."""
     return {number for number, sessions in enumerate(several.own_sessions()) if len(sessions) > 1}
 
@@ -68,23 +68,23 @@ def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:
     """Print each task once, with the files that saw it, or those of exchanges that match."""
     groups: Iterable[list[TaskSighting]] = several.tasks()
     if where:
-        groups = list(_matching(several, groups, where))
+        groups = list(_matching_groups(several, groups, where))
         if not groups:
-            tell_nothing(where)
+            print_no_match(where)
             return
     if as_json:
         for group in groups:
-            print(json.dumps({"task_id": group[0].row.task.task_id, "seen": [_seen_object(seen) for seen in group]}))
+            print(json.dumps({"task_id": group[0].row.task.task_id, "seen": [_sighting_object(seen) for seen in group]}))
         return
     width = terminal_width()
-    room = Room(width, _FILE, (("FILES", 12), *TASK_GIVES), ("STATES",)) if width else None
-    crowded = _crowded(several)
-    rows = (_cells(group, crowded) for group in groups)
-    for line in columns((*TASK_COLUMNS[:1], "FILES", *TASK_COLUMNS[1:]), rows, room):
+    room = TableLimits(width, _FILE_CELLS, (("FILES", 12), *TASK_SHRINK_ORDER), ("STATES",)) if width else None
+    crowded = _files_with_several_sessions(several)
+    rows = (_task_group_cells(group, crowded) for group in groups)
+    for line in table_lines((*TASK_COLUMNS[:1], "FILES", *TASK_COLUMNS[1:]), rows, room):
         print(line)
 
 
-def _matching(several: MultiReader, groups: Iterable[list[TaskSighting]], where: str) -> Iterator[list[TaskSighting]]:
+def _matching_groups(several: MultiReader, groups: Iterable[list[TaskSighting]], where: str) -> Iterator[list[TaskSighting]]:
     keys = [set(member.recording.queryable().ids(where, Rows.EXCHANGES)) for member in several.members]
     for group in groups:
         touched = ((seen, number) for seen in group for number in seen.row.task.exchanges)
@@ -92,18 +92,18 @@ def _matching(several: MultiReader, groups: Iterable[list[TaskSighting]], where:
             yield group
 
 
-def _seen_object(seen: TaskSighting) -> dict[str, object]:
-    return {"file": seen.member.recording.path, **task_object(seen.row)}
+def _sighting_object(sighting: TaskSighting) -> dict[str, object]:
+    return {"file": sighting.member.recording.path, **task_object(sighting.row)}
 
 
-def _cells(group: list[TaskSighting], crowded: set[int]) -> tuple[str, ...]:
+def _task_group_cells(group: list[TaskSighting], several_sessions: set[int]) -> tuple[str, ...]:
     """A task as the session has it that heard of it last, with what the others add."""
     last = max((seen.row.task for seen in group), key=lambda task: task.last)
     changes = sorted({change for seen in group for change in seen.row.task.states})
     passed = [state for state, _ in itertools.groupby(state for _, state in changes)]
     names = {artifact.name or artifact.artifact_id: None for seen in group for artifact in seen.row.task.artifacts}
     marks = (
-        f"{seen.member.name}#{f'{seen.row.session}:' if seen.member.number in crowded else ''}{number}"
+        f"{seen.member.name}#{f'{seen.row.session}:' if seen.member.number in several_sessions else ''}{number}"
         for seen in group
         for number in seen.row.task.exchanges
     )

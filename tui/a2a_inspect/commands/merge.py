@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from a2a_inspect.data.recording_choice import reading
+from a2a_inspect.data.recording_choice import convert_recording_errors
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
@@ -19,7 +19,7 @@ from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.merge import MergedSession, SkippedSession, check_not_source, check_merge_target, merge_sessions, plan_merge
 
-OVERWRITE = "name another file, or let it be replaced with --overwrite"
+OVERWRITE_HINT = "name another file, or let it be replaced with --overwrite"
 
 
 class MergeOptions(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ def merge_recordings(target: Path, recordings: tuple[Path, ...], options: MergeO
     if target.name.endswith(".jsonl"):
         hint = "name it *.a2a.db, or make a cassette with: a2a-inspect cassette merge"
         raise UserError(f"{target} would be a recording, not a cassette", hint)
-    _merge(target, recordings, options, merge_sessions)
+    _merge_files(target, recordings, options, merge_sessions)
 
 
 def merge_cassettes(target: Path, recordings: tuple[Path, ...], options: MergeOptions) -> None:
@@ -48,12 +48,12 @@ def merge_cassettes(target: Path, recordings: tuple[Path, ...], options: MergeOp
         raise UserError(
             f"{target} would be a cassette, not a recording", "name it *.a2a.jsonl, or use: a2a-inspect merge"
         )
-    with reading():
+    with convert_recording_errors():
         check_replaceable(target, overwrite=True)
-    _merge(target, recordings, options, _as_cassette)
+    _merge_files(target, recordings, options, _merge_as_cassette)
 
 
-def _as_cassette(several: MultiReader, target: Path, *, overwrite: bool) -> list[MergedSession]:
+def _merge_as_cassette(several: MultiReader, target: Path, *, overwrite: bool) -> list[MergedSession]:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "merged.a2a.db"
         taken = merge_sessions(several, made)
@@ -66,61 +66,61 @@ class _MergeCommand(Protocol):
     def __call__(self, several: MultiReader, into: Path, /, *, overwrite: bool) -> list[MergedSession]: ...
 
 
-def _merge(target: Path, recordings: tuple[Path, ...], options: MergeOptions, make: _MergeCommand) -> None:
+def _merge_files(target: Path, recordings: tuple[Path, ...], options: MergeOptions, merge_function: _MergeCommand) -> None:
     if target.exists() and not options.overwrite:
-        raise UserError(f"{target} exists", OVERWRITE)
+        raise UserError(f"{target} exists", OVERWRITE_HINT)
     try:
         with MultiReader(recordings) as several:
-            if make is merge_sessions:
+            if merge_function is merge_sessions:
                 check_merge_target(several, target, overwrite=options.overwrite)
             else:
                 check_not_source(several, target)
             taken, left = plan_merge(several)
             if not options.dry_run:
-                taken = make(several, target, overwrite=options.overwrite)
+                taken = merge_function(several, target, overwrite=options.overwrite)
             if options.as_json:
-                _tell_objects(taken, left, done=not options.dry_run)
+                _print_merge_objects(taken, left, done=not options.dry_run)
             else:
-                _tell(target, taken, left, "would merge" if options.dry_run else "merged")
+                _print_merge(target, taken, left, "would merge" if options.dry_run else "merged")
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
     except OSError as wrong:
         raise UserError(f"cannot write {target}: {wrong.strerror}", "choose a folder that you may write to") from wrong
 
 
-def _tell_objects(taken: list[MergedSession], left: list[SkippedSession], *, done: bool) -> None:
+def _print_merge_objects(merged: list[MergedSession], skipped: list[SkippedSession], *, done: bool) -> None:
     """One session a line, with stable names; `as` is its number in the new file, null where it was left out."""
-    for number, each in enumerate(taken, 1):
+    for number, each in enumerate(merged, 1):
         more = {"as": number, "frames": each.frames, "ended": bool(each.row.how), "done": done}
-        print(json.dumps(_facts(each) | more))
-    for other in left:
-        print(json.dumps(_facts(other) | {"as": None, "in": other.better.recording.path, "done": done}))
+        print(json.dumps(_session_object(each) | more))
+    for other in skipped:
+        print(json.dumps(_session_object(other) | {"as": None, "in": other.better.recording.path, "done": done}))
 
 
-def _facts(of: MergedSession | SkippedSession) -> dict[str, object]:
-    facts = of.row.facts
+def _session_object(session: MergedSession | SkippedSession) -> dict[str, object]:
+    facts = session.row.facts
     return {
-        "recording": of.member.recording.path,
-        "session": of.row.id,
+        "recording": session.member.recording.path,
+        "session": session.row.id,
         "uuid": facts.uuid,
         "started": text.utc(facts.started),
         "upstreams": list(facts.upstreams),
     }
 
 
-def _tell(target: Path, taken: list[MergedSession], left: list[SkippedSession], done: str) -> None:
-    for number, each in enumerate(taken, 1):
+def _print_merge(target: Path, merged: list[MergedSession], skipped: list[SkippedSession], verb: str) -> None:
+    for number, each in enumerate(merged, 1):
         facts = each.row.facts
         where = ", ".join(facts.upstreams)
         ended = "" if each.row.how else "  (not ended)"
         path = make_visible(each.member.recording.path)
         print(
-            f"{done} session {each.row.id} of {path} as {number}  {text.day(facts.started)}  "
+            f"{verb} session {each.row.id} of {path} as {number}  {text.day(facts.started)}  "
             f"{make_visible(where)}  {text.plural(each.frames, 'frame')}{ended}"
         )
-    for other in left:
+    for other in skipped:
         print(
             f"left out session {other.row.id} of {make_visible(other.member.recording.path)}: "
             f"it is in {make_visible(other.better.recording.path)}"
         )
-    print(f"{done} {text.plural(len(taken), 'session')} into {make_visible(str(target))}")
+    print(f"{verb} {text.plural(len(merged), 'session')} into {make_visible(str(target))}")

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from a2a_inspect.data.notes import note_object, note_words
-from a2a_inspect.data.recording_choice import chosen, opened
-from a2a_inspect.data.references import named, point
+from a2a_inspect.data.recording_choice import resolve_recording, open_recording
+from a2a_inspect.data.references import format_place, resolve_place
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.note import Note
 from a2a_proxy.recording.errors import RecordingError
@@ -29,51 +29,51 @@ class NoteOptions(msgspec.Struct, frozen=True):
     as_json: bool
 
 
-def note(path: Path | None, wanted: NoteOptions, now: int) -> None:
+def edit_notes(path: Path | None, options: NoteOptions, now: int) -> None:
     """Write or delete where there is something to write or delete, else list; `now` in ns since the epoch.
 
     Raises:
         UserError: there is no such place, the recording may not be written, or what was asked contradicts itself.
     """
-    text = " ".join(wanted.words[1:])
-    if wanted.delete and (text or wanted.bookmark is not None):
+    text = " ".join(options.words[1:])
+    if options.delete and (text or options.bookmark is not None):
         raise UserError("--delete goes with a place alone", "write a note, or delete it")
-    if not wanted.words and (wanted.delete or wanted.bookmark is not None):
+    if not options.words and (options.delete or options.bookmark is not None):
         raise UserError("which place is meant?", "name one: a2a-inspect note RECORDING 2 --bookmark")
-    if not text and not wanted.delete and wanted.bookmark is None:
-        _list(path, wanted)
+    if not text and not options.delete and options.bookmark is None:
+        _list_notes(path, options)
         return
-    file = chosen(path)
-    with opened(file) as recording:
-        place = point(recording, wanted.words[0])
-    text_now = "" if wanted.delete else text or None
-    marked = False if wanted.delete else wanted.bookmark
+    file = resolve_recording(path)
+    with open_recording(file) as recording:
+        place = resolve_place(recording, options.words[0])
+    text_now = "" if options.delete else text or None
+    marked = False if options.delete else options.bookmark
     try:
         written = annotate(file, place, now, text=text_now, bookmark=marked)
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
-    _tell([] if written is None else [(place.session, written)], place, as_json=wanted.as_json)
+    _print_notes([] if written is None else [(place.session, written)], place, as_json=options.as_json)
 
 
-def _list(path: Path | None, wanted: NoteOptions) -> None:
-    with opened(path) as recording:
-        place = point(recording, wanted.words[0]) if wanted.words else None
-        rows = [(row.session, row.note) for row in recording.notes() if place is None or _within(row, place)]
-    _tell(rows, place, as_json=wanted.as_json)
+def _list_notes(path: Path | None, options: NoteOptions) -> None:
+    with open_recording(path) as recording:
+        place = resolve_place(recording, options.words[0]) if options.words else None
+        rows = [(row.session, row.note) for row in recording.notes() if place is None or _is_within_place(row, place)]
+    _print_notes(rows, place, as_json=options.as_json)
 
 
-def _tell(notes: list[tuple[int, Note]], place: NotePlace | None, *, as_json: bool) -> None:
+def _print_notes(notes: list[tuple[int, Note]], place: NotePlace | None, *, as_json: bool) -> None:
     """Print notes, each with its session."""
     for session, each in notes:
         if as_json:
             print(json.dumps(note_object(session, each)))
         else:
-            print(f"{named(NotePlace(session, each.exchange, each.seq)):10}  {note_words(each)}")
+            print(f"{format_place(NotePlace(session, each.exchange, each.seq)):10}  {note_words(each)}")
     if not notes:
-        print("no notes" if place is None else f"no note at {named(place)}", file=sys.stderr)
+        print("no notes" if place is None else f"no note at {format_place(place)}", file=sys.stderr)
 
 
-def _within(row: NoteRow, place: NotePlace) -> bool:
+def _is_within_place(row: NoteRow, place: NotePlace) -> bool:
     """The note is about this place or a part of it."""
     if row.session != place.session or (place.exchange and row.note.exchange != place.exchange):
         return False

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.commands.export import ExportOptions, chosen
-from a2a_inspect.data.recording_choice import STDOUT, opened, reading
-from a2a_inspect.data.recording_choice import chosen as chosen_path
-from a2a_inspect.data.redacted_view import RedactionOptions, cleaned
+from a2a_inspect.commands.export import ExportOptions, open_selection
+from a2a_inspect.data.recording_choice import STDOUT, open_recording, convert_recording_errors
+from a2a_inspect.data.recording_choice import resolve_recording as chosen_path
+from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted
 from a2a_inspect.formats.export import new_file
-from a2a_inspect.signals import in_order
+from a2a_inspect.signals import interrupt_on_signals
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.span_options import shape_of
 from a2a_proxy.present import text
@@ -54,7 +54,7 @@ class OtlpExportOptions(msgspec.Struct, frozen=True, kw_only=True):
     unsent: bool = False
 
     @property
-    def shape(self) -> SpanOptions:
+    def span_options(self) -> SpanOptions:
         """What spans are to say. Raises UserError."""
         return shape_of(self.span_kind, content=self.content, compat=self.compat, segment=self.segment)
 
@@ -68,19 +68,19 @@ def export_otlp(options: OtlpExportOptions) -> None:
     if options.unsent:
         _send_unsent(options)
         return
-    shape = options.shape
+    shape = options.span_options
     done = ExportTotals()
-    with in_order(), _wanted(options) as parts, _sink(options) as (sink, where):
+    with interrupt_on_signals(), _open_exports(options) as parts, _open_sink(options) as (sink, where):
         try:
             for part in parts:
                 export = RecordingExport(
-                    part.recording, sink, shape=shape, frames=options.frames, beyond=part.beyond, done=done
+                    part.recording, sink, shape=shape, frames=options.frames, beyond=part.links_beyond, done=done
                 )
                 export.run(part.keys, part.sessions)
         except TelemetryError as wrong:
             sent = f" ({text.plural(done.spans, 'span')} went out before)" if done.spans else ""
             raise UserError(make_visible(wrong.message) + sent, wrong.hint) from wrong
-    print(_summed_up(done, where), file=sys.stderr)
+    print(_summary_words(done, where), file=sys.stderr)
 
 
 class _RecordingExport(msgspec.Struct, frozen=True):
@@ -89,11 +89,11 @@ class _RecordingExport(msgspec.Struct, frozen=True):
     recording: Recording
     keys: set[int] | None = None
     sessions: set[int] | None = None
-    beyond: Callable[[int], Beyond] | None = None
+    links_beyond: Callable[[int], Beyond] | None = None
 
 
 @contextmanager
-def _wanted(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]]:
+def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]]:
     """The recordings as the policy wants them, with what matches; several ones with the links between them.
 
     Raises:
@@ -101,7 +101,7 @@ def _wanted(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]]:
     """
     wish = RedactionOptions(options.redact, options.redact_policy)
     if not options.others:
-        with chosen(ExportOptions(options.recording, options.where, wish)) as taken:
+        with open_selection(ExportOptions(options.recording, options.where, wish)) as taken:
             yield [_RecordingExport(taken.recording, None if taken.keys is None else set(taken.keys))]
         return
     from a2a_proxy.telemetry.cross_recording import (  # which can join recordings: one alone needs none of it
@@ -110,12 +110,12 @@ def _wanted(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]]:
     )
 
     _ = wish.policy  # what is wrong with it is told before anything is read
-    with reading(), ExitStack() as all_of_them:
+    with convert_recording_errors(), ExitStack() as all_of_them:
         found = []
         for path in (options.recording, *options.others):
-            recording = all_of_them.enter_context(opened(path))
+            recording = all_of_them.enter_context(open_recording(path))
             keys = set(recording.queryable().ids(options.where, Rows.EXCHANGES)) if options.where else None
-            found.append(all_of_them.enter_context(cleaned(recording, keys, wish)))
+            found.append(all_of_them.enter_context(open_redacted(recording, keys, wish)))
         if options.where and not any(keys for _, keys in found):
             raise UserError(f"nothing matches {make_visible(options.where)}", "see what there is with: a2a-inspect ls")
         recordings = [recording for recording, _ in found]
@@ -130,14 +130,14 @@ def _send_unsent(options: OtlpExportOptions) -> None:
     """Go on where a live export has stopped, session by session."""
     if options.output is not None or options.where or options.redact or options.redact_policy or options.others:
         raise UserError("--unsent goes with one recording, --endpoint and --protocol", "leave out the rest")
-    where = _target(options)
-    settings = OtlpSettings(where, options.shape, options.frames, metrics=False)
+    where = _endpoint_target(options)
+    settings = OtlpSettings(where, options.span_options, options.frames, metrics=False)
     path = chosen_path(options.recording)
     sent = refused = 0
-    with opened(path) as recording:
+    with open_recording(path) as recording:
         sessions = [row.facts.uuid for row in recording.sessions()]
     try:
-        with reading(), state_directory():
+        with convert_recording_errors(), state_directory():
             for count in filter(None, (send_unsent(str(path.absolute()), each, settings) for each in sessions)):
                 sent, refused = sent + count.calls, refused + count.errors
     except TelemetryError as wrong:
@@ -146,17 +146,17 @@ def _send_unsent(options: OtlpExportOptions) -> None:
     print(f"{text.plural(sent, 'call')} sent to {make_visible(where.shown)}{told}", file=sys.stderr)
 
 
-def _summed_up(done: ExportTotals, where: str) -> str:
-    logs = f" and {text.plural(done.logs, 'log record')}" if done.logs else ""
-    still = f"; {text.plural(done.open, 'call')} not over, left out" if done.open else ""
-    return f"{text.plural(done.spans, 'span')}{logs} {where}{still}"
+def _summary_words(totals: ExportTotals, where: str) -> str:
+    logs = f" and {text.plural(totals.logs, 'log record')}" if totals.logs else ""
+    still = f"; {text.plural(totals.open, 'call')} not over, left out" if totals.open else ""
+    return f"{text.plural(totals.spans, 'span')}{logs} {where}{still}"
 
 
 @contextmanager
-def _sink(options: OtlpExportOptions) -> Iterator[tuple[SpanSink, str]]:
+def _open_sink(options: OtlpExportOptions) -> Iterator[tuple[SpanSink, str]]:
     """Where it goes, and the same in words. Raises UserError, RecordingError."""
     if options.output is None:
-        with _backend(options) as backend:
+        with _open_backend(options) as backend:
             yield BackendSink(backend), f"sent to {make_visible(backend.target.shown)}"
     elif options.endpoint:
         raise UserError("--endpoint and --to: one of them", "leave out --to to send, --endpoint to write a file")
@@ -169,8 +169,8 @@ def _sink(options: OtlpExportOptions) -> Iterator[tuple[SpanSink, str]]:
 
 
 @contextmanager
-def _backend(options: OtlpExportOptions) -> Iterator[SdkBackend]:
-    where = _target(options)
+def _open_backend(options: OtlpExportOptions) -> Iterator[SdkBackend]:
+    where = _endpoint_target(options)
     try:
         backend = SdkBackend(where)
     except TelemetryError as wrong:
@@ -181,7 +181,7 @@ def _backend(options: OtlpExportOptions) -> Iterator[SdkBackend]:
         backend.close()
 
 
-def _target(options: OtlpExportOptions) -> OtlpTarget:
+def _endpoint_target(options: OtlpExportOptions) -> OtlpTarget:
     """The backend that was named. Raises UserError."""
     if sdk_disabled(os.environ):
         raise UserError("OTEL_SDK_DISABLED is true: nothing would be sent", "unset it, or write a file: --to FILE")

@@ -16,26 +16,26 @@ from a2a_proxy.recording.read.rows import SessionRow, make_key
 _ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
 
 
-def _processes(recording: Recording, session: SessionRow) -> Iterator[Connection]:
+def _stdio_processes(recording: Recording, session: SessionRow) -> Iterator[Connection]:
     return (row.connection for row in recording.connections(session.id) if row.connection.facts.transport == "stdio")
 
 
-def _frames(recording: Recording, session: SessionRow, process: Connection) -> Iterator[Frame]:
+def _process_frames(recording: Recording, session: SessionRow, process: Connection) -> Iterator[Frame]:
     return (row.frame for row in recording.connection_frames(make_key(session.id, process.id)))
 
 
 def process_lines(recording: Recording, session: SessionRow) -> Iterator[str]:
     """`process 4711  npx run my-agent  client eof, then agent exited with code 0`, and what was said beside calls."""
-    for process in _processes(recording, session):
+    for process in _stdio_processes(recording, session):
         who = process.peer.removeprefix("pid ")
         yield f"process {make_visible(who)}  {make_visible(process.upstream)}  {make_visible(process.how) or 'runs'}"
-        for frame in _frames(recording, session, process):
+        for frame in _process_frames(recording, session, process):
             yield f"    {text.clock(frame.at):>14} {_ARROWS[frame.direction]} {describe_frame(frame)}"
 
 
 def process_objects(recording: Recording, session: SessionRow) -> Iterator[dict[str, object]]:
     """The same as JSON with stable names."""
-    for process in _processes(recording, session):
+    for process in _stdio_processes(recording, session):
         frames = [
             {
                 "at": text.utc(frame.at),
@@ -45,7 +45,7 @@ def process_objects(recording: Recording, session: SessionRow) -> Iterator[dict[
                 "framing": frame.framing,
                 "text": frame.payload.decode("utf-8", "replace"),
             }
-            for frame in _frames(recording, session, process)
+            for frame in _process_frames(recording, session, process)
         ]
         facts = {"id": process.id, "process": process.peer, "command": process.upstream, "how": process.how}
         yield {"session": session.id, "agent_process": {**facts, "frames": frames}}

@@ -42,11 +42,11 @@ class _StoredSession(msgspec.Struct, frozen=True):
     """When it ended, ns; when it began where nobody has said."""
     size: int
     """Octets of disk: its share of the file, by frames."""
-    busy: bool
+    is_recording: bool
     """It is being recorded, or waits for `recover`."""
     where: str
 
-    def words(self) -> str:
+    def description(self) -> str:
         """Which session it is."""
         return f"session {self.id} of {make_visible(str(self.path))}  {text.day(self.started)}  {make_visible(self.where)}"
 
@@ -63,47 +63,47 @@ def prune(paths: tuple[Path, ...], limits: PruneLimits, now: int, *, dry_run: bo
         raise UserError("nothing says what may stay", "for example: a2a-inspect prune --older-than 30d --dry-run")
     # A file that is named twice has its sessions once. A link to itself is no fault here: opening it tells.
     named = {os.path.realpath(path): path for path in reversed(paths)}
-    stored = _stored(tuple(named.values()) or tuple(_own_recordings()))
-    chosen = _chosen(stored, limits, now)
+    stored = _stored_sessions(tuple(named.values()) or tuple(_state_directory_recordings()))
+    chosen = _sessions_to_delete(stored, limits, now)
     for path in dict.fromkeys(each.path for each in chosen):
         gone = [each for each in chosen if each.path == path]
         if not dry_run:
-            _delete(path, [each.id for each in gone], whole=len(gone) == sum(each.path == path for each in stored))
+            _delete_sessions(path, [each.id for each in gone], delete_file=len(gone) == sum(each.path == path for each in stored))
         for each in gone:
-            print(_object(each, dry_run) if as_json else f"{_done(dry_run)} {each.words()}")
+            print(_session_object(each, dry_run) if as_json else f"{_deleted_words(dry_run)} {each.description()}")
     size = sum(each.size for each in chosen)
     if not as_json:
-        print(f"{_done(dry_run)} {text.plural(len(chosen), 'session')} of {len(stored)}, about {text.size(size)}")
+        print(f"{_deleted_words(dry_run)} {text.plural(len(chosen), 'session')} of {len(stored)}, about {text.size(size)}")
 
 
-def _done(dry_run: bool) -> str:
+def _deleted_words(dry_run: bool) -> str:
     return "would delete" if dry_run else "deleted"
 
 
-def _object(gone: _StoredSession, dry_run: bool) -> str:
+def _session_object(session: _StoredSession, dry_run: bool) -> str:
     """One session that goes, as a line of JSON with stable names."""
-    facts = {"recording": str(gone.path), "session": gone.id, "started": text.utc(gone.started), "size": gone.size}
+    facts = {"recording": str(session.path), "session": session.id, "started": text.utc(session.started), "size": session.size}
     return json.dumps({**facts, "deleted": not dry_run})
 
 
-def _own_recordings() -> Iterator[Path]:
+def _state_directory_recordings() -> Iterator[Path]:
     with state_directory():
         yield from sorted(file_layout.recordings_dir().glob(f"*{RECORDING_SUFFIX}"))
 
 
-def _stored(paths: Iterable[Path]) -> list[_StoredSession]:
+def _stored_sessions(paths: Iterable[Path]) -> list[_StoredSession]:
     """Their sessions, oldest first. Raises UserError."""
     found: list[_StoredSession] = []
     try:
         for path in paths:
             with Recording(path) as recording, guard_corruption(recording):
-                found += _sessions(path, recording)
+                found += _read_sessions(path, recording)
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
     return sorted(found, key=lambda each: (each.last, each.started))
 
 
-def _sessions(path: Path, recording: Recording) -> Iterator[_StoredSession]:
+def _read_sessions(path: Path, recording: Recording) -> Iterator[_StoredSession]:
     frames = dict(recording.db.execute("SELECT session, count(*) FROM frame GROUP BY session").fetchall())
     total = sum(frames.values())
     size = path.stat().st_size
@@ -111,10 +111,10 @@ def _sessions(path: Path, recording: Recording) -> Iterator[_StoredSession]:
         share = size * frames.get(session.id, 0) // total if total else 0
         last = session.ended or session.facts.started
         where = ", ".join(session.facts.upstreams)
-        yield _StoredSession(path, session.id, session.facts.started, last, share, _busy(session), where)
+        yield _StoredSession(path, session.id, session.facts.started, last, share, _has_journal(session), where)
 
 
-def _busy(session: SessionRow) -> bool:
+def _has_journal(session: SessionRow) -> bool:
     """A journal of it is left: somebody writes it, or will. Raises UserError."""
     if session.how:
         return False
@@ -122,23 +122,23 @@ def _busy(session: SessionRow) -> bool:
         return session.facts.uuid in file_layout.sessions_with_journal()
 
 
-def _chosen(stored: list[_StoredSession], limits: PruneLimits, now: int) -> list[_StoredSession]:
+def _sessions_to_delete(sessions: list[_StoredSession], limits: PruneLimits, now: int) -> list[_StoredSession]:
     """Those that go, oldest first."""
-    size = sum(each.size for each in stored)
+    size = sum(each.size for each in sessions)
     chosen: list[_StoredSession] = []
-    for place, each in enumerate(stored):
+    for place, each in enumerate(sessions):
         old = limits.older_than is not None and now - each.last > limits.older_than
-        many = limits.keep is not None and len(stored) - place > limits.keep
+        many = limits.keep is not None and len(sessions) - place > limits.keep
         large = limits.max_size is not None and size > limits.max_size
-        if not each.busy and (old or many or large):
+        if not each.is_recording and (old or many or large):
             chosen.append(each)
             size -= each.size
     return chosen
 
 
-def _delete(path: Path, sessions: list[int], *, whole: bool) -> None:
+def _delete_sessions(path: Path, sessions: list[int], *, delete_file: bool) -> None:
     try:
-        if whole:
+        if delete_file:
             for end in ("", "-wal", "-shm"):
                 path.with_name(path.name + end).unlink(missing_ok=True)
         else:

@@ -20,10 +20,10 @@ def recover_all() -> int:
         left = file_layout.find_leftovers()
     if not left:
         print("nothing to recover")
-    return max((_recover(journal) for journal in left), default=0)
+    return max((_recover_journal(journal) for journal in left), default=0)
 
 
-def _recover(journal: Leftover) -> int:
+def _recover_journal(journal: Leftover) -> int:
     def ignore(_: Status) -> None:
         """Only the outcome is printed."""
 

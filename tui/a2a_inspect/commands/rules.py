@@ -6,7 +6,7 @@ import difflib
 import json
 from collections.abc import Iterator
 
-from a2a_inspect.commands.check.report import OWN, full_id
+from a2a_inspect.commands.check.report import DECODER_FINDINGS, expand_rule_id
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.rules.define import manual_page
@@ -22,26 +22,26 @@ def show_rules(word: str, *, as_json: bool, as_markdown: bool) -> None:
     """
     if as_json and as_markdown:
         raise UserError("--json and --markdown are two forms of the same", "leave one of them out")
-    ident = full_id(word) if word else ""
+    ident = expand_rule_id(word) if word else ""
     found = [rule for rule in all_rules().values() if rule.id.startswith(ident)]
     if not found:
-        raise _unknown(word.upper(), ident)
-    for line in manual_page.rules_markdown(found) if as_markdown else _lines(found, ident, as_json=as_json):
+        raise _unknown_rule_error(word.upper(), ident)
+    for line in manual_page.rules_markdown(found) if as_markdown else _rule_lines(found, ident, as_json=as_json):
         print(line)
 
 
-def _lines(found: list[Rule], ident: str, *, as_json: bool) -> Iterator[str]:
+def _rule_lines(selected: list[Rule], ident: str, *, as_json: bool) -> Iterator[str]:
     if as_json:
-        yield from (json.dumps(manual_page.rule_facts(rule)) for rule in found)
-    elif found[0].id == ident:
-        yield from manual_page.rule_text(found[0])
+        yield from (json.dumps(manual_page.rule_facts(rule)) for rule in selected)
+    elif selected[0].id == ident:
+        yield from manual_page.rule_text(selected[0])
     else:
-        yield from _list(found)
+        yield from _rule_list_lines(selected)
 
 
-def _list(found: list[Rule]) -> Iterator[str]:
+def _rule_list_lines(selected: list[Rule]) -> Iterator[str]:
     family = ""
-    for rule in found:
+    for rule in selected:
         if rule.family != family:
             if family:
                 yield ""
@@ -50,15 +50,15 @@ def _list(found: list[Rule]) -> Iterator[str]:
         draft = " (draft)" if rule.draft else ""
         yield f"  {rule.id:16}{rule.severity.name.lower():9}{rule.title}{draft}"
     yield ""
-    count = text.plural(len(found), "rule")
-    yield f"{count}; one of them with its reason and examples: a2a-inspect rules {found[0].id}"
+    count = text.plural(len(selected), "rule")
+    yield f"{count}; one of them with its reason and examples: a2a-inspect rules {selected[0].id}"
 
 
-def _unknown(word: str, ident: str) -> UserError:
+def _unknown_rule_error(word: str, ident: str) -> UserError:
     see = "see which are: a2a-inspect rules"
     if ident in omitted_rules():
         return UserError(f"{ident} is not judged: {omitted_rules()[ident]}", see)
-    if word in OWN:
-        return UserError(f"{word} is no rule: {OWN[word][0].lower()}{OWN[word][1:]}", see)
+    if word in DECODER_FINDINGS:
+        return UserError(f"{word} is no rule: {DECODER_FINDINGS[word][0].lower()}{DECODER_FINDINGS[word][1:]}", see)
     near = difflib.get_close_matches(ident, all_rules(), 1)
     return UserError(f"there is no rule {ident}", f"did you mean {near[0]}?" if near else "see all: a2a-inspect rules")

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from a2a_inspect.commands.file_loop import each_file
-from a2a_inspect.data.recording_choice import chosen, opened
+from a2a_inspect.commands.file_loop import process_files
+from a2a_inspect.data.recording_choice import resolve_recording, open_recording
 from a2a_inspect.data.redacted_view import RedactionOptions
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
@@ -22,21 +22,21 @@ from a2a_proxy.recording.tools.scan import ScanResult, Secret, scan_recording
 from a2a_proxy.redaction.policy import DEFAULT, RedactionPolicy
 from a2a_proxy.redaction.scanner import Clue
 
-_SAID = {
+_CLUE_WORDS = {
     Clue.NAME: "by its name",
     Clue.LOOK: "by its look",
     Clue.RANDOM: "random word",
     Clue.REPEATED: "as elsewhere",
 }
-_INDEX = re.compile(r"\[\d+\]")
-_MOST = 200
+_LIST_INDEX = re.compile(r"\[\d+\]")
+_MAX_LISTED_SECRETS = 200
 """Secrets of a file that are told one by one."""
 
 
 class ScanOptions(msgspec.Struct, frozen=True):
     """What was typed."""
 
-    wish: RedactionOptions = RedactionOptions()
+    redaction: RedactionOptions = RedactionOptions()
     as_json: bool = False
 
 
@@ -46,32 +46,32 @@ def scan_files(paths: tuple[Path, ...], options: ScanOptions) -> int:
     Raises:
         UserError: what was typed says no policy.
     """
-    policy = options.wish.policy or DEFAULT
+    policy = options.redaction.policy or DEFAULT
     if policy.none:
         raise UserError("--redact none looks for nothing", "leave it out")
 
     def look(path: Path) -> bool:
-        with opened(path) as recording:
-            seen = _scanned(recording, policy, path)
-        (_objects if options.as_json else _tell)(path, seen)
+        with open_recording(path) as recording:
+            seen = _scan_recording(recording, policy, path)
+        (_print_secret_objects if options.as_json else _print_secrets)(path, seen)
         return bool(seen.secrets)
 
-    return each_file(paths, look)
+    return process_files(paths, look)
 
 
-def preview(path: Path | None, options: ScanOptions) -> None:
+def preview_redaction(path: Path | None, options: ScanOptions) -> None:
     """Tell what a policy would take out of a recording; nothing is written.
 
     Raises:
         UserError: it cannot be read, or what was typed says no policy.
     """
-    policy = options.wish.policy or DEFAULT
-    name = chosen(path)
-    with opened(name) as recording:
-        seen = _scanned(recording, policy, None, random=False) if not policy.none else ScanResult([], 0, 0)
+    policy = options.redaction.policy or DEFAULT
+    name = resolve_recording(path)
+    with open_recording(name) as recording:
+        seen = _scan_recording(recording, policy, None, random=False) if not policy.none else ScanResult([], 0, 0)
         counts = recording.counts()
         applied = {row.id: row.facts.redaction for row in recording.sessions()}
-    rows = _grouped(seen.secrets)
+    rows = _group_by_path(seen.secrets)
     if options.as_json:
         for row in rows:
             print(json.dumps({"kind": "place", **row}))
@@ -85,17 +85,17 @@ def preview(path: Path | None, options: ScanOptions) -> None:
         print(f"{row['times']:>6}  {make_visible(row['where'])}  {make_visible(row['excerpt'])}  first in {row['place']}")
     if policy.metadata_only:
         print(f"all payloads would go: {text.plural(counts.frames, 'frame')}; texts of errors and other headers too")
-    print(f"policy: {make_visible(' '.join(policy.words)) or 'default'}; {_would(seen, policy)}")
+    print(f"policy: {make_visible(' '.join(policy.words)) or 'default'}; {_preview_words(seen, policy)}")
 
 
-def _would(seen: ScanResult, policy: RedactionPolicy) -> str:
-    if not seen.secrets:
+def _preview_words(result: ScanResult, policy: RedactionPolicy) -> str:
+    if not result.secrets:
         return "it would replace nothing else" if policy.metadata_only else "it would change nothing"
-    different = len({each.secret for each in seen.secrets})
-    return f"it would replace {text.plural(different, 'value')} in {text.plural(len(seen.secrets), 'place')}"
+    different = len({each.secret for each in result.secrets})
+    return f"it would replace {text.plural(different, 'value')} in {text.plural(len(result.secrets), 'place')}"
 
 
-def _scanned(recording: Recording, policy: RedactionPolicy, path: Path | None, *, random: bool = True) -> ScanResult:
+def _scan_recording(recording: Recording, policy: RedactionPolicy, path: Path | None, *, random: bool = True) -> ScanResult:
     try:
         return scan_recording(recording, policy, path, random=random)
     except RecordingError as wrong:
@@ -104,36 +104,36 @@ def _scanned(recording: Recording, policy: RedactionPolicy, path: Path | None, *
         raise UserError(f"cannot read {path}: {wrong.strerror}", "check its permissions") from wrong
 
 
-def _grouped(secrets: Iterable[Secret]) -> list[dict[str, Any]]:
+def _group_by_path(secrets: Iterable[Secret]) -> list[dict[str, Any]]:
     """By where they stand: how often, and the first of them."""
     rows: dict[str, dict[str, Any]] = {}
     for each in secrets:
-        where = _INDEX.sub("[*]", each.where)
+        where = _LIST_INDEX.sub("[*]", each.where)
         row = rows.setdefault(where, {"where": where, "times": 0, "place": each.place, "excerpt": each.excerpt})
         row["times"] += 1
     return sorted(rows.values(), key=lambda row: (-row["times"], row["where"]))
 
 
-def _tell(path: Path, seen: ScanResult) -> None:
+def _print_secrets(path: Path, result: ScanResult) -> None:
     name = make_visible(str(path))
-    for each in seen.secrets[:_MOST]:
-        line = f"{each.place:10}  {make_visible(each.where)}  {_SAID[each.clue]}  {make_visible(each.excerpt)}"
+    for each in result.secrets[:_MAX_LISTED_SECRETS]:
+        line = f"{each.place:10}  {make_visible(each.where)}  {_CLUE_WORDS[each.clue]}  {make_visible(each.excerpt)}"
         print(f"{name}: {line}")
-    if len(seen.secrets) > _MOST:
-        print(f"{name}: and {len(seen.secrets) - _MOST} more")
-    labels = f"{text.plural(seen.labels, 'label')} of secrets that were taken out"
-    if seen.secrets:
-        different = len({each.secret for each in seen.secrets})
-        print(f"{name}: {text.plural(different, 'secret')} in {text.plural(len(seen.secrets), 'place')}; {labels}")
+    if len(result.secrets) > _MAX_LISTED_SECRETS:
+        print(f"{name}: and {len(result.secrets) - _MAX_LISTED_SECRETS} more")
+    labels = f"{text.plural(result.labels, 'label')} of secrets that were taken out"
+    if result.secrets:
+        different = len({each.secret for each in result.secrets})
+        print(f"{name}: {text.plural(different, 'secret')} in {text.plural(len(result.secrets), 'place')}; {labels}")
     else:
-        print(f"{name}: no secrets; {labels}; {seen.values} values looked at")
+        print(f"{name}: no secrets; {labels}; {result.values} values looked at")
 
 
-def _objects(path: Path, seen: ScanResult) -> None:
-    for each in seen.secrets:
+def _print_secret_objects(path: Path, result: ScanResult) -> None:
+    for each in result.secrets:
         facts = {"place": each.place, "where": each.where, "found_by": each.clue.value, "excerpt": each.excerpt}
         print(json.dumps({"kind": "secret", "recording": str(path), **facts}))
-    counts = {"secrets": len({each.secret for each in seen.secrets}), "places": len(seen.secrets)}
+    counts = {"secrets": len({each.secret for each in result.secrets}), "places": len(result.secrets)}
     print(
-        json.dumps({"kind": "summary", "recording": str(path), **counts, "labels": seen.labels, "values": seen.values})
+        json.dumps({"kind": "summary", "recording": str(path), **counts, "labels": result.labels, "values": result.values})
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from a2a_inspect.data.notes import noted
+from a2a_inspect.data.notes import note_counts
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.console import finding_object
 from a2a_proxy.model.exchange import Connection
@@ -25,7 +25,7 @@ def session_line(session: SessionRow) -> str:
     """`session 1  2026-01-31 09:41:07  127.0.0.1:9000 -> agent:8000  capture complete`."""
     facts = session.facts
     ways = ", ".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False))
-    return f"session {session.id}  {text.day(facts.started)}  {make_visible(ways)}  {_completeness(session)}"
+    return f"session {session.id}  {text.day(facts.started)}  {make_visible(ways)}  {_completeness_words(session)}"
 
 
 def member_lines(several: MultiReader) -> Iterator[str]:
@@ -33,17 +33,17 @@ def member_lines(several: MultiReader) -> Iterator[str]:
     many = len(several.members) > 1
     width = max(len(member.name) for member in several.members)
     for member, session in several.sessions():
-        line = "  ".join(filter(None, (session_line(session), noted(member.recording, session.id))))
+        line = "  ".join(filter(None, (session_line(session), note_counts(member.recording, session.id))))
         yield f"{make_visible(member.name):{width}}  {line}" if many else line
 
 
-def _completeness(session: SessionRow) -> str:
+def _completeness_words(session: SessionRow) -> str:
     if not session.how:
-        return _unended(session.facts.uuid)
+        return _unended_words(session.facts.uuid)
     return "capture complete" if session.complete == "complete" else f"INCOMPLETE: {make_visible(session.complete)}"
 
 
-def _unended(uuid: str) -> str:
+def _unended_words(uuid: str) -> str:
     """What becomes of a session without an end: its journal tells, as long as there is one here."""
     try:
         left = {leftover.session.uuid for leftover in file_layout.find_leftovers()}
@@ -95,24 +95,24 @@ def evidence_words(finding: Finding) -> list[str]:
     return [form.format(finding.evidence[name]) for name, form in forms.items() if name in finding.evidence]
 
 
-class Meanings:
+class RuleMeanings:
     """What stands under the findings of one output: the meaning of a rule under its first finding alone."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._explained_rules: set[str] = set()
 
-    def of(self, finding: Finding) -> str:
+    def meaning(self, finding: Finding) -> str:
         """What its rule says, and where the specification says so; empty where it was told, or there is no rule."""
         rule = all_rules().get(finding.rule)
-        if rule is None or rule.id in self._told:
+        if rule is None or rule.id in self._explained_rules:
             return ""
-        self._told.add(rule.id)
+        self._explained_rules.add(rule.id)
         return f"{rule.description} ({rule.section})"
 
-    def lines(self, finding: Finding) -> list[str]:
+    def evidence_lines(self, finding: Finding) -> list[str]:
         """Its evidence, then the meaning, wrapped."""
         evidence = make_visible("; ".join(evidence_words(finding)))
-        return [*([evidence] if evidence else []), *textwrap.wrap(self.of(finding), 100)]
+        return [*([evidence] if evidence else []), *textwrap.wrap(self.meaning(finding), 100)]
 
 
 def connection_counts(recording: Recording, session: SessionRow) -> str:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from a2a_inspect.commands.filters import tell_nothing
+from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.ls import state_name
 from a2a_inspect.commands.process import process_lines, process_objects
 from a2a_inspect.commands.segments.marks import SegmentMarks
 from a2a_inspect.commands.session import (
-    Meanings,
+    RuleMeanings,
     connection_findings,
     connection_lines,
     finding_facts,
     finding_words,
     session_line,
 )
-from a2a_inspect.commands.show_selection import Kept, ShowSelection
-from a2a_inspect.data.generation_gaps import operation
-from a2a_inspect.data.notes import Notes
+from a2a_inspect.commands.show_selection import FrameNumbers, ShowSelection
+from a2a_inspect.data.generation_gaps import operation_of
+from a2a_inspect.data.notes import SessionNotes
 from a2a_inspect.data.payload_lines import decoded_lines, part_text, raw_lines
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.chunk import Direction
@@ -38,46 +38,46 @@ from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow
 ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
 
 
-def show_conversation(recording: Recording, wanted: ShowSelection, *, as_json: bool) -> None:
+def show_conversation(recording: Recording, selection: ShowSelection, *, as_json: bool) -> None:
     """Print the tree, or with `as_json` one object an exchange, and one a finding that belongs to a connection.
 
     Raises:
         UserError: nothing of what was asked for is there.
     """
-    wanted.check(recording)
+    selection.check(recording)
     found = False
-    meanings = Meanings()
+    meanings = RuleMeanings()
     for session in recording.sessions():
-        rows, kept = wanted.rows(recording, session.id)
+        rows, kept = selection.rows(recording, session.id)
         found = found or bool(rows)
         if as_json:
-            for told in _objects(recording, session, rows, wanted, kept):
+            for told in _session_objects(recording, session, rows, selection, kept):
                 print(json.dumps(told))
-        elif rows or wanted.whole(session.id):
-            for line in _session_lines(recording, session, rows, wanted, meanings, kept):
+        elif rows or selection.is_session_selected(session.id):
+            for line in _session_tree_lines(recording, session, rows, selection, meanings, kept):
                 print(line)
-    if wanted.where and not found:
-        tell_nothing(wanted.where)
+    if selection.where and not found:
+        print_no_match(selection.where)
 
 
-def _session_lines(
+def _session_tree_lines(
     recording: Recording,
     session: SessionRow,
     rows: list[ExchangeRow],
-    wanted: ShowSelection,
-    meanings: Meanings,
-    kept: Kept,
+    selection: ShowSelection,
+    meanings: RuleMeanings,
+    frame_numbers: FrameNumbers,
 ) -> Iterator[str]:
     yield session_line(session)
-    everything = wanted.whole(session.id)
+    everything = selection.is_session_selected(session.id)
     connections = list(connection_lines(recording, session)) if everything else []
     yield from ("  " + line for line in connections)
     if not rows and not connections:
         yield "  nothing was recorded"
     tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
-    marks, notes = SegmentMarks(recording, session.id), Notes(recording, session.id)
-    yield from (f"  {words}" for words in notes.at(0))
-    for context, members in _by_context(rows, tasks):
+    marks, notes = SegmentMarks(recording, session.id), SessionNotes(recording, session.id)
+    yield from (f"  {words}" for words in notes.line_at(0))
+    for context, members in _group_by_context(rows, tasks):
         yield f"  context {make_visible(context)}" if context else "  outside any context"
         for task_id, exchanges in members.items():
             depth = 4
@@ -86,27 +86,27 @@ def _session_lines(
                 yield "    " + _task_line(task_id, tasks.get(task_id))
                 if task_id in tasks:
                     yield from _generation_lines(recording, session.id, tasks[task_id])
-                if wanted.artifacts and task_id in tasks:
+                if selection.artifacts and task_id in tasks:
                     yield from _artifact_lines(recording, session.id, tasks[task_id])
             for row in exchanges:
                 yield from (
                     " " * depth + line
-                    for line in _exchange_lines(recording, row, wanted, meanings, kept.get(row.key), marks, notes)
+                    for line in _exchange_lines(recording, row, selection, meanings, frame_numbers.get(row.key), marks, notes)
                 )
     if everything:
         yield from ("  " + line for line in process_lines(recording, session))
 
 
-_Members = dict[str, list[ExchangeRow]]
+_ExchangesByTask = dict[str, list[ExchangeRow]]
 
 
-def _by_context(rows: list[ExchangeRow], tasks: dict[str, Task]) -> list[tuple[str, _Members]]:
+def _group_by_context(rows: list[ExchangeRow], tasks: dict[str, Task]) -> list[tuple[str, _ExchangesByTask]]:
     """Exchanges by context and task, in order of first sight; a task's context counts where its exchange tells none.
 
     Exchanges without either belong to nothing, so they stand where their time is: in as many groups as that takes.
     """
-    groups: list[tuple[str, _Members]] = []
-    homes: dict[tuple[str, str], _Members] = {}
+    groups: list[tuple[str, _ExchangesByTask]] = []
+    homes: dict[tuple[str, str], _ExchangesByTask] = {}
     for row in rows:
         task_id = row.exchange.task_id
         known = tasks.get(task_id)
@@ -132,7 +132,7 @@ def _task_line(task_id: str, task: Task | None) -> str:
 
 
 def _generation_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:
-    told = generations.line(task, lambda number: operation(recording, session, number))
+    told = generations.line(task, lambda number: operation_of(recording, session, number))
     if told:
         yield f"      {told}"
 
@@ -149,11 +149,11 @@ def _artifact_lines(recording: Recording, session: int, task: Task) -> Iterator[
 def _exchange_lines(
     recording: Recording,
     row: ExchangeRow,
-    wanted: ShowSelection,
-    meanings: Meanings,
-    shown: set[int] | None,
+    selection: ShowSelection,
+    meanings: RuleMeanings,
+    frame_numbers: set[int] | None,
     marks: SegmentMarks,
-    notes: Notes,
+    notes: SessionNotes,
 ) -> Iterator[str]:
     exchange = row.exchange
     parts = [f"#{exchange.id} {make_visible(text.title(exchange))}", text.manner(exchange), text.live(exchange)]
@@ -161,34 +161,34 @@ def _exchange_lines(
     if text.outcome_of(exchange) == "cut":
         parts.append(make_visible(exchange.how))
     yield "  ".join(part for part in parts if part)
-    yield from (f"    {words}" for words in notes.at(exchange.id))
-    if wanted.raw or wanted.payloads:
-        yield from ("    " + line for line in _head_lines(exchange))
-    found = _by_frame(recording, row)
+    yield from (f"    {words}" for words in notes.line_at(exchange.id))
+    if selection.raw or selection.payloads:
+        yield from ("    " + line for line in _header_lines(exchange))
+    found = _findings_by_frame(recording, row)
     for frame_row in recording.frames(row.key):
         frame = frame_row.frame
-        told, noted = found.pop(frame.seq, []), notes.at(exchange.id, frame.seq)
-        if shown is not None and frame.seq not in shown:
+        told, noted = found.pop(frame.seq, []), notes.line_at(exchange.id, frame.seq)
+        if frame_numbers is not None and frame.seq not in frame_numbers:
             continue
         if (
-            shown is None
-            and _goes_without_saying(frame, exchange)
-            and not (wanted.raw or wanted.payloads or told or noted)
+            frame_numbers is None
+            and _is_implied_end(frame, exchange)
+            and not (selection.raw or selection.payloads or told or noted)
         ):
             continue
         what = describe_frame(frame, frame.payload, exchange.operation, exchange.dialect)
-        yield f"  {_moment(exchange, frame):>14} {ARROWS[frame.direction]} {what}"
-        if wanted.raw:
+        yield f"  {_frame_offset(exchange, frame):>14} {ARROWS[frame.direction]} {what}"
+        if selection.raw:
             yield from (" " * 20 + line for line in raw_lines(frame))
-        elif wanted.payloads:
+        elif selection.payloads:
             yield from (" " * 20 + line for line in decoded_lines(frame, exchange))
         yield from _finding_lines(told, meanings)
-        yield from (f"{'':21}{words}" for words in (*marks.at(exchange.id, frame.seq), *noted))
+        yield from (f"{'':21}{words}" for words in (*marks.lines_at(exchange.id, frame.seq), *noted))
     for told in found.values():
         yield from _finding_lines(told, meanings)
 
 
-def _by_frame(recording: Recording, row: ExchangeRow) -> dict[int, list[Finding]]:
+def _findings_by_frame(recording: Recording, row: ExchangeRow) -> dict[int, list[Finding]]:
     """The findings of an exchange by the frame under which they stand; -1 has those of all of it."""
     found: dict[int, list[Finding]] = {}
     for each in recording.findings(exchange=row.key):
@@ -196,20 +196,20 @@ def _by_frame(recording: Recording, row: ExchangeRow) -> dict[int, list[Finding]
     return found
 
 
-def _finding_lines(found: list[Finding], meanings: Meanings) -> Iterator[str]:
-    for finding in found:
+def _finding_lines(findings: list[Finding], meanings: RuleMeanings) -> Iterator[str]:
+    for finding in findings:
         yield f"  {finding_words(finding, 14, 5)}"
-        yield from (f"{'':21}{line}" for line in meanings.lines(finding))
+        yield from (f"{'':21}{line}" for line in meanings.evidence_lines(finding))
 
 
-def _goes_without_saying(frame: Frame, exchange: Exchange) -> bool:
+def _is_implied_end(frame: Frame, exchange: Exchange) -> bool:
     """The good end of a call that has one message each way, and a client's half-close right after its only message."""
     if frame.kind is not FrameKind.END or frame.error_code or exchange.requests > 1 or exchange.live_payload:
         return False
     return frame.direction is Direction.TO_AGENT or not exchange.streaming
 
 
-def _moment(exchange: Exchange, frame: Frame) -> str:
+def _frame_offset(exchange: Exchange, frame: Frame) -> str:
     """The agent's frames count as the latency in the head does, from the request's end; the client's from its start."""
     if frame.seq == 0:
         return text.clock(frame.at)
@@ -218,7 +218,7 @@ def _moment(exchange: Exchange, frame: Frame) -> str:
     return "+" + text.duration(max(frame.at - zero, 0))
 
 
-def _head_lines(exchange: Exchange) -> Iterator[str]:
+def _header_lines(exchange: Exchange) -> Iterator[str]:
     yield make_visible(f"{exchange.method} {exchange.target}".rstrip())
     for side, headers in (
         ("-->", exchange.request_headers),
@@ -231,43 +231,43 @@ def _head_lines(exchange: Exchange) -> Iterator[str]:
             yield f"{side} traceparent: {make_visible(exchange.sent_traceparent)} (put there by the proxy)"
 
 
-def _objects(
-    recording: Recording, session: SessionRow, rows: list[ExchangeRow], wanted: ShowSelection, kept: Kept
+def _session_objects(
+    recording: Recording, session: SessionRow, rows: list[ExchangeRow], selection: ShowSelection, frame_numbers: FrameNumbers
 ) -> Iterator[dict[str, object]]:
     tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
-    marks, notes = SegmentMarks(recording, session.id), Notes(recording, session.id)
+    marks, notes = SegmentMarks(recording, session.id), SessionNotes(recording, session.id)
     for row in rows:
-        task, shown = tasks.get(row.exchange.task_id), kept.get(row.key)
+        task, shown = tasks.get(row.exchange.task_id), frame_numbers.get(row.key)
         noted = {"notes": notes.objects(row.exchange.id)}
-        yield {**_object(recording, row, task, shown), **marks.facts(row.exchange.id), **noted}
-    if wanted.whole(session.id):
+        yield {**_exchange_object(recording, row, task, shown), **marks.exchange_object(row.exchange.id), **noted}
+    if selection.is_session_selected(session.id):
         yield from ({"session": session.id, "note": note} for note in notes.objects(0))
         for finding in connection_findings(recording, session):
             yield {"session": session.id, "finding": finding_facts(finding.finding)}
         yield from process_objects(recording, session)
 
 
-def _object(recording: Recording, row: ExchangeRow, task: Task | None, kept: set[int] | None) -> dict[str, object]:
+def _exchange_object(recording: Recording, row: ExchangeRow, task: Task | None, frame_numbers: set[int] | None) -> dict[str, object]:
     exchange = row.exchange
-    frames = (r.frame for r in recording.frames(row.key) if kept is None or r.frame.seq in kept)
+    frames = (r.frame for r in recording.frames(row.key) if frame_numbers is None or r.frame.seq in frame_numbers)
     return {
         "session": row.session,
         **exchange_object(exchange),
         "task_generations": generations.facts(task) if task is not None else None,
-        "request_headers": _pairs(exchange.request_headers),
-        "response_headers": _pairs(exchange.response_headers),
-        "trailers": _pairs(exchange.trailers),
+        "request_headers": _decode_headers(exchange.request_headers),
+        "response_headers": _decode_headers(exchange.response_headers),
+        "trailers": _decode_headers(exchange.trailers),
         "frames": [frame_object(frame, exchange) for frame in frames],
         "findings": [finding_facts(r.finding) for r in recording.findings(exchange=row.key)],
     }
 
 
-def _pairs(headers: tuple[tuple[bytes, bytes], ...]) -> list[list[str]]:
+def _decode_headers(headers: tuple[tuple[bytes, bytes], ...]) -> list[list[str]]:
     return [[name.decode("latin-1"), value.decode("latin-1")] for name, value in headers]
 
 
-_KINDS = {kind: kind.name.lower() for kind in FrameKind}
-_EVENTS = {event: event.name.lower() if event else None for event in EventKind}
+_KIND_NAMES = {kind: kind.name.lower() for kind in FrameKind}
+_EVENT_NAMES = {event: event.name.lower() if event else None for event in EventKind}
 
 
 def frame_object(frame: Frame, exchange: Exchange) -> dict[str, object]:
@@ -275,9 +275,9 @@ def frame_object(frame: Frame, exchange: Exchange) -> dict[str, object]:
     facts: dict[str, object] = {
         "seq": frame.seq,
         "direction": "to_agent" if frame.direction is Direction.TO_AGENT else "to_client",
-        "kind": _KINDS[frame.kind],
+        "kind": _KIND_NAMES[frame.kind],
         "at": text.utc(frame.at),
-        "event": _EVENTS[frame.event],
+        "event": _EVENT_NAMES[frame.event],
         "task_id": frame.task_id,
         "context_id": frame.context_id,
         "message_id": frame.message_id,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from a2a_inspect.data.references import named, point
-from a2a_inspect.formats.copying.call import NotOffered, load
+from a2a_inspect.data.references import format_place, resolve_place
+from a2a_inspect.formats.copying.call import NotOffered, load_call
 from a2a_inspect.formats.copying.forms import FORMS
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import make_visible
@@ -22,8 +22,8 @@ def show_as(recording: Recording, words: tuple[str, ...], form: str) -> None:
     if not words:
         raise UserError("which exchange is meant?", "name one as ls prints it: a2a-inspect show 2 --as curl")
     for word in words:
-        place = point(recording, word)
-        call = load(recording, make_key(place.session, place.exchange)) if place.exchange else None
+        place = resolve_place(recording, word)
+        call = load_call(recording, make_key(place.session, place.exchange)) if place.exchange else None
         if call is None:
             raise UserError(f"{word} is no exchange", "name one as ls prints it: a2a-inspect show 2 --as curl")
         frame = next((each for each in call.frames if each.seq == place.seq), None)
@@ -32,17 +32,17 @@ def show_as(recording: Recording, words: tuple[str, ...], form: str) -> None:
                 f"{word} is too far behind in a long exchange", "look at it on the screen, or with show --json"
             )
         try:
-            _put(FORMS[form].make(call, frame))
+            _write_output(FORMS[form].make(call, frame))
         except NotOffered as why:
             raise UserError(
-                f"{named(place)} cannot be had as {form}: {why}", "show it with --as json or --as raw"
+                f"{format_place(place)} cannot be had as {form}: {why}", "show it with --as json or --as raw"
             ) from why
 
 
-def _put(octets: bytes) -> None:
+def _write_output(data: bytes) -> None:
     if not sys.stdout.isatty():
         sys.stdout.flush()
-        sys.stdout.buffer.write(octets if octets.endswith(b"\n") else octets + b"\n")
+        sys.stdout.buffer.write(data if data.endswith(b"\n") else data + b"\n")
         return
-    for line in octets.decode("utf-8", "replace").splitlines():
+    for line in data.decode("utf-8", "replace").splitlines():
         print(make_visible(line))

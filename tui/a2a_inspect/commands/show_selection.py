@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_inspect.commands.filters import frames_kept
-from a2a_inspect.data.references import is_task, not_there, places, written
+from a2a_inspect.commands.filters import matching_frames
+from a2a_inspect.data.references import is_task_prefix, no_such_place, resolve_places, parse_reference
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 
-Kept = dict[int, set[int]]
+FrameNumbers = dict[int, set[int]]
 """By key of an exchange the numbers of its frames that are shown; all of an exchange that is not in it."""
 
 
@@ -26,21 +26,21 @@ class ShowSelection(msgspec.Struct, frozen=True):
     where: str = ""
     """An expression of the filter language: only frames that match."""
 
-    def has(self, row: ExchangeRow) -> bool:
+    def is_selected(self, row: ExchangeRow) -> bool:
         """The exchange was asked for."""
-        return not self.words or any(_is(word, row) for word in self.words)
+        return not self.words or any(_is_exchange_named(word, row) for word in self.words)
 
-    def whole(self, session: int) -> bool:
+    def is_session_selected(self, session: int) -> bool:
         """All of the session was asked for, also what belongs to no exchange."""
-        points = [point for word in self.words if (point := written(word))]
-        named = any(not point.exchange and point.has(session, 0) for point in points)
+        points = [point for word in self.words if (point := parse_reference(word))]
+        named = any(not point.exchange and point.is_in_exchange(session, 0) for point in points)
         return not self.where and (not self.words or named)
 
-    def rows(self, recording: Recording, session: int) -> tuple[list[ExchangeRow], Kept]:
+    def rows(self, recording: Recording, session: int) -> tuple[list[ExchangeRow], FrameNumbers]:
         """The exchanges of this session that were asked for, and their frames."""
-        kept = self._named(session)
-        matching = frames_kept(recording, session, self.where)
-        rows = [row for row in recording.exchanges(session) if self.has(row)]
+        kept = self._selected_frames(session)
+        matching = matching_frames(recording, session, self.where)
+        rows = [row for row in recording.exchanges(session) if self.is_selected(row)]
         if matching is None:
             return rows, kept
         kept = {
@@ -54,25 +54,25 @@ class ShowSelection(msgspec.Struct, frozen=True):
         Raises:
             UserError: one does not.
         """
-        missing = [word for word in self.words if not places(recording, word)]
+        missing = [word for word in self.words if not resolve_places(recording, word)]
         if missing:
             known = {row.exchange.task_id for row in recording.exchanges()}
-            missing = [word for word in missing if not any(is_task(word, task) for task in known)]
+            missing = [word for word in missing if not any(is_task_prefix(word, task) for task in known)]
         if missing:
-            raise not_there(recording, *missing)
+            raise no_such_place(recording, *missing)
 
-    def _named(self, session: int) -> Kept:
+    def _selected_frames(self, session: int) -> FrameNumbers:
         """Of exchanges of which single frames were named, these."""
-        kept: Kept = {}
-        points = [point for word in self.words if (point := written(word)) and point.session in (None, session)]
+        kept: FrameNumbers = {}
+        points = [point for word in self.words if (point := parse_reference(word)) and point.session in (None, session)]
         for point in points:
-            if not any(other.seq < 0 and other.has(session, point.exchange) for other in points):
+            if not any(other.seq < 0 and other.is_in_exchange(session, point.exchange) for other in points):
                 kept.setdefault(make_key(session, point.exchange), set()).add(point.seq)
         return kept
 
 
-def _is(word: str, row: ExchangeRow) -> bool:
-    point = written(word)
-    if point is not None and point.has(row.session, row.exchange.id):
+def _is_exchange_named(word: str, row: ExchangeRow) -> bool:
+    point = parse_reference(word)
+    if point is not None and point.is_in_exchange(row.session, row.exchange.id):
         return True
-    return is_task(word, row.exchange.task_id)
+    return is_task_prefix(word, row.exchange.task_id)

@@ -8,18 +8,18 @@ from collections.abc import Iterator
 
 import msgspec
 
-from a2a_inspect.commands.filters import tell_nothing
+from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.session import member_lines
-from a2a_inspect.commands.table import columns
-from a2a_inspect.plots.measures import histogram
-from a2a_inspect.plots.sums import Sums, Tasks, parts_of, sums, task_states
-from a2a_inspect.plots.written import MOST, PLAIN, bins_object, histogram_lines, histogram_object
+from a2a_inspect.commands.table import table_lines
+from a2a_inspect.plots.measures import read_histogram
+from a2a_inspect.plots.sums import RecordingTotals, TaskStateCounts, distinct_parts, compute_totals, count_task_states
+from a2a_inspect.plots.written import MAX_STEPS, PLAIN_VARIABLE, bins_object, histogram_lines, histogram_object
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.multi_reader import MultiReader
 
 _OUTCOMES = ("ok", "error", "cut", "refused", "live")
-_SHOWN = 10
+_MAX_LISTED_ERRORS = 10
 """Different errors that are told one by one."""
 
 
@@ -33,55 +33,55 @@ class StatsOptions(msgspec.Struct, frozen=True):
     as_json: bool = False
 
 
-def show_statistics(several: MultiReader, wanted: StatsOptions) -> None:
+def show_statistics(several: MultiReader, options: StatsOptions) -> None:
     """Print the sum of recordings; as JSON in one object."""
-    parts = parts_of(several)
-    known, tasks = sums(parts, wanted.where), task_states(several, wanted.where)
-    over = histogram(parts, wanted.where, MOST) if wanted.histogram else None
-    if wanted.as_json:
-        when = {"histogram": histogram_object(over)} if wanted.histogram else {}
-        print(json.dumps({**_object(several, known, tasks), **when}))
+    parts = distinct_parts(several)
+    known, tasks = compute_totals(parts, options.where), count_task_states(several, options.where)
+    over = read_histogram(parts, options.where, MAX_STEPS) if options.histogram else None
+    if options.as_json:
+        when = {"histogram": histogram_object(over)} if options.histogram else {}
+        print(json.dumps({**_statistics_object(several, known, tasks), **when}))
         return
-    if wanted.where and not known.calls and not known.frames:
-        tell_nothing(wanted.where)
+    if options.where and not known.calls and not known.frames:
+        print_no_match(options.where)
         return
-    for line in _lines(several, known, tasks):
+    for line in _statistics_lines(several, known, tasks):
         print(line)
     if over is not None:
         print()
-        for line in histogram_lines(over, plain=PLAIN in os.environ):
+        for line in histogram_lines(over, plain=PLAIN_VARIABLE in os.environ):
             print(line)
 
 
-def _lines(several: MultiReader, known: Sums, tasks: Tasks) -> Iterator[str]:
+def _statistics_lines(several: MultiReader, totals: RecordingTotals, tasks: TaskStateCounts) -> Iterator[str]:
     yield from member_lines(several)
-    octets = [sum(getattr(each, way) for each in known.calls.values()) for way in ("bytes_to_agent", "bytes_to_client")]
-    count = sum(each.count for each in known.calls.values())
+    octets = [sum(getattr(each, way) for each in totals.calls.values()) for way in ("bytes_to_agent", "bytes_to_client")]
+    count = sum(each.count for each in totals.calls.values())
     yield (
-        f"{text.plural(count, 'exchange')}, {text.plural(known.frames, 'frame')}, "
+        f"{text.plural(count, 'exchange')}, {text.plural(totals.frames, 'frame')}, "
         f"{text.size(octets[0])} to the agent, {text.size(octets[1])} to the client"
     )
     if tasks:
         states = ", ".join(f"{number} {state}" for state, number in tasks)
         yield f"{text.plural(sum(number for _, number in tasks), 'task')}: {states}"
-    if known.calls:
+    if totals.calls:
         yield ""
-        yield from _table(known)
-    if known.errors:
+        yield from _call_table_lines(totals)
+    if totals.errors:
         yield ""
-        yield from _counted("ERROR", [(make_visible(error), number) for error, number in known.errors], _SHOWN)
-    if known.findings:
+        yield from _count_table_lines("ERROR", [(make_visible(error), number) for error, number in totals.errors], _MAX_LISTED_ERRORS)
+    if totals.findings:
         yield ""
-        found = [(f"{severity.name.lower()}  {make_visible(rule)}", number) for rule, severity, number in known.findings]
-        yield from _counted("FINDING", found, len(found))
+        found = [(f"{severity.name.lower()}  {make_visible(rule)}", number) for rule, severity, number in totals.findings]
+        yield from _count_table_lines("FINDING", found, len(found))
 
 
-def _table(known: Sums) -> Iterator[str]:
-    outcomes = [name for name in _OUTCOMES if any(name in each.outcomes for each in known.calls.values())]
-    measures = [name for name in ("first", "took") if any(getattr(each, name) for each in known.calls.values())]
+def _call_table_lines(totals: RecordingTotals) -> Iterator[str]:
+    outcomes = [name for name in _OUTCOMES if any(name in each.outcomes for each in totals.calls.values())]
+    measures = [name for name in ("first", "took") if any(getattr(each, name) for each in totals.calls.values())]
     titles = [f"{name.upper()} {rank}" for name in measures for rank in ("p50", "p95", "max")]
     rows = []
-    for (operation, binding, dialect), each in known.calls.items():
+    for (operation, binding, dialect), each in totals.calls.items():
         cells = [make_visible(operation) or "not A2A", make_visible(f"{binding} {dialect}".strip()), str(each.count)]
         cells += [str(each.outcomes.get(name, "")) for name in outcomes]
         cells.append(str(each.events))
@@ -89,20 +89,20 @@ def _table(known: Sums) -> Iterator[str]:
             times = getattr(each, name)
             cells += [text.duration(ns) for ns in (times.p50, times.p95, times.max)] if times else [""] * 3
         rows.append(cells)
-    yield from columns(["OPERATION", "BINDING", "CALLS", *map(str.upper, outcomes), "EVENTS", *titles], rows)
+    yield from table_lines(["OPERATION", "BINDING", "CALLS", *map(str.upper, outcomes), "EVENTS", *titles], rows)
 
 
-def _counted(title: str, counted: list[tuple[str, int]], shown: int) -> Iterator[str]:
-    yield from columns(["TIMES", title], [(str(number), what) for what, number in counted[:shown]])
-    if rest := counted[shown:]:
+def _count_table_lines(title: str, counts: list[tuple[str, int]], max_rows: int) -> Iterator[str]:
+    yield from table_lines(["TIMES", title], [(str(number), what) for what, number in counts[:max_rows]])
+    if rest := counts[max_rows:]:
         yield f"{sum(number for _, number in rest):<5}  of {text.plural(len(rest), 'other kind')}"
 
 
-def _object(several: MultiReader, known: Sums, tasks: Tasks) -> dict[str, object]:
+def _statistics_object(several: MultiReader, totals: RecordingTotals, tasks: TaskStateCounts) -> dict[str, object]:
     return {
         "sessions": len(several.sessions()),
-        "frames": known.frames,
-        "exchanges": sum(each.count for each in known.calls.values()),
+        "frames": totals.frames,
+        "exchanges": sum(each.count for each in totals.calls.values()),
         "calls": [
             {
                 "operation": operation,
@@ -117,12 +117,12 @@ def _object(several: MultiReader, known: Sums, tasks: Tasks) -> dict[str, object
                 "took_ns": msgspec.to_builtins(each.took),
                 "took_distribution": bins_object(each.bins),
             }
-            for (operation, binding, dialect), each in known.calls.items()
+            for (operation, binding, dialect), each in totals.calls.items()
         ],
         "tasks": dict(tasks),
-        "errors": [{"error": error, "count": count} for error, count in known.errors],
+        "errors": [{"error": error, "count": count} for error, count in totals.errors],
         "findings": [
             {"rule": rule, "severity": severity.name.lower(), "count": count}
-            for rule, severity, count in known.findings
+            for rule, severity, count in totals.findings
         ],
     }

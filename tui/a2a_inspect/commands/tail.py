@@ -13,8 +13,8 @@ import msgspec
 
 from a2a_inspect.commands.session import finding_words
 from a2a_inspect.commands.show import ARROWS, frame_object
-from a2a_inspect.data.recording_choice import opened_several, reading
-from a2a_inspect.signals import in_order
+from a2a_inspect.data.recording_choice import open_recordings, convert_recording_errors
+from a2a_inspect.signals import interrupt_on_signals
 from a2a_proxy.cli.console import finding_object
 from a2a_proxy.cli.errors import tell
 from a2a_proxy.cli.streams import reader_gone
@@ -29,11 +29,11 @@ from a2a_proxy.recording.read.cursor import RowCursor
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FindingRow, FrameRow, make_key
 
-POLL = 0.1
+POLL_INTERVAL = 0.1
 """Seconds between looks at a recording that may grow: the recorder commits as often."""
-_REMEMBERED = 4096
+_MAX_CACHED_EXCHANGES = 4096
 """Exchanges whose operation is kept."""
-_WINDOW = 512
+_FRAMES_PER_QUERY = 512
 """Frames that are asked for at a time."""
 
 
@@ -48,7 +48,7 @@ class TailOptions(msgspec.Struct, frozen=True):
     """An expression of the filter language: only frames that match when they are stored."""
 
 
-def tail(paths: Sequence[Path], wanted: TailOptions, sleep: Callable[[float], None] = time.sleep) -> None:
+def print_tail(paths: Sequence[Path], options: TailOptions, sleep: Callable[[float], None] = time.sleep) -> None:
     """Print the last frames, and with `follow` each further one within `POLL` of its being stored, until interrupted
     by Ctrl-C, SIGTERM or SIGHUP.
 
@@ -57,30 +57,30 @@ def tail(paths: Sequence[Path], wanted: TailOptions, sleep: Callable[[float], No
     Raises:
         UserError: a recording cannot be opened, or the filter is wrong.
     """
-    with reading():
-        parse(wanted.where)
-    with in_order():
-        _tail(paths, wanted, sleep)
+    with convert_recording_errors():
+        parse(options.where)
+    with interrupt_on_signals():
+        _tail(paths, options, sleep)
 
 
 def _tail(paths: Sequence[Path], wanted: TailOptions, sleep: Callable[[float], None]) -> None:
     if wanted.follow:
         for path in paths:
-            if not _there(path, sleep):
+            if not _wait_for_file(path, sleep):
                 return
-    with opened_several(paths, settled=not wanted.follow) as several:
+    with open_recordings(paths, settled=not wanted.follow) as several:
         names = [member.name if len(several.members) > 1 else "" for member in several.members]
         width = max(map(len, names))
         followers = [
             _Follower(member.recording, wanted, make_visible(name).ljust(width), own)
             for member, name, own in zip(several.members, names, several.own_sessions(), strict=True)
         ]
-        _print(_last(_by_time(each.past() for each in followers), wanted.count))
+        _print_entries(_entries_from_frame(_merge_by_time(each.read_past() for each in followers), wanted.count))
         while wanted.follow:
-            sleep(POLL)
+            sleep(POLL_INTERVAL)
             if reader_gone():
                 return
-            _print(_by_time(each.more() for each in followers if each.changed()))
+            _print_entries(_merge_by_time(each.read_new() for each in followers if each.has_changed()))
 
 
 class TailEntry(NamedTuple):
@@ -89,131 +89,131 @@ class TailEntry(NamedTuple):
     at: int
     """ns since the epoch."""
     lines: list[str]
-    frame: bool
+    is_frame: bool
 
 
-def _by_time(groups: Iterable[Iterable[TailEntry]]) -> Iterator[TailEntry]:
-    return heapq.merge(*groups, key=lambda said: said.at)
+def _merge_by_time(entry_groups: Iterable[Iterable[TailEntry]]) -> Iterator[TailEntry]:
+    return heapq.merge(*entry_groups, key=lambda said: said.at)
 
 
-def _last(groups: Iterable[TailEntry], count: int) -> list[TailEntry]:
+def _entries_from_frame(entries: Iterable[TailEntry], count: int) -> list[TailEntry]:
     """From the `count`th frame before the end on."""
-    kept = list(groups)
-    frames = [place for place, said in enumerate(kept) if said.frame]
+    kept = list(entries)
+    frames = [place for place, said in enumerate(kept) if said.is_frame]
     return kept[frames[-count] :] if 0 < count < len(frames) else kept
 
 
-def _print(groups: Iterable[TailEntry]) -> None:
-    for said in groups:
+def _print_entries(entries: Iterable[TailEntry]) -> None:
+    for said in entries:
         for line in said.lines:
             print(line, flush=True)
 
 
-def _there(path: Path, sleep: Callable[[float], None]) -> bool:
+def _wait_for_file(path: Path, sleep: Callable[[float], None]) -> bool:
     """Wait until a proxy has made the recording; False where nobody reads what we would say."""
     if not path.exists():
         tell("a2a-inspect", f"there is no recording {path} yet: waiting", "Ctrl-C ends this")
     while not path.exists():
         if reader_gone():
             return False
-        sleep(POLL)
+        sleep(POLL_INTERVAL)
     return True
 
 
 class _Follower:
     """Cursors into the frames and the findings of a recording."""
 
-    def __init__(self, recording: Recording, wanted: TailOptions, name: str, own: set[int]) -> None:
+    def __init__(self, recording: Recording, options: TailOptions, name: str, own_sessions: set[int]) -> None:
         self._recording = recording
-        self._wanted = wanted
+        self._options = options
         self._name = name
         """Of the file; empty where there is one alone."""
-        self._elsewhere = {session.id for session in recording.sessions()} - own
+        self._skipped_sessions = {session.id for session in recording.sessions()} - own_sessions
         """Sessions of which another file has more."""
-        self._frame, self._finding = RowCursor(recording, "frame"), RowCursor(recording, "finding")
+        self._frame_cursor, self._finding_cursor = RowCursor(recording, "frame"), RowCursor(recording, "finding")
         self._version = recording.data_version()
         self._exchanges: dict[int, Exchange] = {}
 
-    def changed(self) -> bool:
+    def has_changed(self) -> bool:
         """Somebody has written since the last time."""
         before, self._version = self._version, self._recording.data_version()
         return before != self._version
 
-    def past(self) -> Iterator[TailEntry]:
+    def read_past(self) -> Iterator[TailEntry]:
         """The last frames that match, with what was found since the first of them."""
-        newest, found = (self._newest(table) for table in ("frame", "finding"))
-        first = self._first(newest)
+        newest, found = (self._newest_row(table) for table in ("frame", "finding"))
+        first = self._first_frame(newest)
         if first:
             row = self._recording.frame(first, payload=False)
-            found = self._before(row, found) if row is not None else found
-        self._frame.start_at(first - 1 if first else newest)
-        self._finding.start_at(found)
-        return self.more()
+            found = self._last_finding_before(row, found) if row is not None else found
+        self._frame_cursor.start_at(first - 1 if first else newest)
+        self._finding_cursor.start_at(found)
+        return self.read_new()
 
-    def _newest(self, table: str) -> int:
+    def _newest_row(self, table: str) -> int:
         return int(self._recording.db.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0])
 
-    def _first(self, newest: int) -> int:
+    def _first_frame(self, newest: int) -> int:
         """The `count`th frame before the end, of those that match: the end is looked at first. 0 where none is wanted,
         or there is none."""
-        first, left, window = 0, self._wanted.count, max(self._wanted.count, _WINDOW)
+        first, left, window = 0, self._options.count, max(self._options.count, _FRAMES_PER_QUERY)
         last = newest
         while left > 0:
             query = "SELECT id FROM frame WHERE id <= ? ORDER BY id DESC LIMIT ?"
             ids = [row[0] for row in self._recording.db.execute(query, (last, window))]
-            kept = self._matching(ids)[-left:]
+            kept = self._matching_frames(ids)[-left:]
             first, left = (kept[0] if kept else first), left - len(kept)
             if len(ids) < window:
                 break
             last = ids[-1] - 1
         return first
 
-    def _matching(self, frames: list[int]) -> list[int]:
+    def _matching_frames(self, frames: list[int]) -> list[int]:
         """Those of these frames that match, in order."""
-        if not self._wanted.where:
+        if not self._options.where:
             return sorted(frames)
-        return self._recording.queryable().filter_ids(self._wanted.where, Rows.FRAMES, frames)
+        return self._recording.queryable().filter_ids(self._options.where, Rows.FRAMES, frames)
 
-    def _before(self, first: FrameRow, found: int) -> int:
+    def _last_finding_before(self, first: FrameRow, newest_finding: int) -> int:
         """The last finding, up to `found`, that was stored before those about `first` and later frames."""
         earlier = "SELECT coalesce(max(id), 0) FROM finding WHERE session < ? OR (session = ? AND at < ?)"
-        at = first.frame.at - self._started(first.session)
-        return min(int(self._recording.db.execute(earlier, (first.session, first.session, at)).fetchone()[0]), found)
+        at = first.frame.at - self._session_start(first.session)
+        return min(int(self._recording.db.execute(earlier, (first.session, first.session, at)).fetchone()[0]), newest_finding)
 
-    def _started(self, session: int) -> int:
+    def _session_start(self, session: int) -> int:
         row = self._recording.session(session)
         return row.facts.started if row is not None else 0
 
-    def more(self) -> Iterator[TailEntry]:
+    def read_new(self) -> Iterator[TailEntry]:
         """What has been stored since: each finding under its frame, the others after all frames.
 
         Findings are read first, so the frames that they are about are there when those are read.
         """
         found: dict[tuple[int, int, int], list[FindingRow]] = {}
-        for each in self._recording.findings(after=self._finding.begin_look()):
-            self._finding.advance(each.id, each.session)
-            if each.session not in self._elsewhere:
+        for each in self._recording.findings(after=self._finding_cursor.begin_look()):
+            self._finding_cursor.advance(each.id, each.session)
+            if each.session not in self._skipped_sessions:
                 found.setdefault((each.session, each.finding.exchange, each.finding.seq), []).append(each)
-        self._finding.end_look()
+        self._finding_cursor.end_look()
         at = 0
-        for row, matches in self._frames():
+        for row, matches in self._new_frames():
             about = found.pop((row.session, row.frame.exchange, row.frame.seq), []) if row.frame.exchange else []
-            if row.session in self._elsewhere or not matches:
+            if row.session in self._skipped_sessions or not matches:
                 continue
             at = row.frame.at
-            yield TailEntry(at, [self._frame_said(row), *map(self._finding_said, about)], True)
-        self._frame.end_look()
+            yield TailEntry(at, [self._format_frame(row), *map(self._format_finding, about)], True)
+        self._frame_cursor.end_look()
         for rest in found.values():
-            if self._concerns(rest[0]):
-                yield TailEntry(max(at, rest[0].finding.at), list(map(self._finding_said, rest)), False)
+            if self._is_finding_selected(rest[0]):
+                yield TailEntry(max(at, rest[0].finding.at), list(map(self._format_finding, rest)), False)
 
-    def _frames(self) -> Iterator[tuple[FrameRow, bool]]:
+    def _new_frames(self) -> Iterator[tuple[FrameRow, bool]]:
         """What has been stored since, and whether it matches; each row is looked at once, payloads of those that do."""
-        after = self._frame.begin_look()
-        while rows := list(self._recording.frames_after(after, _WINDOW, payloads=False)):
-            kept = set(self._matching([row.id for row in rows]))
+        after = self._frame_cursor.begin_look()
+        while rows := list(self._recording.frames_after(after, _FRAMES_PER_QUERY, payloads=False)):
+            kept = set(self._matching_frames([row.id for row in rows]))
             for row in rows:
-                self._frame.advance(row.id, row.session)
+                self._frame_cursor.advance(row.id, row.session)
                 if row.id not in kept:
                     yield row, False
                     continue
@@ -221,29 +221,29 @@ class _Follower:
                 yield msgspec.structs.replace(row, frame=msgspec.structs.replace(row.frame, payload=payload)), True
             after = rows[-1].id
 
-    def _concerns(self, row: FindingRow) -> bool:
+    def _is_finding_selected(self, row: FindingRow) -> bool:
         """With a filter: the exchange that a finding is about matches; findings of connections do not."""
-        if not self._wanted.where:
+        if not self._options.where:
             return True
         if not row.finding.exchange:
             return False
         exchange = make_key(row.session, row.finding.exchange)
-        return bool(self._recording.queryable().filter_ids(self._wanted.where, Rows.EXCHANGES, [exchange]))
+        return bool(self._recording.queryable().filter_ids(self._options.where, Rows.EXCHANGES, [exchange]))
 
-    def _frame_said(self, row: FrameRow) -> str:
-        return self._json(self._frame_object(row)) if self._wanted.as_json else self._line(self._frame_line(row))
+    def _format_frame(self, row: FrameRow) -> str:
+        return self._json_line(self._frame_object(row)) if self._options.as_json else self._prefix_file_name(self._frame_line(row))
 
-    def _finding_said(self, row: FindingRow) -> str:
-        return self._json(_finding_object(row)) if self._wanted.as_json else self._line(_finding_line(row))
+    def _format_finding(self, row: FindingRow) -> str:
+        return self._json_line(_finding_object(row)) if self._options.as_json else self._prefix_file_name(_finding_line(row))
 
-    def _json(self, told: dict[str, object]) -> str:
-        return json.dumps({"file": self._recording.path, **told} if self._name else told)
+    def _json_line(self, values: dict[str, object]) -> str:
+        return json.dumps({"file": self._recording.path, **values} if self._name else values)
 
-    def _line(self, told: str) -> str:
-        return f"{self._name}  {told}" if self._name else told
+    def _prefix_file_name(self, text_line: str) -> str:
+        return f"{self._name}  {text_line}" if self._name else text_line
 
     def _frame_line(self, row: FrameRow) -> str:
-        frame, exchange = row.frame, self._exchange(row)
+        frame, exchange = row.frame, self._exchange_of_frame(row)
         place = f"#{frame.exchange}.{frame.seq}" if frame.exchange else f"connection {frame.connection}"
         title = make_visible(text.title(exchange)) if exchange is not None else ""
         return "  ".join(
@@ -252,25 +252,25 @@ class _Follower:
                 text.clock(frame.at),
                 f"{place:<8}",
                 title,
-                f"{ARROWS[frame.direction]} {_said(frame, exchange)}",
+                f"{ARROWS[frame.direction]} {_describe_frame(frame, exchange)}",
             )
             if part
         )
 
     def _frame_object(self, row: FrameRow) -> dict[str, object]:
-        exchange = self._exchange(row)
+        exchange = self._exchange_of_frame(row)
         about: dict[str, object] = {"session": row.session, "connection": row.frame.connection}
         if exchange is not None:
             about |= {"exchange": exchange.id, "operation": exchange.operation, "binding": str(exchange.binding)}
         return {**about, **frame_object(row.frame, exchange or _NO_EXCHANGE)}
 
-    def _exchange(self, row: FrameRow) -> Exchange | None:
+    def _exchange_of_frame(self, row: FrameRow) -> Exchange | None:
         """The exchange of a frame, as it was when it was looked at first."""
         if not row.frame.exchange:
             return None
         number = make_key(row.session, row.frame.exchange)
         if number not in self._exchanges:
-            if len(self._exchanges) >= _REMEMBERED:
+            if len(self._exchanges) >= _MAX_CACHED_EXCHANGES:
                 self._exchanges.clear()
             found = self._recording.exchange(number)
             if found is None:
@@ -282,7 +282,7 @@ class _Follower:
 _NO_EXCHANGE = Exchange(id=0, connection=0, stream=0, binding=Binding.OTHER, started=0)
 
 
-def _said(frame: Frame, exchange: Exchange | None) -> str:
+def _describe_frame(frame: Frame, exchange: Exchange | None) -> str:
     about = exchange or _NO_EXCHANGE
     return describe_frame(frame, frame.payload, about.operation, about.dialect)
 

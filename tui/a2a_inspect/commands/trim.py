@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from a2a_inspect.commands.merge import OVERWRITE
+from a2a_inspect.commands.merge import OVERWRITE_HINT
 from a2a_inspect.commands.show_selection import ShowSelection
-from a2a_inspect.data.redacted_view import RedactionOptions, cleaned
+from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
@@ -32,48 +32,48 @@ class TrimOptions(msgspec.Struct, frozen=True):
     exact: bool = False
     """Nothing beside what was chosen, though it may be needed to replay it."""
     overwrite: bool = False
-    wish: RedactionOptions = RedactionOptions()
+    redaction: RedactionOptions = RedactionOptions()
     as_json: bool = False
 
 
-def trim(recording: Recording, options: TrimOptions) -> None:
+def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
     """Write what was chosen, and what a replay of it needs besides, to `target`.
 
     Raises:
         UserError: nothing was chosen, or what was is not there; the target is, and may not be replaced.
         RecordingError: the recording cannot be read, or the cassette not be written.
     """
-    if not (options.words or options.where or options.wish.policy):
+    if not (options.words or options.where or options.redaction.policy):
         raise UserError("nothing says what is to stay", "name places (2, 1:, a task's id), or a filter: -f 'task:b2a4'")
     if options.target.exists() and not options.overwrite:
-        raise UserError(f"{options.target} exists", OVERWRITE)
+        raise UserError(f"{options.target} exists", OVERWRITE_HINT)
     check_replaceable(options.target, overwrite=True)
-    chosen = _chosen(recording, options)
+    chosen = _selected_keys(recording, options)
     besides = {} if options.exact else needed_calls(recording, chosen)
     picked = " ".join((*options.words, options.where)).strip()
     keys = chosen | besides.keys() if picked else None
-    with cleaned(recording, keys, options.wish) as (clean, kept):
-        remark = f"{SELECTION_PREFIX}{options.wish.told(picked)} and what that needs"
+    with open_redacted(recording, keys, options.redaction) as (clean, kept):
+        remark = f"{SELECTION_PREFIX}{options.redaction.redact_choice(picked)} and what that needs"
         selection = Selection(clean, kept, remark) if kept is not None else None
         write_cassette(clean, options.target, selection=selection, overwrite=options.overwrite)
     with open_recording_or_cassette(options.target) as made:
         before, after = recording.counts(), made.counts()
     several = len(recording.sessions()) > 1
-    reasons = [(_name(number, several), reason) for number, reason in sorted(besides.items())]
+    reasons = [(_exchange_name(number, several), reason) for number, reason in sorted(besides.items())]
     if options.as_json:
-        print(json.dumps(_object(options.target, before, after, len(chosen), reasons)))
+        print(json.dumps(_summary_object(options.target, before, after, len(chosen), reasons)))
         return
     for place, reason in reasons:
         print(f"kept besides  {place}  {reason}")
-    for name, count in _gone(before, after).items():
+    for name, count in _missing_counts(before, after).items():
         print(f"left out  {text.plural(count, name.removesuffix('s'))} of {getattr(before, name)}")
     print(f"{text.plural(after.exchanges, 'exchange')} written to {make_visible(str(options.target))}")
 
 
-def _chosen(recording: Recording, options: TrimOptions) -> set[int]:
+def _selected_keys(recording: Recording, options: TrimOptions) -> set[int]:
     wanted = ShowSelection(options.words)
     wanted.check(recording)
-    keys = {row.key for row in recording.exchanges() if wanted.has(row)}
+    keys = {row.key for row in recording.exchanges() if wanted.is_selected(row)}
     if options.where:
         keys &= set(recording.queryable().ids(options.where, Rows.EXCHANGES))
     if not keys:
@@ -84,23 +84,23 @@ def _chosen(recording: Recording, options: TrimOptions) -> set[int]:
     return keys
 
 
-def _name(number: int, several: bool) -> str:
+def _exchange_name(number: int, several: bool) -> str:
     session, exchange = split_key(number)
     return f"{session}:{exchange}" if several else f"#{exchange}"
 
 
-def _gone(before: Counts, after: Counts) -> dict[str, int]:
+def _missing_counts(before: Counts, after: Counts) -> dict[str, int]:
     """How many of each kind are not in the cassette."""
     names = ("exchanges", "frames", "tasks", "findings", "connections")
     return {name: gone for name in names if (gone := getattr(before, name) - getattr(after, name))}
 
 
-def _object(target: Path, before: Counts, after: Counts, chosen: int, reasons: list[tuple[str, str]]) -> dict[str, Any]:
+def _summary_object(target: Path, before: Counts, after: Counts, selected: int, reasons: list[tuple[str, str]]) -> dict[str, Any]:
     return {
         "cassette": str(target),
-        "chosen": chosen,
+        "chosen": selected,
         "besides": [{"place": place, "reason": reason} for place, reason in reasons],
         "exchanges": after.exchanges,
         "frames": after.frames,
-        "left_out": _gone(before, after),
+        "left_out": _missing_counts(before, after),
     }

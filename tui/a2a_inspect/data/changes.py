@@ -13,37 +13,37 @@ class ChangedExchanges:
     def __init__(self, recording: Recording) -> None:
         with translate_errors(recording.path):
             sessions = recording.sessions()
-            self._rows = {table: _last_row(recording, table) for table in ("frame", "finding")}
-            self._exchanges = {session.id: _last_exchange(recording, session.id) for session in sessions}
+            self._last_rows = {table: _last_row(recording, table) for table in ("frame", "finding")}
+            self._last_exchanges = {session.id: _last_exchange(recording, session.id) for session in sessions}
             query = "SELECT id FROM exchange WHERE id > ? AND id < ? AND closed IS NULL"
-            self._open: set[int] = set()
+            self._open_exchanges: set[int] = set()
             for session in sessions:
                 if not session.how:
                     bounds = make_key(session.id, 0), make_key(session.id + 1, 0)
-                    self._open.update(row[0] for row in recording.db.execute(query, bounds))
+                    self._open_exchanges.update(row[0] for row in recording.db.execute(query, bounds))
 
     def since(self, recording: Recording) -> set[int]:
         """Keys of the exchanges that may be others than at the last call: new, open, with new frames or findings."""
         with translate_errors(recording.path):
-            began = self._begun(recording)
-            touched = self._open | began | self._told_of(recording)
-            self._open = {each for each in self._open | began if _is_open(recording, each)}
+            began = self._new_exchanges(recording)
+            touched = self._open_exchanges | began | self._exchanges_with_new_rows(recording)
+            self._open_exchanges = {each for each in self._open_exchanges | began if _is_exchange_open(recording, each)}
             return touched
 
-    def _begun(self, recording: Recording) -> set[int]:
+    def _new_exchanges(self, recording: Recording) -> set[int]:
         found: set[int] = set()
         for session in recording.sessions():
-            last = self._exchanges.get(session.id, make_key(session.id, 0))
+            last = self._last_exchanges.get(session.id, make_key(session.id, 0))
             query = "SELECT id FROM exchange WHERE id > ? AND id < ? ORDER BY id"
             new = [row[0] for row in recording.db.execute(query, (last, make_key(session.id + 1, 0)))]
-            self._exchanges[session.id] = new[-1] if new else last
+            self._last_exchanges[session.id] = new[-1] if new else last
             found.update(new)
         return found
 
-    def _told_of(self, recording: Recording) -> set[int]:
+    def _exchanges_with_new_rows(self, recording: Recording) -> set[int]:
         found: set[int] = set()
-        for table, last in self._rows.items():
-            self._rows[table] = now = _last_row(recording, table)
+        for table, last in self._last_rows.items():
+            self._last_rows[table] = now = _last_row(recording, table)
             query = f"SELECT DISTINCT session, exchange FROM {table} WHERE id > ? AND id <= ? AND exchange > 0"
             found.update(make_key(*row) for row in recording.db.execute(query, (last, now)))
         return found
@@ -59,6 +59,6 @@ def _last_exchange(recording: Recording, session: int) -> int:
     return int(recording.db.execute(query, bounds).fetchone()[0])
 
 
-def _is_open(recording: Recording, exchange: int) -> bool:
+def _is_exchange_open(recording: Recording, exchange: int) -> bool:
     row = recording.db.execute("SELECT closed IS NULL FROM exchange WHERE id = ?", (exchange,)).fetchone()
     return row is not None and bool(row[0])

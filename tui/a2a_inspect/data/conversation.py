@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.data.references import named
+from a2a_inspect.data.references import format_place
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Artifact
 from a2a_proxy.model.exchange import Exchange
@@ -19,7 +19,7 @@ MAX_FRAMES = 500
 """Frames of an exchange whose times are listed."""
 _MAX_CHUNKS = 200
 _MAX_LINES = 5_000
-_MAX_LOG = 100
+_MAX_LOG_LINES = 100
 _ARROWS = {Direction.TO_AGENT: "→", Direction.TO_CLIENT: "←"}
 
 
@@ -43,29 +43,29 @@ def artifact_lines(recording: Recording, exchange_key: int, frame: int | None, u
             lines.append(f"id                {make_visible(name)}, {end}")
             chunks = found.chunks[:_MAX_CHUNKS]
             here = (row.exchange.id, frame)
-            lines += [line for each in chunks for line in _chunk(recording, row.session, name, each, here)]
+            lines += [line for each in chunks for line in _chunk_line(recording, row.session, name, each, here)]
             if len(found.chunks) > len(chunks):
                 lines.append(f"                  and {len(found.chunks) - len(chunks)} more chunks")
-            lines += ["", *_content(found.artifact), ""]
+            lines += ["", *_artifact_content_lines(found.artifact), ""]
             if len(lines) > _MAX_LINES:
                 return [*lines[:_MAX_LINES], "(and more: a2a-inspect show --artifacts)"]
     return lines or ["(its task has no artifacts)"]
 
 
-def _chunk(recording: Recording, session: int, name: str, frame: Frame, here: tuple[int, int | None]) -> Iterator[str]:
+def _chunk_line(recording: Recording, session: int, name: str, frame: Frame, cursor_frame: tuple[int, int | None]) -> Iterator[str]:
     """`▸ chunk 1:2.5       +120 ms  1 part  34 B  append`, the frame under the cursor marked."""
     row = recording.exchange(make_key(session, frame.exchange))
     assert row is not None
     at = "+" + text.duration(max(frame.at - text.latency_origin(row.exchange), 0))
-    count = _parts(recording, session, frame, row.exchange, name)
+    count = _count_parts(recording, session, frame, row.exchange, name)
     marks = [word for word in ("append", "last_chunk") if getattr(frame, word)]
-    place = named(NotePlace(session, frame.exchange, frame.seq))
-    mark = "▸ " if here == (frame.exchange, frame.seq) else ""
+    place = format_place(NotePlace(session, frame.exchange, frame.seq))
+    mark = "▸ " if cursor_frame == (frame.exchange, frame.seq) else ""
     words = (f"{place:10}", at, text.plural(count, "part"), text.size(frame.size), *marks)
     yield f"{mark + 'chunk':18}{'  '.join(words)}"
 
 
-def _parts(recording: Recording, session: int, frame: Frame, exchange: Exchange, name: str) -> int:
+def _count_parts(recording: Recording, session: int, frame: Frame, exchange: Exchange, name: str) -> int:
     from a2a_proxy.protocol.event import to_event
 
     place = make_key(session, frame.exchange)
@@ -77,7 +77,7 @@ def _parts(recording: Recording, session: int, frame: Frame, exchange: Exchange,
     return sum(len(each.parts) for each in found if each.artifact_id == name)
 
 
-def _content(artifact: Artifact) -> Iterator[str]:
+def _artifact_content_lines(artifact: Artifact) -> Iterator[str]:
     from a2a_inspect.data.payload_lines import part_text
 
     for part in artifact.parts:
@@ -122,7 +122,7 @@ def process_lines(recording: Recording, exchange_key: int) -> list[str]:
     lines = ["PROCESS", f"{'command':18}{make_visible(process.upstream)}", f"{'id':18}{make_visible(process.peer)}"]
     lines.append(f"{'end':18}{make_visible(process.how) or 'still runs'}")
     said = [each.frame for each in recording.connection_frames(known.key)]
-    if len(said) > _MAX_LOG:
-        lines.append(f"(the last {_MAX_LOG} of {len(said)} lines: a2a-inspect show has all)")
-    last = said[-_MAX_LOG:]
+    if len(said) > _MAX_LOG_LINES:
+        lines.append(f"(the last {_MAX_LOG_LINES} of {len(said)} lines: a2a-inspect show has all)")
+    last = said[-_MAX_LOG_LINES:]
     return [*lines, *(f"{text.clock(each.at):18}{_ARROWS[each.direction]} {describe_frame(each)}" for each in last), ""]

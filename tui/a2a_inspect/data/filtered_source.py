@@ -22,101 +22,101 @@ from a2a_proxy.recording.query.errors import QueryError, SearchStopped
 from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.read.reader import Recording
 
-_BATCH = 512
+_IDS_PER_BATCH = 512
 """Ids that are handed over at once where windows find many."""
-_REST = 4
+_PAUSE_FACTOR = 4
 """Times that what the last look took must pass before the next, so that following never takes a whole processor."""
 
 
-class Search:
+class ExchangeSearch:
     """One expression and what is found by it so far."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.keys = array("q")
         """Of the exchanges that were found, in order."""
-        self.upto = 0
+        self.searched_until = 0
         """Key up to which all that hold are among those; a few that come later may be known before."""
-        self.looked = 0
+        self.examined = 0
         """Exchanges looked at, of `total`."""
         self.total = 0
-        self.done = False
+        self.is_done = False
         """Everything that was there has been looked at."""
-        self.trouble = ""
+        self.error = ""
         """Why it ended early."""
-        self.behind = False
+        self.is_stale = False
         """The recording has grown since."""
-        self.cancelled = False
-        self._changed: ChangedExchanges | None = None
-        self._busy = True
-        self._rested = 0.0
+        self.is_cancelled = False
+        self._changes: ChangedExchanges | None = None
+        self._is_running = True
+        self._next_refresh = 0.0
 
     def index(self, key: int) -> int:
         """Where the exchange of this key is, or would be."""
         return bisect_left(self.keys, key)
 
-    def has(self, key: int) -> bool:
+    def is_match(self, key: int) -> bool:
         """It is among those found."""
         at = self.index(key)
         return at < len(self.keys) and self.keys[at] == key
 
-    def add(self, found: array[int]) -> None:
+    def add_matches(self, matches: array[int]) -> None:
         """The next ones, in order; some may be known."""
-        new = array("q", (key for key in found if not self.has(key)))
+        new = array("q", (key for key in matches if not self.is_match(key)))
         if new and self.keys and new[0] < self.keys[-1]:
             self.keys = array("q", sorted((*self.keys, *new)))
         else:
             self.keys.extend(new)
 
-    def settle(self, touched: Iterable[int], found: set[int]) -> None:
+    def update_matches(self, changed: Iterable[int], matches: set[int]) -> None:
         """Of these exchanges those hold now, the others do not."""
-        for key in sorted(touched):
+        for key in sorted(changed):
             at = self.index(key)
             known = at < len(self.keys) and self.keys[at] == key
-            if key in found and not known:
+            if key in matches and not known:
                 self.keys.insert(at, key)
-            elif known and key not in found:
+            elif known and key not in matches:
                 del self.keys[at]
 
 
 class Finder:
     """Runs searches, one at a time. `told` is called on the event loop whenever one has more."""
 
-    def __init__(self, opened: Callable[[], Recording | None], told: Callable[[Search], None]) -> None:
-        self._opened = opened
-        self._told = told
+    def __init__(self, open_recording: Callable[[], Recording | None], listener: Callable[[ExchangeSearch], None]) -> None:
+        self._open_recording = open_recording
+        self._listener = listener
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="search")
         self._lock = threading.Lock()
         self._recording: Recording | None = None
-        self._running: Search | None = None
+        self._running: ExchangeSearch | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def warm(self) -> None:
+    def preload(self) -> None:
         """Import what filters need and open the recording, before the first of them is typed."""
-        self._thread.submit(self._warm)
+        self._thread.submit(self._preload)
 
-    def _warm(self) -> None:
+    def _preload(self) -> None:
         importlib.import_module("a2a_proxy.recording.query.complete")  # and with it the fields and what reads payloads
         with contextlib.suppress(RecordingError):  # the first search will say it
-            self._recording = self._recording or self._opened()
+            self._recording = self._recording or self._open_recording()
 
-    def start(self, node: Node) -> Search:
+    def start(self, node: Node) -> ExchangeSearch:
         """Look through all of the recording."""
-        search = Search(node)
-        self._submit(search, self._scan)
+        search = ExchangeSearch(node)
+        self._submit(search, self._scan_recording)
         return search
 
-    def grow(self, search: Search) -> None:
+    def follow(self, search: ExchangeSearch) -> None:
         """Look at what is new, unless it is being done, or was done a moment ago; then `behind` stays."""
-        if search._busy or search.cancelled or time.monotonic() < search._rested:
+        if search._is_running or search.is_cancelled or time.monotonic() < search._next_refresh:
             return
-        search.behind = False
-        search._busy = True
-        self._submit(search, self._refresh if search._changed is not None else self._scan)
+        search.is_stale = False
+        search._is_running = True
+        self._submit(search, self._refresh_search if search._changes is not None else self._scan_recording)
 
-    def cancel(self, search: Search) -> None:
+    def cancel(self, search: ExchangeSearch) -> None:
         """Stop at once; what was found stays."""
-        search.cancelled = True
+        search.is_cancelled = True
         with self._lock:
             if self._running is search and self._recording is not None:
                 self._recording.db.interrupt()
@@ -126,91 +126,91 @@ class Finder:
         running = self._running
         if running is not None:
             self.cancel(running)
-        self._thread.submit(self._close)
+        self._thread.submit(self._close_recording)
         self._thread.shutdown(wait=False)
 
-    def _submit(self, search: Search, job: Callable[[Search, Recording], None]) -> None:
+    def _submit(self, search: ExchangeSearch, job: Callable[[ExchangeSearch, Recording], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._thread.submit(self._run, search, job)
+        self._thread.submit(self._run_search, search, job)
 
-    def _run(self, search: Search, job: Callable[[Search, Recording], None]) -> None:
+    def _run_search(self, search: ExchangeSearch, job: Callable[[ExchangeSearch, Recording], None]) -> None:
         began, trouble = time.monotonic(), ""
         try:
             if self._recording is None:
-                self._recording = self._opened()
+                self._recording = self._open_recording()
             with self._lock:
                 self._running = search
-            if self._recording is not None and not search.cancelled:
+            if self._recording is not None and not search.is_cancelled:
                 job(search, self._recording)
         except SearchStopped:
             pass
         except (RecordingError, QueryError) as wrong:
-            trouble = "" if search.cancelled else wrong.message
+            trouble = "" if search.is_cancelled else wrong.message
         finally:
             with self._lock:
                 self._running = None
-        self._post(self._ended, search, trouble, time.monotonic() - began)
+        self._call_on_loop(self._finish_search, search, trouble, time.monotonic() - began)
 
-    def _scan(self, search: Search, recording: Recording) -> None:
+    def _scan_recording(self, search: ExchangeSearch, recording: Recording) -> None:
         from a2a_proxy.recording.query.sql import Rows  # and with it all that filters need: when the first is used
 
-        search._changed = ChangedExchanges(recording)
+        search._changes = ChangedExchanges(recording)
         if early := recording.queryable().early_exchanges(search.node):
-            self._post(self._early, search, array("q", early))
+            self._call_on_loop(self._add_early_matches, search, array("q", early))
         found = array("q")
         at = (0, 0)
 
         def watch(looked: int, total: int) -> bool:
             nonlocal found, at
             at = looked, total
-            self._post(self._arrived, search, found, at)
+            self._call_on_loop(self._add_window_matches, search, found, at)
             found = array("q")
-            return not search.cancelled
+            return not search.is_cancelled
 
         for key in recording.queryable().ids(search.node, Rows.EXCHANGES, watch=watch):
             found.append(key)
-            if len(found) == _BATCH:
+            if len(found) == _IDS_PER_BATCH:
                 watch(*at)
-        self._post(self._arrived, search, found, at)
+        self._call_on_loop(self._add_window_matches, search, found, at)
 
-    def _refresh(self, search: Search, recording: Recording) -> None:
+    def _refresh_search(self, search: ExchangeSearch, recording: Recording) -> None:
         from a2a_proxy.recording.query.sql import Rows
 
-        assert search._changed is not None
-        touched = search._changed.since(recording)
+        assert search._changes is not None
+        touched = search._changes.since(recording)
         if touched:
             found = set(recording.queryable().filter_ids(search.node, Rows.EXCHANGES, sorted(touched)))
-            self._post(self._settled, search, touched, found)
+            self._call_on_loop(self._update_matches, search, touched, found)
 
-    def _post(self, call: Callable[..., None], *values: object) -> None:
+    def _call_on_loop(self, call: Callable[..., None], *values: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
             assert self._loop is not None
             self._loop.call_soon_threadsafe(call, *values)
 
-    def _early(self, search: Search, found: array[int]) -> None:
-        search.add(found)
-        self._tell(search)
+    def _add_early_matches(self, search: ExchangeSearch, matches: array[int]) -> None:
+        search.add_matches(matches)
+        self._notify_listener(search)
 
-    def _arrived(self, search: Search, found: array[int], at: tuple[int, int]) -> None:
-        search.add(found)
-        search.upto = found[-1] if found else search.upto
-        search.looked, search.total = at
-        self._tell(search)
+    def _add_window_matches(self, search: ExchangeSearch, matches: array[int], progress: tuple[int, int]) -> None:
+        search.add_matches(matches)
+        search.searched_until = matches[-1] if matches else search.searched_until
+        search.examined, search.total = progress
+        self._notify_listener(search)
 
-    def _settled(self, search: Search, touched: set[int], found: set[int]) -> None:
-        search.settle(touched, found)
-        self._tell(search)
+    def _update_matches(self, search: ExchangeSearch, changed: set[int], matches: set[int]) -> None:
+        search.update_matches(changed, matches)
+        self._notify_listener(search)
 
-    def _ended(self, search: Search, trouble: str, took: float) -> None:
-        search._busy = False
-        search._rested = time.monotonic() + _REST * took
-        search.done, search.trouble = True, trouble
-        self._tell(search)
+    def _finish_search(self, search: ExchangeSearch, error: str, seconds: float) -> None:
+        search._is_running = False
+        search._next_refresh = time.monotonic() + _PAUSE_FACTOR * seconds
+        search.is_done, search.error = True, error
+        self._notify_listener(search)
 
-    def _tell(self, search: Search) -> None:
-        if not search.cancelled:
-            self._told(search)
+    def _notify_listener(self, search: ExchangeSearch) -> None:
+        if not search.is_cancelled:
+            self._listener(search)
 
-    def _close(self) -> None:
+    def _close_recording(self) -> None:
         if self._recording is not None:
             self._recording.close()

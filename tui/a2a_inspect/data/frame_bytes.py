@@ -15,18 +15,18 @@ from a2a_proxy.present import text
 class FrameBytes(msgspec.Struct, frozen=True):
     """Octets, and which of them are the payload."""
 
-    all: bytes = b""
-    payload: tuple[tuple[int, int], ...] = ()
+    data: bytes = b""
+    payload_ranges: tuple[tuple[int, int], ...] = ()
     """First octet and the one after the last, of each stretch of it."""
 
     def bounds(self) -> tuple[frozenset[int], frozenset[int]]:
         """Where stretches begin, and where they end: nothing where all of it is payload."""
-        if self.payload == ((0, len(self.all)),):
+        if self.payload_ranges == ((0, len(self.data)),):
             return frozenset(), frozenset()
-        return frozenset(first for first, _ in self.payload), frozenset(last for _, last in self.payload)
+        return frozenset(first for first, _ in self.payload_ranges), frozenset(last for _, last in self.payload_ranges)
 
 
-def framed(frame: Frame, limit: int) -> FrameBytes:
+def wire_bytes(frame: Frame, limit: int) -> FrameBytes:
     """The beginning of a frame as it was sent, at most `limit` octets of its payload."""
     parts = frame.framing.replace("\1", str(frame.size)).encode(errors="replace").split(b"\0")
     payload = frame.payload[:limit]
@@ -45,13 +45,13 @@ def framed(frame: Frame, limit: int) -> FrameBytes:
     return FrameBytes(bytes(out), tuple(stretches))
 
 
-def span_words(frame: Frame, shown: FrameBytes) -> str:
+def byte_range_words(frame: Frame, shown: FrameBytes) -> str:
     """Where it lay on the wire, and what of that is shown."""
     way = "to the agent" if frame.direction is Direction.TO_AGENT else "to the client"
     where = f"octets {frame.start} to {frame.end} {way}"
     if not frame.payload:
         return f"{where}; no payload"
     marked = ", its payload between [ ]" if any(shown.bounds()) else ""
-    have = sum(last - first for first, last in shown.payload) + len(shown.payload) - 1  # and line ends between them
+    have = sum(last - first for first, last in shown.payload_ranges) + len(shown.payload_ranges) - 1  # and line ends between them
     part = f", {text.size(have)} of {text.size(frame.size)}" if have < frame.size else ""
     return where + marked + part

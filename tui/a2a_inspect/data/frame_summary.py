@@ -11,16 +11,16 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FrameRow
 
-_READ = 64 << 10
+_MAX_SUMMARIZED_BYTES = 64 << 10
 """Octets: a larger payload is not read for one line, which tells its size instead."""
-_SPACES = str.maketrans("␉␊␍", "   ")
-_LAST = re.compile('[␉␊␍]+(?=")')
+_CONTROL_SPACES = str.maketrans("␉␊␍", "   ")
+_TRAILING_CONTROLS = re.compile('[␉␊␍]+(?=")')
 
 
-def described(recording: Recording, row: FrameRow, exchange: Exchange | None) -> str:
+def summarize_frame(recording: Recording, row: FrameRow, exchange: Exchange | None) -> str:
     """As `protocol.describe` says it; what is damaged, in words."""
     try:
-        large = f" ({text.size(row.frame.size)})" if row.frame.size > _READ else ""
+        large = f" ({text.size(row.frame.size)})" if row.frame.size > _MAX_SUMMARIZED_BYTES else ""
         payload = b"" if large else recording.payload(row)
     except RecordingError as damage:
         return damage.message
@@ -29,6 +29,6 @@ def described(recording: Recording, row: FrameRow, exchange: Exchange | None) ->
     return describe_frame(row.frame, payload, exchange.operation, exchange.dialect) + large
 
 
-def flat(words: str) -> str:
+def flatten_line_ends(words: str) -> str:
     """Ends of lines and tabs are spaces, also as `visible` writes them: few fonts of a browser have signs for them."""
-    return " ".join(_LAST.sub("", words).translate(_SPACES).split())
+    return " ".join(_TRAILING_CONTROLS.sub("", words).translate(_CONTROL_SPACES).split())

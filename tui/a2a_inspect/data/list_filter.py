@@ -27,7 +27,7 @@ class ListFilter(msgspec.Struct, frozen=True):
     """The empty one: exchanges without a task."""
     findings: bool = False
 
-    def parts(self) -> Iterator[tuple[str, Node]]:
+    def active_parts(self) -> Iterator[tuple[str, Node]]:
         """Names of the fields that narrow, with what they ask for. Raises QueryError where the text is wrong."""
         from a2a_proxy.recording.query.parser import parse
 
@@ -43,14 +43,14 @@ class ListFilter(msgspec.Struct, frozen=True):
 
     def node(self) -> Node:
         """All of it as one expression. Raises QueryError where the text is wrong."""
-        nodes = tuple(node for _, node in self.parts())
+        nodes = tuple(node for _, node in self.active_parts())
         return nodes[0] if len(nodes) == 1 else And(nodes)
 
     def expression(self) -> str:
         """The same as it is typed. Raises QueryError where the text is wrong."""
         return to_text(self.node())
 
-    def wider(self) -> ListFilter:
+    def without_narrowest(self) -> ListFilter:
         """Without the part that narrows most: what was typed, then findings, task, context, session."""
         for name, without in (("text", ""), ("findings", False), ("task", None), ("context", None), ("session", 0)):
             if getattr(self, name) != without:
@@ -58,16 +58,16 @@ class ListFilter(msgspec.Struct, frozen=True):
         return self
 
 
-class Judgement(msgspec.Struct, frozen=True):
+class FilterCheck(msgspec.Struct, frozen=True):
     """What there is to say about an expression while it is typed."""
 
-    word: str
+    status: str
     message: str = ""
-    at: int = 0
+    offset: int = 0
     """Offset of what is wrong."""
 
 
-def judged(text: str) -> Judgement:
+def check_filter(text: str) -> FilterCheck:
     """In a word, and where it is wrong, what and where."""
     from a2a_proxy.recording.query.parser import parse
 
@@ -75,27 +75,27 @@ def judged(text: str) -> Judgement:
         parse(text)
     except QueryError as wrong:
         word = INCOMPLETE if wrong.incomplete else INVALID
-        return Judgement(word, make_visible(wrong.message), wrong.at)
-    return Judgement(VALID)
+        return FilterCheck(word, make_visible(wrong.message), wrong.at)
+    return FilterCheck(VALID)
 
 
-class History:
+class FilterHistory:
     """What was typed before in this sitting; the newest last, each once."""
 
     def __init__(self) -> None:
-        self._past: list[str] = []
-        self._at = 0
+        self._expressions: list[str] = []
+        self._position = 0
         self._draft = ""
 
     def add(self, text: str) -> None:
         """It was used."""
         if text:
-            self._past = [each for each in self._past if each != text] + [text]
-        self._at = len(self._past)
+            self._expressions = [each for each in self._expressions if each != text] + [text]
+        self._position = len(self._expressions)
 
-    def step(self, by: int, now: str) -> str:
+    def previous_or_next(self, by: int, now: str) -> str:
         """An older one (-1) or a newer one; after the newest what is there now."""
-        if self._at >= len(self._past):
+        if self._position >= len(self._expressions):
             self._draft = now
-        self._at = max(0, min(self._at + by, len(self._past)))
-        return self._past[self._at] if self._at < len(self._past) else self._draft
+        self._position = max(0, min(self._position + by, len(self._expressions)))
+        return self._expressions[self._position] if self._position < len(self._expressions) else self._draft

@@ -8,40 +8,40 @@ from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key, split_key
 
-_PAGE = 250
+_ROWS_PER_QUERY = 250
 """Rows asked for at once."""
 
-Place = tuple[int, int]
+FramePosition = tuple[int, int]
 """Key of an exchange and `seq` of a frame of it; -1 where the exchange as a whole is meant."""
 
 
-def next_finding(recording: Recording, at: Place, by: int, among: Callable[[int], bool]) -> Place | None:
+def next_finding(recording: Recording, start: FramePosition, step: int, is_listed: Callable[[int], bool]) -> FramePosition | None:
     """The nearest finding after this place, or before it, in an exchange for which `among` holds."""
-    sign, order = (">", "ASC") if by > 0 else ("<", "DESC")
+    sign, order = (">", "ASC") if step > 0 else ("<", "DESC")
     query = (
         f"SELECT DISTINCT session, exchange, seq FROM finding WHERE exchange > 0 AND (session, exchange, seq) {sign}"
-        f" (?, ?, ?) ORDER BY session {order}, exchange {order}, seq {order} LIMIT {_PAGE}"
+        f" (?, ?, ?) ORDER BY session {order}, exchange {order}, seq {order} LIMIT {_ROWS_PER_QUERY}"
     )  # in the order of the index `finding_place`
-    after = (*split_key(at[0]), at[1])
+    after = (*split_key(start[0]), start[1])
     while rows := recording.db.execute(query, after).fetchall():
         for session, exchange, seq in rows:
-            if among(found := make_key(session, exchange)):
+            if is_listed(found := make_key(session, exchange)):
                 return found, seq
         after = rows[-1]
     return None
 
 
-def next_match(recording: Recording, node: Node, at: Place, by: int) -> Place | None:
+def next_match(recording: Recording, node: Node, start: FramePosition, step: int) -> FramePosition | None:
     """The nearest frame of one exchange that matches, after this place or before it; -1 is before all of them."""
     from a2a_proxy.recording.query.sql import Rows
 
-    session, exchange = split_key(at[0])
-    sign, order = (">", "ASC") if by > 0 else ("<", "DESC")
+    session, exchange = split_key(start[0])
+    sign, order = (">", "ASC") if step > 0 else ("<", "DESC")
     query = (
         f"SELECT id, seq FROM frame WHERE session = ? AND exchange = ? AND seq {sign} ? ORDER BY seq {order}"
-        f" LIMIT {_PAGE}"
+        f" LIMIT {_ROWS_PER_QUERY}"
     )
-    seq = at[1]
+    seq = start[1]
     while rows := recording.db.execute(query, (session, exchange, seq)).fetchall():
         found = set(recording.queryable().filter_ids(node, Rows.FRAMES, [row[0] for row in rows]))
         for number, each in rows:
@@ -51,26 +51,26 @@ def next_match(recording: Recording, node: Node, at: Place, by: int) -> Place | 
     return None
 
 
-def frame_index(recording: Recording, at: Place) -> int:
+def frame_index(recording: Recording, position: FramePosition) -> int:
     """Where a frame stands among those of its exchange."""
     query = "SELECT count(*) FROM frame WHERE session = ? AND exchange = ? AND seq < ?"
-    return int(recording.db.execute(query, (*split_key(at[0]), at[1])).fetchone()[0])
+    return int(recording.db.execute(query, (*split_key(position[0]), position[1])).fetchone()[0])
 
 
-def next_of_task(recording: Recording, at: Place, by: int) -> Place | None:
+def next_frame_of_task(recording: Recording, start: FramePosition, step: int) -> FramePosition | None:
     """The nearest frame of the same task, in this exchange or in the next one of the task in this session."""
-    session, exchange = split_key(at[0])
-    sign, order = (">", "ASC") if by > 0 else ("<", "DESC")
+    session, exchange = split_key(start[0])
+    sign, order = (">", "ASC") if step > 0 else ("<", "DESC")
     nearest = f"SELECT seq FROM frame WHERE session = ? AND exchange = ? AND seq {sign} ? ORDER BY seq {order} LIMIT 1"
-    found = recording.db.execute(nearest, (session, exchange, at[1])).fetchone()
+    found = recording.db.execute(nearest, (session, exchange, start[1])).fetchone()
     if found is not None:
-        return at[0], found[0]
+        return start[0], found[0]
     beside = (
         f"SELECT id FROM exchange WHERE id {sign} ?1 AND id > ?2 AND id < ?3 AND task <> 0"
         f" AND task = (SELECT task FROM exchange WHERE id = ?1) ORDER BY id {order}"
     )
-    for (number,) in recording.db.execute(beside, (at[0], make_key(session, 0), make_key(session + 1, 0))).fetchall():
-        end = -1 if by > 0 else 1 << 40
+    for (number,) in recording.db.execute(beside, (start[0], make_key(session, 0), make_key(session + 1, 0))).fetchall():
+        end = -1 if step > 0 else 1 << 40
         found = recording.db.execute(nearest, (session, split_key(number)[1], end)).fetchone()
         if found is not None:
             return number, found[0]

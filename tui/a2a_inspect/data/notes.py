@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a_inspect.data.references import named
+from a2a_inspect.data.references import format_place
 from a2a_proxy.model.note import Note
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
@@ -21,7 +21,7 @@ def note_words(note: Note) -> str:
     return f"{word}: {make_visible(note.text)}" if note.text else word
 
 
-def noted(recording: Recording, session: int) -> str:
+def note_counts(recording: Recording, session: int) -> str:
     """How much people wrote down about a session: `2 notes, 1 bookmark`; empty where nobody did."""
     notes = [row.note for row in recording.notes(session)]
     counts = (sum(bool(each.text) for each in notes), "note"), (sum(each.bookmark for each in notes), "bookmark")
@@ -31,7 +31,7 @@ def noted(recording: Recording, session: int) -> str:
 def note_object(session: int, note: Note) -> dict[str, object]:
     """A note as JSON with stable names."""
     return {
-        "place": named(NotePlace(session, note.exchange, note.seq)),
+        "place": format_place(NotePlace(session, note.exchange, note.seq)),
         "session": session,
         "exchange": note.exchange or None,
         "seq": note.seq if note.seq >= 0 else None,
@@ -41,18 +41,18 @@ def note_object(session: int, note: Note) -> dict[str, object]:
     }
 
 
-class Notes:
+class SessionNotes:
     """Those of one session, by place."""
 
     def __init__(self, recording: Recording, session: int) -> None:
         self._session = session
-        self._at = {(row.note.exchange, row.note.seq): row.note for row in recording.notes(session)}
+        self._by_place = {(row.note.exchange, row.note.seq): row.note for row in recording.notes(session)}
 
-    def at(self, exchange: int, seq: int = -1) -> list[str]:
+    def line_at(self, exchange: int, seq: int = -1) -> list[str]:
         """The line about an exchange or one of its frames; none where nothing was noted."""
-        note = self._at.get((exchange, seq))
+        note = self._by_place.get((exchange, seq))
         return [] if note is None else [note_words(note)]
 
     def objects(self, exchange: int) -> list[dict[str, object]]:
         """As JSON: those of an exchange and its frames; of 0 those of the session."""
-        return [note_object(self._session, note) for (number, _), note in self._at.items() if number == exchange]
+        return [note_object(self._session, note) for (number, _), note in self._by_place.items() if number == exchange]

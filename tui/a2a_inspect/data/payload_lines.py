@@ -16,9 +16,9 @@ from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.redaction.labels import withheld
 
-_TEXTS = ("json", "text", "trailers", "control")
+_TEXT_SCHEMAS = ("json", "text", "trailers", "control")
 """Schemas of payloads that are text."""
-_WITHHELD = "payload not recorded: metadata only"
+_WITHHELD_WORDS = "payload not recorded: metadata only"
 
 
 def decoded_lines(frame: Frame, exchange: Exchange | None) -> Iterator[str]:
@@ -26,7 +26,7 @@ def decoded_lines(frame: Frame, exchange: Exchange | None) -> Iterator[str]:
     value = readable_payload(frame, exchange)
     if value is None:
         if withheld(frame):
-            yield _WITHHELD
+            yield _WITHHELD_WORDS
         return
     for line in json_text(value).split("\n"):
         yield make_visible(line)
@@ -35,8 +35,8 @@ def decoded_lines(frame: Frame, exchange: Exchange | None) -> Iterator[str]:
 def raw_lines(frame: Frame) -> Iterator[str]:
     """The payload as it was on the wire, without control characters: text as text, anything else as a hex dump."""
     if withheld(frame):
-        yield _WITHHELD
-    if frame.schema not in _TEXTS:
+        yield _WITHHELD_WORDS
+    if frame.schema not in _TEXT_SCHEMAS:
         yield from hex_lines(frame.payload)
         return
     for line in frame.payload.splitlines():
@@ -64,14 +64,14 @@ def part_text(part: Part) -> str:
 
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
-_DEEPEST = 40
+_MAX_INDENT = 40
 """Levels of indentation; what is deeper stands no further to the right."""
 
 
-def indented(octets: bytes) -> Iterator[str]:
+def indent_json(data: bytes) -> Iterator[str]:
     """The beginning of some JSON, wherever it was cut, as indented lines without control characters."""
     depth, line = 0, ""
-    for found in _TOKEN.finditer(octets.decode("utf-8", "replace")):
+    for found in _TOKEN.finditer(data.decode("utf-8", "replace")):
         token = found[0]
         if token in "}]":
             if line.strip():
@@ -89,4 +89,4 @@ def indented(octets: bytes) -> Iterator[str]:
 
 
 def _indent(depth: int) -> str:
-    return "  " * min(depth, _DEEPEST)
+    return "  " * min(depth, _MAX_INDENT)

@@ -10,7 +10,7 @@ PAGE = 128
 """Rows of a page."""
 
 
-class Positions:
+class PagePositions:
     """The key before every page of a list whose rows are only ever added at its end.
 
     `query` gives the keys in order, as a column `k`; its last two parameters are the key to begin after and a limit.
@@ -20,31 +20,31 @@ class Positions:
         self._db = db
         self._query = f"SELECT count(*), max(k) FROM ({query})"
         self._fixed = fixed
-        self._before = [before]
-        self._rest = 0
+        self._page_keys = [before]
+        self._rows_after_last_page = 0
         self.last = before
         """Key of the last row."""
 
     @property
     def count(self) -> int:
         """Rows known so far."""
-        return (len(self._before) - 1) * PAGE + self._rest
+        return (len(self._page_keys) - 1) * PAGE + self._rows_after_last_page
 
     def grow(self) -> int:
         """Learn what has been added; the new count. A microsecond for ten rows, 0.1 s for the first million."""
         while True:
-            found, last = self._db.execute(self._query, (*self._fixed, self._before[-1], PAGE)).fetchone()
+            found, last = self._db.execute(self._query, (*self._fixed, self._page_keys[-1], PAGE)).fetchone()
             self.last = self.last if last is None else last
             if found < PAGE:
-                self._rest = found
+                self._rows_after_last_page = found
                 return self.count
-            self._before.append(last)
+            self._page_keys.append(last)
 
-    def before(self, page: int) -> int:
+    def key_before(self, page: int) -> int:
         """The key after which this page begins; the last known one where the list is shorter."""
-        return self._before[min(page, len(self._before) - 1)]
+        return self._page_keys[min(page, len(self._page_keys) - 1)]
 
     def page_of(self, row_key: int) -> tuple[int, int]:
         """The page with this key, or where it would be, and the key after which that page begins."""
-        page = max(bisect_left(self._before, row_key) - 1, 0)
-        return page, self._before[page]
+        page = max(bisect_left(self._page_keys, row_key) - 1, 0)
+        return page, self._page_keys[page]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from a2a_inspect.data.references import is_file, written
+from a2a_inspect.data.references import is_recording_word, parse_reference
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory
 from a2a_proxy.cli.unfinished import await_recorders
@@ -27,7 +27,7 @@ STDOUT = Path("-")
 """Where a report or an export goes that is not to be a file."""
 
 
-def chosen(path: Path | None) -> Path:
+def resolve_recording(path: Path | None) -> Path:
     """The recording that was named, else the newest one of the state directory, also one that its recorder is about to
     make.
 
@@ -52,7 +52,7 @@ def _coming(folder: Path) -> Path | None:
 
 def _settled(path: Path | None) -> Path:
     """`chosen`, once its recorder is done with it, unless the user will not wait. Raises UserError."""
-    name = chosen(path)
+    name = resolve_recording(path)
     context = click.get_current_context(silent=True)
     if context is None or not context.meta.get(NO_WAIT):
         await_recorders(name)
@@ -60,25 +60,25 @@ def _settled(path: Path | None) -> Path:
 
 
 @contextlib.contextmanager
-def opened(path: Path | None) -> Iterator[Recording]:
+def open_recording(path: Path | None) -> Iterator[Recording]:
     """The recording, open for reading; a cassette as well.
 
     Raises:
         UserError: it cannot be opened or read, or an expression that it is asked by is wrong.
     """
-    with reading(), open_recording_or_cassette(_settled(path)) as recording, guard_corruption(recording):
+    with convert_recording_errors(), open_recording_or_cassette(_settled(path)) as recording, guard_corruption(recording):
         yield recording
 
 
 @contextlib.contextmanager
-def opened_several(paths: Sequence[Path], *, settled: bool = True) -> Iterator[MultiReader]:
+def open_recordings(paths: Sequence[Path], *, settled: bool = True) -> Iterator[MultiReader]:
     """Several recordings as one, open for reading; without any the newest one. Raises as `opened`.
 
     `settled`: a recording whose proxy has ended is opened when its recorder is done with it.
     """
-    find = _settled if settled else chosen
+    find = _settled if settled else resolve_recording
     with (
-        reading(),
+        convert_recording_errors(),
         MultiReader([find(path) for path in paths or (None,)]) as several,
         contextlib.ExitStack() as all_of_them,
     ):
@@ -88,7 +88,7 @@ def opened_several(paths: Sequence[Path], *, settled: bool = True) -> Iterator[M
 
 
 @contextlib.contextmanager
-def reading() -> Iterator[None]:
+def convert_recording_errors() -> Iterator[None]:
     """What goes wrong with a recording, or with an expression that it is asked by, as a UserError."""
     try:
         yield
@@ -106,12 +106,12 @@ def filter_error(wrong: QueryError) -> UserError:
 
 def split_words(words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
     """The recording and what is wanted of it: the first word is a recording if it looks like one."""
-    if words and is_file(words[0]):
+    if words and is_recording_word(words[0]):
         return Path(words[0]), words[1:]
     return None, words
 
 
 def split_recordings(words: tuple[str, ...]) -> list[tuple[Path | None, tuple[str, ...]]]:
     """Several recordings, each with what is wanted of it: `split_words` again at every word that can be no place."""
-    starts = [0, *(at for at, word in enumerate(words) if at and written(word) is None and is_file(word)), len(words)]
+    starts = [0, *(at for at, word in enumerate(words) if at and parse_reference(word) is None and is_recording_word(word)), len(words)]
     return [split_words(words[start:end]) for start, end in itertools.pairwise(starts)]

@@ -30,7 +30,7 @@ class RedactionOptions(msgspec.Struct, frozen=True):
             return None
         return policy_of(policy_words(self.redact, self.redact_policy))
 
-    def told(self, choice: str) -> str:
+    def redact_choice(self, choice: str) -> str:
         """A filter or other words that chose exchanges, as what was chosen tells of them. Who redacts may have looked
         for the very words that are to go."""
         policy = self.policy
@@ -47,8 +47,8 @@ def label_key() -> bytes:
 
 
 @contextlib.contextmanager
-def cleaned(
-    recording: Recording, keys: set[int] | None, wish: RedactionOptions
+def open_redacted(
+    recording: Recording, keys: set[int] | None, options: RedactionOptions
 ) -> Iterator[tuple[Recording, set[int] | None]]:
     """The recording as it is, or a copy as the policy wants it, with the keys of the same exchanges in it.
 
@@ -56,7 +56,7 @@ def cleaned(
         UserError: what was typed says no policy, or there is no key for labels.
         RecordingError: the recording is damaged.
     """
-    policy = wish.policy
+    policy = options.policy
     if policy is None or policy.none:
         yield recording, keys
         return

@@ -14,8 +14,8 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.write.note_writer import NotePlace
 
-_POINT = re.compile(r"#?(?:(\d{1,9}):)?(?:(\d{1,12})(?:\.(\d{1,12}))?)?", re.ASCII)
-_PREFIX = 4
+_REFERENCE = re.compile(r"#?(?:(\d{1,9}):)?(?:(\d{1,12})(?:\.(\d{1,12}))?)?", re.ASCII)
+_MIN_TASK_PREFIX = 4
 """Characters of a task's id, at least."""
 
 
@@ -29,65 +29,65 @@ class Reference(msgspec.Struct, frozen=True):
     seq: int = -1
     """-1: all of it."""
 
-    def has(self, session: int, exchange: int) -> bool:
+    def is_in_exchange(self, session: int, exchange: int) -> bool:
         """The exchange is here, or a frame of it."""
         return self.session in (None, session) and self.exchange in (0, exchange)
 
 
-def written(word: str) -> Reference | None:
+def parse_reference(text: str) -> Reference | None:
     """The place that a word is written like; None for another word."""
-    found = _POINT.fullmatch(word)
-    if found is None or word in ("", "#"):
+    found = _REFERENCE.fullmatch(text)
+    if found is None or text in ("", "#"):
         return None
     session, exchange, seq = (int(group) if group else None for group in found.groups())
     return None if exchange == 0 else Reference(session, exchange or 0, -1 if seq is None else seq)
 
 
-def is_task(word: str, task_id: str) -> bool:
+def is_task_prefix(prefix: str, task_id: str) -> bool:
     """The word is this task's id, or enough of its beginning."""
-    return word == task_id != "" or (len(word) >= _PREFIX and task_id.startswith(word))
+    return prefix == task_id != "" or (len(prefix) >= _MIN_TASK_PREFIX and task_id.startswith(prefix))
 
 
-def is_file(word: str) -> bool:
+def is_recording_word(text: str) -> bool:
     """The word is the path of a recording, or looks like one and not like a frame (`2.5`)."""
-    return Path(word).is_file() or (("/" in word or "." in word) and written(word) is None)
+    return Path(text).is_file() or (("/" in text or "." in text) and parse_reference(text) is None)
 
 
-def point(recording: Recording, word: str) -> NotePlace:
+def resolve_place(recording: Recording, text: str) -> NotePlace:
     """The place that a word names, as `ls` and `show` print it; the session may be left out where one alone fits.
 
     Raises:
         UserError: it is no place, or the recording has none such, or in several sessions.
     """
-    if written(word) is None:
+    if parse_reference(text) is None:
         raise UserError(
-            f"{word} names no place", "write 2 for an exchange, 2.5 for its frame 5, 1:2 for that of session 1"
+            f"{text} names no place", "write 2 for an exchange, 2.5 for its frame 5, 1:2 for that of session 1"
         )
-    fitting = places(recording, word)
+    fitting = resolve_places(recording, text)
     if len(fitting) > 1:
-        raise UserError(f"{word} is in several sessions", f"say which: {' or '.join(map(named, fitting))}")
+        raise UserError(f"{text} is in several sessions", f"say which: {' or '.join(map(format_place, fitting))}")
     if not fitting:
-        raise not_there(recording, word)
+        raise no_such_place(recording, text)
     return fitting[0]
 
 
-def places(recording: Recording, word: str) -> list[NotePlace]:
+def resolve_places(recording: Recording, text: str) -> list[NotePlace]:
     """The places of a recording that a word names, at most one of each session."""
-    point = written(word)
+    point = parse_reference(text)
     if point is None:
         return []
     numbers = [row.id for row in recording.sessions() if point.session in (None, row.id)]
     fitting = [NotePlace(each, point.exchange, point.seq) for each in numbers]
-    return [place for place in fitting if _exists(recording, place)]
+    return [place for place in fitting if _place_exists(recording, place)]
 
 
-def not_there(recording: Recording, *words: str) -> UserError:
+def no_such_place(recording: Recording, *text: str) -> UserError:
     """What to say of words that name nothing."""
     listing = shell_line("a2a-inspect", "ls", recording.path)
-    return UserError(f"nothing in it is called {' or '.join(words)}", f"see what there is with: {listing}")
+    return UserError(f"nothing in it is called {' or '.join(text)}", f"see what there is with: {listing}")
 
 
-def _exists(recording: Recording, place: NotePlace) -> bool:
+def _place_exists(recording: Recording, place: NotePlace) -> bool:
     if not place.exchange:
         return True
     number = make_key(place.session, place.exchange)
@@ -97,7 +97,7 @@ def _exists(recording: Recording, place: NotePlace) -> bool:
     return frame is not None and frame.frame.seq == place.seq
 
 
-def named(place: NotePlace) -> str:
+def format_place(place: NotePlace) -> str:
     """The word for a place, with its session: `1:2.5`."""
     seq = f".{place.seq}" if place.seq >= 0 else ""
     return f"{place.session}:{place.exchange or ''}{seq}"

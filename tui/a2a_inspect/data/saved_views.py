@@ -41,7 +41,7 @@ def write_views(path: Path, views: dict[str, str]) -> None:
     Raises:
         UserError: it cannot be written.
     """
-    lines = [f"{_text(name)} = {_text(value)}\n" for name, value in views.items()]
+    lines = [f"{_toml_string(name)} = {_toml_string(value)}\n" for name, value in views.items()]
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, made = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -52,6 +52,6 @@ def write_views(path: Path, views: dict[str, str]) -> None:
         raise UserError(f"{path} cannot be written: {(wrong.strerror or str(wrong)).lower()}", "") from wrong
 
 
-def _text(value: str) -> str:
+def _toml_string(value: str) -> str:
     """A TOML basic string: JSON writes one, but for the character 127."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -16,8 +16,8 @@ from typing import TypeVar
 
 import msgspec
 
-from a2a_inspect.data.finding_counts import ExchangeLine, FindingCounts, by_frame, lines
-from a2a_inspect.data.positions import PAGE, Positions
+from a2a_inspect.data.finding_counts import ExchangeLine, FindingCounts, count_by_frame, exchange_lines
+from a2a_inspect.data.positions import PAGE, PagePositions
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.note import Note
 from a2a_proxy.present import generations
@@ -50,7 +50,7 @@ class RecordingSnapshot(msgspec.Struct, frozen=True):
         return sum(self.lengths)
 
     @property
-    def live(self) -> bool:
+    def is_live(self) -> bool:
         """A session has not ended."""
         return any(not session.how for session in self.sessions)
 
@@ -62,7 +62,7 @@ class FrameLine(msgspec.Struct, frozen=True):
     """Without its payload."""
     text: str
     """What it says, in one line."""
-    found: FindingCounts | None = None
+    finding_counts: FindingCounts | None = None
     """What was found about it."""
 
 
@@ -76,7 +76,7 @@ class ExchangeStream(msgspec.Struct, frozen=True):
     """Its task's, in words."""
 
 
-def _missing(path: Path) -> bool:
+def _is_missing(path: Path) -> bool:
     """There is no file, or nothing in it: a proxy may be about to write it."""
     try:
         return path.is_file() and not path.stat().st_size if path.exists() else True
@@ -84,7 +84,7 @@ def _missing(path: Path) -> bool:
         return False
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _file_identity(path: Path) -> tuple[int, int] | None:
     """Which file has this name; None where none has, or it is empty: a proxy may be about to write it."""
     try:
         known = path.stat()
@@ -109,117 +109,117 @@ class RecordingSource:
         self.path = path
         self.files = files
         """Short names of the recordings that this one joins (see `joined`); none where it is a recording of its own."""
-        if _missing(path) and not path.absolute().parent.is_dir():
+        if _is_missing(path) and not path.absolute().parent.is_dir():
             raise RecordingError(f"there is no recording {path}: there is no folder {path.parent}", "check the name")
         self._reader: _RecordingReader | None = None
-        self._file: tuple[int, int] | None = None
+        self._open_file: tuple[int, int] | None = None
         """Which file is open: device and number."""
-        if not later and not _missing(path):
-            self._open()
+        if not later and not _is_missing(path):
+            self._open_reader()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="recording")
 
     async def poll(self) -> RecordingSnapshot | None:
         """What is there now; None where nothing changed since the last time, or where there is no recording yet."""
-        return await self._run(lambda reader: reader.poll(), None, look=True)
+        return await self._run_question(lambda reader: reader.poll(), None, reopen_if_replaced=True)
 
     async def exchanges(self, page: int) -> list[ExchangeLine]:
         """One page of the list: PAGE rows of all sessions without headers, in order of session and first octet."""
-        return await self._run(lambda reader: reader.exchanges(page), [])
+        return await self._run_question(lambda reader: reader.exchanges(page), [])
 
     async def stream(self, exchange: int) -> ExchangeStream | None:
         """The exchange of this key as it is now."""
-        return await self._run(lambda reader: reader.stream(exchange), None)
+        return await self._run_question(lambda reader: reader.stream(exchange), None)
 
     async def frames(self, exchange: int, page: int) -> list[FrameLine]:
         """One page of the frames of the exchange that `stream` gave last; of any other, nothing."""
-        return await self._run(lambda reader: reader.frames(exchange, page), [])
+        return await self._run_question(lambda reader: reader.frames(exchange, page), [])
 
     async def frame(self, number: int) -> FrameRow | None:
         """One frame by its id, with its payload."""
-        return await self._run(lambda reader: reader.recording.frame(number), None)
+        return await self._run_question(lambda reader: reader.recording.frame(number), None)
 
     async def ask(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
         """Any question to the recording, in the thread that reads it; `nothing` while there is no recording yet."""
-        return await self._run(lambda reader: question(reader.recording), nothing)
+        return await self._run_question(lambda reader: question(reader.recording), nothing)
 
-    async def ask_while_wanted(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
+    async def ask_cancellable(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
         """As `ask`; where whoever awaits it is cancelled, SQLite stops at once: what is asked next need not wait."""
-        turn = _Turn()
+        turn = _CancellableQuestion()
         try:
-            return await self._run(lambda reader: turn.taken(reader.recording, question, nothing), nothing)
+            return await self._run_question(lambda reader: turn.answer(reader.recording, question, nothing), nothing)
         except asyncio.CancelledError:
-            turn.give_up()
+            turn.cancel()
             raise
 
-    async def index(self, exchange: int) -> int:
+    async def exchange_index(self, exchange: int) -> int:
         """Where the exchange of this key stands, or would stand, in the list of all."""
-        return await self._run(lambda reader: reader.index(exchange), 0)
+        return await self._run_question(lambda reader: reader.exchange_index(exchange), 0)
 
-    def another(self) -> Recording | None:
+    def reopen_recording(self) -> Recording | None:
         """The same recording opened once more, for another thread; None while there is none yet.
 
         Raises:
             RecordingError: it cannot be opened.
         """
-        return None if _missing(self.path) else open_recording_or_cassette(self.path)
+        return None if _is_missing(self.path) else open_recording_or_cassette(self.path)
 
     def close(self) -> None:
         """Close the file when what runs has ended; nothing may be awaited after."""
-        self._thread.submit(self._close)
+        self._thread.submit(self._close_reader)
         self._thread.shutdown(wait=False)
 
-    async def _run(self, ask: Callable[[_RecordingReader], _Value], nothing: _Value, *, look: bool = False) -> _Value:
+    async def _run_question(self, question: Callable[[_RecordingReader], _Value], nothing: _Value, *, reopen_if_replaced: bool = False) -> _Value:
         """With `look`, where another file has the name now, that one is asked."""
 
         def call() -> _Value:
-            if look and self._file is not None and _identity(self.path) not in (None, self._file):
-                self._close()
+            if reopen_if_replaced and self._open_file is not None and _file_identity(self.path) not in (None, self._open_file):
+                self._close_reader()
             if self._reader is None:
-                if _missing(self.path):
+                if _is_missing(self.path):
                     return nothing
-                self._open()
+                self._open_reader()
             assert self._reader is not None
             with guard_corruption(self._reader.recording):
-                return ask(self._reader)
+                return question(self._reader)
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
-    def _open(self) -> None:
-        self._file = _identity(self.path)
+    def _open_reader(self) -> None:
+        self._open_file = _file_identity(self.path)
         self._reader = _RecordingReader(open_recording_or_cassette(self.path))
 
-    def _close(self) -> None:
+    def _close_reader(self) -> None:
         if self._reader is not None:
             self._reader.recording.close()
             self._reader = None
 
 
-class _Turn:
+class _CancellableQuestion:
     """One question that may be given up, before it is put or while SQLite looks for the answer."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._asked: Recording | None = None
-        self._wanted = True
+        self._running_on: Recording | None = None
+        self._is_awaited = True
 
-    def taken(self, recording: Recording, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
+    def answer(self, recording: Recording, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
         """The answer, or `nothing` where nobody wants it any more. In the thread that reads."""
         with self._lock:
-            if not self._wanted:
+            if not self._is_awaited:
                 return nothing
-            self._asked = recording
+            self._running_on = recording
         try:
             return question(recording)
         finally:
             with self._lock:
-                self._asked = None
+                self._running_on = None
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Nobody waits for the answer. No other question is stopped: they are asked one after another."""
         with self._lock:
-            self._wanted = False
-            if self._asked is not None:
-                self._asked.db.interrupt()
+            self._is_awaited = False
+            if self._running_on is not None:
+                self._running_on.db.interrupt()
 
 
 class _RecordingReader:
@@ -228,11 +228,11 @@ class _RecordingReader:
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self._version = -1
-        self._lists: dict[int, Positions] = {}
-        self._frames = RowCounter(recording, "frame")
-        self._findings = RowCounter(recording, "finding")
-        self._chosen = 0
-        self._stream = self._frame_positions(0)
+        self._positions_by_session: dict[int, PagePositions] = {}
+        self._frame_counter = RowCounter(recording, "frame")
+        self._finding_counter = RowCounter(recording, "finding")
+        self._selected_exchange = 0
+        self._selected_frames = self._frame_positions(0)
 
     def poll(self) -> RecordingSnapshot | None:
         """See `Source.poll`."""
@@ -241,15 +241,15 @@ class _RecordingReader:
             return None
         sessions = tuple(self.recording.sessions())
         known = {session.id for session in sessions}
-        if not known.issuperset(self._lists):
-            self._lists.clear()
-        lengths = tuple(self._list(session.id).grow() for session in sessions)
-        highest = max((split_key(positions.last)[1] for positions in self._lists.values()), default=0)
-        now = RecordingSnapshot(sessions, lengths, highest, self._frames.grow(), self._findings.grow(), self._notes())
+        if not known.issuperset(self._positions_by_session):
+            self._positions_by_session.clear()
+        lengths = tuple(self._exchange_positions(session.id).grow() for session in sessions)
+        highest = max((split_key(positions.last)[1] for positions in self._positions_by_session.values()), default=0)
+        now = RecordingSnapshot(sessions, lengths, highest, self._frame_counter.count_rows(), self._finding_counter.count_rows(), self._read_notes())
         self._version = version  # where this cannot be read, the next poll says so again
         return now
 
-    def _notes(self) -> dict[NotePlace, Note]:
+    def _read_notes(self) -> dict[NotePlace, Note]:
         rows = self.recording.notes()
         return {NotePlace(row.session, row.note.exchange, row.note.seq): row.note for row in rows}
 
@@ -257,23 +257,23 @@ class _RecordingReader:
         """See `Source.exchanges`: a page may begin in one session and end in another."""
         rows: list[ExchangeRow] = []
         skip = page * PAGE
-        for session, positions in sorted(self._lists.items()):
+        for session, positions in sorted(self._positions_by_session.items()):
             if len(rows) == PAGE:
                 break
             if skip >= positions.count:
                 skip -= positions.count
                 continue
             within, left = skip % PAGE, PAGE - len(rows)
-            after = positions.before(skip // PAGE)
+            after = positions.key_before(skip // PAGE)
             rows += list(self.recording.exchanges(session, after=after, limit=within + left, headers=False))[within:]
             skip = 0
-        return lines(self.recording, rows)
+        return exchange_lines(self.recording, rows)
 
-    def index(self, exchange: int) -> int:
+    def exchange_index(self, exchange: int) -> int:
         """See `Source.index`."""
         session = split_key(exchange)[0]
-        before = sum(positions.count for each, positions in self._lists.items() if each < session)
-        page, after = self._list(session).page_of(exchange)
+        before = sum(positions.count for each, positions in self._positions_by_session.items() if each < session)
+        page, after = self._exchange_positions(session).page_of(exchange)
         within = "SELECT count(*) FROM exchange WHERE id > ? AND id < ?"
         return before + page * PAGE + int(self.recording.db.execute(within, (after, exchange)).fetchone()[0])
 
@@ -282,22 +282,22 @@ class _RecordingReader:
         row = self.recording.exchange(exchange)
         if row is None:
             return None
-        if exchange != self._chosen:
-            self._chosen, self._stream = exchange, self._frame_positions(exchange)
+        if exchange != self._selected_exchange:
+            self._selected_exchange, self._selected_frames = exchange, self._frame_positions(exchange)
         connection = self.recording.connection(make_key(row.session, row.exchange.connection))
         return ExchangeStream(
             row,
-            self._stream.grow(),
+            self._selected_frames.grow(),
             None if connection is None else connection.connection,
-            self._generations(row),
+            self._generation_words(row),
         )
 
-    def _generations(self, row: ExchangeRow) -> str:
-        from a2a_inspect.data.generation_gaps import operation
+    def _generation_words(self, row: ExchangeRow) -> str:
+        from a2a_inspect.data.generation_gaps import operation_of
 
         rows = self.recording.task(row.exchange.task_id) if row.exchange.task_id else []
         told = (
-            generations.line(each.task, lambda number: operation(self.recording, row.session, number))
+            generations.line(each.task, lambda number: operation_of(self.recording, row.session, number))
             for each in rows
             if each.session == row.session and row.exchange.id in each.task.exchanges
         )
@@ -305,26 +305,26 @@ class _RecordingReader:
 
     def frames(self, exchange: int, page: int) -> list[FrameLine]:
         """See `Source.frames`."""
-        from a2a_inspect.data.frame_summary import described
+        from a2a_inspect.data.frame_summary import summarize_frame
 
-        if exchange != self._chosen:
+        if exchange != self._selected_exchange:
             return []
         row = self.recording.exchange(exchange)
         of = row.exchange if row is not None else None
-        after = self._stream.before(page)
+        after = self._selected_frames.key_before(page)
         rows = list(self.recording.frames(exchange, after=after, limit=PAGE, payloads=False))
-        found = by_frame(self.recording, rows)
-        return [FrameLine(row, described(self.recording, row, of), found.get(row.frame.seq)) for row in rows]
+        found = count_by_frame(self.recording, rows)
+        return [FrameLine(row, summarize_frame(self.recording, row, of), found.get(row.frame.seq)) for row in rows]
 
-    def _list(self, session: int) -> Positions:
-        if session not in self._lists:
+    def _exchange_positions(self, session: int) -> PagePositions:
+        if session not in self._positions_by_session:
             query = "SELECT id AS k FROM exchange WHERE id < ? AND id > ? ORDER BY id LIMIT ?"
-            self._lists[session] = Positions(self.recording.db, query, (make_key(session + 1, 0),), make_key(session, 0))
-        return self._lists[session]
+            self._positions_by_session[session] = PagePositions(self.recording.db, query, (make_key(session + 1, 0),), make_key(session, 0))
+        return self._positions_by_session[session]
 
-    def _frame_positions(self, exchange: int) -> Positions:
+    def _frame_positions(self, exchange: int) -> PagePositions:
         query = "SELECT seq AS k FROM frame WHERE session = ? AND exchange = ? AND seq > ? ORDER BY seq LIMIT ?"
-        return Positions(self.recording.db, query, split_key(exchange), -1)
+        return PagePositions(self.recording.db, query, split_key(exchange), -1)
 
 
 class RowCounter:
@@ -336,7 +336,7 @@ class RowCounter:
         self._count = 0
         self._last = 0
 
-    def grow(self) -> int:
+    def count_rows(self) -> int:
         """The number of rows now."""
         last = self._db.execute(f"SELECT max(id) FROM {self._table}").fetchone()[0] or 0
         if last < self._last:  # a session was removed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-Spot = tuple[int, int]
+TextPosition = tuple[int, int]
 """Line and first character."""
 
 
@@ -16,25 +16,25 @@ class TextSearch:
         self.text = text
         self._pattern = re.compile(re.escape(text), re.IGNORECASE)
 
-    def spans(self, line: str) -> list[tuple[int, int]]:
+    def match_spans(self, line: str) -> list[tuple[int, int]]:
         """Where it begins and ends in this line; nowhere where it is empty."""
         return [found.span() for found in self._pattern.finditer(line)] if self.text else []
 
-    def beside(self, lines: Sequence[str], at: Spot, by: int) -> Spot | None:
+    def next_position(self, lines: Sequence[str], start: TextPosition, by: int) -> TextPosition | None:
         """The next place after this one (`by` 1) or before it (-1), around the end; None where there is none."""
-        line, column = at
-        here = [begin for begin, _ in self.spans(lines[line])] if line < len(lines) else []
+        line, column = start
+        here = [begin for begin, _ in self.match_spans(lines[line])] if line < len(lines) else []
         for begin in here[::by]:
             if begin * by > column * by:
                 return line, begin
         for step in range(1, len(lines) + 1):
             number = (line + step * by) % len(lines)
-            if found := self.spans(lines[number])[::by]:
+            if found := self.match_spans(lines[number])[::by]:
                 return number, found[0][0]
         return None
 
 
-def cut(begin: int, end: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int, bool]]:
+def split_at_spans(begin: int, end: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int, bool]]:
     """A piece of a line in pieces: those within one of the spans and those between them."""
     pieces: list[tuple[int, int, bool]] = []
     if begin >= end:

@@ -21,7 +21,7 @@ from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 from a2a_proxy.recording.store.codec import unpack_ident
 
 _STATES = {state.value for state in TaskState if state}
-PAGE = 100
+CHILDREN_PER_PAGE = 100
 """Children read at once."""
 
 
@@ -52,7 +52,7 @@ class TreeBranch(msgspec.Struct, frozen=True):
     seq: int = -1
 
     @property
-    def same(self) -> tuple[int, ...]:
+    def identity(self) -> tuple[int, ...]:
         """What stays while the recording grows."""
         return (
             self.level,
@@ -64,7 +64,7 @@ class TreeBranch(msgspec.Struct, frozen=True):
         )
 
     @property
-    def place(self) -> int:
+    def page_cursor(self) -> int:
         """Its children's neighbours begin after this: the cursor of pages."""
         return {TreeLevel.SESSION: self.session, TreeLevel.FRAME: self.seq}.get(self.level, self.exchange)
 
@@ -73,62 +73,62 @@ class TreePage(msgspec.Struct, frozen=True):
     """Some children."""
 
     branches: tuple[TreeBranch, ...] = ()
-    more: bool = False
+    has_more: bool = False
 
 
-def children(recording: Recording, of: TreeBranch | None, after: int | None = None) -> TreePage:
+def read_children(recording: Recording, branch: TreeBranch | None, after: int | None = None) -> TreePage:
     """A page of what is under a branch, or of the sessions; those after this place."""
     read = {
-        TreeLevel.SESSION: _contexts,
-        TreeLevel.CONTEXT: _tasks,
-        TreeLevel.TASK: _exchanges,
-        TreeLevel.EXCHANGE: _frames,
+        TreeLevel.SESSION: _context_branches,
+        TreeLevel.CONTEXT: _task_branches,
+        TreeLevel.TASK: _exchange_branches,
+        TreeLevel.EXCHANGE: _frame_branches,
     }
-    found = list(_sessions(recording, after or 0) if of is None else read[of.level](recording, of, after))
-    return TreePage(tuple(found[:PAGE]), len(found) > PAGE)
+    found = list(_session_branches(recording, after or 0) if branch is None else read[branch.level](recording, branch, after))
+    return TreePage(tuple(found[:CHILDREN_PER_PAGE]), len(found) > CHILDREN_PER_PAGE)
 
 
-def _sessions(recording: Recording, after: int) -> Iterator[TreeBranch]:
+def _session_branches(recording: Recording, after: int) -> Iterator[TreeBranch]:
     query = "SELECT count(*) FROM exchange WHERE id > ? AND id < ?"
-    rows = [row for row in recording.sessions() if row.id > after][: PAGE + 1]
+    rows = [row for row in recording.sessions() if row.id > after][: CHILDREN_PER_PAGE + 1]
     for row in rows:
         count = recording.db.execute(query, (make_key(row.id, 0), make_key(row.id + 1, 0))).fetchone()[0]
         label = f"session {row.id}  {text.clock(row.facts.started)}  {text.plural(count, 'exchange')}"
         yield TreeBranch(TreeLevel.SESSION, label, row.id)
 
 
-def _grouped(recording: Recording, of: TreeBranch, column: str, after: int | None) -> list[tuple[int, int, int]]:
+def _group_exchanges(recording: Recording, branch: TreeBranch, column: str, after: int | None) -> list[tuple[int, int, int]]:
     """Number of an ident, exchanges, key of the first."""
-    inside, fixed = ("AND context = ?", (of.context,)) if of.level is TreeLevel.CONTEXT else ("", ())
+    inside, fixed = ("AND context = ?", (branch.context,)) if branch.level is TreeLevel.CONTEXT else ("", ())
     query = (
         f"SELECT {column}, count(*), min(id) AS begun FROM exchange WHERE id > ? AND id < ? {inside}"
-        f" GROUP BY {column} HAVING begun > ? ORDER BY begun LIMIT {PAGE + 1}"
+        f" GROUP BY {column} HAVING begun > ? ORDER BY begun LIMIT {CHILDREN_PER_PAGE + 1}"
     )
-    bounds = make_key(of.session, 0), make_key(of.session + 1, 0)
+    bounds = make_key(branch.session, 0), make_key(branch.session + 1, 0)
     return recording.db.execute(query, (*bounds, *fixed, after or 0)).fetchall()
 
 
-def _contexts(recording: Recording, of: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
-    for number, count, first in _grouped(recording, of, "context", after):
-        name = _ident(recording, number)
-        label = f"context {_short(name)}" if name else "no context"
-        yield TreeBranch(TreeLevel.CONTEXT, f"{label}  {count}", of.session, number, name, exchange=first)
+def _context_branches(recording: Recording, branch: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
+    for number, count, first in _group_exchanges(recording, branch, "context", after):
+        name = _identifier(recording, number)
+        label = f"context {_short_id(name)}" if name else "no context"
+        yield TreeBranch(TreeLevel.CONTEXT, f"{label}  {count}", branch.session, number, name, exchange=first)
 
 
-def _tasks(recording: Recording, of: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
-    for number, count, first in _grouped(recording, of, "task", after):
-        name = _ident(recording, number)
-        label = f"task {_short(name)}" if name else "no task"
-        yield _under(of, TreeLevel.TASK, f"{label}  {count}", task=number, task_id=name, exchange=first)
+def _task_branches(recording: Recording, branch: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
+    for number, count, first in _group_exchanges(recording, branch, "task", after):
+        name = _identifier(recording, number)
+        label = f"task {_short_id(name)}" if name else "no task"
+        yield _child_branch(branch, TreeLevel.TASK, f"{label}  {count}", task=number, task_id=name, exchange=first)
 
 
-def _exchanges(recording: Recording, of: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
-    query = f"SELECT id FROM exchange WHERE id > ? AND id < ? AND context = ? AND task = ? ORDER BY id LIMIT {PAGE + 1}"
-    bounds = max(make_key(of.session, 0), after or 0), make_key(of.session + 1, 0)
-    for (number,) in recording.db.execute(query, (*bounds, of.context, of.task)).fetchall():
+def _exchange_branches(recording: Recording, branch: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
+    query = f"SELECT id FROM exchange WHERE id > ? AND id < ? AND context = ? AND task = ? ORDER BY id LIMIT {CHILDREN_PER_PAGE + 1}"
+    bounds = max(make_key(branch.session, 0), after or 0), make_key(branch.session + 1, 0)
+    for (number,) in recording.db.execute(query, (*bounds, branch.context, branch.task)).fetchall():
         row = recording.exchange(number)
         if row is not None:
-            yield _under(of, TreeLevel.EXCHANGE, _exchange_label(recording, row), exchange=number)
+            yield _child_branch(branch, TreeLevel.EXCHANGE, _exchange_label(recording, row), exchange=number)
 
 
 def _exchange_label(recording: Recording, row: ExchangeRow) -> str:
@@ -137,10 +137,10 @@ def _exchange_label(recording: Recording, row: ExchangeRow) -> str:
     return make_visible(f"#{row.exchange.id} {text.title(row.exchange)} {text.standing(row.exchange)}  {frames}")
 
 
-def _frames(recording: Recording, of: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
-    rows = recording.frames(of.exchange, after=-1 if after is None else after, limit=PAGE + 1, payloads=False)
+def _frame_branches(recording: Recording, branch: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
+    rows = recording.frames(branch.exchange, after=-1 if after is None else after, limit=CHILDREN_PER_PAGE + 1, payloads=False)
     for row in rows:
-        yield _under(of, TreeLevel.FRAME, _frame_label(row.frame), exchange=of.exchange, seq=row.frame.seq)
+        yield _child_branch(branch, TreeLevel.FRAME, _frame_label(row.frame), exchange=branch.exchange, seq=row.frame.seq)
 
 
 def _frame_label(frame: Frame) -> str:
@@ -150,16 +150,16 @@ def _frame_label(frame: Frame) -> str:
     return make_visible(f"{frame.seq} {arrow} {event} {state}".rstrip())
 
 
-def _under(of: TreeBranch, level: TreeLevel, label: str, **more: Any) -> TreeBranch:
-    return msgspec.structs.replace(of, level=level, label=label, **more)
+def _child_branch(parent: TreeBranch, level: TreeLevel, label: str, **changes: Any) -> TreeBranch:
+    return msgspec.structs.replace(parent, level=level, label=label, **changes)
 
 
-def _ident(recording: Recording, number: int) -> str:
+def _identifier(recording: Recording, number: int) -> str:
     if number < 0:
         return str(-1 - number)
     row = recording.db.execute("SELECT value FROM ident WHERE id = ?", (number,)).fetchone() if number else None
     return unpack_ident(row[0]) if row is not None else ""
 
 
-def _short(name: str) -> str:
+def _short_id(name: str) -> str:
     return make_visible(text.short(name))

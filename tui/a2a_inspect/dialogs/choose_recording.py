@@ -15,11 +15,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from a2a_inspect.widgets.columns import fit
+from a2a_inspect.widgets.columns import fit_text
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 
-_LISTED = 200
+_MAX_LISTED_FILES = 200
 _SUFFIXES = (".db", ".a2a.jsonl")
 
 
@@ -40,9 +40,9 @@ class ChooseRecording(ModalScreen[Path | None]):
         Binding("escape", "dismiss", "Close", id="choose.close", tooltip="choose none"),
     ]
 
-    def __init__(self, beside: Path, title: str) -> None:
+    def __init__(self, current: Path, title: str) -> None:
         super().__init__()
-        self._beside = beside
+        self._current = current
         self._box_title = title
         self._files: list[Path] = []
         self._list = OptionList(id="recordings", compact=True)
@@ -56,28 +56,28 @@ class ChooseRecording(ModalScreen[Path | None]):
     def on_mount(self) -> None:
         """Read the folder."""
         self._list.focus()
-        self._read()
+        self._read_folder()
 
     @work(thread=True, exit_on_error=False)
-    def _read(self) -> None:
-        self.app.call_from_thread(self._show, recordings_beside(self._beside))
+    def _read_folder(self) -> None:
+        self.app.call_from_thread(self._show_recordings, recordings_beside(self._current))
 
-    def _show(self, found: list[tuple[Path, str]]) -> None:
-        self._files = [path for path, _ in found]
+    def _show_recordings(self, recordings: list[tuple[Path, str]]) -> None:
+        self._files = [path for path, _ in recordings]
         self._list.clear_options()
-        width = max((cell_len(make_visible(path.name)) for path, _ in found), default=0)
-        self._list.add_options([Option(Content(f"{fit(path.name, width)}  {said}")) for path, said in found])
-        if found:
+        width = max((cell_len(make_visible(path.name)) for path, _ in recordings), default=0)
+        self._list.add_options([Option(Content(f"{fit_text(path.name, width)}  {said}")) for path, said in recordings])
+        if recordings:
             self._list.highlighted = 0
         else:
             self.query_one(Input).focus()
 
     @on(OptionList.OptionSelected)
-    def _listed(self, message: OptionList.OptionSelected) -> None:
+    def _select_listed(self, message: OptionList.OptionSelected) -> None:
         self.dismiss(self._files[message.option_index])
 
     @on(Input.Submitted)
-    def _typed(self, message: Input.Submitted) -> None:
+    def _open_typed_path(self, message: Input.Submitted) -> None:
         if message.value.strip():
             self.dismiss(Path(message.value.strip()).expanduser())
 
@@ -92,4 +92,4 @@ def recordings_beside(path: Path) -> list[tuple[Path, str]]:
                 found.append((about.st_mtime_ns, file, f"{text.day(about.st_mtime_ns)}  {text.size(about.st_size)}"))
     except OSError:
         pass  # what can be listed is listed; the name of any other file can be typed
-    return [(file, said) for _, file, said in sorted(found, reverse=True)[:_LISTED]]
+    return [(file, said) for _, file, said in sorted(found, reverse=True)[:_MAX_LISTED_FILES]]

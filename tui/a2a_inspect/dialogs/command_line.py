@@ -39,35 +39,35 @@ class CommandLine(ModalScreen[tuple[str, str] | None]):
         super().__init__()
         self._commands = commands
         self._input = Input(compact=True, suggester=SuggestFromList(commands))
-        self._told = Static(id="commands")
+        self._command_list = Static(id="commands")
 
     def compose(self) -> ComposeResult:
         """What there is above the line."""
         with Vertical():
-            yield self._told
+            yield self._command_list
             with Horizontal():
                 yield Static(":", id="colon")
                 yield self._input
 
     def on_mount(self) -> None:
         """Begin."""
-        self._tell("")
+        self._list_commands("")
         self._input.focus()
 
     @on(Input.Changed)
-    def _typed(self, event: Input.Changed) -> None:
-        self._tell(event.value.partition(" ")[0])
+    def _update_suggestions(self, event: Input.Changed) -> None:
+        self._list_commands(event.value.partition(" ")[0])
 
-    def _tell(self, typed: str) -> None:
+    def _list_commands(self, prefix: str) -> None:
         rows = [
             Content.assemble((f"{name} {argument}".ljust(16), "bold"), about)
             for name, (argument, about) in self._commands.items()
-            if name.startswith(typed)
+            if name.startswith(prefix)
         ]
-        self._told.update(Content("\n").join(rows))
+        self._command_list.update(Content("\n").join(rows))
 
     @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
+    def _submit_command(self, event: Input.Submitted) -> None:
         name, _, argument = event.value.strip().partition(" ")
         begun = [each for each in self._commands if each.startswith(name)]
         self.dismiss((begun[0] if len(begun) == 1 else name, argument.strip()))

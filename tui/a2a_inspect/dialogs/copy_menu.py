@@ -39,27 +39,27 @@ class CopyMenu(ModalScreen[str | None]):
         Binding("escape,q,y", "dismiss", "Close", id="copy.close", tooltip="copy nothing"),
     ]
 
-    def __init__(self, what: str, refused: Mapping[str, str]) -> None:
+    def __init__(self, subject: str, refusals: Mapping[str, str]) -> None:
         super().__init__()
-        self._what = what
-        self._refused = refused
+        self._subject = subject
+        self._refusals = refusals
         """Name of a form -> why this cannot be had in it."""
 
     def compose(self) -> ComposeResult:
         """A line for each form."""
-        box = VerticalScroll(Static(Content("\n").join(self._line(*form) for form in FORMS)))
-        box.border_title, box.border_subtitle = f"Copy {self._what} as", "esc closes"
+        box = VerticalScroll(Static(Content("\n").join(self._form_line(*form) for form in FORMS)))
+        box.border_title, box.border_subtitle = f"Copy {self._subject} as", "esc closes"
         yield box
 
-    def _line(self, key: str, name: str, label: str, about: str) -> Content:
-        why = self._refused.get(name)
+    def _form_line(self, key: str, name: str, label: str, about: str) -> Content:
+        why = self._refusals.get(name)
         if why is not None:
             return Content.assemble((f"-  {label:9}({why})", "dim"))
         return Content.assemble((f"{key}  ", "bold"), f"{label:9}", about)
 
     def action_choose(self, name: str) -> None:
         """Take a form; one that there is not says why."""
-        if name in self._refused:
-            self.notify(f"not as {name}: {self._refused[name]}", severity="warning", markup=False)
+        if name in self._refusals:
+            self.notify(f"not as {name}: {self._refusals[name]}", severity="warning", markup=False)
         else:
             self.dismiss(name)

@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from a2a_inspect.dialogs.menu import MENU_CSS
-from a2a_inspect.formats.registry import DEFAULT, FORMATS
+from a2a_inspect.formats.registry import DEFAULT_FORMAT, FORMATS
 
 SELECTED, FILTERED, ALL = "selected", "filtered", "all"
 _SETS = (("s", SELECTED, "what is selected"), ("f", FILTERED, "what matches"), ("a", ALL, "everything"))
@@ -26,7 +26,7 @@ class ExportMenu(ModalScreen[tuple[str, str] | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
-            Binding(key, f"choose('{name}', '{DEFAULT}')", f"Export {about}", show=False, id=f"export.{name}")
+            Binding(key, f"choose('{name}', '{DEFAULT_FORMAT}')", f"Export {about}", show=False, id=f"export.{name}")
             for key, name, about in _SETS
         ),
         *(
@@ -55,7 +55,7 @@ class ExportMenu(ModalScreen[tuple[str, str] | None]):
             for key, name, _ in _SETS
             if name in self._sets
         ]
-        kind = f"\nsmall letter: JSON lines (*{FORMATS[DEFAULT].ending}); capital: in another format"
+        kind = f"\nsmall letter: JSON lines (*{FORMATS[DEFAULT_FORMAT].suffix}); capital: in another format"
         lines.append(Content.assemble((kind, "dim")))
         lines.append(Content.assemble((f"into {self._folder}", "dim")))
         box = VerticalScroll(Static(Content("\n").join(lines)))
@@ -68,7 +68,7 @@ class ExportMenu(ModalScreen[tuple[str, str] | None]):
             self.dismiss((name, form))
 
 
-_KEYS = "123456789"
+_FORMAT_KEYS = "123456789"
 """Of the formats, in their order."""
 
 
@@ -80,21 +80,21 @@ class FormatMenu(ModalScreen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(key, f"choose({place})", f"The format beside {key}", show=False, id=f"format.{key}")
-            for place, key in enumerate(_KEYS)
+            for place, key in enumerate(_FORMAT_KEYS)
         ),
         Binding("escape,q,x", "dismiss", "Close", id="format.close", tooltip="export nothing"),
     ]
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, subject: str) -> None:
         super().__init__()
-        self._what = what
+        self._subject = subject
 
     def compose(self) -> ComposeResult:
         """A line for each format."""
-        lines = [Content.assemble((self._what, "dim"))]
+        lines = [Content.assemble((self._subject, "dim"))]
         lines += [
-            Content.assemble((f"{key}  ", "bold"), f"{form.name:9}{form.about}")
-            for key, form in zip(_KEYS, FORMATS.values(), strict=False)
+            Content.assemble((f"{key}  ", "bold"), f"{form.name:9}{form.description}")
+            for key, form in zip(_FORMAT_KEYS, FORMATS.values(), strict=False)
         ]
         box = VerticalScroll(Static(Content("\n").join(lines)))
         box.border_title, box.border_subtitle = "Export as", "esc closes"

@@ -18,15 +18,15 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from a2a_inspect.data.list_filter import VALID, History, Judgement, judged
-from a2a_inspect.widgets.columns import fit
+from a2a_inspect.data.list_filter import VALID, FilterHistory, FilterCheck, check_filter
+from a2a_inspect.widgets.columns import fit_text
 
 if TYPE_CHECKING:
     from a2a_proxy.recording.query.complete import Completion, Suggestion
 
-_SHOWN = 6
+_MAX_SHOWN_SUGGESTIONS = 6
 """Suggestions in sight."""
-_LULL, _PAUSE = 0.05, 0.15
+_SUGGEST_DELAY, _APPLY_DELAY = 0.05, 0.15
 """Seconds without a key after which there are suggestions for what is typed, and after which it is used."""
 
 Complete = Callable[[str, int], "Awaitable[Completion]"]
@@ -46,11 +46,11 @@ class Suggestions(Widget):
 
     def get_content_height(self, *_sizes: object) -> int:
         """As many lines as there are, six at most."""
-        return min(len(self.found), _SHOWN)
+        return min(len(self.found), _MAX_SHOWN_SUGGESTIONS)
 
     def render_line(self, y: int) -> Strip:
         """`▸ working   12`."""
-        top = max(0, min(self.chosen - _SHOWN + 1, len(self.found) - _SHOWN)) if self.chosen >= 0 else 0
+        top = max(0, min(self.chosen - _MAX_SHOWN_SUGGESTIONS + 1, len(self.found) - _MAX_SHOWN_SUGGESTIONS)) if self.chosen >= 0 else 0
         index = top + y
         if index >= len(self.found):
             return Strip.blank(self.size.width, self.rich_style)
@@ -58,8 +58,8 @@ class Suggestions(Widget):
         style = self.get_visual_style("suggestions--chosen").rich_style if chosen else self.rich_style
         about = item.about or (str(item.count) if item.count >= 0 else "")
         width = max((len(each.text) for each in self.found), default=0)
-        text = f"{'▸' if chosen else ' '} {fit(item.text, min(width, 40))}  {about}"
-        return Strip([Segment(fit(text, self.size.width), style)])
+        text = f"{'▸' if chosen else ' '} {fit_text(item.text, min(width, 40))}  {about}"
+        return Strip([Segment(fit_text(text, self.size.width), style)])
 
 
 class FilterBox(Vertical):
@@ -109,15 +109,15 @@ class FilterBox(Vertical):
         self._complete = complete
         self._input = Input(compact=True, placeholder="op:SendMessage slow:>2s err  or a word", select_on_focus=False)
         self._suggestions = Suggestions()
-        self._word = Static(id="word", markup=False)
-        self._wrong = Static(id="wrong", markup=False)
-        self._history = History()
-        self._pauses: list[Timer] = []
-        self._suggested = asyncio.Event()
+        self._status_line = Static(id="word", markup=False)
+        self._error_line = Static(id="wrong", markup=False)
+        self._history = FilterHistory()
+        self._delay_timers: list[Timer] = []
+        self._suggestions_ready = asyncio.Event()
         """The suggestions are those for what is typed now."""
-        self._typed = (0, 0)
+        self._completion_span = (0, 0)
         """Where what is being typed begins and ends."""
-        self._quiet = False
+        self._ignore_next_change = False
         """What changes now is put in by completion or history."""
 
     def compose(self) -> ComposeResult:
@@ -126,8 +126,8 @@ class FilterBox(Vertical):
         with Horizontal():
             yield Static("/", id="prompt")
             yield self._input
-            yield self._word
-        yield self._wrong
+            yield self._status_line
+        yield self._error_line
 
     @property
     def is_open(self) -> bool:
@@ -140,59 +140,59 @@ class FilterBox(Vertical):
         self._input.value = text
         self._input.cursor_position = len(text)
         self._history.add("")
-        self._look()
+        self._check_expression()
         self._input.focus()
 
     def hide(self) -> None:
         """Leave."""
-        self._stop()
+        self._stop_timers()
         self.workers.cancel_node(self)  # what suggestions are asked for would keep the list waiting
         self._suggestions.found = ()
         self.remove_class("-open")
 
     @on(Input.Changed)
-    def _changed(self, event: Input.Changed) -> None:
+    def _update_on_change(self, event: Input.Changed) -> None:
         event.stop()
         if self.is_open:
-            self._look()
+            self._check_expression()
 
-    def _look(self) -> None:
+    def _check_expression(self) -> None:
         text = self._input.value
-        told = judged(text)
-        self._word.update(told.word)
-        self._wrong.update(pointed(told, 2, self.size.width or 80))
-        self._stop()
-        if told.word == VALID:
-            self._pauses.append(self.set_timer(_PAUSE, lambda: self.post_message(self.Typed(text))))
-        if not self._quiet:
-            self._suggested.clear()
+        told = check_filter(text)
+        self._status_line.update(told.status)
+        self._error_line.update(error_with_caret(told, 2, self.size.width or 80))
+        self._stop_timers()
+        if told.status == VALID:
+            self._delay_timers.append(self.set_timer(_APPLY_DELAY, lambda: self.post_message(self.Typed(text))))
+        if not self._ignore_next_change:
+            self._suggestions_ready.clear()
             self.workers.cancel_group(self, "suggest")  # those are for what was typed before
-            self._pauses.append(self.set_timer(_LULL, self._suggest))
-        self._quiet = False
+            self._delay_timers.append(self.set_timer(_SUGGEST_DELAY, self._update_suggestions))
+        self._ignore_next_change = False
 
     @work(group="suggest", exclusive=True)
-    async def _suggest(self) -> None:
+    async def _update_suggestions(self) -> None:
         found = await self._complete(self._input.value, self._input.cursor_position)
         self._suggestions.chosen = -1
         self._suggestions.found = found.items
-        self._typed = found.start, found.end
-        self._suggested.set()
+        self._completion_span = found.start, found.end
+        self._suggestions_ready.set()
 
-    def _stop(self) -> None:
-        while self._pauses:
-            self._pauses.pop().stop()
+    def _stop_timers(self) -> None:
+        while self._delay_timers:
+            self._delay_timers.pop().stop()
 
-    def _put(self, text: str, cursor: int) -> None:
+    def _set_text(self, text: str, cursor: int) -> None:
         if text != self._input.value:
-            self._quiet = True
+            self._ignore_next_change = True
             self._input.value = text
         self._input.cursor_position = cursor
 
     @work(group="complete")
     async def action_complete(self, by: int) -> None:
         """Put the next suggestion in the place of what was being typed, as soon as there are any for it."""
-        await self._suggested.wait()
-        items, (start, end) = self._suggestions.found, self._typed
+        await self._suggestions_ready.wait()
+        items, (start, end) = self._suggestions.found, self._completion_span
         if not items:
             return
         before = self._suggestions.chosen
@@ -201,29 +201,29 @@ class FilterBox(Vertical):
         text = self._input.value
         new = items[chosen].text
         self._suggestions.chosen = chosen
-        self._put(text[:start] + new + text[start + len(old) :], start + len(new))
+        self._set_text(text[:start] + new + text[start + len(old) :], start + len(new))
         if len(items) == 1:
-            self._suggested.clear()
-            self._suggest()
+            self._suggestions_ready.clear()
+            self._update_suggestions()
 
     def action_history(self, by: int) -> None:
         """Another expression of this sitting."""
-        text = self._history.step(by, self._input.value)
+        text = self._history.previous_or_next(by, self._input.value)
         self._input.value = text
         self._input.cursor_position = len(text)
 
     def action_use(self) -> None:
         """Show only what matches, if it can be asked so."""
-        self._hand_over(self.Used)
+        self._post_expression(self.Used)
 
     def action_find(self) -> None:
         """Go to what matches, if it can be asked so."""
-        self._hand_over(self.Sought)
+        self._post_expression(self.Sought)
 
-    def _hand_over(self, message: type[Said]) -> None:
+    def _post_expression(self, message: type[Said]) -> None:
         text = self._input.value.strip()
-        if judged(text).word != VALID:
-            self._look()
+        if check_filter(text).status != VALID:
+            self._check_expression()
             self.app.bell()
             return
         self._history.add(text)
@@ -236,13 +236,13 @@ class FilterBox(Vertical):
         self.post_message(self.Closed())
 
 
-def pointed(told: Judgement, indent: int, width: int) -> str:
+def error_with_caret(check: FilterCheck, indent: int, width: int) -> str:
     """A caret under what is wrong and what that is, on its right or its left, whichever has room."""
-    if not told.message:
+    if not check.message:
         return ""
-    column = indent + told.at
-    if column + 2 + len(told.message) <= width:
-        return f"{' ' * column}^ {told.message}"
-    if len(told.message) + 1 <= column < width:
-        return f"{told.message:>{column - 1}} ^"
-    return fit(f"{' ' * indent}{told.message}", width).rstrip()
+    column = indent + check.offset
+    if column + 2 + len(check.message) <= width:
+        return f"{' ' * column}^ {check.message}"
+    if len(check.message) + 1 <= column < width:
+        return f"{check.message:>{column - 1}} ^"
+    return fit_text(f"{' ' * indent}{check.message}", width).rstrip()

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from a2a_inspect.keys.actions import Action, shown
+from a2a_inspect.keys.actions import Action, display_key
 
 _SIGNS = (
     ("→ ←", "a frame to the agent; to the client"),
@@ -23,7 +23,7 @@ _SIGNS = (
 )
 
 
-_KEYS, _MEANING = 24, 44
+_KEYS_WIDTH, _MEANING_WIDTH = 24, 44
 """Cells of the two columns; together they fit a terminal of 80."""
 
 
@@ -45,10 +45,10 @@ class Help(ModalScreen[None]):
         Binding("k", "scroll(-1)", "Up", show=False, id="keys.up"),
     ]
 
-    def __init__(self, listed: Sequence[Action], here: set[str]) -> None:
+    def __init__(self, actions: Sequence[Action], available: set[str]) -> None:
         """`here` holds the ids of what can be done now."""
         super().__init__()
-        self._lines = list(help_lines(listed, here))
+        self._lines = list(help_lines(actions, available))
 
     def compose(self) -> ComposeResult:
         """One text."""
@@ -61,23 +61,23 @@ class Help(ModalScreen[None]):
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
 
 
-def help_lines(listed: Sequence[Action], here: set[str]) -> Iterator[Content]:
+def help_lines(actions: Sequence[Action], available: set[str]) -> Iterator[Content]:
     """Actions by place, those places first of which something can be done here."""
-    groups = [list(group) for _, group in groupby(listed, lambda each: each.place)]
-    groups.sort(key=lambda group: not any(each.id in here for each in group))
+    groups = [list(group) for _, group in groupby(actions, lambda each: each.place)]
+    groups.sort(key=lambda group: not any(each.id in available for each in group))
     for group in groups:
         yield Content.styled(group[0].place, "bold underline")
         for each in group:
-            yield _line(" ".join(map(shown, each.keys)), each.help)
+            yield _key_meaning_lines(" ".join(map(display_key, each.keys)), each.help)
         yield Content("")
     yield Content.styled("Signs", "bold underline")
     for signs, meaning in _SIGNS:
-        yield _line(signs, meaning)
+        yield _key_meaning_lines(signs, meaning)
 
 
-def _line(keys: str, meaning: str) -> Content:
+def _key_meaning_lines(keys: str, meaning: str) -> Content:
     """Keys, and beside them what they do, in as many rows as that takes."""
-    first, *rest = textwrap.wrap(meaning, _MEANING) or [""]
+    first, *rest = textwrap.wrap(meaning, _MEANING_WIDTH) or [""]
     return Content("\n").join(
-        [Content.assemble((f"{keys:{_KEYS}} ", "bold"), first), *(Content(" " * (_KEYS + 1) + row) for row in rest)]
+        [Content.assemble((f"{keys:{_KEYS_WIDTH}} ", "bold"), first), *(Content(" " * (_KEYS_WIDTH + 1) + row) for row in rest)]
     )

@@ -42,5 +42,5 @@ class NoteBox(ModalScreen[str | None]):
         yield box
 
     @on(Input.Submitted)
-    def _written(self, message: Input.Submitted) -> None:
+    def _submit_note(self, message: Input.Submitted) -> None:
         self.dismiss(message.value.strip())

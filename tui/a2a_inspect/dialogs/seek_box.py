@@ -38,5 +38,5 @@ class SeekBox(ModalScreen[str | None]):
         yield box
 
     @on(Input.Submitted)
-    def _typed(self, message: Input.Submitted) -> None:
+    def _submit_text(self, message: Input.Submitted) -> None:
         self.dismiss(message.value)

@@ -16,10 +16,10 @@ class ExportSelection(msgspec.Struct, frozen=True):
     recording: Recording
     keys: frozenset[int] | None = None
     """Keys of the exchanges; None: all there is, also what belongs to no exchange."""
-    what: str = ""
+    description: str = ""
     """Which exchanges these are, in words; empty where it is all."""
 
-    def has(self, exchange_key: int) -> bool:
+    def is_selected(self, exchange_key: int) -> bool:
         """Whether this exchange is one of them."""
         return self.keys is None or exchange_key in self.keys
 
@@ -50,4 +50,4 @@ class ExportSelection(msgspec.Struct, frozen=True):
 
     def findings(self, session: int) -> Iterator[FindingRow]:
         """What was found in them while they were recorded; without a choice also what belongs to no exchange."""
-        return (row for row in self.recording.findings(session) if self.has(make_key(session, row.finding.exchange)))
+        return (row for row in self.recording.findings(session) if self.is_selected(make_key(session, row.finding.exchange)))

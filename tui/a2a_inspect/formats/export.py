@@ -15,7 +15,7 @@ from a2a_inspect.formats.registry import FORMATS
 from a2a_proxy.recording.errors import RecordingError
 
 
-def export(chosen: ExportSelection, target: Path | BinaryIO, form: str, **options: Any) -> int:
+def export_selection(selection: ExportSelection, target: Path | BinaryIO, form: str, **options: Any) -> int:
     """Write what was chosen; how many exchanges that is.
 
     An existing file is never replaced, and one that cannot be finished is never there.
@@ -26,52 +26,52 @@ def export(chosen: ExportSelection, target: Path | BinaryIO, form: str, **option
     """
     if isinstance(target, Path):
         with new_file(target) as stream:
-            FORMATS[form].write(chosen, stream, **options)
+            FORMATS[form].write(selection, stream, **options)
     else:
-        FORMATS[form].write(chosen, target, **options)
-    return chosen.count()
+        FORMATS[form].write(selection, target, **options)
+    return selection.count()
 
 
 @contextlib.contextmanager
 def new_file(target: Path) -> Iterator[BinaryIO]:
     """A file (0600) that has its name when all of it is written. Raises RecordingError."""
     if target.exists():
-        raise _exists(target)
+        raise _target_exists_error(target)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as stream:
                 yield stream
-            _place(Path(name), target)
+            _rename_into_place(Path(name), target)
         finally:
             Path(name).unlink(missing_ok=True)
     except FileExistsError as wrong:
-        raise _exists(target) from wrong
+        raise _target_exists_error(target) from wrong
     except OSError as wrong:
         why = (wrong.strerror or str(wrong)).lower()
         raise RecordingError(f"cannot write {target}: {why}", "name another file") from wrong
 
 
-def _exists(target: Path) -> RecordingError:
+def _target_exists_error(target: Path) -> RecordingError:
     return RecordingError(f"{target} exists", "name another file, or delete it first")
 
 
-def _place(made: Path, target: Path) -> None:
+def _rename_into_place(temporary: Path, target: Path) -> None:
     """Give it its name, where nobody else has taken that meanwhile: a link, or a rename where there are no links."""
     try:
-        os.link(made, target)
+        os.link(temporary, target)
     except FileExistsError:
         raise
     except OSError:
         if target.exists():
             raise FileExistsError(target) from None
-        made.rename(target)
+        temporary.rename(target)
 
 
-def free_name(folder: Path, recording: Path, what: str, suffix: str) -> Path:
+def unused_path(folder: Path, recording: Path, part: str, suffix: str) -> Path:
     """A name in this folder that nobody has: `run-filtered.a2a.jsonl`, then `run-filtered-2.a2a.jsonl`."""
     stem = recording.name
     for known in (".a2a.db", ".a2a.jsonl", recording.suffix):
         stem = stem.removesuffix(known) if known else stem
-    names = (f"{stem}-{what}{f'-{number}' if number > 1 else ''}{suffix}" for number in itertools.count(1))
+    names = (f"{stem}-{part}{f'-{number}' if number > 1 else ''}{suffix}" for number in itertools.count(1))
     return next(path for path in map(folder.joinpath, names) if not path.exists())

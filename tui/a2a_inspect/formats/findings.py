@@ -7,25 +7,25 @@ from pathlib import Path
 from typing import BinaryIO
 
 from a2a_inspect.commands.check import junit, sarif
-from a2a_inspect.commands.check.report import CheckReport, check, chosen
+from a2a_inspect.commands.check.report import CheckReport, check_recording, select_rules
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.define.catalogue import all_rules
 
 
-def write_junit(taken: ExportSelection, stream: BinaryIO) -> None:
+def write_junit(selection: ExportSelection, stream: BinaryIO) -> None:
     """A suite a session, a case a rule, which fails with an error. Raises RecordingError."""
-    _write(taken, stream, junit.lines)
+    _write_report(selection, stream, junit.lines)
 
 
-def write_sarif(taken: ExportSelection, stream: BinaryIO) -> None:
+def write_sarif(selection: ExportSelection, stream: BinaryIO) -> None:
     """SARIF 2.1.0. Raises RecordingError."""
-    _write(taken, stream, sarif.lines)
+    _write_report(selection, stream, sarif.lines)
 
 
-def _write(taken: ExportSelection, stream: BinaryIO, lines: Callable[[CheckReport], Iterator[str]]) -> None:
+def _write_report(selection: ExportSelection, stream: BinaryIO, lines: Callable[[CheckReport], Iterator[str]]) -> None:
     report = CheckReport(list(all_rules().values()), Severity.ERROR)
-    path = Path(taken.recording.path)
-    report.checked += check(taken.recording, path, chosen((), ()), taken.keys)
+    path = Path(selection.recording.path)
+    report.sessions += check_recording(selection.recording, path, select_rules((), ()), selection.keys)
     for line in lines(report):
         stream.write(f"{line}\n".encode())

@@ -6,30 +6,30 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from a2a_inspect.formats.chosen import ExportSelection
-from a2a_inspect.formats.har_entry import entry, moment
+from a2a_inspect.formats.har_entry import har_entry, format_time
 from a2a_proxy import __version__
 from a2a_proxy.protocol.text import strict_json
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 
 
-def write(chosen: ExportSelection, stream: BinaryIO) -> None:
+def write(selection: ExportSelection, stream: BinaryIO) -> None:
     """Write it. Raises RecordingError."""
-    sessions = chosen.sessions()
+    sessions = selection.sessions()
     log = {
         "version": "1.2",
         "creator": {"name": "a2a-inspect", "version": __version__},
-        "comment": chosen.what or "all exchanges",
-        "pages": [_page(row) for row in sessions],
+        "comment": selection.description or "all exchanges",
+        "pages": [_session_page(row) for row in sessions],
     }
-    stream.write(b'{"log":' + _octets(log)[:-1] + b',"entries":[')
+    stream.write(b'{"log":' + _encode_json(log)[:-1] + b',"entries":[')
     separator = b"\n"
-    for each in _entries(chosen, sessions):
-        stream.write(separator + _octets(each))
+    for each in _exchange_entries(selection, sessions):
+        stream.write(separator + _encode_json(each))
         separator = b",\n"
     stream.write(b"\n]}}\n")
 
 
-def _octets(value: dict[str, Any]) -> bytes:
+def _encode_json(value: dict[str, Any]) -> bytes:
     return strict_json(value).encode()
 
 
@@ -38,10 +38,10 @@ def page_id(session: int) -> str:
     return f"session_{session}"
 
 
-def _page(row: SessionRow) -> dict[str, Any]:
+def _session_page(row: SessionRow) -> dict[str, Any]:
     ways = zip(row.facts.listens, row.facts.upstreams, strict=False)
     return {
-        "startedDateTime": moment(row.facts.started),
+        "startedDateTime": format_time(row.facts.started),
         "id": page_id(row.id),
         "title": ", ".join(f"{listen} -> {upstream}" for listen, upstream in ways) or f"session {row.id}",
         "pageTimings": {"onContentLoad": -1, "onLoad": -1},
@@ -49,12 +49,12 @@ def _page(row: SessionRow) -> dict[str, Any]:
     }
 
 
-def _entries(chosen: ExportSelection, sessions: list[SessionRow]) -> Iterator[dict[str, Any]]:
-    recording = chosen.recording
+def _exchange_entries(selection: ExportSelection, sessions: list[SessionRow]) -> Iterator[dict[str, Any]]:
+    recording = selection.recording
     for session in sessions:
-        for row in chosen.exchanges(session.id):
+        for row in selection.exchanges(session.id):
             connection = recording.connection(make_key(session.id, row.exchange.connection))
             frames = [each.frame for each in recording.frames(row.key)]
             found = [each.finding for each in recording.findings(exchange=row.key)]
-            made = entry(row.exchange, connection.connection if connection is not None else None, frames, found)
+            made = har_entry(row.exchange, connection.connection if connection is not None else None, frames, found)
             yield {"pageref": page_id(session.id), **made}

@@ -39,24 +39,24 @@ _MS = 1_000_000
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
-def moment(at: int) -> str:
+def format_time(at: int) -> str:
     """A time, ns, in milliseconds as ISO 8601 has it."""
     return f"{text.utc(at)[:-7]}Z"
 
 
-def entry(
+def har_entry(
     exchange: Exchange, connection: Connection | None, frames: Sequence[Frame], findings: Sequence[Finding]
 ) -> dict[str, Any]:
     """The entry, but for its page."""
-    timings = _timings(exchange, frames)
+    timings = _timings_object(exchange, frames)
     to_agent = [frame for frame in frames if frame.direction is Direction.TO_AGENT and frame.kind in _BODIES]
     to_client = [frame for frame in frames if frame.direction is Direction.TO_CLIENT and frame.kind in _BODIES]
     peer = connection.peer.rpartition(":")[0].strip("[]") if connection is not None else ""
     return {
-        "startedDateTime": moment(exchange.started),
+        "startedDateTime": format_time(exchange.started),
         "time": sum(timings.values()),
-        "request": _request(exchange, connection, to_agent),
-        "response": _response(exchange, to_client),
+        "request": _request_object(exchange, connection, to_agent),
+        "response": _response_object(exchange, to_client),
         "cache": {},
         "timings": {"blocked": -1, "dns": -1, "connect": -1, "ssl": -1, **timings},
         **({"serverIPAddress": peer} if peer else {}),
@@ -64,13 +64,13 @@ def entry(
         "_resourceType": "fetch",  # what Chromium would call it; without it, it guesses from names
         "_a2a": {
             **exchange_object(exchange),
-            "frames": [_frame(frame, exchange) for frame in frames],
+            "frames": [_frame_details(frame, exchange) for frame in frames],
             "findings": [finding_facts(each) for each in findings],
         },
     }
 
 
-def _timings(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, float]:
+def _timings_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, float]:
     """Milliseconds: until the request was there, until the answer began, until it was over (or what there is of it).
     A stream may answer before its request has ended."""
     last = exchange.closed or max((frame.at for frame in frames), default=exchange.started)
@@ -80,38 +80,38 @@ def _timings(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, float]:
     return {name: max(ns, 0) / _MS for name, ns in parts.items()}
 
 
-def _request(exchange: Exchange, connection: Connection | None, frames: Sequence[Frame]) -> dict[str, Any]:
-    body, octets = _body(exchange, frames), _octets(exchange, frames)
+def _request_object(exchange: Exchange, connection: Connection | None, frames: Sequence[Frame]) -> dict[str, Any]:
+    body, octets = _body_object(exchange, frames), _body_size(exchange, frames)
     posted: dict[str, Any] = {}
     if frames and (octets or "comment" in body):
         how = {"_encoding": body.pop("encoding")} if "encoding" in body else {}  # of requests HAR knows no encoding
-        posted["postData"] = {"mimeType": _header(exchange.request_headers, b"content-type"), "text": "", **body, **how}
+        posted["postData"] = {"mimeType": _header_value(exchange.request_headers, b"content-type"), "text": "", **body, **how}
     return {
         "method": _http_method(exchange),
-        "url": _url(exchange, connection),
-        "httpVersion": _version(exchange),
+        "url": _request_url(exchange, connection),
+        "httpVersion": _http_version(exchange),
         "cookies": [],
-        "headers": _headers(exchange.request_headers),
-        "queryString": _query(exchange.target),
+        "headers": _header_objects(exchange.request_headers),
+        "queryString": _query_parameters(exchange.target),
         **posted,
         "headersSize": -1,
         "bodySize": octets,
     }
 
 
-def _response(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, Any]:
-    headers = _headers(exchange.response_headers) + _headers(exchange.trailers)
-    status, octets = exchange.status, _octets(exchange, frames)
+def _response_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, Any]:
+    headers = _header_objects(exchange.response_headers) + _header_objects(exchange.trailers)
+    status, octets = exchange.status, _body_size(exchange, frames)
     phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""
-    said = {"mimeType": _header(exchange.response_headers, b"content-type"), **_body(exchange, frames)}
+    said = {"mimeType": _header_value(exchange.response_headers, b"content-type"), **_body_object(exchange, frames)}
     return {
         "status": status,
         "statusText": phrase,
-        "httpVersion": _version(exchange),
+        "httpVersion": _http_version(exchange),
         "cookies": [],
         "headers": headers,
         "content": {"size": octets, **said},
-        "redirectURL": _header(exchange.response_headers, b"location"),
+        "redirectURL": _header_value(exchange.response_headers, b"location"),
         "headersSize": -1,
         "bodySize": -1,
         "_transferSize": octets,  # what Chromium shows as size
@@ -125,50 +125,50 @@ def _http_method(exchange: Exchange) -> str:
     return "POST" if named else exchange.method
 
 
-def _url(exchange: Exchange, connection: Connection | None) -> str:
+def _request_url(exchange: Exchange, connection: Connection | None) -> str:
     """As the client asked; a call over a pipe has none, and gets one that names its operation."""
     if exchange.binding is Binding.STDIO:
-        return f"stdio://agent/{_quoted(exchange.method)}"
-    target = _quoted(exchange.target)
+        return f"stdio://agent/{_percent_encode(exchange.method)}"
+    target = _percent_encode(exchange.target)
     if "://" in target.partition("?")[0]:
         return target
     listen = connection.listen if connection is not None else ""
-    return f"http://{_quoted(exchange.authority or listen or 'unknown')}{target}"
+    return f"http://{_percent_encode(exchange.authority or listen or 'unknown')}{target}"
 
 
-def _quoted(words: str) -> str:
+def _percent_encode(text: str) -> str:
     """Nothing but printable ASCII."""
-    return quote(words, safe=_PRINTABLE, errors="replace")
+    return quote(text, safe=_PRINTABLE, errors="replace")
 
 
-def _version(exchange: Exchange) -> str:
+def _http_version(exchange: Exchange) -> str:
     return "stdio" if exchange.binding is Binding.STDIO else f"HTTP/{exchange.http_version}".removesuffix("/")
 
 
-def _headers(headers: Headers) -> list[dict[str, str]]:
+def _header_objects(headers: Headers) -> list[dict[str, str]]:
     return [{"name": name.decode("latin-1"), "value": value.decode("latin-1")} for name, value in headers]
 
 
-def _header(headers: Headers, wanted: bytes) -> str:
-    return next((value.decode("latin-1") for name, value in headers if name.lower() == wanted), "")
+def _header_value(headers: Headers, lowercase_name: bytes) -> str:
+    return next((value.decode("latin-1") for name, value in headers if name.lower() == lowercase_name), "")
 
 
-def _query(target: str) -> list[dict[str, str]]:
+def _query_parameters(target: str) -> list[dict[str, str]]:
     pairs = parse_qsl(target.partition("?")[2], keep_blank_values=True)
     return [{"name": name, "value": value} for name, value in pairs]
 
 
-def _octets(exchange: Exchange, frames: Sequence[Frame]) -> int:
+def _body_size(exchange: Exchange, frames: Sequence[Frame]) -> int:
     """True octets of the body, also of what is not in the recording; content coding removed, framing included."""
-    return sum(len(_on_wire(exchange, frame)) - len(frame.payload) + frame.size for frame in frames)
+    return sum(len(_wire_bytes(exchange, frame)) - len(frame.payload) + frame.size for frame in frames)
 
 
-def _body(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, str]:
+def _body_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, str]:
     """`text` as it was on the wire, content coding removed, `encoding` where that is not text; what is missing is the
     comment."""
     lacking = [*["payload not recorded"] * any(map(withheld, frames)), *["cut"] * any(f.truncated for f in frames)]
     comment = {"comment": ", ".join(lacking)} if lacking else {}
-    octets = b"".join(_on_wire(exchange, frame) for frame in frames)
+    octets = b"".join(_wire_bytes(exchange, frame) for frame in frames)
     if not octets:
         return comment
     if exchange.binding is not Binding.GRPC:
@@ -177,7 +177,7 @@ def _body(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, str]:
     return {"text": base64.b64encode(octets).decode(), "encoding": "base64", **comment}
 
 
-def _on_wire(exchange: Exchange, frame: Frame) -> bytes:
+def _wire_bytes(exchange: Exchange, frame: Frame) -> bytes:
     if exchange.binding is Binding.GRPC:
         return b"\0" + len(frame.payload).to_bytes(4, "big") + frame.payload
     if exchange.binding is not Binding.STDIO and frame.framing:
@@ -186,7 +186,7 @@ def _on_wire(exchange: Exchange, frame: Frame) -> bytes:
     return frame.payload
 
 
-def _frame(frame: Frame, exchange: Exchange) -> dict[str, object]:
+def _frame_details(frame: Frame, exchange: Exchange) -> dict[str, object]:
     """What it tells; its payload only where the entry's text has it as octets."""
     facts = frame_object(frame, exchange)
     if not is_protobuf(frame.schema):

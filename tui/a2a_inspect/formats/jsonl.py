@@ -9,8 +9,8 @@ from a2a_proxy.recording.cassette.exporter import Exporter, Selection
 from a2a_proxy.recording.read.rows import SELECTION_PREFIX
 
 
-def write(chosen: ExportSelection, stream: BinaryIO) -> None:
+def write(source: ExportSelection, stream: BinaryIO) -> None:
     """Write it; where exchanges were chosen, the sessions say which. Raises RecordingError."""
-    recording, keys = chosen.recording, chosen.keys
-    selection = None if keys is None else Selection(recording, keys, f"{SELECTION_PREFIX}{chosen.what}")
+    recording, keys = source.recording, source.keys
+    selection = None if keys is None else Selection(recording, keys, f"{SELECTION_PREFIX}{source.description}")
     Exporter(recording, recording.sessions(), stream, selection=selection).run()

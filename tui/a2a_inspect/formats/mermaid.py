@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from a2a_inspect.commands.lanes import rows_of
+from a2a_inspect.commands.lanes import iterate_rows
 from a2a_inspect.formats.chosen import ExportSelection
-from a2a_inspect.lanes.links import AllLinks
-from a2a_inspect.lanes.mermaid import diagram
+from a2a_inspect.lanes.links import SessionLinks
+from a2a_inspect.lanes.mermaid import diagram_lines
 from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy.present import text
 from a2a_proxy.recording.read.rows import make_key
@@ -17,32 +17,32 @@ _MARKUP = re.compile(r"[<>&`*_\[\]!|\\]")
 """What could be Markdown's or HTML's in a heading."""
 
 
-def write(chosen: ExportSelection, stream: BinaryIO) -> None:
+def write(selection: ExportSelection, stream: BinaryIO) -> None:
     """Write it: the conversations that have a chosen exchange, each whole. Raises RecordingError."""
-    for session in chosen.sessions():
+    for session in selection.sessions():
         drawn: set[int] = set()
-        links = AllLinks(chosen.recording, session.id)
-        for number in _begun(chosen, session.id):
+        links = SessionLinks(selection.recording, session.id)
+        for number in _first_exchanges(selection, session.id):
             if number not in drawn:
-                conversation = LaneConversation(chosen.recording, make_key(session.id, number), links=links)
+                conversation = LaneConversation(selection.recording, make_key(session.id, number), links=links)
                 drawn |= set(conversation.exchanges)
-                _write(conversation, stream)
+                _write_conversation(conversation, stream)
 
 
-def heading(words: str) -> str:
+def escape_heading(text: str) -> str:
     """The words as a heading's, whatever a peer has put among them."""
-    return _MARKUP.sub(r"\\\g<0>", words)
+    return _MARKUP.sub(r"\\\g<0>", text)
 
 
-def _begun(chosen: ExportSelection, session: int) -> list[int]:
+def _first_exchanges(selection: ExportSelection, session: int) -> list[int]:
     """An exchange of each task, by number; where there is no task, each exchange."""
-    tasks = [row.task.exchanges[0] for row in chosen.tasks(session) if row.task.exchanges]
-    return tasks or [row.exchange.id for row in chosen.exchanges(session)]
+    tasks = [row.task.exchanges[0] for row in selection.tasks(session) if row.task.exchanges]
+    return tasks or [row.exchange.id for row in selection.exchanges(session)]
 
 
-def _write(conversation: LaneConversation, stream: BinaryIO) -> None:
+def _write_conversation(conversation: LaneConversation, stream: BinaryIO) -> None:
     began = text.day(conversation.order.start) if conversation.order.frames else "nothing was recorded"
-    title = heading(f"Session {conversation.session}, {conversation.title}, {began}")
-    lines = diagram(conversation.lanes, rows_of(conversation), len(conversation.order))
+    title = escape_heading(f"Session {conversation.session}, {conversation.title}, {began}")
+    lines = diagram_lines(conversation.lanes, iterate_rows(conversation), len(conversation.order))
     for line in (f"## {title}", "", "```mermaid", *lines, "```", ""):
         stream.write(f"{line}\n".encode("utf-8", "replace"))

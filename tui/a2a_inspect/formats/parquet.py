@@ -10,7 +10,7 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import FrameRow
 
 
-def write(chosen: ExportSelection, stream: BinaryIO) -> None:
+def write(selection: ExportSelection, stream: BinaryIO) -> None:
     """Write it. Raises RecordingError, also where pyarrow is not installed."""
     try:
         from a2a_proxy.archive.rows import write_frames
@@ -18,13 +18,13 @@ def write(chosen: ExportSelection, stream: BinaryIO) -> None:
         raise RecordingError(
             f"Parquet needs {missing.name}, which is not installed", "install it: pip install 'a2a-proxy[lake]'"
         ) from missing
-    write_frames(chosen.recording, _frames(chosen), stream)
+    write_frames(selection.recording, _selected_frames(selection), stream)
 
 
-def _frames(chosen: ExportSelection) -> Iterator[FrameRow]:
+def _selected_frames(selection: ExportSelection) -> Iterator[FrameRow]:
     """In order of storing."""
-    if chosen.keys is None:
-        yield from chosen.recording.frames_after(0)
+    if selection.keys is None:
+        yield from selection.recording.frames_after(0)
         return
-    for number in sorted(chosen.keys):
-        yield from chosen.recording.frames(number)
+    for number in sorted(selection.keys):
+        yield from selection.recording.frames(number)

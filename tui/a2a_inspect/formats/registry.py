@@ -9,40 +9,40 @@ if TYPE_CHECKING:
     from a2a_inspect.formats.chosen import ExportSelection
 
 
-class Format(NamedTuple):
+class ExportFormat(NamedTuple):
     """One format. Its writer is `write(chosen: Chosen, stream: BinaryIO, **options)`: it goes through the recording row
     by row, and raises RecordingError where it cannot; what it wrote until then is thrown away."""
 
     name: str
-    ending: str
+    suffix: str
     """How its files end."""
-    about: str
+    description: str
     """What it is, in a few words, for the help and the menu."""
     where: str
     """`module:function` of its writer, imported when it is used."""
 
-    def write(self, chosen: ExportSelection, stream: BinaryIO, **options: Any) -> None:
+    def write(self, selection: ExportSelection, stream: BinaryIO, **options: Any) -> None:
         """Call the writer. Raises as it does."""
         module, _, function = self.where.partition(":")
-        getattr(importlib.import_module(module), function)(chosen, stream, **options)
+        getattr(importlib.import_module(module), function)(selection, stream, **options)
 
 
-DEFAULT = "jsonl"
+DEFAULT_FORMAT = "jsonl"
 """What is meant where no format is named."""
-_HERE = "a2a_inspect.formats"
-_ALL = (
-    Format("jsonl", ".a2a.jsonl", "JSON lines that are a recording again, without loss", f"{_HERE}.jsonl:write"),
-    Format("har", ".har", "HAR 1.2, for browsers' developer tools", f"{_HERE}.har:write"),
-    Format("mermaid", ".md", "Markdown with a sequence diagram for each task", f"{_HERE}.mermaid:write"),
-    Format("junit", ".xml", "what `check` finds, as JUnit XML", f"{_HERE}.findings:write_junit"),
-    Format("sarif", ".sarif", "what `check` finds, as SARIF 2.1.0", f"{_HERE}.findings:write_sarif"),
-    Format("parquet", ".parquet", "a table with a row for each frame", f"{_HERE}.parquet:write"),
-    Format(
+_FORMATS_PACKAGE = "a2a_inspect.formats"
+_ALL_FORMATS = (
+    ExportFormat("jsonl", ".a2a.jsonl", "JSON lines that are a recording again, without loss", f"{_FORMATS_PACKAGE}.jsonl:write"),
+    ExportFormat("har", ".har", "HAR 1.2, for browsers' developer tools", f"{_FORMATS_PACKAGE}.har:write"),
+    ExportFormat("mermaid", ".md", "Markdown with a sequence diagram for each task", f"{_FORMATS_PACKAGE}.mermaid:write"),
+    ExportFormat("junit", ".xml", "what `check` finds, as JUnit XML", f"{_FORMATS_PACKAGE}.findings:write_junit"),
+    ExportFormat("sarif", ".sarif", "what `check` finds, as SARIF 2.1.0", f"{_FORMATS_PACKAGE}.findings:write_sarif"),
+    ExportFormat("parquet", ".parquet", "a table with a row for each frame", f"{_FORMATS_PACKAGE}.parquet:write"),
+    ExportFormat(
         "html",
         ".html",
         "a page with diagrams, payloads and findings, for any browser",
         "a2a_inspect.formats.report.writer:write",
     ),
 )
-FORMATS = {each.name: each for each in _ALL}
+FORMATS = {each.name: each for each in _ALL_FORMATS}
 """Name -> format, in the order of the help and the menu."""

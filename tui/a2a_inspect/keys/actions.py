@@ -19,7 +19,7 @@ class KeyScope(msgspec.Struct, frozen=True):
     title: str
     owner: type[DOMNode]
     """Whose own bindings these are."""
-    inside: tuple[type[DOMNode], ...] = ()
+    nested: tuple[type[DOMNode], ...] = ()
     """Whose bindings are in force there as well; those of the application always are."""
 
 
@@ -36,15 +36,15 @@ class Action(msgspec.Struct, frozen=True):
     place: str
 
 
-def actions(places: tuple[KeyScope, ...], keymap: Keymap | None = None) -> list[Action]:
+def list_actions(scopes: tuple[KeyScope, ...], keymap: Keymap | None = None) -> list[Action]:
     """All of them in the order of the places, each id once; with a keymap the keys are its."""
     found: dict[str, Action] = {}
-    for place in places:
+    for place in scopes:
         for binding in own_bindings(place.owner):
             if binding.id is None:
                 continue
             keys = (keymap or {}).get(binding.id, binding.key)
-            action = Action(binding.id, _names(keys), binding.description, binding.tooltip, place.title)
+            action = Action(binding.id, _split_keys(keys), binding.description, binding.tooltip, place.title)
             known = found.setdefault(binding.id, action)
             if not known.help and action.help:
                 found[binding.id] = action
@@ -58,23 +58,23 @@ def own_bindings(owner: type[DOMNode]) -> Iterator[Binding]:
         yield each
 
 
-def ids(place: KeyScope) -> dict[str, tuple[str, ...]]:
+def default_keys(scope: KeyScope) -> dict[str, tuple[str, ...]]:
     """Ids of the actions of one place, with the keys that they have by default."""
-    return {each.id: _names(each.key) for each in own_bindings(place.owner) if each.id is not None}
+    return {each.id: _split_keys(each.key) for each in own_bindings(scope.owner) if each.id is not None}
 
 
-def normal(key: str) -> str:
+def normalize_key(key: str) -> str:
     """A key as Textual names it: `?` is `question_mark`, also after `ctrl+`."""
     *modifiers, last = (*key[:-1].split("+")[:-1], "+") if key.endswith("+") else key.split("+")
     return "+".join([*modifiers, _character_to_key(last) if len(last) == 1 else last])
 
 
-def shown(key: str) -> str:
+def display_key(key: str) -> str:
     """A key as people write it, and as the file of keys takes it: `?`, `ctrl+p`, `pageup`."""
     *modifiers, last = key.split("+")
     name = format_key(last)
     return "+".join([*modifiers, name if len(name) == 1 and name.isascii() else last])
 
 
-def _names(keys: str) -> tuple[str, ...]:
-    return tuple(normal(key.strip()) for key in keys.split(","))
+def _split_keys(keys: str) -> tuple[str, ...]:
+    return tuple(normalize_key(key.strip()) for key in keys.split(","))

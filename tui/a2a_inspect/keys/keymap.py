@@ -17,14 +17,14 @@ from platformdirs import user_config_dir
 from textual.app import App
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys
 
-from a2a_inspect.keys.actions import KeyScope, ids, normal, shown
+from a2a_inspect.keys.actions import KeyScope, default_keys, normalize_key, display_key
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.query.errors import suggest_word
 
 CONFIG_VARIABLE = "A2A_PROXY_CONFIG"
 _MODIFIERS = {"ctrl", "shift", "alt", "super", "hyper", "meta"}
-_NAMED = {key.value for key in Keys} | set(KEY_NAME_REPLACEMENTS.values())
-_ALL = "a2a-inspect keys lists all actions"
+_KEY_NAMES = {key.value for key in Keys} | set(KEY_NAME_REPLACEMENTS.values())
+_LIST_HINT = "a2a-inspect keys lists all actions"
 
 
 def config_dir() -> Path:
@@ -37,7 +37,7 @@ def keys_file() -> Path:
     return config_dir() / "keys.toml"
 
 
-def read_keymap(path: Path, places: tuple[KeyScope, ...]) -> dict[str, str]:
+def read_keymap(path: Path, scopes: tuple[KeyScope, ...]) -> dict[str, str]:
     """What the file binds, for Textual; nothing where there is no file.
 
     Raises:
@@ -53,52 +53,52 @@ def read_keymap(path: Path, places: tuple[KeyScope, ...]) -> dict[str, str]:
         raise UserError(f"{path} is not UTF-8", "save it as UTF-8") from wrong
     except tomllib.TOMLDecodeError as wrong:
         raise UserError(f"{path} is not TOML: {wrong}", 'a line looks like: frame.next = "f2"') from wrong
-    known = {name for place in places for name in ids(place)}
-    keymap = {name: ",".join(_keys(path, name, value)) for name, value in _flat(values)}
+    known = {name for place in scopes for name in default_keys(place)}
+    keymap = {name: ",".join(_parse_keys(path, name, value)) for name, value in _flatten_names(values)}
     for name in keymap:
         if name not in known:
-            raise UserError(f'{path}: there is no action "{name}"{suggest_word(name, known)}', _ALL)
-    _check_clashes(path, places, keymap)
+            raise UserError(f'{path}: there is no action "{name}"{suggest_word(name, known)}', _LIST_HINT)
+    _check_clashes(path, scopes, keymap)
     return keymap
 
 
-def _flat(values: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten_names(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted names without quotes are nested tables to TOML."""
     for name, value in values.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{before}{name}.")
+            yield from _flatten_names(value, f"{prefix}{name}.")
         else:
-            yield before + name, value
+            yield prefix + name, value
 
 
-def _keys(path: Path, name: str, value: object) -> list[str]:
+def _parse_keys(path: Path, name: str, value: object) -> list[str]:
     listed = value if isinstance(value, list) else [value]
     words = [each for each in listed if isinstance(each, str) and each]
     if not words or len(words) < len(listed):
         raise UserError(f"{path}: {name} is no key", f'write {name} = "x", or a list: {name} = ["x", "f2"]')
-    keys = [normal(key) for key in words]
+    keys = [normalize_key(key) for key in words]
     for key, written in zip(keys, words, strict=True):
         *modifiers, last = key.split("+")
-        if not set(modifiers) <= _MODIFIERS or (len(last) != 1 and last not in _NAMED and len(shown(last)) != 1):
+        if not set(modifiers) <= _MODIFIERS or (len(last) != 1 and last not in _KEY_NAMES and len(display_key(last)) != 1):
             hint = "a key is a character, or a name like f2, space, pageup; ctrl+, alt+ or shift+ may go before it"
             raise UserError(f'{path}: {name}: there is no key "{written}"', hint)
     return keys
 
 
-def _check_clashes(path: Path, places: tuple[KeyScope, ...], keymap: dict[str, str]) -> None:
+def _check_clashes(path: Path, scopes: tuple[KeyScope, ...], keymap: dict[str, str]) -> None:
     """One key has one action, wherever two places are in force together; what clashes by default is meant so."""
-    for place in places:
-        pairs = combinations(ids(place), 2)
+    for place in scopes:
+        pairs = combinations(default_keys(place), 2)
         _check_pairs(path, pairs, keymap, (place, place))
-    for one, other in combinations(places, 2):
-        if _together(one, other):
-            _check_pairs(path, product(ids(one), ids(other)), keymap, (one, other))
+    for one, other in combinations(scopes, 2):
+        if _are_active_together(one, other):
+            _check_pairs(path, product(default_keys(one), default_keys(other)), keymap, (one, other))
 
 
 def _check_pairs(
-    path: Path, pairs: Iterator[tuple[str, str]], keymap: dict[str, str], where: tuple[KeyScope, KeyScope]
+    path: Path, pairs: Iterator[tuple[str, str]], keymap: dict[str, str], scopes: tuple[KeyScope, KeyScope]
 ) -> None:
-    defaults = (ids(where[0]), ids(where[1]))
+    defaults = (default_keys(scopes[0]), default_keys(scopes[1]))
     for one, other in pairs:
         if one == other or not (one in keymap or other in keymap):
             continue
@@ -108,14 +108,14 @@ def _check_pairs(
             for name, old in zip((one, other), before, strict=True)
         ]
         if both := (now[0] & now[1]) - (before[0] & before[1]):
-            key = shown(min(both))
-            raise UserError(f'{path}: "{key}" is both {one} and {other}', f"bind one of them to another key; {_ALL}")
+            key = display_key(min(both))
+            raise UserError(f'{path}: "{key}" is both {one} and {other}', f"bind one of them to another key; {_LIST_HINT}")
 
 
-def _together(one: KeyScope, other: KeyScope) -> bool:
-    return _above(one, other) or _above(other, one)
+def _are_active_together(first: KeyScope, second: KeyScope) -> bool:
+    return _is_active_in(first, second) or _is_active_in(second, first)
 
 
-def _above(one: KeyScope, other: KeyScope) -> bool:
+def _is_active_in(outer: KeyScope, inner: KeyScope) -> bool:
     """The keys of `one` are in force in `other` too."""
-    return issubclass(one.owner, App) or any(issubclass(each, one.owner) for each in (other.owner, *other.inside))
+    return issubclass(outer.owner, App) or any(issubclass(each, outer.owner) for each in (inner.owner, *inner.nested))

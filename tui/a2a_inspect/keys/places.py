@@ -13,16 +13,16 @@ from a2a_inspect.dialogs.note_box import NoteBox
 from a2a_inspect.dialogs.seek_box import SeekBox
 from a2a_inspect.dialogs.text_page import TextPage
 from a2a_inspect.keys.actions import KeyScope
-from a2a_inspect.screens.actions import Acting
-from a2a_inspect.screens.commands import Commanded
+from a2a_inspect.screens.actions import ActionScreen
+from a2a_inspect.screens.commands import CommandScreen
 from a2a_inspect.screens.diff_screen import DiffScreen
-from a2a_inspect.screens.filter import Narrowed
+from a2a_inspect.screens.filter import FilterScreen
 from a2a_inspect.screens.lane_screen import LaneScreen
 from a2a_inspect.screens.main import MainScreen
-from a2a_inspect.screens.navigation import Hopping
+from a2a_inspect.screens.navigation import NavigationScreen
 from a2a_inspect.screens.plot_screen import PlotScreen
 from a2a_inspect.screens.replay_screen import JumpTo, ReplayScreen
-from a2a_inspect.screens.tree import Treed
+from a2a_inspect.screens.tree import TreeScreen
 from a2a_inspect.screens.views_screen import ViewsScreen
 from a2a_inspect.widgets.detail import Detail
 from a2a_inspect.widgets.diff_view import DiffView
@@ -31,15 +31,15 @@ from a2a_inspect.widgets.lazy_list import LazyList
 from a2a_inspect.widgets.recording_tree import RecordingTree
 from a2a_inspect.widgets.text_view import TextView
 
-PLACES = (
+KEY_SCOPES = (
     KeyScope("Everywhere", InspectApp),
     KeyScope("The recording", MainScreen),
-    KeyScope("Panes", Treed),
+    KeyScope("Panes", TreeScreen),
     KeyScope("The tree", RecordingTree, (MainScreen,)),
-    KeyScope("Finding things", Narrowed),
-    KeyScope("Finding things", Hopping),
-    KeyScope("What is under the cursor", Acting),
-    KeyScope("Finding things", Commanded),
+    KeyScope("Finding things", FilterScreen),
+    KeyScope("Finding things", NavigationScreen),
+    KeyScope("What is under the cursor", ActionScreen),
+    KeyScope("Finding things", CommandScreen),
     KeyScope("The filter's line", FilterBox, (MainScreen,)),
     KeyScope("A list", LazyList, (MainScreen,)),
     KeyScope("A frame", Detail, (MainScreen,)),

@@ -12,24 +12,24 @@ from rich.cells import cell_len
 
 from a2a_inspect.data.finding_counts import SEVERITIES
 from a2a_inspect.lanes.model import LaneRow, PartyLane, RowKind
-from a2a_inspect.widgets.columns import fit
+from a2a_inspect.widgets.columns import fit_text
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 
-Painted = list[tuple[str, str]]
+StyledCells = list[tuple[str, str]]
 """Text and the name of its style."""
 
-_START, _BEFORE = 9, 8
-MARGIN = _START + 1 + _BEFORE + 2
+_START_CELLS, _PAUSE_CELLS = 9, 8
+MARGIN = _START_CELLS + 1 + _PAUSE_CELLS + 2
 """Cells of the two times."""
-_PLACE, _WIDE = 8, 100
+_PLACE_CELLS, _MIN_WIDTH_FOR_PLACES = 8, 100
 """Cells of the exchange and frame, and from how many cells on they are told."""
-NARROWEST = 16
+MIN_LANE_WIDTH = 16
 """Cells between two lanes: an arrow with a word."""
-_PLAIN, _WAITING = "│", "┊"
+_LIFELINE, _PAUSED_LIFELINE = "│", "┊"
 
-_KINDS = {
+_KIND_STYLES = {
     FrameKind.ERROR: "list--bad",
     FrameKind.UNDECODABLE: "list--bad",
     FrameKind.CUT: "list--warn",
@@ -37,9 +37,9 @@ _KINDS = {
     FrameKind.END: "list--dim",
     FrameKind.LOG: "list--dim",
 }
-_FAINT = frozenset({FrameKind.END, FrameKind.COMMENT, FrameKind.CONTROL, FrameKind.LOG})
-_SIGNS = {
-    RowKind.PAUSE: (_WAITING, "list--dim"),
+_DIM_KINDS = frozenset({FrameKind.END, FrameKind.COMMENT, FrameKind.CONTROL, FrameKind.LOG})
+_MARK_SIGNS = {
+    RowKind.PAUSE: (_PAUSED_LIFELINE, "list--dim"),
     RowKind.TURN: ("┼", "list--dim"),
     RowKind.WAIT: ("?", "list--live"),
     RowKind.MISSED: ("≠", "list--warn"),
@@ -49,108 +49,108 @@ _SIGNS = {
 }
 
 
-class Geometry(msgspec.Struct, frozen=True):
+class LaneGeometry(msgspec.Struct, frozen=True):
     """Where lanes stand."""
 
     width: int
     lanes: tuple[PartyLane, ...]
-    places: tuple[int, ...]
+    columns: tuple[int, ...]
     """Cell of each lane that is drawn. Where not all fit, the last one stands for all that are folded."""
 
     @property
     def margin(self) -> int:
         """Cells before the first lane."""
-        return MARGIN + (_PLACE if self.width >= _WIDE else 0)
+        return MARGIN + (_PLACE_CELLS if self.width >= _MIN_WIDTH_FOR_PLACES else 0)
 
     @property
     def end(self) -> int:
         """The cell after the last one that is drawn in: the last lane, or where there is one only, all."""
-        return self.places[-1] + 1 if len(self.places) > 1 else max(self.width, self.margin + NARROWEST + 1)
+        return self.columns[-1] + 1 if len(self.columns) > 1 else max(self.width, self.margin + MIN_LANE_WIDTH + 1)
 
     @property
-    def folded(self) -> int:
+    def folded_count(self) -> int:
         """How many lanes share the last column; 0 where each has its own."""
-        return len(self.lanes) - len(self.places) + 1 if len(self.lanes) > len(self.places) else 0
+        return len(self.lanes) - len(self.columns) + 1 if len(self.lanes) > len(self.columns) else 0
 
-    def place(self, lane: int) -> int:
+    def column(self, lane: int) -> int:
         """The cell of a lane."""
-        return self.places[min(lane, len(self.places) - 1)]
+        return self.columns[min(lane, len(self.columns) - 1)]
 
-    def hidden(self, lane: int) -> bool:
+    def is_folded(self, lane: int) -> bool:
         """It has no column of its own."""
-        return bool(self.folded) and lane >= len(self.places) - 1
+        return bool(self.folded_count) and lane >= len(self.columns) - 1
 
 
-def geometry(width: int, lanes: Sequence[PartyLane]) -> Geometry:
+def make_geometry(width: int, lanes: Sequence[PartyLane]) -> LaneGeometry:
     """Spread the lanes over so many cells; those that do not fit fold into the last column."""
-    first = MARGIN + (_PLACE if width >= _WIDE else 0)
-    last = max(width - 1, first + NARROWEST)
-    count = min(len(lanes), 1 + (last - first) // NARROWEST)
+    first = MARGIN + (_PLACE_CELLS if width >= _MIN_WIDTH_FOR_PLACES else 0)
+    last = max(width - 1, first + MIN_LANE_WIDTH)
+    count = min(len(lanes), 1 + (last - first) // MIN_LANE_WIDTH)
     steps = max(count - 1, 1)
-    return Geometry(width, tuple(lanes), tuple(first + (last - first) * n // steps for n in range(count)))
+    return LaneGeometry(width, tuple(lanes), tuple(first + (last - first) * n // steps for n in range(count)))
 
 
-def head(of: Geometry) -> str:
+def lane_head(geometry: LaneGeometry) -> str:
     """The names of the lanes, each at its own."""
-    names = [make_visible(lane.name) for lane in of.lanes[: len(of.places)]]
-    if of.folded:
-        names[-1] = f"+{of.folded} others"
-    line = f"{'SECONDS':>{_START}} {'AFTER':>{_BEFORE}}  FRAME"[: of.margin - 1]
-    for number, (name, place) in enumerate(zip(names, of.places, strict=True)):
-        line = _named(line, name, place, number, of)
+    names = [make_visible(lane.name) for lane in geometry.lanes[: len(geometry.columns)]]
+    if geometry.folded_count:
+        names[-1] = f"+{geometry.folded_count} others"
+    line = f"{'SECONDS':>{_START_CELLS}} {'AFTER':>{_PAUSE_CELLS}}  FRAME"[: geometry.margin - 1]
+    for number, (name, place) in enumerate(zip(names, geometry.columns, strict=True)):
+        line = _append_lane_name(line, name, place, number, geometry)
     return line
 
 
-def _named(line: str, name: str, place: int, number: int, of: Geometry) -> str:
+def _append_lane_name(line: str, name: str, column: int, number: int, geometry: LaneGeometry) -> str:
     """The first name begins at its lane, the last one ends there, others stand around theirs."""
-    room = (of.places[1] - of.places[0] if len(of.places) > 1 else of.width - place) - 2
-    name = fit(name, min(cell_len(name), max(room, 1)))
+    room = (geometry.columns[1] - geometry.columns[0] if len(geometry.columns) > 1 else geometry.width - column) - 2
+    name = fit_text(name, min(cell_len(name), max(room, 1)))
     length = cell_len(name)
-    begin = place if not number else place - length + 1 if number == len(of.places) - 1 else place - length // 2
+    begin = column if not number else column - length + 1 if number == len(geometry.columns) - 1 else column - length // 2
     return line + " " * max(begin - cell_len(line), 1) + name
 
 
-def paint(row: LaneRow, of: Geometry) -> Painted:
+def paint_row(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
     """One row in all its cells."""
     if row.what is RowKind.FRAME:
-        return [*_times(row, of), *(_message(row, of))]
-    sign, style = _SIGNS[row.what]
+        return [*_time_cells(row, geometry), *(_paint_message(row, geometry))]
+    sign, style = _MARK_SIGNS[row.what]
     style = SEVERITIES[row.severity] if row.severity is not None else style
-    line = sign if row.what in (RowKind.PAUSE, RowKind.TURN) else _PLAIN
-    lane = _lifelines(of, of.places[0], of.end, line)
-    about = of.place(row.source) - of.places[0]
+    line = sign if row.what in (RowKind.PAUSE, RowKind.TURN) else _LIFELINE
+    lane = _lifelines(geometry, geometry.columns[0], geometry.end, line)
+    about = geometry.column(row.source) - geometry.columns[0]
     lane = lane[:about] + sign + lane[about + 1 :]
     room = max(len(lane) - 4, 0)
-    words = _words(row)
-    said = fit(words, min(cell_len(make_visible(words)), room))
+    words = _row_words(row)
+    said = fit_text(words, min(cell_len(make_visible(words)), room))
     if row.what in (RowKind.PAUSE, RowKind.TURN):
         left = (room - cell_len(said)) // 2
-        return [(" " * of.margin, ""), *_laid(lane, said, 2 + left, style)]
-    return [(f"{sign:>{_START}}{' ':{of.margin - _START}}", style), *_laid(lane, said, 2, style)]
+        return [(" " * geometry.margin, ""), *_overlay_label(lane, said, 2 + left, style)]
+    return [(f"{sign:>{_START_CELLS}}{' ':{geometry.margin - _START_CELLS}}", style), *_overlay_label(lane, said, 2, style)]
 
 
-def _words(row: LaneRow) -> str:
+def _row_words(row: LaneRow) -> str:
     if row.what is RowKind.PAUSE:
         return f"{text.duration(row.since_before)} of silence"
     return row.text
 
 
-def _laid(lane: str, said: str, at: int, style: str) -> Painted:
+def _overlay_label(lifelines: str, label: str, column: int, style: str) -> StyledCells:
     """The words over the lifelines, which go on beside them."""
-    after = lane[at + cell_len(said) :]
-    begun = lane[: at - 1] + " "
-    return [(begun, "list--dim"), (said, style), (" " + after[1:] if len(after) > 1 else after, "list--dim")]
+    after = lifelines[column + cell_len(label) :]
+    begun = lifelines[: column - 1] + " "
+    return [(begun, "list--dim"), (label, style), (" " + after[1:] if len(after) > 1 else after, "list--dim")]
 
 
-def _times(row: LaneRow, of: Geometry) -> Painted:
+def _time_cells(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
     before = text.duration(row.since_before) if row.since_start else ""
     before = f"+{before}" if before else ""
-    shown = before if len(before) <= _BEFORE else ""  # the pause above says it
-    place = fit(f"#{row.exchange}.{row.seq}", _PLACE - 1) + " " if of.margin > MARGIN else ""
-    return [(f"{moment(row.since_start):>{_START}} {shown:>{_BEFORE}}  {place}", "list--dim")]
+    shown = before if len(before) <= _PAUSE_CELLS else ""  # the pause above says it
+    place = fit_text(f"#{row.exchange}.{row.seq}", _PLACE_CELLS - 1) + " " if geometry.margin > MARGIN else ""
+    return [(f"{format_elapsed(row.since_start):>{_START_CELLS}} {shown:>{_PAUSE_CELLS}}  {place}", "list--dim")]
 
 
-def moment(ns: int) -> str:
+def format_elapsed(ns: int) -> str:
     """Time since the start: seconds to the millisecond, hours where it is long."""
     seconds = ns / 1e9
     if abs(seconds) < 10_000:
@@ -159,35 +159,35 @@ def moment(ns: int) -> str:
     return f"+{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
-def _message(row: LaneRow, of: Geometry) -> Painted:
-    a, b = of.place(row.source), of.place(row.target)
-    first, last = of.places[0], of.end
-    style = _KINDS.get(row.kind or FrameKind.EVENT, "")
+def _paint_message(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
+    a, b = geometry.column(row.source), geometry.column(row.target)
+    first, last = geometry.columns[0], geometry.end
+    style = _KIND_STYLES.get(row.kind or FrameKind.EVENT, "")
     if a == b:
-        return _at_one(row, of, style)
+        return _paint_self_message(row, geometry, style)
     low, high = min(a, b), max(a, b)
-    span = _arrow(_label(row, of), high - low - 1, row, rightwards=a < b)
+    span = _arrow_cells(_message_label(row, geometry), high - low - 1, row, rightwards=a < b)
     way = "list--out" if a < b else "list--in"
-    painted: Painted = [(_lifelines(of, first, low), "list--dim")]
-    painted.append((_tail(row, a < b) if a < b else "│", "list--dim"))
+    painted: StyledCells = [(_lifelines(geometry, first, low), "list--dim")]
+    painted.append((_arrow_tail(row, a < b) if a < b else "│", "list--dim"))
     painted += [(piece, style or (way if arrow else "")) for piece, arrow in span]
-    painted.append(("│" if a < b else _tail(row, a < b), "list--dim"))
-    painted.append((_lifelines(of, high + 1, last), "list--dim"))
+    painted.append(("│" if a < b else _arrow_tail(row, a < b), "list--dim"))
+    painted.append((_lifelines(geometry, high + 1, last), "list--dim"))
     return [each for each in painted if each[0]]
 
 
-def _tail(row: LaneRow, rightwards: bool) -> str:
-    if row.kind in _FAINT:
+def _arrow_tail(row: LaneRow, rightwards: bool) -> str:
+    if row.kind in _DIM_KINDS:
         return "│"
     return "├" if rightwards else "┤"
 
 
-def _arrow(label: str, room: int, row: LaneRow, *, rightwards: bool) -> list[tuple[str, bool]]:
+def _arrow_cells(label: str, room: int, row: LaneRow, *, rightwards: bool) -> list[tuple[str, bool]]:
     """Shaft, label, shaft and head, in exactly this many cells; True for what is arrow."""
-    shaft = "╌" if row.kind in _FAINT else "─"
+    shaft = "╌" if row.kind in _DIM_KINDS else "─"
     head = "✕" if row.kind is FrameKind.CUT else "▶" if rightwards else "◀"
     space = max(room - 5, 0)  # two of shaft, two spaces, the head
-    said = fit(label, min(cell_len(make_visible(label)), space))
+    said = fit_text(label, min(cell_len(make_visible(label)), space))
     if not said:
         return [(shaft * (room - 1) + head if rightwards else head + shaft * (room - 1), True)]
     rest = shaft * (room - cell_len(said) - 4)
@@ -196,25 +196,25 @@ def _arrow(label: str, room: int, row: LaneRow, *, rightwards: bool) -> list[tup
     return [(f"{head}{shaft} ", True), (said, False), (f" {rest}", True)]
 
 
-def _label(row: LaneRow, of: Geometry) -> str:
+def _message_label(row: LaneRow, geometry: LaneGeometry) -> str:
     """What it says, with the names of those that have no column."""
-    if of.hidden(row.source):
-        return f"[{of.lanes[row.source].name}] {row.text}"
-    if of.hidden(row.target):
-        return f"[{of.lanes[row.target].name}] {row.text}"
+    if geometry.is_folded(row.source):
+        return f"[{geometry.lanes[row.source].name}] {row.text}"
+    if geometry.is_folded(row.target):
+        return f"[{geometry.lanes[row.target].name}] {row.text}"
     return row.text
 
 
-def _at_one(row: LaneRow, of: Geometry, style: str) -> Painted:
+def _paint_self_message(row: LaneRow, geometry: LaneGeometry, style: str) -> StyledCells:
     """Both ends are in one column: words beside it."""
-    at = of.place(row.source) - of.places[0]
-    lane = _lifelines(of, of.places[0], of.end)
-    names = f"{of.lanes[row.source].name} → {of.lanes[row.target].name}"
+    at = geometry.column(row.source) - geometry.columns[0]
+    lane = _lifelines(geometry, geometry.columns[0], geometry.end)
+    names = f"{geometry.lanes[row.source].name} → {geometry.lanes[row.target].name}"
     words = f"{names}: {row.text}" if row.source != row.target else row.text
     room = max(at, len(lane) - at - 1) - 2
     if room < 1:
         return [("●", style)]
-    said = fit(words, min(cell_len(make_visible(words)), room))
+    said = fit_text(words, min(cell_len(make_visible(words)), room))
     if at < len(lane) - at - 1:
         after = lane[at + cell_len(said) + 2 :]
         return [(lane[:at], "list--dim"), ("● ", ""), (said, style), (after, "list--dim")]
@@ -222,5 +222,5 @@ def _at_one(row: LaneRow, of: Geometry, style: str) -> Painted:
     return [(before, "list--dim"), (said, style), (" ●", ""), (lane[at + 1 :], "list--dim")]
 
 
-def _lifelines(of: Geometry, begin: int, end: int, sign: str = _PLAIN) -> str:
-    return "".join(sign if cell in of.places else " " for cell in range(begin, end))
+def _lifelines(geometry: LaneGeometry, begin: int, end: int, sign: str = _LIFELINE) -> str:
+    return "".join(sign if cell in geometry.columns else " " for cell in range(begin, end))

@@ -15,57 +15,57 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import split_key
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
-_HANDOFFS = 10_000
+_MAX_HANDOFFS = 10_000
 """Of a session; what comes after is not followed."""
-_OF_TASK = "SELECT id FROM exchange WHERE id >= ? AND id < ? AND task = (SELECT ident FROM task WHERE id = ?)"
-_OF_TASKS = "task IN (SELECT ident FROM task WHERE id IN (SELECT value FROM json_each(?)))"
-_TABLES = ("segment", "interruption")
+_EXCHANGES_OF_TASK = "SELECT id FROM exchange WHERE id >= ? AND id < ? AND task = (SELECT ident FROM task WHERE id = ?)"
+_ROWS_OF_TASKS = "task IN (SELECT ident FROM task WHERE id IN (SELECT value FROM json_each(?)))"
+_SEGMENT_TABLES = ("segment", "interruption")
 """Tables that recordings before schema version 3 do not have."""
 
 
-class Links:
+class TaskLinks:
     """See the module."""
 
     def __init__(self, recording: Recording, session: int) -> None:
         self._db = recording.db
-        self._span = (session << SESSION_SHIFT, (session + 1) << SESSION_SHIFT)
+        self._key_range = (session << SESSION_SHIFT, (session + 1) << SESSION_SHIFT)
         self._has_segments = recording.has_segments()
-        self.handoffs: list[Handoff] = [row.handoff for row in recording.handoffs(session, limit=_HANDOFFS)]
+        self.handoffs: list[Handoff] = [row.handoff for row in recording.handoffs(session, limit=_MAX_HANDOFFS)]
 
-    def exchanges(self, task: int) -> Iterable[int]:
+    def exchanges_of(self, task: int) -> Iterable[int]:
         """Numbers of the exchanges that name the task of this row."""
-        return [split_key(row[0])[1] for row in self._db.execute(_OF_TASK, (*self._span, task))]
+        return [split_key(row[0])[1] for row in self._db.execute(_EXCHANGES_OF_TASK, (*self._key_range, task))]
 
-    def keys(self, table: str, tasks: list[int]) -> list[int]:
+    def row_keys(self, table: str, tasks: list[int]) -> list[int]:
         """Keys of the rows in a table of segments that name one of the tasks of these rows, in order."""
         if not self._has_segments:
             return []
-        query = f"SELECT id FROM {table} WHERE id >= ? AND id < ? AND {_OF_TASKS} ORDER BY id"
-        return [row[0] for row in self._db.execute(query, (*self._span, json.dumps(tasks)))]
+        query = f"SELECT id FROM {table} WHERE id >= ? AND id < ? AND {_ROWS_OF_TASKS} ORDER BY id"
+        return [row[0] for row in self._db.execute(query, (*self._key_range, json.dumps(tasks)))]
 
 
-class AllLinks(Links):
+class SessionLinks(TaskLinks):
     """See the module. Holds two integers for each exchange and each segment of the session."""
 
     def __init__(self, recording: Recording, session: int) -> None:
         super().__init__(recording, session)
         rows = self._db.execute("SELECT id, ident FROM task WHERE session = ?", (session,))
         self._idents: dict[int, int] = dict(rows.fetchall())
-        self._exchanges = self._by_task("exchange")
-        self._segments = {table: self._by_task(table) for table in _TABLES if self._has_segments}
+        self._exchanges_by_task = self._rows_by_task("exchange")
+        self._segments_by_task = {table: self._rows_by_task(table) for table in _SEGMENT_TABLES if self._has_segments}
 
-    def exchanges(self, task: int) -> Iterable[int]:
+    def exchanges_of(self, task: int) -> Iterable[int]:
         """As `Links.exchanges`."""
-        return [split_key(each)[1] for each in self._exchanges.get(self._idents[task], ())]
+        return [split_key(each)[1] for each in self._exchanges_by_task.get(self._idents[task], ())]
 
-    def keys(self, table: str, tasks: list[int]) -> list[int]:
+    def row_keys(self, table: str, tasks: list[int]) -> list[int]:
         """As `Links.keys`."""
-        of = self._segments.get(table, {})
+        of = self._segments_by_task.get(table, {})
         return sorted(each for ident in {self._idents[task] for task in tasks} for each in of.get(ident, ()))
 
-    def _by_task(self, table: str) -> dict[int, list[int]]:
+    def _rows_by_task(self, table: str) -> dict[int, list[int]]:
         found: dict[int, list[int]] = defaultdict(list)
-        for row, task in self._db.execute(f"SELECT id, task FROM {table} WHERE id >= ? AND id < ?", self._span):
+        for row, task in self._db.execute(f"SELECT id, task FROM {table} WHERE id >= ? AND id < ?", self._key_range):
             if task:
                 found[task].append(row)
         return found

@@ -6,60 +6,60 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from a2a_inspect.data.frame_summary import flat
+from a2a_inspect.data.frame_summary import flatten_line_ends
 from a2a_inspect.lanes.model import LaneRow, PartyLane, PartyRole, RowKind
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 
-_ESCAPED = str.maketrans({"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "%": "#37;", "$": "#36;"})
+_ENTITY_ESCAPES = str.maketrans({"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "%": "#37;", "$": "#36;"})
 """What the language would read as its own: entities, ends of statements, tags, comments, formulas."""
-_WRAP = re.compile(r"(?<=wrap):")
+_WRAP_PREFIX = re.compile(r"(?<=wrap):")
 """`wrap:` and `nowrap:` at the beginning of a text are for the language."""
-_MOST = 48_000
+_MAX_DIAGRAM = 48_000
 """UTF-16 units of a diagram: the language's programs draw none of more than 50,000, unless told to."""
-_WIDE, _LINES = 48, 3
+_MAX_LINE, _MAX_LINES = 48, 3
 """Characters of a line, lines of a text."""
 
 
-def diagram(lanes: Sequence[PartyLane], rows: Iterable[LaneRow], count: int) -> Iterator[str]:
+def diagram_lines(lanes: Sequence[PartyLane], rows: Iterable[LaneRow], count: int) -> Iterator[str]:
     """Line by line; of `count` rows so many as are drawn, then how many are left out."""
     yield "sequenceDiagram"
-    left = _MOST
+    left = _MAX_DIAGRAM
     for number, lane in enumerate(lanes):
-        part = "actor" if lane.part is PartyRole.CLIENT else "participant"
-        line = f"    {part} L{number} as {_plain(lane.name)}"
-        left -= _units(line)
+        part = "actor" if lane.role is PartyRole.CLIENT else "participant"
+        line = f"    {part} L{number} as {_escape_label(lane.name)}"
+        left -= _utf16_units(line)
         yield line
     for number, row in enumerate(rows):
-        line = f"    {_statement(row, len(lanes))}"
-        left -= _units(line)
+        line = f"    {_row_statement(row, len(lanes))}"
+        left -= _utf16_units(line)
         if left < 0:
             words = f"{count - number} of {count} rows are left out<br/>Mermaid draws no more"
-            yield f"    Note over {_across(len(lanes))}: {words}"
+            yield f"    Note over {_lane_range(len(lanes))}: {words}"
             return
         yield line
 
 
-def _units(line: str) -> int:
+def _utf16_units(line: str) -> int:
     return len(line.encode("utf-16-le", "replace")) // 2 + 1
 
 
-def _across(lanes: int) -> str:
+def _lane_range(lanes: int) -> str:
     return f"L0,L{lanes - 1}" if lanes > 1 else "L0"
 
 
-def _statement(row: LaneRow, lanes: int) -> str:
+def _row_statement(row: LaneRow, lanes: int) -> str:
     if row.what is RowKind.FRAME:
         back = row.source > row.target
         arrow = "-x" if row.kind is FrameKind.CUT else "-->>" if back else "->>"
-        return f"L{row.source}{arrow}L{row.target}: {_plain(row.text) or '(nothing)'}"
+        return f"L{row.source}{arrow}L{row.target}: {_escape_label(row.text) or '(nothing)'}"
     if row.what in (RowKind.PAUSE, RowKind.TURN):
         words = row.text or f"{text.duration(row.since_before)} of silence"
-        return f"Note over {_across(lanes)}: {_plain(words)}"
-    return f"Note over L{row.source}: {_plain(row.text)}"
+        return f"Note over {_lane_range(lanes)}: {_escape_label(words)}"
+    return f"Note over L{row.source}: {_escape_label(row.text)}"
 
 
-def _plain(words: str) -> str:
-    lines = textwrap.wrap(flat(make_visible(words)), _WIDE, max_lines=_LINES, placeholder="…")
-    return _WRAP.sub("#58;", "<br/>".join(line.translate(_ESCAPED) for line in lines), count=1)
+def _escape_label(label: str) -> str:
+    lines = textwrap.wrap(flatten_line_ends(make_visible(label)), _MAX_LINE, max_lines=_MAX_LINES, placeholder="…")
+    return _WRAP_PREFIX.sub("#58;", "<br/>".join(line.translate(_ENTITY_ESCAPES) for line in lines), count=1)

@@ -24,7 +24,7 @@ class PartyLane(msgspec.Struct, frozen=True):
     """One party."""
 
     name: str
-    part: PartyRole
+    role: PartyRole
 
 
 class RowKind(StrEnum):

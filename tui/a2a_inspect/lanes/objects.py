@@ -10,7 +10,7 @@ from a2a_proxy.present import text
 
 def lanes_object(session: int, title: str, lanes: Sequence[PartyLane]) -> dict[str, object]:
     """The first line: who takes part."""
-    named = [{"name": lane.name, "part": str(lane.part)} for lane in lanes]
+    named = [{"name": lane.name, "part": str(lane.role)} for lane in lanes]
     return {"what": "lanes", "session": session, "title": title, "lanes": named}
 
 

@@ -19,11 +19,11 @@ from a2a_inspect.lanes.model import LaneMark, RowKind
 from a2a_proxy.model.segment import IDLE
 from a2a_proxy.present import text
 
-PAUSE = 0
+PAUSE_ENTRY = 0
 """The entry of a pause."""
 
 
-class TurnOrder(IntEnum):
+class TurnEffect(IntEnum):
     """What a frame means for who is to speak."""
 
     NEITHER = 0
@@ -35,7 +35,7 @@ class TurnOrder(IntEnum):
     """The client says something to the agent."""
 
 
-_ASKS = (TurnOrder.ASKS_INPUT, TurnOrder.ASKS_AUTH)
+_WAIT_TURNS = (TurnEffect.ASKS_INPUT, TurnEffect.ASKS_AUTH)
 
 
 class FrameKey(NamedTuple):
@@ -47,7 +47,7 @@ class FrameKey(NamedTuple):
     seq: int
     task: int
     """A number that tells tasks apart; 0 where it names none."""
-    turns: TurnOrder
+    turns: TurnEffect
 
 
 class RowOrder:
@@ -59,17 +59,17 @@ class RowOrder:
         """Of each entry: of a frame its own, of anything else that of the frame before it."""
         self.marks: list[LaneMark] = []
         self.frames = 0
-        self._marked = array("q")
+        self._mark_indexes = array("q")
         """Where each mark stands."""
-        self._placed: dict[tuple[int, int], list[LaneMark]] = {}
+        self._marks_by_frame: dict[tuple[int, int], list[LaneMark]] = {}
         floating: list[LaneMark] = []
         for mark in marks:
-            of = self._placed.setdefault((mark.exchange, mark.seq), []) if mark.seq >= 0 else floating
+            of = self._marks_by_frame.setdefault((mark.exchange, mark.seq), []) if mark.seq >= 0 else floating
             of.append(mark)
-        self._floating = deque(sorted(floating, key=lambda mark: mark.at))
-        self._waits: dict[tuple[int, int], int] = {}
+        self._free_marks = deque(sorted(floating, key=lambda mark: mark.at))
+        self._open_waits: dict[tuple[int, int], int] = {}
         """Task and exchange -> the mark that says that the agent waits."""
-        self._last = 0
+        self._last_time = 0
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -79,80 +79,80 @@ class RowOrder:
         """Time of the first frame, ns; 0 where there is none."""
         return self.times[0] if self.times else 0
 
-    def add(self, frame: FrameKey) -> None:
+    def add_frame(self, frame: FrameKey) -> None:
         """The next frame."""
-        while self._floating and self._floating[0].at < frame.at:
-            self._mark(self._floating.popleft())
-        here = self._placed.pop((frame.exchange, frame.seq), ()) if self._placed else ()
-        if self.frames and frame.at - self._last >= IDLE:
-            self._entry(PAUSE)
-        if frame.turns is TurnOrder.SAYS and self._waits:
-            self._answered(frame)
-        self._last = self._last if self.frames else frame.at
+        while self._free_marks and self._free_marks[0].at < frame.at:
+            self._append_mark(self._free_marks.popleft())
+        here = self._marks_by_frame.pop((frame.exchange, frame.seq), ()) if self._marks_by_frame else ()
+        if self.frames and frame.at - self._last_time >= IDLE:
+            self._append_entry(PAUSE_ENTRY)
+        if frame.turns is TurnEffect.SAYS and self._open_waits:
+            self._end_waits(frame)
+        self._last_time = self._last_time if self.frames else frame.at
         for mark in here:
             if mark.what is RowKind.TURN:
-                self._mark(mark)
+                self._append_mark(mark)
         self.entries.append(frame.id)
         self.times.append(frame.at)
-        self._last = frame.at
+        self._last_time = frame.at
         self.frames += 1
         for mark in here:
             if mark.what is not RowKind.TURN:
-                self._mark(mark)
-        if frame.turns in _ASKS:
-            self._asked(frame)
+                self._append_mark(mark)
+        if frame.turns in _WAIT_TURNS:
+            self._begin_wait(frame)
 
     def finish(self) -> None:
         """What has found no frame stands at the end."""
-        left = chain(self._floating, *self._placed.values())
+        left = chain(self._free_marks, *self._marks_by_frame.values())
         for mark in sorted(left, key=lambda each: each.at):
-            self._mark(mark)
-        self._floating.clear()
-        self._placed.clear()
+            self._append_mark(mark)
+        self._free_marks.clear()
+        self._marks_by_frame.clear()
 
     def frame_before(self, index: int) -> int:
         """Time of the frame before this entry, ns; that of the entry itself where it is the first."""
         return self.times[max(index - 1, 0)]
 
-    def pause(self, index: int) -> int:
+    def pause_length(self, index: int) -> int:
         """How long the pause at this entry is, ns."""
         after = next(at for at in range(index + 1, len(self.entries)) if self.entries[at] > 0)
         return self.times[after] - self.times[index]
 
     def next_mark(self, index: int, by: int, whats: Sequence[RowKind]) -> int | None:
         """The nearest entry after (`by` 1) or before (-1) this one that is a mark of such a kind."""
-        after = bisect_right(self._marked, index) if by > 0 else bisect_left(self._marked, index) - 1
-        numbers = range(after, len(self._marked)) if by > 0 else range(after, -1, -1)
-        return next((self._marked[n] for n in numbers if self.marks[n].what in whats), None)
+        after = bisect_right(self._mark_indexes, index) if by > 0 else bisect_left(self._mark_indexes, index) - 1
+        numbers = range(after, len(self._mark_indexes)) if by > 0 else range(after, -1, -1)
+        return next((self._mark_indexes[n] for n in numbers if self.marks[n].what in whats), None)
 
-    def index(self, frame: int) -> int | None:
+    def index_of(self, frame: int) -> int | None:
         """Where the frame of this id stands."""
         try:
             return self.entries.index(frame)
         except ValueError:
             return None
 
-    def _entry(self, value: int) -> None:
+    def _append_entry(self, value: int) -> None:
         self.entries.append(value)
-        self.times.append(self._last)
+        self.times.append(self._last_time)
 
-    def _mark(self, mark: LaneMark) -> None:
+    def _append_mark(self, mark: LaneMark) -> None:
         self.marks.append(mark)
-        self._marked.append(len(self.entries))
-        self._last = self._last or mark.at
-        self._entry(-len(self.marks))
+        self._mark_indexes.append(len(self.entries))
+        self._last_time = self._last_time or mark.at
+        self._append_entry(-len(self.marks))
 
-    def _asked(self, frame: FrameKey) -> None:
-        if any(frame.task == task for task, _ in self._waits):
+    def _begin_wait(self, frame: FrameKey) -> None:
+        if any(frame.task == task for task, _ in self._open_waits):
             return  # told again, on another stream or to a poll
-        what = "authorisation" if frame.turns is TurnOrder.ASKS_AUTH else "input"
-        self._waits[frame.task, frame.exchange] = len(self.marks)
-        self._mark(LaneMark(RowKind.WAIT, frame.at, frame.exchange, frame.seq, f"waits for {what}"))
+        what = "authorisation" if frame.turns is TurnEffect.ASKS_AUTH else "input"
+        self._open_waits[frame.task, frame.exchange] = len(self.marks)
+        self._append_mark(LaneMark(RowKind.WAIT, frame.at, frame.exchange, frame.seq, f"waits for {what}"))
 
-    def _answered(self, frame: FrameKey) -> None:
-        for task, exchange in list(self._waits):
+    def _end_waits(self, frame: FrameKey) -> None:
+        for task, exchange in list(self._open_waits):
             if frame.task == task or frame.exchange == exchange:
-                number = self._waits.pop((task, exchange))
+                number = self._open_waits.pop((task, exchange))
                 mark = self.marks[number]
                 words = mark.text.replace("waits", f"waited {text.duration(frame.at - mark.at)}", 1)
                 self.marks[number] = replace(mark, text=words)

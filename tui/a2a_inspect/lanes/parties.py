@@ -33,54 +33,54 @@ class Parties:
         self, calls: Sequence[ExchangeParties], handoffs: Sequence[Handoff], segments: Iterable[Segment] = ()
     ) -> None:
         self.lanes: list[PartyLane] = []
-        self._ways: dict[int, tuple[int, int]] = {}
-        callers = _callers(calls, handoffs)
-        hosts = {_host(call.client) for call in calls if call.exchange not in callers}
+        self._lanes_by_exchange: dict[int, tuple[int, int]] = {}
+        callers = _find_callers(calls, handoffs)
+        hosts = {_strip_port(call.client) for call in calls if call.exchange not in callers}
         for call in calls:
-            host = _host(call.client)
+            host = _strip_port(call.client)
             own = PartyLane(f"client {host}" if len(hosts) > 1 and host else "client", PartyRole.CLIENT)
             agent = PartyLane(call.agent or "agent", PartyRole.AGENT)
             caller = callers.get(call.exchange)
             client = PartyLane(caller, PartyRole.AGENT) if caller else own
             if call.binding == Binding.WEBHOOK:  # the agent calls, its client listens
-                client, agent = self._webhook(call, calls), own
-            self._ways[call.exchange] = (self._lane(client), self._lane(agent))
-        self._authors = _authors(handoffs, segments)
-        self._author_lanes = {name: self._lane(PartyLane(name, PartyRole.AUTHOR)) for name in _names(self._authors)}
+                client, agent = self._webhook_sender(call, calls), own
+            self._lanes_by_exchange[call.exchange] = (self._lane_index(client), self._lane_index(agent))
+        self._authors = _find_authors(handoffs, segments)
+        self._author_lanes = {name: self._lane_index(PartyLane(name, PartyRole.AUTHOR)) for name in _author_names(self._authors)}
 
-    def between(self, exchange: int, direction: Direction, at: int) -> tuple[int, int]:
+    def endpoints(self, exchange: int, direction: Direction, at: int) -> tuple[int, int]:
         """The lanes from which and to which a frame of this time goes."""
-        client, agent = self._ways.get(exchange, (0, len(self.lanes) - 1))
+        client, agent = self._lanes_by_exchange.get(exchange, (0, len(self.lanes) - 1))
         if direction is Direction.TO_AGENT:
             return client, agent
-        name = self._author(self.lanes[agent].name, at) if self._authors else ""
+        name = self._author_at(self.lanes[agent].name, at) if self._authors else ""
         return self._author_lanes.get(name, agent), client
 
-    def agent(self, exchange: int) -> int:
+    def agent_lane(self, exchange: int) -> int:
         """The lane of who answers it."""
-        return self._ways.get(exchange, (0, len(self.lanes) - 1))[1]
+        return self._lanes_by_exchange.get(exchange, (0, len(self.lanes) - 1))[1]
 
-    def client(self, exchange: int) -> int:
+    def client_lane(self, exchange: int) -> int:
         """The lane of who asks."""
-        return self._ways.get(exchange, (0, 0))[0]
+        return self._lanes_by_exchange.get(exchange, (0, 0))[0]
 
-    def _lane(self, lane: PartyLane) -> int:
+    def _lane_index(self, lane: PartyLane) -> int:
         if lane not in self.lanes:
             self.lanes.append(lane)
         return self.lanes.index(lane)
 
     @staticmethod
-    def _webhook(call: ExchangeParties, calls: Sequence[ExchangeParties]) -> PartyLane:
+    def _webhook_sender(call: ExchangeParties, calls: Sequence[ExchangeParties]) -> PartyLane:
         of_task = (c.agent for c in calls if c.task_id == call.task_id and c.binding != Binding.WEBHOOK)
         return PartyLane(next(of_task, "agent"), PartyRole.AGENT)
 
-    def _author(self, agent: str, at: int) -> str:
+    def _author_at(self, agent: str, at: int) -> str:
         said = self._authors.get(agent, [])
         place = bisect_right(said, at, key=lambda each: each[0]) - 1
         return said[place][1] if place >= 0 else ""
 
 
-def _callers(calls: Sequence[ExchangeParties], handoffs: Sequence[Handoff]) -> dict[int, str]:
+def _find_callers(calls: Sequence[ExchangeParties], handoffs: Sequence[Handoff]) -> dict[int, str]:
     """Exchange -> the agent that makes it, where another agent's work is what calls for it (a `delegation`)."""
     made = {each.to_exchange: each for each in handoffs if each.kind == "delegation"}
     connections = {call.connection: made[call.exchange].agent for call in calls if call.exchange in made}
@@ -97,14 +97,14 @@ def _callers(calls: Sequence[ExchangeParties], handoffs: Sequence[Handoff]) -> d
     return callers
 
 
-_Authors = dict[str, list[tuple[int, str]]]
+_AuthorTimes = dict[str, list[tuple[int, str]]]
 """Agent -> from when on which author speaks for it."""
 
 
-def _authors(handoffs: Sequence[Handoff], segments: Iterable[Segment]) -> _Authors:
+def _find_authors(handoffs: Sequence[Handoff], segments: Iterable[Segment]) -> _AuthorTimes:
     """Those who took over within a task. Who spoke first is the agent itself."""
     taken = {(each.agent, each.to_agent) for each in handoffs if each.kind == "transfer"}
-    said: _Authors = {}
+    said: _AuthorTimes = {}
     if taken:
         for each in sorted(segments, key=lambda segment: segment.start):
             name = each.author if (each.agent, each.author) in taken else ""
@@ -112,11 +112,11 @@ def _authors(handoffs: Sequence[Handoff], segments: Iterable[Segment]) -> _Autho
     return said
 
 
-def _names(authors: _Authors) -> list[str]:
+def _author_names(authors: _AuthorTimes) -> list[str]:
     return list(dict.fromkeys(name for said in authors.values() for _, name in said if name))
 
 
-def _host(address: str) -> str:
+def _strip_port(address: str) -> str:
     """Without the port, which is another one on each connection."""
     host, colon, port = address.rpartition(":")
     return host if colon and port.isdecimal() else address

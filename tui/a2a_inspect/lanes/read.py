@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence, Set
 
 from a2a_inspect.commands.segments.lines import handoff_words, interruption_words
 from a2a_inspect.commands.session import finding_words
-from a2a_inspect.data.frame_summary import described
-from a2a_inspect.data.generation_gaps import missed
-from a2a_inspect.lanes.links import Links
+from a2a_inspect.data.frame_summary import summarize_frame
+from a2a_inspect.data.generation_gaps import missed_generation_words
+from a2a_inspect.lanes.links import TaskLinks
 from a2a_inspect.lanes.model import LaneMark, LaneRow, PartyLane, RowKind
-from a2a_inspect.lanes.order import PAUSE, FrameKey, RowOrder, TurnOrder
+from a2a_inspect.lanes.order import PAUSE_ENTRY, FrameKey, RowOrder, TurnEffect
 from a2a_inspect.lanes.parties import ExchangeParties, Parties
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
@@ -29,18 +29,18 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, TaskRow, make_key, split_key
 from a2a_proxy.recording.store.database import translate_errors
 
-_FINDINGS = 2000
+_MAX_FINDINGS = 2000
 """Drawn, at most; of more, a last mark tells how many."""
-_KEPT = 64
+_MAX_CACHED_EXCHANGES = 64
 """Exchanges that are kept decoded."""
-_AHEAD = 64
+_READ_AHEAD_ROWS = 64
 """Rows whose frames are read at once."""
 
-_FRAMES = """SELECT f.id, f.at, f.exchange, f.seq, f.task, f.shape FROM frame f
+_FRAMES_QUERY = """SELECT f.id, f.at, f.exchange, f.seq, f.task, f.shape FROM frame f
   WHERE f.session = ? AND f.exchange IN (SELECT value FROM json_each(?)) AND f.at <= ? ORDER BY f.at, f.id"""
-_CALLS = """SELECT id, connection, (SELECT value FROM text WHERE id = e.binding) FROM exchange e
+_EXCHANGES_QUERY = """SELECT id, connection, (SELECT value FROM text WHERE id = e.binding) FROM exchange e
   WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
-_END = 1 << 62
+_NO_LIMIT = 1 << 62
 
 
 class LaneConversation:
@@ -56,37 +56,37 @@ class LaneConversation:
         exchange: int,
         until: int = 0,
         *,
-        only: Set[int] | None = None,
-        links: Links | None = None,
+        only_keys: Set[int] | None = None,
+        links: TaskLinks | None = None,
     ) -> None:
         self._recording = recording
         self.root = exchange
         self.session = split_key(exchange)[0]
         self._until = until
-        self._only = only
-        self._links = links or Links(recording, self.session)
-        self._exchanges: dict[int, ExchangeRow | None] = {}
-        self._frames_read: dict[int, FrameRow] = {}
+        self._only_keys = only_keys
+        self._links = links or TaskLinks(recording, self.session)
+        self._cached_exchanges: dict[int, ExchangeRow | None] = {}
+        self._cached_frames: dict[int, FrameRow] = {}
         """Those of some rows that follow each other, by id."""
         with translate_errors(recording.path):
-            self._read()
+            self._read_conversation()
 
-    def _read(self) -> None:
+    def _read_conversation(self) -> None:
         recording, exchange = self._recording, self.root
         session = recording.session(self.session)
-        self._started = session.facts.started if session is not None else 0
-        self.tasks, self.exchanges = _closure(recording, exchange, self._links)
+        self._session_start = session.facts.started if session is not None else 0
+        self.tasks, self.exchanges = _connected_tasks(recording, exchange, self._links)
         names = {row.task.task_id for row in self.tasks}
         self._handoffs = [
             h for h in self._links.handoffs if h.exchange in self.exchanges or {h.task_id, h.to_task} & names
         ]
-        if self._only is not None:
-            self.exchanges = {number for number in self.exchanges if make_key(self.session, number) in self._only}
-        segments = list(self._segments())
-        self._parties = Parties(list(self._calls()), self._handoffs, segments)
-        self.order = RowOrder(self._seen(self._marks(segments)))
-        for frame in self._frames():
-            self.order.add(frame)
+        if self._only_keys is not None:
+            self.exchanges = {number for number in self.exchanges if make_key(self.session, number) in self._only_keys}
+        segments = list(self._read_segments())
+        self._parties = Parties(list(self._read_exchange_parties()), self._handoffs, segments)
+        self.order = RowOrder(self._visible_marks(self._make_marks(segments)))
+        for frame in self._read_frame_keys():
+            self.order.add_frame(frame)
         self.order.finish()
 
     @property
@@ -107,56 +107,56 @@ class LaneConversation:
     def rows(self, first: int, count: int) -> list[LaneRow]:
         """Some of the rows."""
         last = min(first + count, len(self.order))
-        return [self._row(index) for index in range(first, last)]
+        return [self._read_row(index) for index in range(first, last)]
 
-    def place(self, frame: int) -> int:
+    def row_index(self, frame: int) -> int:
         """Which row the frame of this id is; without one the first row of the exchange that was asked for."""
         if not frame:
             query = "SELECT id FROM frame WHERE session = ? AND exchange = ? ORDER BY seq LIMIT 1"
             found = self._recording.db.execute(query, split_key(self.root)).fetchone()
             frame = found[0] if found else 0
-        return self.order.index(frame) or 0
+        return self.order.index_of(frame) or 0
 
-    def _row(self, index: int) -> LaneRow:
+    def _read_row(self, index: int) -> LaneRow:
         order = self.order
         entry, at = order.entries[index], order.times[index]
         since = at - order.start
-        if entry == PAUSE:
-            length = order.pause(index)
+        if entry == PAUSE_ENTRY:
+            length = order.pause_length(index)
             return LaneRow(RowKind.PAUSE, at, since, length, 0, 0, "", self.session, 0, -1)
         if entry < 0:
             mark = order.marks[-1 - entry]
-            lane = self._about(mark)
+            lane = self._lane_of_mark(mark)
             where = (lane, lane, mark.text, self.session, mark.exchange, mark.seq)
             return LaneRow(mark.what, mark.at, mark.at - order.start, 0, *where, severity=mark.severity)
-        if entry not in self._frames_read:
+        if entry not in self._cached_frames:
             self._read_ahead(index)
         row = self.frame(entry)
         if row is None:  # its session has been removed meanwhile
             return LaneRow(RowKind.FRAME, at, since, 0, 0, 0, "", self.session, 0, -1, entry)
         frame = row.frame
-        source, target = self._parties.between(frame.exchange, frame.direction, frame.at)
-        where = (source, target, self._label(row), self.session, frame.exchange, frame.seq)
+        source, target = self._parties.endpoints(frame.exchange, frame.direction, frame.at)
+        where = (source, target, self._frame_label(row), self.session, frame.exchange, frame.seq)
         return LaneRow(RowKind.FRAME, at, since, at - order.frame_before(index), *where, row.id, frame.kind)
 
     def frame(self, number: int) -> FrameRow | None:
         """A frame by its id, without its payload; that of a row that was asked for last is not read again."""
-        return self._frames_read.get(number) or self._recording.frame(number, payload=False)
+        return self._cached_frames.get(number) or self._recording.frame(number, payload=False)
 
     def _read_ahead(self, index: int) -> None:
         """The frames of this row and of those that follow. Where one is damaged, each is read when its row is."""
-        numbers = [entry for entry in self.order.entries[index : index + _AHEAD] if entry > 0]
-        self._frames_read = {}
+        numbers = [entry for entry in self.order.entries[index : index + _READ_AHEAD_ROWS] if entry > 0]
+        self._cached_frames = {}
         with contextlib.suppress(RecordingError):
-            self._frames_read = {row.id: row for row in self._recording.frames_of(numbers)}
+            self._cached_frames = {row.id: row for row in self._recording.frames_of(numbers)}
 
-    def _about(self, mark: LaneMark) -> int:
+    def _lane_of_mark(self, mark: LaneMark) -> int:
         asks = mark.what in (RowKind.TURN, RowKind.INTERRUPTION)
-        return self._parties.client(mark.exchange) if asks else self._parties.agent(mark.exchange)
+        return self._parties.client_lane(mark.exchange) if asks else self._parties.agent_lane(mark.exchange)
 
-    def _label(self, row: FrameRow) -> str:
+    def _frame_label(self, row: FrameRow) -> str:
         exchange = self.exchange(row.frame.exchange)
-        said = described(self._recording, row, exchange)
+        said = summarize_frame(self._recording, row, exchange)
         if exchange is None:
             return said
         title = text.title(exchange)
@@ -165,20 +165,20 @@ class LaneConversation:
 
     def exchange(self, number: int) -> Exchange | None:
         """An exchange of the session by its number, as it was when it was first asked for."""
-        if number not in self._exchanges:
-            while len(self._exchanges) >= _KEPT:
-                self._exchanges.pop(next(iter(self._exchanges)))
-            self._exchanges[number] = self._recording.exchange(make_key(self.session, number))
-        found = self._exchanges[number]
+        if number not in self._cached_exchanges:
+            while len(self._cached_exchanges) >= _MAX_CACHED_EXCHANGES:
+                self._cached_exchanges.pop(next(iter(self._cached_exchanges)))
+            self._cached_exchanges[number] = self._recording.exchange(make_key(self.session, number))
+        found = self._cached_exchanges[number]
         return found.exchange if found is not None else None
 
     # What it is made of.
 
-    def _calls(self) -> Iterator[ExchangeParties]:
+    def _read_exchange_parties(self) -> Iterator[ExchangeParties]:
         owners = {number: row.task for row in self.tasks for number in row.task.exchanges}
         connections: dict[int, tuple[str, str]] = {}
         wanted = json.dumps([make_key(self.session, number) for number in sorted(self.exchanges)])
-        for row_key, connection, binding in self._recording.db.execute(_CALLS, (wanted,)):
+        for row_key, connection, binding in self._recording.db.execute(_EXCHANGES_QUERY, (wanted,)):
             number = split_key(row_key)[1]
             if connection not in connections:
                 found = self._recording.connection(make_key(self.session, connection))
@@ -189,87 +189,87 @@ class LaneConversation:
                 number, connection, client, task.agent if task else upstream, task.task_id if task else "", binding
             )
 
-    def _frames(self) -> Iterator[FrameKey]:
+    def _read_frame_keys(self) -> Iterator[FrameKey]:
         """In order of time."""
-        turns = self._turns()
+        turns = self._turn_effects()
         wanted = json.dumps(sorted(self.exchanges))
-        until = self._until - self._started if self._until else _END
+        until = self._until - self._session_start if self._until else _NO_LIMIT
         for number, at, exchange, seq, task, shape in self._recording.db.execute(
-            _FRAMES, (self.session, wanted, until)
+            _FRAMES_QUERY, (self.session, wanted, until)
         ):
-            yield FrameKey(number, self._started + at, exchange, seq, task, turns.get(shape, TurnOrder.NEITHER))
+            yield FrameKey(number, self._session_start + at, exchange, seq, task, turns.get(shape, TurnEffect.NEITHER))
 
-    def _turns(self) -> dict[int, TurnOrder]:
+    def _turn_effects(self) -> dict[int, TurnEffect]:
         """By shape, of those that matter."""
         states = {
-            int(TaskState.INPUT_REQUIRED): TurnOrder.ASKS_INPUT,
-            int(TaskState.AUTH_REQUIRED): TurnOrder.ASKS_AUTH,
+            int(TaskState.INPUT_REQUIRED): TurnEffect.ASKS_INPUT,
+            int(TaskState.AUTH_REQUIRED): TurnEffect.ASKS_AUTH,
         }
-        found: dict[int, TurnOrder] = {}
+        found: dict[int, TurnEffect] = {}
         for number, direction, kind, event, state in self._recording.db.execute(
             "SELECT id, direction, kind, event, state FROM shape"
         ):
             if direction == Direction.TO_CLIENT and state in states:
                 found[number] = states[state]
             elif direction == Direction.TO_AGENT and (kind, event) == (FrameKind.REQUEST, EventKind.MESSAGE):
-                found[number] = TurnOrder.SAYS
+                found[number] = TurnEffect.SAYS
         return found
 
-    def _segments(self) -> Iterator[Segment]:
+    def _read_segments(self) -> Iterator[Segment]:
         """Those of the tasks; of others nobody asks."""
         names = {row.task.task_id for row in self.tasks}
-        for number in self._keys("segment"):
+        for number in self._segment_row_keys("segment"):
             for row in self._recording.segments(self.session, after=number - 1, limit=1):
                 if row.segment.task_id in names:
                     yield row.segment
 
-    def _keys(self, table: str) -> list[int]:
+    def _segment_row_keys(self, table: str) -> list[int]:
         """Of the rows in a table of segments that name one of the tasks."""
-        return self._links.keys(table, [row.id for row in self.tasks])
+        return self._links.row_keys(table, [row.id for row in self.tasks])
 
-    def _seen(self, marks: Iterator[LaneMark]) -> Iterator[LaneMark]:
+    def _visible_marks(self, marks: Iterator[LaneMark]) -> Iterator[LaneMark]:
         """Not what came after `until`, nor what is about an exchange that is not wanted."""
         return (
             mark
             for mark in marks
             if (not self._until or mark.at <= self._until)
-            and (self._only is None or not mark.exchange or mark.exchange in self.exchanges)
+            and (self._only_keys is None or not mark.exchange or mark.exchange in self.exchanges)
         )
 
-    def _marks(self, segments: Sequence[Segment]) -> Iterator[LaneMark]:
+    def _make_marks(self, segments: Sequence[Segment]) -> Iterator[LaneMark]:
         for each in segments:
             if each.speaker == CLIENT and each.turn > 1:
                 yield LaneMark(RowKind.TURN, each.began, each.exchange, each.seq, f"turn {each.turn}")
-        for number in self._keys("interruption"):
+        for number in self._segment_row_keys("interruption"):
             for row in self._recording.interruptions(self.session, after=number - 1, limit=1):
                 broken = row.interruption
                 words = interruption_words(broken)
                 yield LaneMark(RowKind.INTERRUPTION, broken.at, broken.exchange, broken.seq, words)
         for handoff in self._handoffs:
             yield LaneMark(RowKind.HANDOFF, handoff.at, handoff.exchange, handoff.seq, handoff_words(handoff))
-        yield from self._missed()
-        yield from self._findings()
+        yield from self._missed_generation_marks()
+        yield from self._finding_marks()
 
-    def _missed(self) -> Iterator[LaneMark]:
+    def _missed_generation_marks(self) -> Iterator[LaneMark]:
         for row in self.tasks:
             for gap in row.task.missed:
-                yield LaneMark(RowKind.MISSED, gap.at, gap.exchange, -1, missed(self._recording, self.session, gap))
+                yield LaneMark(RowKind.MISSED, gap.at, gap.exchange, -1, missed_generation_words(self._recording, self.session, gap))
 
-    def _findings(self) -> Iterator[LaneMark]:
-        left = _FINDINGS
+    def _finding_marks(self) -> Iterator[LaneMark]:
+        left = _MAX_FINDINGS
         for number in sorted(self.exchanges):
             of = make_key(self.session, number)
             for row in self._recording.findings(exchange=of, limit=left + 1):
                 found = row.finding
                 if not left:
-                    words = f"more than {_FINDINGS} findings: those of #{number} and later are not all shown"
+                    words = f"more than {_MAX_FINDINGS} findings: those of #{number} and later are not all shown"
                     yield LaneMark(RowKind.FINDING, found.at, number, found.seq, words, found.severity)
                     return
                 left -= 1
                 yield LaneMark(RowKind.FINDING, found.at, number, found.seq, finding_words(found), found.severity)
 
 
-def _closure(recording: Recording, exchange: int, links: Links) -> tuple[list[TaskRow], set[int]]:
+def _connected_tasks(recording: Recording, exchange: int, links: TaskLinks) -> tuple[list[TaskRow], set[int]]:
     """Tasks and exchanges that belong together: of one task, or handed over from one agent to the next."""
     session, number = split_key(exchange)
     tasks: dict[str, TaskRow] = {}
@@ -283,13 +283,13 @@ def _closure(recording: Recording, exchange: int, links: Links) -> tuple[list[Ta
             for row in recording.task(name):
                 if row.session == session and name not in tasks:
                     tasks[name] = row
-                    exchanges |= {*links.exchanges(row.id), *row.task.exchanges}  # it names the last 256 itself
-        joined = [h for h in links.handoffs if _touches(h, set(tasks), exchanges)]
+                    exchanges |= {*links.exchanges_of(row.id), *row.task.exchanges}  # it names the last 256 itself
+        joined = [h for h in links.handoffs if _is_handoff_connected(h, set(tasks), exchanges)]
         wanted = [name for h in joined for name in (h.task_id, h.to_task) if name and name not in tasks]
         wanted = [name for name in wanted if any(row.session == session for row in recording.task(name))]
         new = {number for h in joined for number in (h.exchange, h.to_exchange) if number}
     return sorted(tasks.values(), key=lambda row: row.id), exchanges
 
 
-def _touches(handoff: Handoff, tasks: set[str], exchanges: set[int]) -> bool:
+def _is_handoff_connected(handoff: Handoff, tasks: set[str], exchanges: set[int]) -> bool:
     return bool({handoff.task_id, handoff.to_task} & tasks) or bool({handoff.exchange, handoff.to_exchange} & exchanges)

@@ -18,30 +18,30 @@ class PlotCursor(msgspec.Struct, frozen=True):
     """The stretches of time (first and last moment, ns) that are zoomed into, the outermost first."""
 
     @property
-    def chosen(self) -> tuple[int, int]:
+    def selected(self) -> tuple[int, int]:
         """First and last step."""
         return min(self.at, self.anchor), max(self.at, self.anchor)
 
     @property
-    def within(self) -> tuple[int, int] | None:
+    def visible_range(self) -> tuple[int, int] | None:
         """The stretch that is shown; None: all."""
         return self.zooms[-1] if self.zooms else None
 
-    def move(self, by: int, over: TimeScale, *, extend: bool = False) -> PlotCursor:
+    def move(self, by: int, scale: TimeScale, *, extend: bool = False) -> PlotCursor:
         """To another step; with `extend` what lies between is chosen too."""
-        at = max(0, min(self.at + by, over.count - 1))
+        at = max(0, min(self.at + by, scale.count - 1))
         return replace(self, at=at, anchor=self.anchor if extend else at)
 
-    def zoom(self, over: TimeScale) -> PlotCursor:
+    def zoom(self, scale: TimeScale) -> PlotCursor:
         """Show what is chosen alone."""
-        first, last = self.chosen
-        return PlotCursor(zooms=(*self.zooms, (over.at(first), over.at(last + 1) - 1)))
+        first, last = self.selected
+        return PlotCursor(zooms=(*self.zooms, (scale.at(first), scale.at(last + 1) - 1)))
 
     def widen(self) -> PlotCursor:
         """Show what was shown before."""
         return PlotCursor(zooms=self.zooms[:-1])
 
-    def clipped(self, over: TimeScale) -> PlotCursor:
+    def clip(self, scale: TimeScale) -> PlotCursor:
         """Still within steps that may have become fewer."""
-        last = over.count - 1
+        last = scale.count - 1
         return replace(self, at=min(self.at, last), anchor=min(self.anchor, last))

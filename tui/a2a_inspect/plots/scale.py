@@ -9,7 +9,7 @@ import msgspec
 _US, _MS, _S, _MIN, _HOUR = 1_000, 1_000_000, 1_000_000_000, 60_000_000_000, 3_600_000_000_000
 _DAY = 24 * _HOUR
 
-STEPS = (
+STEP_LENGTHS = (
     *(digit * unit for unit in (_US, 10 * _US, 100 * _US, _MS, 10 * _MS, 100 * _MS) for digit in (1, 2, 5)),
     *(_S, 2 * _S, 5 * _S, 10 * _S, 20 * _S, 30 * _S),
     *(_MIN, 2 * _MIN, 5 * _MIN, 10 * _MIN, 20 * _MIN, 30 * _MIN),
@@ -17,7 +17,7 @@ STEPS = (
 )
 """Lengths of one column, ns. Microseconds at least: the filter language knows no finer time."""
 
-LIMITS = tuple(digit * 10**power for power in range(5, 12) for digit in (1, 2, 5))
+BIN_LIMITS = tuple(digit * 10**power for power in range(5, 12) for digit in (1, 2, 5))
 """Where the bins of a distribution end, ns, from 100 us to 500 s; the last bin has no end."""
 
 
@@ -41,19 +41,19 @@ class TimeScale(msgspec.Struct, frozen=True):
 
     def expression(self, first: int, last: int) -> str:
         """In the filter language: what lies in these steps, both included."""
-        return f"t:>={_written(self.at(first))} t:<{_written(self.at(last + 1))}"
+        return f"t:>={_format_utc(self.at(first))} t:<{_format_utc(self.at(last + 1))}"
 
 
-def span(first: int, last: int, most: int) -> TimeScale:
+def fit_scale(first: int, last: int, max_steps: int) -> TimeScale:
     """At most so many steps from `first` to `last`, both ns and both within."""
-    for step in (*STEPS, *(7 * _DAY * 10**n for n in range(1, 9))):
+    for step in (*STEP_LENGTHS, *(7 * _DAY * 10**n for n in range(1, 9))):
         start = first // step * step
         count = (last - start) // step + 1
-        if count <= most:
+        if count <= max_steps:
             return TimeScale(start, step, count)
     raise ValueError("no step is that long")  # 64 bits of ns are 300 years
 
 
-def _written(at: int) -> str:
+def _format_utc(at: int) -> str:
     seconds, rest = divmod(at, _S)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest // _US:06}Z"

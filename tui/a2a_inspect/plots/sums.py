@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from a2a_inspect.commands.filters import tasks_kept
+from a2a_inspect.commands.filters import matching_tasks
 from a2a_inspect.commands.ls import state_name
-from a2a_inspect.plots.measures import KIND, OF_FOUND, Kind, Part, asked, distributions, kind_of
+from a2a_inspect.plots.measures import KIND_COLUMNS, FINDING_MATCHES, CallKind, SessionSelection, query_rows, read_distributions, call_kind
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.multi_reader import MultiReader
@@ -19,23 +19,23 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import TaskRow
 from a2a_proxy.recording.store.codec import unpack_text
 
-_CALLS = f"""SELECT {KIND}, {OUTCOME} AS outcome,
+_CALL_TOTALS = f"""SELECT {KIND_COLUMNS}, {OUTCOME} AS outcome,
     count(*), sum(e.events), sum(e.bytes_to_agent), sum(e.bytes_to_client)
   FROM exchange e WHERE {{where}} GROUP BY e.operation, e.binding, e.dialect, outcome"""
-_KINDS = f"""SELECT e.operation, e.binding, e.dialect, {KIND}
+_CALL_KINDS = f"""SELECT e.operation, e.binding, e.dialect, {KIND_COLUMNS}
   FROM (SELECT DISTINCT operation, binding, dialect FROM exchange) e"""
-_TIMES = """SELECT e.operation, e.binding, e.dialect, max(e.[end] - coalesce(e.request_ended, e.started), 0)
+_DURATIONS = """SELECT e.operation, e.binding, e.dialect, max(e.[end] - coalesce(e.request_ended, e.started), 0)
   FROM exchange e WHERE e.[end] IS NOT NULL AND [which] AND {where}"""
-_ERRORS = "SELECT e.error, count(*) FROM exchange e WHERE length(e.error) AND {where} GROUP BY e.error"
-_FINDINGS = """SELECT (SELECT value FROM text WHERE id = x.rule) AS rule, x.severity, count(*)
+_ERROR_COUNTS = "SELECT e.error, count(*) FROM exchange e WHERE length(e.error) AND {where} GROUP BY e.error"
+_FINDING_COUNTS = """SELECT (SELECT value FROM text WHERE id = x.rule) AS rule, x.severity, count(*)
   FROM finding x WHERE x.session IN ({own}) AND [of] GROUP BY x.rule, x.severity"""
-_FRAMES = "SELECT count(*) FROM frame f WHERE {where}"
+_FRAME_COUNT = "SELECT count(*) FROM frame f WHERE {where}"
 
-Tasks = list[tuple[str, int]]
+TaskStateCounts = list[tuple[str, int]]
 """State and how many tasks are in it, the most frequent first."""
 
 
-class Times(msgspec.Struct, frozen=True):
+class DurationRanks(msgspec.Struct, frozen=True):
     """How long something took, ns: the nearest ranks, so each is a time that was measured."""
 
     p50: int
@@ -50,9 +50,9 @@ class CallStatistics(msgspec.Struct):
     events: int = 0
     bytes_to_agent: int = 0
     bytes_to_client: int = 0
-    first: Times | None = None
+    first: DurationRanks | None = None
     """From the end of the request to the first event; of streams."""
-    took: Times | None = None
+    took: DurationRanks | None = None
     """From the end of the request to the end of the exchange; of those that are over."""
     bins: list[int] = []
     """How many of those took how long, see `measures.distributions`."""
@@ -63,11 +63,11 @@ class CallStatistics(msgspec.Struct):
         return sum(self.outcomes.values())
 
 
-class Sums(msgspec.Struct):
+class RecordingTotals(msgspec.Struct):
     """What is in recordings, all of it or what matches an expression."""
 
     frames: int
-    calls: dict[Kind, CallStatistics]
+    calls: dict[CallKind, CallStatistics]
     """The most frequent kind first."""
     errors: list[tuple[str, int]]
     """Each error in words and how often it came, the most frequent first."""
@@ -75,41 +75,41 @@ class Sums(msgspec.Struct):
     """Rule, severity and how often, the gravest first."""
 
 
-def parts_of(several: MultiReader) -> list[Part]:
+def distinct_parts(several: MultiReader) -> list[SessionSelection]:
     """The files, each with those of its sessions of which no other has more."""
     return [(member.recording, own) for member, own in zip(several.members, several.own_sessions(), strict=True)]
 
 
-def whole(recording: Recording) -> list[Part]:
+def whole_recording(recording: Recording) -> list[SessionSelection]:
     """One file with all its sessions."""
     return [(recording, {row.id for row in recording.sessions()})]
 
 
-def sums(parts: Sequence[Part], where: str = "") -> Sums:
+def compute_totals(parts: Sequence[SessionSelection], where: str = "") -> RecordingTotals:
     """Sum up all, or the exchanges for which an expression holds, their findings, and the frames that match.
 
     Raises:
         RecordingError: a file cannot be read.
         QueryError: the expression is wrong.
     """
-    calls: dict[Kind, CallStatistics] = {}
+    calls: dict[CallKind, CallStatistics] = {}
     frames = 0
     errors: Counter[str] = Counter()
     findings: Counter[tuple[str, Severity]] = Counter()
     first, took = _Durations("first_event", "e.flags & 1"), _Durations("closed", "1")
-    of = OF_FOUND if where.strip() else "1"  # without a filter also those of connections
+    of = FINDING_MATCHES if where.strip() else "1"  # without a filter also those of connections
     for part in parts:
         _count_calls(part, where, calls)
-        first.add(part, where)
-        took.add(part, where)
-        errors.update({unpack_text(error): n for error, n in asked(part, _ERRORS, where, Rows.EXCHANGES)})
-        found = asked(part, _FINDINGS.replace("[of]", of), where, Rows.EXCHANGES)
+        first.add_part(part, where)
+        took.add_part(part, where)
+        errors.update({unpack_text(error): n for error, n in query_rows(part, _ERROR_COUNTS, where, Rows.EXCHANGES)})
+        found = query_rows(part, _FINDING_COUNTS.replace("[of]", of), where, Rows.EXCHANGES)
         findings.update({(unpack_text(rule), Severity(severity)): n for rule, severity, n in found})
-        frames += next(iter(asked(part, _FRAMES, where, Rows.FRAMES)))[0]
-    bins = distributions(parts, where)
+        frames += next(iter(query_rows(part, _FRAME_COUNT, where, Rows.FRAMES)))[0]
+    bins = read_distributions(parts, where)
     for kind, each in calls.items():
         each.first, each.took, each.bins = first.ranks(kind), took.ranks(kind), bins.get(kind, [])
-    return Sums(
+    return RecordingTotals(
         frames=frames,
         calls=dict(sorted(calls.items(), key=lambda item: (-item[1].count, item[0]))),
         errors=sorted(errors.items(), key=lambda item: (-item[1], item[0])),
@@ -117,31 +117,31 @@ def sums(parts: Sequence[Part], where: str = "") -> Sums:
     )
 
 
-def task_states(several: MultiReader, where: str = "") -> Tasks:
+def count_task_states(several: MultiReader, where: str = "") -> TaskStateCounts:
     """Each task once, as the session says that heard of it last; with an expression those that a match has touched."""
-    states = several.task_states() if not where.strip() else _matching(several, where)
+    states = several.task_states() if not where.strip() else _count_matching_tasks(several, where)
     return [(state_name(state) or "unknown", n) for state, n in sorted(states.items(), key=lambda i: (-i[1], i[0]))]
 
 
-def _matching(several: MultiReader, where: str) -> Counter[int]:
+def _count_matching_tasks(several: MultiReader, where: str) -> Counter[int]:
     kept: set[tuple[int, int]] = set()
     for member in several.members:
-        rows = tasks_kept(member.recording, member.recording.tasks(), where)
+        rows = matching_tasks(member.recording, member.recording.tasks(), where)
         kept.update((member.number, row.id) for row in rows)
     return Counter(
-        _latest(each.row for each in seen).task.state
+        _latest_task(each.row for each in seen).task.state
         for seen in several.tasks()
         if any((each.member.number, each.row.id) in kept for each in seen)
     )
 
 
-def _latest(rows: Iterable[TaskRow]) -> TaskRow:
+def _latest_task(rows: Iterable[TaskRow]) -> TaskRow:
     return max(rows, key=lambda row: row.task.last)
 
 
-def _count_calls(part: Part, where: str, calls: dict[Kind, CallStatistics]) -> None:
-    for *kind, outcome, count, events, to_agent, to_client in asked(part, _CALLS, where, Rows.EXCHANGES):
-        of = calls.setdefault(kind_of(kind), CallStatistics())
+def _count_calls(part: SessionSelection, where: str, calls: dict[CallKind, CallStatistics]) -> None:
+    for *kind, outcome, count, events, to_agent, to_client in query_rows(part, _CALL_TOTALS, where, Rows.EXCHANGES):
+        of = calls.setdefault(call_kind(kind), CallStatistics())
         of.outcomes[outcome] = of.outcomes.get(outcome, 0) + count
         of.events += events
         of.bytes_to_agent += to_agent
@@ -151,21 +151,21 @@ def _count_calls(part: Part, where: str, calls: dict[Kind, CallStatistics]) -> N
 class _Durations:
     """How long something took in each call, ns, by the kind of the call: for ranks all of them are needed."""
 
-    def __init__(self, end: str, which: str) -> None:
-        self._query = _TIMES.replace("[end]", end).replace("[which]", which)
-        self._of: dict[Kind, array[int]] = {}
+    def __init__(self, end_column: str, condition: str) -> None:
+        self._query = _DURATIONS.replace("[end]", end_column).replace("[which]", condition)
+        self._by_kind: dict[CallKind, array[int]] = {}
 
-    def add(self, part: Part, where: str) -> None:
+    def add_part(self, part: SessionSelection, where: str) -> None:
         """Those of the calls of one file."""
-        names = {tuple(row[:3]): kind_of(row[3:]) for row in map(list, asked(part, _KINDS, "", Rows.EXCHANGES))}
-        for operation, binding, dialect, length in asked(part, self._query, where, Rows.EXCHANGES):
+        names = {tuple(row[:3]): call_kind(row[3:]) for row in map(list, query_rows(part, _CALL_KINDS, "", Rows.EXCHANGES))}
+        for operation, binding, dialect, length in query_rows(part, self._query, where, Rows.EXCHANGES):
             kind = names[operation, binding, dialect]
-            self._of.setdefault(kind, array("q")).append(length)
+            self._by_kind.setdefault(kind, array("q")).append(length)
 
-    def ranks(self, kind: Kind) -> Times | None:
+    def ranks(self, kind: CallKind) -> DurationRanks | None:
         """The nearest ranks; None where there was no such call."""
-        lengths = sorted(self._of.pop(kind, ()))
+        lengths = sorted(self._by_kind.pop(kind, ()))
         count = len(lengths)
         if not count:
             return None
-        return Times(lengths[(count + 1) // 2 - 1], lengths[(count * 95 + 99) // 100 - 1], lengths[-1])
+        return DurationRanks(lengths[(count + 1) // 2 - 1], lengths[(count * 95 + 99) // 100 - 1], lengths[-1])

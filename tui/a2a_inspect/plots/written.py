@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from a2a_inspect.commands.table import columns
-from a2a_inspect.plots.draw import bar
+from a2a_inspect.commands.table import table_lines
+from a2a_inspect.plots.draw import draw_bar
 from a2a_inspect.plots.measures import Bucket, Histogram
-from a2a_inspect.plots.scale import LIMITS
+from a2a_inspect.plots.scale import BIN_LIMITS
 from a2a_proxy.present import text
 
-MOST = 40
+MAX_STEPS = 40
 """Lines of a histogram."""
-PLAIN = "NO_COLOR"
+PLAIN_VARIABLE = "NO_COLOR"
 """The variable of the environment that asks for plain characters."""
-_BAR = 30
+_MAX_BAR = 30
 """Cells of the longest bar."""
 
 
-def histogram_lines(of: Histogram, *, plain: bool) -> Iterator[str]:
+def histogram_lines(histogram: Histogram, *, plain: bool) -> Iterator[str]:
     """A line for each step, with a bar for its frames; findings beside it."""
-    peak = max((bucket.frames for bucket in of.buckets), default=0)
+    peak = max((bucket.frames for bucket in histogram.buckets), default=0)
     rows = [
         (
-            step_clock(of.span.at(number), of.span.step),
+            step_clock(histogram.scale.at(number), histogram.scale.step),
             str(bucket.frames),
             text.size(bucket.bytes) if bucket.frames else "",
             str(bucket.exchanges or ""),
-            bar(bucket.frames, peak, _BAR, plain=plain),
+            draw_bar(bucket.frames, peak, _MAX_BAR, plain=plain),
             findings_words(bucket),
         )
-        for number, bucket in enumerate(of.buckets)
+        for number, bucket in enumerate(histogram.buckets)
     ]
-    yield from columns((f"EACH {text.duration(of.span.step)}", "FRAMES", "OCTETS", "BEGUN", "", "FINDINGS"), rows)
+    yield from table_lines((f"EACH {text.duration(histogram.scale.step)}", "FRAMES", "OCTETS", "BEGUN", "", "FINDINGS"), rows)
 
 
 def findings_words(bucket: Bucket) -> str:
@@ -50,28 +50,28 @@ def step_clock(at: int, step: int) -> str:
     return clock if step >= 1_000_000 else f"{clock}{at // 1000 % 1000:03}"
 
 
-def histogram_object(of: Histogram | None) -> dict[str, object] | None:
+def histogram_object(histogram: Histogram | None) -> dict[str, object] | None:
     """As JSON; null where nothing passed."""
-    if of is None:
+    if histogram is None:
         return None
     buckets = [
         {
-            "at": text.utc(of.span.at(number)),
+            "at": text.utc(histogram.scale.at(number)),
             "frames": bucket.frames,
             "bytes": bucket.bytes,
             "exchanges": bucket.exchanges,
             "findings": {each.name.lower(): bucket.findings[each] for each in sorted(bucket.findings, reverse=True)},
         }
-        for number, bucket in enumerate(of.buckets)
+        for number, bucket in enumerate(histogram.buckets)
     ]
-    return {"step_ns": of.span.step, "buckets": buckets}
+    return {"step_ns": histogram.scale.step, "buckets": buckets}
 
 
 def bins_object(bins: Sequence[int]) -> list[dict[str, int | None]]:
     """The bins of a distribution in which there is something; `below_ns` is null for the last one."""
-    edges = (0, *LIMITS)
+    edges = (0, *BIN_LIMITS)
     return [
-        {"from_ns": edges[number], "below_ns": LIMITS[number] if number < len(LIMITS) else None, "count": count}
+        {"from_ns": edges[number], "below_ns": BIN_LIMITS[number] if number < len(BIN_LIMITS) else None, "count": count}
         for number, count in enumerate(bins)
         if count
     ]

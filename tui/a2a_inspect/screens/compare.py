@@ -9,15 +9,15 @@ from textual.screen import Screen
 
 from a2a_inspect.data.source import RecordingSource
 from a2a_inspect.dialogs.choose_recording import ChooseRecording
-from a2a_inspect.diff.places import DiffSide, place_of, previous
+from a2a_inspect.diff.places import DiffSide, exchange_place, previous_exchange
 from a2a_inspect.screens.diff_screen import DiffScreen
-from a2a_inspect.widgets.marks import Marked
+from a2a_inspect.widgets.marks import MarkedRow
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import split_key
 
 
-def compare_from(screen: Screen[None], source: RecordingSource, marks: Sequence[Marked], cursor: Marked | None) -> None:
+def compare_from(screen: Screen[None], source: RecordingSource, marks: Sequence[MarkedRow], cursor: MarkedRow | None) -> None:
     """Open the difference: of the last two marks, of the one mark and the cursor, else of the cursor's exchange and the
     last one before it of the same operation."""
     chosen = [mark for mark in marks if mark != cursor][-1:] if len(marks) < 2 else list(marks[-2:])
@@ -26,7 +26,7 @@ def compare_from(screen: Screen[None], source: RecordingSource, marks: Sequence[
 
     async def begin() -> None:
         try:
-            places = await source.ask(lambda recording: _places(recording, chosen, cursor), None)
+            places = await source.ask(lambda recording: _compared_places(recording, chosen, cursor), None)
         except RecordingError as wrong:
             screen.notify(wrong.message, severity="error")
             return
@@ -48,17 +48,17 @@ def compare_with_another(screen: Screen[None], path: Path) -> None:
     screen.app.push_screen(ChooseRecording(path, "Compare with"), begin)
 
 
-def _places(recording: Recording, chosen: list[Marked], cursor: Marked | None) -> tuple[str, str] | None:
-    if len(chosen) == 2:
-        frames = all(mark.frame for mark in chosen)
-        first, second = (_place(recording, mark, frames) for mark in chosen)
+def _compared_places(recording: Recording, marked: list[MarkedRow], cursor: MarkedRow | None) -> tuple[str, str] | None:
+    if len(marked) == 2:
+        frames = all(mark.frame for mark in marked)
+        first, second = (_place_of_mark(recording, mark, frames) for mark in marked)
         return first, second
     row = recording.exchange(cursor.exchange) if cursor is not None else None
-    before = previous(recording, row) if row is not None else None
-    return None if row is None or before is None else (place_of(before), place_of(row))
+    before = previous_exchange(recording, row) if row is not None else None
+    return None if row is None or before is None else (exchange_place(before), exchange_place(row))
 
 
-def _place(recording: Recording, mark: Marked, frames: bool) -> str:
+def _place_of_mark(recording: Recording, mark: MarkedRow, frames: bool) -> str:
     """A mark as a place; a frame only where both marks are frames."""
     session, number = split_key(mark.exchange)
     row = recording.frame(mark.frame, payload=False) if frames else None

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.worker import get_current_worker
 
-from a2a_inspect.diff.places import DiffSide, difference
+from a2a_inspect.diff.places import DiffSide, compute_difference
 from a2a_inspect.widgets.diff_view import DiffView
 from a2a_inspect.widgets.key_line import KeyLine
 from a2a_inspect.widgets.pane import PaneTitle
@@ -21,7 +21,7 @@ from a2a_proxy.present.difference.blocks import BlockKind, DifferenceBlock, bloc
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.difference.runs import ComparisonStopped, RunDifference
 
-_TELL = 0.1
+_PROGRESS_INTERVAL = 0.1
 """Seconds between two words about how far it is."""
 
 
@@ -44,8 +44,8 @@ class DiffScreen(Screen[None]):
         super().__init__()
         self._where = where
         self._sides = left, right
-        self._everything = False
-        self._found: RunDifference | None = None
+        self._show_all_fields = False
+        self._difference: RunDifference | None = None
         self._title = PaneTitle()
         self._view = DiffView(id="diff")
 
@@ -58,56 +58,56 @@ class DiffScreen(Screen[None]):
     def on_mount(self) -> None:
         """Begin."""
         self._view.focus()
-        self._compare()
+        self._compute_difference()
 
     @work(thread=True, exclusive=True, group="diff", exit_on_error=False)
-    def _compare(self) -> None:
+    def _compute_difference(self) -> None:
         """Work it out, saying how far it is."""
         worker, told = get_current_worker(), time.monotonic()
 
         def watch(done: int, of: int) -> bool:
             nonlocal told
-            if time.monotonic() - told > _TELL and not worker.is_cancelled:
+            if time.monotonic() - told > _PROGRESS_INTERVAL and not worker.is_cancelled:
                 told = time.monotonic()
-                self.app.call_from_thread(self._progress, done, of)
+                self.app.call_from_thread(self._show_progress, done, of)
             return not worker.is_cancelled
 
         try:
-            found = difference(*self._sides, self._where, watch)
+            found = compute_difference(*self._sides, self._where, watch)
         except ComparisonStopped:
             return
         except UserError as wrong:
             said = [DifferenceBlock(BlockKind.NOTE, make_visible(line)) for line in (*wrong.message.split("\n"), wrong.hint)]
             if not worker.is_cancelled:
-                self.app.call_from_thread(self._show, None, said)
+                self.app.call_from_thread(self._show_blocks, None, said)
             return
-        made = blocks(found, everything=self._everything)
+        made = blocks(found, everything=self._show_all_fields)
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._show, found, made)
+            self.app.call_from_thread(self._show_blocks, found, made)
 
     @work(thread=True, exclusive=True, group="diff", exit_on_error=False)
-    def _again(self, found: RunDifference) -> None:
-        made = blocks(found, everything=self._everything)
+    def _show_again(self, difference: RunDifference) -> None:
+        made = blocks(difference, everything=self._show_all_fields)
         if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._show, found, made)
+            self.app.call_from_thread(self._show_blocks, difference, made)
 
-    def _progress(self, done: int, of: int) -> None:
-        self._title.text = f"{self._named()}  comparing: {100 * done // max(of, 1)} %"
+    def _show_progress(self, done: int, total: int) -> None:
+        self._title.text = f"{self._side_names()}  comparing: {100 * done // max(total, 1)} %"
 
-    def _show(self, found: RunDifference | None, made: list[DifferenceBlock]) -> None:
-        self._found = found
-        self._view.show(made)
-        self._retitle()
+    def _show_blocks(self, difference: RunDifference | None, shown_blocks: list[DifferenceBlock]) -> None:
+        self._difference = difference
+        self._view.show(shown_blocks)
+        self._update_title()
 
     @on(DiffView.Moved)
-    def _retitle(self) -> None:
+    def _update_title(self) -> None:
         """What is compared, and which difference of how many is under the cursor."""
-        self._title.text = self._named()
-        fields = "all fields  " if self._everything else ""
+        self._title.text = self._side_names()
+        fields = "all fields  " if self._show_all_fields else ""
         there = self._view.differences
-        self._title.remark = f"{fields}{self._view.at or '-'} of {there}" if there else fields.strip()
+        self._title.remark = f"{fields}{self._view.position or '-'} of {there}" if there else fields.strip()
 
-    def _named(self) -> str:
+    def _side_names(self) -> str:
         left, right = self._sides
         same = left.path == right.path
         names = [f"{'' if same else side.path.name} {side.place}".strip() for side in self._sides]
@@ -121,11 +121,11 @@ class DiffScreen(Screen[None]):
 
     def action_everything(self) -> None:
         """Show canonical fields as well, or hide them."""
-        self._everything = not self._everything
-        if self._found is not None:
-            self._again(self._found)
+        self._show_all_fields = not self._show_all_fields
+        if self._difference is not None:
+            self._show_again(self._difference)
 
     def action_swap(self) -> None:
         """The other way round."""
         self._sides = self._sides[1], self._sides[0]
-        self._compare()
+        self._compute_difference()

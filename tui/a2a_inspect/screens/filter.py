@@ -10,13 +10,13 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from a2a_inspect.data.filtered_source import Finder, Search
-from a2a_inspect.data.finding_counts import ExchangeLine, lines
+from a2a_inspect.data.filtered_source import Finder, ExchangeSearch
+from a2a_inspect.data.finding_counts import ExchangeLine, exchange_lines
 from a2a_inspect.data.list_filter import ListFilter
 from a2a_inspect.data.positions import PAGE
 from a2a_inspect.data.source import RecordingSnapshot, RecordingSource
 from a2a_inspect.dialogs.filter_box import FilterBox
-from a2a_inspect.screens.browse import Browse
+from a2a_inspect.screens.browse import BrowseScreen
 from a2a_inspect.screens.lane_screen import LaneFrameChosen
 from a2a_inspect.widgets.key_line import KeyLine
 from a2a_proxy.recording.query.errors import QueryError
@@ -26,11 +26,11 @@ from a2a_proxy.recording.read.rows import ExchangeRow
 if TYPE_CHECKING:
     from a2a_proxy.recording.query.complete import Completion
 
-_READY = 1.0
+_PRELOAD_DELAY = 1.0
 """Seconds after which nobody waits for the first rows any more."""
 
 
-class Narrowed(Browse):
+class FilterScreen(BrowseScreen):
     """See the module. Everything that narrows goes through `narrow`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -46,14 +46,14 @@ class Narrowed(Browse):
 
     def __init__(self, source: RecordingSource) -> None:
         super().__init__(source)
-        self._finder = Finder(source.another, self._told)
-        self._narrowing = ListFilter()
-        self._search: Search | None = None
-        self._keep = 0
+        self._finder = Finder(source.reopen_recording, self._on_search_progress)
+        self._filter = ListFilter()
+        self._search: ExchangeSearch | None = None
+        self._exchange_to_find = 0
         """Key of the exchange that had the cursor, until it is found again."""
-        self._before = ListFilter()
+        self._filter_before_box = ListFilter()
         """What held when the filter's box was opened."""
-        self._box = FilterBox(self._complete)
+        self._box = FilterBox(self._complete_expression)
 
     def compose(self) -> ComposeResult:
         """The box above the last line."""
@@ -64,7 +64,7 @@ class Narrowed(Browse):
 
     def on_mount(self) -> None:
         """Get ready for filters when the first rows are there."""
-        self.set_timer(_READY, self._finder.warm)
+        self.set_timer(_PRELOAD_DELAY, self._finder.preload)
 
     def on_unmount(self) -> None:
         """End what is searched."""
@@ -73,37 +73,37 @@ class Narrowed(Browse):
     @property
     def narrowing(self) -> ListFilter:
         """What the list is narrowed to now."""
-        return self._narrowing
+        return self._filter
 
     @property
-    def found(self) -> Sequence[int] | None:
+    def found_keys(self) -> Sequence[int] | None:
         """Keys of the exchanges that were found so far; None where nothing narrows."""
         return None if self._search is None else self._search.keys[:]
 
-    def narrow(self, wanted: ListFilter) -> None:
+    def narrow(self, list_filter: ListFilter) -> None:
         """Show only this; all of it where nothing narrows. Raises QueryError where its text is wrong."""
-        if wanted == self._narrowing:
+        if list_filter == self._filter:
             return
-        node = wanted.node()
+        node = list_filter.node()
         if self._search is not None:
             self._finder.cancel(self._search)
-        self._narrowing, rows = wanted, self._exchanges
-        self._keep = 0 if rows.follow else self._chosen
+        self._filter, rows = list_filter, self._exchanges
+        self._exchange_to_find = 0 if rows.follow else self._selected_exchange
         rows.restart(follow=rows.follow)
         rows.placeholder = ""
-        if wanted != ListFilter():
+        if list_filter != ListFilter():
             self._search = self._finder.start(node)
         else:
             self._search = None
-            rows.show(self._shown, self._shown.exchanges, above=0)
-            if self._keep:
-                self._go_to(self._keep)
-        self._crumbs.only = wanted.expression()
-        self._crumbs.set_class(wanted != ListFilter(), "-narrowed")  # on the screen it would style all that is on it
-        self._retitle()
+            rows.show(self._snapshot, self._snapshot.exchanges, above=0)
+            if self._exchange_to_find:
+                self._go_to(self._exchange_to_find)
+        self._breadcrumbs.only = list_filter.expression()
+        self._breadcrumbs.set_class(list_filter != ListFilter(), "-narrowed")  # on the screen it would style all that is on it
+        self._update_titles()
 
-    def _change(self, **parts: Any) -> None:
-        self.narrow(msgspec.structs.replace(self._narrowing, **parts))
+    def _change_filter(self, **parts: Any) -> None:
+        self.narrow(msgspec.structs.replace(self._filter, **parts))
 
     # Rows.
 
@@ -114,103 +114,103 @@ class Narrowed(Browse):
 
         def rows(recording: Recording) -> list[ExchangeLine]:
             found = [row for key in keys if (row := recording.exchange(key, headers=False)) is not None]
-            return lines(recording, found)
+            return exchange_lines(recording, found)
 
-        return await self._asked("exchanges", self._source.ask(rows, []), [])
+        return await self._await_answer("exchanges", self._source.ask(rows, []), [])
 
-    async def _index(self, exchange: int) -> int | None:
+    async def _list_index(self, exchange: int) -> int | None:
         if self._search is None:
-            return await super()._index(exchange)
-        return self._search.index(exchange) if self._search.has(exchange) else None
+            return await super()._list_index(exchange)
+        return self._search.index(exchange) if self._search.is_match(exchange) else None
 
-    def reveal(self, chosen: LaneFrameChosen | None) -> None:
+    def reveal(self, frame: LaneFrameChosen | None) -> None:
         """See `Browse.reveal`; what is not in the narrowed list is shown in the whole one."""
-        if chosen is not None and self._search is not None and not self._search.has(chosen.exchange):
+        if frame is not None and self._search is not None and not self._search.is_match(frame.exchange):
             self.narrow(ListFilter())
-        super().reveal(chosen)
+        super().reveal(frame)
 
-    def go_when_found(self, exchange: int, seq: int = -1) -> None:
+    def go_to_when_found(self, exchange: int, seq: int = -1) -> None:
         """To an exchange that the list has, or will have when the search comes to it."""
         search = self._search
-        if search is None or search.has(exchange):
+        if search is None or search.is_match(exchange):
             self._go_to(exchange, seq)
         else:
-            self._goal = (exchange, seq) if seq >= 0 else None
-            self._exchanges.follow = self._exchanges.touched = False
-            self._keep = exchange
+            self._pending_position = (exchange, seq) if seq >= 0 else None
+            self._exchanges.follow = self._exchanges.has_user_moved = False
+            self._exchange_to_find = exchange
 
-    def _grown(self, before: RecordingSnapshot, now: RecordingSnapshot) -> None:
+    def _show_exchanges(self, before: RecordingSnapshot, now: RecordingSnapshot) -> None:
         search = self._search
         if search is None:
-            super()._grown(before, now)
+            super()._show_exchanges(before, now)
         elif not {each.id for each in before.sessions} <= {each.id for each in now.sessions}:
             self._finder.cancel(search)
             self._search = self._finder.start(search.node)
         else:
-            search.behind = True
-            self._finder.grow(search)
+            search.is_stale = True
+            self._finder.follow(search)
 
-    def _tick(self) -> None:
-        super()._tick()
-        if self._search is not None and self._search.behind and not self._summary.paused:
-            self._finder.grow(self._search)
+    def _start_poll(self) -> None:
+        super()._start_poll()
+        if self._search is not None and self._search.is_stale and not self._summary.paused:
+            self._finder.follow(self._search)
 
-    def _apply(self) -> None:
-        super()._apply()
+    def _apply_snapshot(self) -> None:
+        super()._apply_snapshot()
         if self._search is not None and not self._summary.paused:
-            self._show_found(self._search)  # what was found during a pause
+            self._show_matches(self._search)  # what was found during a pause
 
-    def _told(self, search: Search) -> None:
+    def _on_search_progress(self, search: ExchangeSearch) -> None:
         """The finder has more."""
         if search is self._search and not self._summary.paused:
-            self._show_found(search)
+            self._show_matches(search)
 
-    def _show_found(self, search: Search) -> None:
+    def _show_matches(self, search: ExchangeSearch) -> None:
         rows, above = self._exchanges, 0
-        if not search.keys and not search.done:
-            self._retitle()
+        if not search.keys and not search.is_done:
+            self._update_titles()
             return
-        row = rows.row
-        if isinstance(row, ExchangeRow) and not rows.follow and search.has(row.key):
+        row = rows.current_row
+        if isinstance(row, ExchangeRow) and not rows.follow and search.is_match(row.key):
             above = search.index(row.key) - rows.cursor
-        rows.show(self._shown, len(search.keys), above=above)
-        if rows.touched:
-            self._keep = 0  # the user wants to be elsewhere by now
-        if self._keep and (search.has(self._keep) or search.done):
-            rows.select(min(search.index(self._keep), len(search.keys) - 1))
-            self._keep = 0
-        if search.done and not search.keys:
+        rows.show(self._snapshot, len(search.keys), above=above)
+        if rows.has_user_moved:
+            self._exchange_to_find = 0  # the user wants to be elsewhere by now
+        if self._exchange_to_find and (search.is_match(self._exchange_to_find) or search.is_done):
+            rows.select(min(search.index(self._exchange_to_find), len(search.keys) - 1))
+            self._exchange_to_find = 0
+        if search.is_done and not search.keys:
             rows.placeholder = "  nothing matches; Esc widens"
-            self._choose_nothing()
-        self._retitle()
+            self._clear_panes()
+        self._update_titles()
 
-    def _remark(self) -> str:
+    def _exchanges_remark(self) -> str:
         search = self._search
         if search is None:
-            return super()._remark()
+            return super()._exchanges_remark()
         found = f"{len(search.keys)} found"
-        if search.trouble:
-            return f"{search.trouble}; {found}"
-        percent = search.looked * 100 // max(search.total, 1)
-        if search.cancelled:
+        if search.error:
+            return f"{search.error}; {found}"
+        percent = search.examined * 100 // max(search.total, 1)
+        if search.is_cancelled:
             return f"stopped at {percent}%: {found}"
-        if not search.done:
+        if not search.is_done:
             return f"searching {percent}%: {found}, Esc stops"
-        new = f"+{self._exchanges.unseen} new  " if self._exchanges.unseen > 0 else ""
+        new = f"+{self._exchanges.unseen_rows} new  " if self._exchanges.unseen_rows > 0 else ""
         follows = "following  " if self._exchanges.follow else ""
-        return f"{new}{follows}{len(search.keys)} of {self._shown.exchanges}"
+        return f"{new}{follows}{len(search.keys)} of {self._snapshot.exchanges}"
 
     # What the user does.
 
-    def widen(self) -> bool:
+    def widen_filter(self) -> bool:
         """Stop a search that runs, else take away what narrows most; False where nothing narrows."""
         search = self._search
-        if search is not None and not search.done:
+        if search is not None and not search.is_done:
             self._finder.cancel(search)
-            search.done = True
-            self._show_found(search)
-        elif self._narrowing != ListFilter():
-            self.narrow(self._narrowing.wider())
+            search.is_done = True
+            self._show_matches(search)
+        elif self._filter != ListFilter():
+            self.narrow(self._filter.without_narrowest())
         else:
             return False
         return True
@@ -218,57 +218,57 @@ class Narrowed(Browse):
     def action_filter(self) -> None:
         """Type a filter."""
         if not self.has_class("-empty"):
-            self._before = self._narrowing
-            self._box.open(self._narrowing.text)
+            self._filter_before_box = self._filter
+            self._box.open(self._filter.text)
 
-    async def _complete(self, text: str, cursor: int) -> Completion:
+    async def _complete_expression(self, text: str, cursor: int) -> Completion:
         from a2a_proxy.recording.query.complete import Completion, complete
 
         def counted(recording: Recording) -> Completion:
             return complete(text, cursor, recording.db)
 
-        question = self._source.ask_while_wanted(counted, complete(text, cursor))
-        return await self._asked("suggestions", question, Completion(0, 0, ()))
+        question = self._source.ask_cancellable(counted, complete(text, cursor))
+        return await self._await_answer("suggestions", question, Completion(0, 0, ()))
 
     @on(FilterBox.Typed)
-    def _typed(self, message: FilterBox.Typed) -> None:
-        self._change(text=message.text.strip())
+    def _filter_as_typed(self, message: FilterBox.Typed) -> None:
+        self._change_filter(text=message.text.strip())
 
     @on(FilterBox.Used)
-    def _used(self, message: FilterBox.Used) -> None:
-        self._change(text=message.text)
-        self._enter("exchanges")
+    def _use_filter(self, message: FilterBox.Used) -> None:
+        self._change_filter(text=message.text)
+        self._focus_pane("exchanges")
 
     @on(FilterBox.Closed)
-    def _given_up(self) -> None:
-        self.narrow(self._before)
-        self._enter("exchanges")
+    def _restore_filter(self) -> None:
+        self.narrow(self._filter_before_box)
+        self._focus_pane("exchanges")
 
     def action_only(self, what: str) -> None:
         """Only the task or context of the exchange under the cursor; all of them where it is so already."""
-        if getattr(self._narrowing, what) is not None:
-            self._change(**{what: None})
+        if getattr(self._filter, what) is not None:
+            self._change_filter(**{what: None})
             return
-        row = self._exchanges.row  # what is shown below may not have been read yet
+        row = self._exchanges.current_row  # what is shown below may not have been read yet
         found = getattr(row.exchange, f"{what}_id") if isinstance(row, ExchangeRow) else ""
         if found:
-            self._change(**{what: found})
+            self._change_filter(**{what: found})
         else:
-            self.say(f"this exchange has no {what}")
+            self.show_message(f"this exchange has no {what}")
 
     def action_findings(self) -> None:
         """Only exchanges with findings, or all."""
-        self._change(findings=not self._narrowing.findings)
+        self._change_filter(findings=not self._filter.findings)
 
     def narrow_to(self, expression: str | None) -> None:
         """Show of what is shown only that for which this holds too."""
         if expression:
-            text = self._narrowing.text
-            self._change(text=f"({text}) {expression}" if text else expression)
+            text = self._filter.text
+            self._change_filter(text=f"({text}) {expression}" if text else expression)
 
-    def use(self, expression: str) -> None:
+    def use_expression(self, expression: str) -> None:
         """Show what matches an expression and nothing else narrows; a wrong one is told."""
         try:
             self.narrow(ListFilter(expression))
         except QueryError as wrong:
-            self.say(f"the filter is wrong: {wrong.message}", wrong=True)
+            self.show_message(f"the filter is wrong: {wrong.message}", is_error=True)

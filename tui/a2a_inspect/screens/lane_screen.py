@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from a2a_inspect.data.positions import PAGE
 from a2a_inspect.data.source import RecordingSource
-from a2a_inspect.lanes.layout import moment
+from a2a_inspect.lanes.layout import format_elapsed
 from a2a_inspect.lanes.model import LaneRow, RowKind
 from a2a_inspect.widgets.key_line import KeyLine
 from a2a_inspect.widgets.lane_list import LaneList
@@ -30,11 +30,11 @@ from a2a_proxy.recording.read.rows import make_key
 if TYPE_CHECKING:
     from a2a_inspect.lanes.read import LaneConversation
 
-_LOOK = 0.5
+_CHECK_INTERVAL = 0.5
 """Seconds between two looks at a recording that may grow."""
-_REST = 4
+_PAUSE_FACTOR = 4
 """Times that the last reading took must pass before the next, so that following never takes a whole processor."""
-_SOUGHT = tuple(what for what in RowKind if what not in (RowKind.FRAME, RowKind.PAUSE, RowKind.TURN))
+_MARK_KINDS = tuple(what for what in RowKind if what not in (RowKind.FRAME, RowKind.PAUSE, RowKind.TURN))
 
 _Value = TypeVar("_Value")
 
@@ -65,52 +65,52 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
         self._source = source
         self._exchange = exchange
         self._frame = frame
-        self._list = LaneList(self._load, id="lane-list")
+        self._list = LaneList(self._load_rows, id="lane-list")
         self._pane = Pane(ListHead(self._list), self._list, id="lanes")
-        self._said = Static(id="lane-said", markup=False)
+        self._row_text = Static(id="lane-said", markup=False)
         self._conversation: LaneConversation | None = None
         self._version = (-1, 0)
-        self._reading = False
-        self._rested = 0.0
-        self._trouble = ""
+        self._is_reading = False
+        self._next_read = 0.0
+        self._error = ""
 
     def compose(self) -> ComposeResult:
         """A list, and what its row says in full."""
         yield self._pane
-        yield self._said
+        yield self._row_text
         yield KeyLine()
 
     def on_mount(self) -> None:
         """Read, and go on looking."""
         self._pane.title.text = "Swimlane"
         self._list.focus()
-        self.set_interval(_LOOK, self._look)
-        self._look()
+        self.set_interval(_CHECK_INTERVAL, self._start_read)
+        self._start_read()
 
-    def _look(self) -> None:
-        if not self._reading and time.monotonic() >= self._rested:
-            self._reading = True
-            self._read()
+    def _start_read(self) -> None:
+        if not self._is_reading and time.monotonic() >= self._next_read:
+            self._is_reading = True
+            self._read_conversation()
 
     @work(group="lanes")
-    async def _read(self) -> None:
+    async def _read_conversation(self) -> None:
         try:
             began = time.monotonic()
-            found = await self._asked(self._changed, None)
+            found = await self._ask_source(self._changed_conversation, None)
             if found is not None:
                 first = self._conversation is None
                 self._conversation = found
                 self._list.show(found.lanes, len(found.order))
                 if first:
-                    place = await self._asked(lambda _: found.place(self._frame), 0)
+                    place = await self._ask_source(lambda _: found.row_index(self._frame), 0)
                     self._list.select(place)
                 self.query_one(ListHead).refresh()
-            self._rested = time.monotonic() + _REST * (time.monotonic() - began)
-            self._retitle()
+            self._next_read = time.monotonic() + _PAUSE_FACTOR * (time.monotonic() - began)
+            self._update_title()
         finally:
-            self._reading = False
+            self._is_reading = False
 
-    def _changed(self, recording: Recording) -> LaneConversation | None:
+    def _changed_conversation(self, recording: Recording) -> LaneConversation | None:
         """The conversation as it is now; None where nothing has changed. What explains it is imported here."""
         from a2a_inspect.lanes.read import LaneConversation
 
@@ -120,44 +120,44 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
         self._version = version
         return LaneConversation(recording, self._exchange, self._source.until)
 
-    async def _load(self, page: int) -> Sequence[LaneRow]:
+    async def _load_rows(self, page: int) -> Sequence[LaneRow]:
         conversation = self._conversation
         if conversation is None:
             return []
-        return await self._asked(lambda _: conversation.rows(page * PAGE, PAGE), [])
+        return await self._ask_source(lambda _: conversation.rows(page * PAGE, PAGE), [])
 
-    async def _asked(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
+    async def _ask_source(self, question: Callable[[Recording], _Value], default: _Value) -> _Value:
         try:
-            answer = await self._source.ask(question, nothing)
-            self._trouble = ""
+            answer = await self._source.ask(question, default)
+            self._error = ""
         except RecordingError as wrong:
-            answer, self._trouble = nothing, wrong.message
+            answer, self._error = default, wrong.message
         return answer
 
     @on(LazyList.Moved)
     @on(LazyList.Changed)
-    def _retitle(self) -> None:
-        conversation, row = self._conversation, self._list.row
+    def _update_title(self) -> None:
+        conversation, row = self._conversation, self._list.current_row
         title = self._pane.title
         if conversation is not None:
             title.text = f"Swimlane › {conversation.title}"
             title.remark = "following" if self._list.follow else text.plural(conversation.order.frames, "frame")
-        if self._trouble:
-            title.remark = make_visible(self._trouble)
+        if self._error:
+            title.remark = make_visible(self._error)
         if isinstance(row, LaneRow) and conversation is not None:
-            self._said.update(_in_full(row, [lane.name for lane in conversation.lanes]))
+            self._row_text.update(_full_row_text(row, [lane.name for lane in conversation.lanes]))
 
     @on(LaneList.Sought)
-    def _seek(self, message: LaneList.Sought) -> None:
+    def _select_mark(self, message: LaneList.Sought) -> None:
         if self._conversation is not None:
-            found = self._conversation.order.next_mark(self._list.cursor, message.by, _SOUGHT)
+            found = self._conversation.order.next_mark(self._list.cursor, message.by, _MARK_KINDS)
             if found is None:
                 self.notify("no mark further on")
             else:
                 self._list.select(found)
 
     @on(LazyList.Opened)
-    def _opened(self, message: LazyList.Opened) -> None:
+    def _choose_frame(self, message: LazyList.Opened) -> None:
         row = message.row
         if isinstance(row, LaneRow) and row.exchange:
             self.dismiss(LaneFrameChosen(make_key(row.session, row.exchange), max(row.seq, 0)))
@@ -167,11 +167,11 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
         self.dismiss(None)
 
 
-def _in_full(row: LaneRow, lanes: Sequence[str]) -> str:
+def _full_row_text(row: LaneRow, lanes: Sequence[str]) -> str:
     """What the row under the cursor says, where it stands, and when: nothing of it cut."""
     if row.what is RowKind.PAUSE:
         return f"nothing passed for {text.duration(row.since_before)}"
     place = f"#{row.exchange}" + (f".{row.seq}" if row.seq >= 0 else "") if row.exchange else ""
     way = f"{lanes[row.source]} → {lanes[row.target]}" if row.what is RowKind.FRAME else lanes[row.source]
-    about = "  ".join(each for each in (place, make_visible(way), text.clock(row.at), moment(row.since_start)) if each)
+    about = "  ".join(each for each in (place, make_visible(way), text.clock(row.at), format_elapsed(row.since_start)) if each)
     return f"{about}\n{make_visible(row.text)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-LAYOUT = """
+LAYOUT_CSS = """
 Browse { background: $background; }
 Browse #notice { height: 1fr; content-align: center middle; text-align: center; color: $foreground 70%; }
 Browse #exchanges { height: 2fr; }

@@ -8,14 +8,14 @@ from textual.binding import Binding, BindingType
 
 from a2a_inspect.data.source import FrameLine
 from a2a_inspect.screens.browse import PANES
-from a2a_inspect.screens.tree import Treed
+from a2a_inspect.screens.tree import TreeScreen
 from a2a_inspect.widgets.lazy_list import LazyList
-from a2a_inspect.widgets.marks import Marked
+from a2a_inspect.widgets.marks import MarkedRow
 from a2a_inspect.widgets.tab_line import TABS
 from a2a_proxy.recording.read.rows import ExchangeRow
 
 
-class MainScreen(Treed):
+class MainScreen(TreeScreen):
     """See the module."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -59,12 +59,12 @@ class MainScreen(Treed):
 
     def action_back(self) -> None:
         """To the pane before; from the first one to a wider list."""
-        if self._at_pane() == "tree":
-            self._enter("exchanges")
-        elif self._where():
-            self._enter(PANES[self._where() - 1])
+        if self._focused_pane() == "tree":
+            self._focus_pane("exchanges")
+        elif self._focused_pane_index():
+            self._focus_pane(PANES[self._focused_pane_index() - 1])
         else:
-            self.widen()
+            self.widen_filter()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While a filter is typed, Tab is for its box."""
@@ -72,7 +72,7 @@ class MainScreen(Treed):
 
     def action_leave(self) -> None:
         """Back, and from the first pane out."""
-        if self._at_pane() != "exchanges":
+        if self._focused_pane() != "exchanges":
             self.action_back()
         else:
             self.app.exit(0)
@@ -80,8 +80,8 @@ class MainScreen(Treed):
     def action_turn(self, by: int) -> None:
         """To the pane beside."""
         if not self.has_class("-empty"):
-            panes = self.panes()
-            self._enter(panes[(panes.index(self._at_pane()) + by) % len(panes)])
+            panes = self.tab_panes()
+            self._focus_pane(panes[(panes.index(self._focused_pane()) + by) % len(panes)])
 
     def action_frame(self, by: int) -> None:
         """Another frame of the same exchange, from any pane."""
@@ -91,39 +91,39 @@ class MainScreen(Treed):
         """A tab of the frame, from any pane."""
         self._detail.action_tab(tab)
 
-    def marked(self) -> list[Marked]:
+    def marked_rows(self) -> list[MarkedRow]:
         """What is marked, the oldest mark first."""
-        return self._marks.listed()
+        return self._marks.marked_rows()
 
     def action_mark(self) -> None:
         """Mark the row under the cursor, or take its mark away."""
-        here = self._cursor()
+        here = self._row_under_cursor()
         if here is not None:
             self._marks.toggle(here)
-        rows: LazyList = self._frames if self._where() else self._exchanges
+        rows: LazyList = self._frames if self._focused_pane_index() else self._exchanges
         rows.refresh()
 
-    def _cursor(self) -> Marked | None:
+    def _row_under_cursor(self) -> MarkedRow | None:
         """What is under the cursor."""
-        row = (self._frames if self._where() else self._exchanges).row
+        row = (self._frames if self._focused_pane_index() else self._exchanges).current_row
         if isinstance(row, ExchangeRow):
-            return Marked(row.key)
-        return Marked(row.row.exchange_key, row.row.id) if isinstance(row, FrameLine) else None
+            return MarkedRow(row.key)
+        return MarkedRow(row.row.exchange_key, row.row.id) if isinstance(row, FrameLine) else None
 
     def action_diff(self) -> None:
         """What differs between two that are marked, the marked one and this, or this and its like before."""
         from a2a_inspect.screens.compare import compare_from
 
-        compare_from(self, self._source, self.marked(), self._cursor())
+        compare_from(self, self._source, self.marked_rows(), self._row_under_cursor())
 
     def action_lanes(self) -> None:
         """The swimlane of the exchange's task; whoever opens a row there comes back to that frame."""
         from a2a_inspect.screens.lane_screen import LaneScreen
 
-        row = self._exchanges.row  # what is shown below may be a tenth of a second behind the cursor
-        exchange = row.key if isinstance(row, ExchangeRow) else self._chosen
+        row = self._exchanges.current_row  # what is shown below may be a tenth of a second behind the cursor
+        exchange = row.key if isinstance(row, ExchangeRow) else self._selected_exchange
         if exchange:
-            line = self._frames.row
+            line = self._frames.current_row
             frame = line.row.id if isinstance(line, FrameLine) and line.row.exchange_key == exchange else 0
             self.app.push_screen(LaneScreen(self._source, exchange, frame), self.reveal)
 
@@ -137,11 +137,11 @@ class MainScreen(Treed):
         """What the list shows, as it happened: from the exchange under the cursor, or from the beginning."""
         from a2a_inspect.screens.replay_screen import ReplayScreen  # which is a main screen itself
 
-        row = self._exchanges.row
+        row = self._exchanges.current_row
         began = row.exchange.started if isinstance(row, ExchangeRow) and not self._exchanges.follow else 0
-        self.app.push_screen(ReplayScreen(self._source, self.found, began))
+        self.app.push_screen(ReplayScreen(self._source, self.found_keys, began))
 
     def action_pause(self) -> None:
         """Hold the display, or show what has come."""
         self._summary.paused = not self._summary.paused
-        self._apply()
+        self._apply_snapshot()

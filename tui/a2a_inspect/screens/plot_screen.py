@@ -23,10 +23,10 @@ from textual.widgets import Static
 
 from a2a_inspect.data.source import RecordingSource
 from a2a_inspect.plots.cursor import PlotCursor
-from a2a_inspect.plots.layout import Line, plot_lines, step_words, table_lines
-from a2a_inspect.plots.measures import Histogram, histogram
-from a2a_inspect.plots.sums import Sums, sums, whole
-from a2a_inspect.plots.written import PLAIN
+from a2a_inspect.plots.layout import StyledLine, plot_lines, step_words, table_lines
+from a2a_inspect.plots.measures import Histogram, read_histogram
+from a2a_inspect.plots.sums import RecordingTotals, compute_totals, whole_recording
+from a2a_inspect.plots.written import PLAIN_VARIABLE
 from a2a_inspect.widgets.key_line import KeyLine
 from a2a_inspect.widgets.pane import Pane
 from a2a_proxy.present import text
@@ -34,24 +34,24 @@ from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 
-_LOOK = 0.5
+_CHECK_INTERVAL = 0.5
 """Seconds between two looks at a recording that may grow."""
-_REST = 4
+_PAUSE_FACTOR = 4
 """Times that the last reading took must pass before the next."""
-_CLASSES = ("bar", "chosen", "cursor", "dim", "strong", "bad", "warn")
+_STYLE_NAMES = ("bar", "chosen", "cursor", "dim", "strong", "bad", "warn")
 
 
 class PlotData(msgspec.Struct, frozen=True):
     """What was read."""
 
-    over: Histogram | None
-    known: Sums
+    histogram: Histogram | None
+    totals: RecordingTotals
 
 
 class PlotLines(Widget):
     """Lines of cells with styles."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"plot--{name}" for name in _CLASSES}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"plot--{name}" for name in _STYLE_NAMES}
 
     DEFAULT_CSS = """
     PlotLines { background: $background; color: $foreground; height: auto; }
@@ -66,9 +66,9 @@ class PlotLines(Widget):
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self._lines: Sequence[Line] = ()
+        self._lines: Sequence[StyledLine] = ()
 
-    def show(self, lines: Sequence[Line]) -> None:
+    def show(self, lines: Sequence[StyledLine]) -> None:
         """Other lines."""
         self._lines = lines
         self.styles.height = len(lines)
@@ -120,15 +120,15 @@ class PlotScreen(Screen[str]):
         self._where = where
         self._plot = PlotLines(id="plot")
         self._table = PlotLines(id="plot-rows")
-        self._said = Static(id="plot-said", markup=False)
-        self._pane = Pane(self._plot, self._said, VerticalScroll(self._table, id="plot-table"), id="plots")
+        self._step_text = Static(id="plot-said", markup=False)
+        self._pane = Pane(self._plot, self._step_text, VerticalScroll(self._table, id="plot-table"), id="plots")
         self._cursor = PlotCursor()
-        self._shown: PlotData | None = None
+        self._data: PlotData | None = None
         self._version = -1
-        self._stale = False
-        self._reading = False
-        self._rested = 0.0
-        self._plain = PLAIN in os.environ
+        self._is_stale = False
+        self._is_reading = False
+        self._next_read = 0.0
+        self._is_plain = PLAIN_VARIABLE in os.environ
 
     def compose(self) -> ComposeResult:
         """Plots above, the table of calls below."""
@@ -140,7 +140,7 @@ class PlotScreen(Screen[str]):
         self._pane.title.text = "Plots"
         self._pane.title.remark = "reading"
         self.query_one(VerticalScroll).focus()
-        self.set_interval(_LOOK, self._look)
+        self.set_interval(_CHECK_INTERVAL, self._start_read)
 
     def on_unmount(self) -> None:
         """Close the file."""
@@ -148,111 +148,111 @@ class PlotScreen(Screen[str]):
 
     def on_resize(self, event: events.Resize) -> None:  # noqa: ARG002 - the width is asked for where it is used
         """Other steps for another width."""
-        self._again()
+        self._read_again()
 
-    def _again(self) -> None:
+    def _read_again(self) -> None:
         """What was read is of no use any more."""
-        self._stale, self._rested = True, 0.0
-        self._look()
+        self._is_stale, self._next_read = True, 0.0
+        self._start_read()
 
-    def _look(self) -> None:
-        if not self._reading and time.monotonic() >= self._rested:
-            self._reading = True
-            self._read()
+    def _start_read(self) -> None:
+        if not self._is_reading and time.monotonic() >= self._next_read:
+            self._is_reading = True
+            self._read_data()
 
     @work(group="plots")
-    async def _read(self) -> None:
+    async def _read_data(self) -> None:
         began, trouble = time.monotonic(), ""
         try:
             again = True
             while again:
-                anyway, self._stale = self._stale, False
-                self._take(await self._source.ask(self._question(anyway), None))
-                again = self._stale  # resized or zoomed meanwhile
+                anyway, self._is_stale = self._is_stale, False
+                self._set_data(await self._source.ask(self._data_question(anyway), None))
+                again = self._is_stale  # resized or zoomed meanwhile
         except RecordingError as wrong:
             trouble = wrong.message
         finally:
-            self._reading = False
-        self._rested = time.monotonic() + _REST * (time.monotonic() - began)
-        self._draw(trouble)
+            self._is_reading = False
+        self._next_read = time.monotonic() + _PAUSE_FACTOR * (time.monotonic() - began)
+        self._draw_plots(trouble)
 
-    def _question(self, anyway: bool) -> Callable[[Recording], PlotData | None]:
+    def _data_question(self, force: bool) -> Callable[[Recording], PlotData | None]:
         """What there is to show now; None where nothing has changed."""
-        most, within = max(self._width, 1), self._cursor.within
+        most, within = max(self._plot_width, 1), self._cursor.visible_range
 
         def ask(recording: Recording) -> PlotData | None:
             version = recording.data_version()
-            if version == self._version and not anyway:
+            if version == self._version and not force:
                 return None
             self._version = version
-            parts = whole(recording)
-            return PlotData(histogram(parts, self._where, most, within), sums(parts, self._where))
+            parts = whole_recording(recording)
+            return PlotData(read_histogram(parts, self._where, most, within), compute_totals(parts, self._where))
 
         return ask
 
-    def _take(self, found: PlotData | None) -> None:
-        if found is not None:
-            self._shown = found
-            if found.over is not None:
-                self._cursor = self._cursor.clipped(found.over.span)
+    def _set_data(self, data: PlotData | None) -> None:
+        if data is not None:
+            self._data = data
+            if data.histogram is not None:
+                self._cursor = self._cursor.clip(data.histogram.scale)
 
     @property
-    def _width(self) -> int:
+    def _plot_width(self) -> int:
         return self.size.width - 3
 
     @property
-    def _room(self) -> tuple[int, int]:
+    def _plot_size(self) -> tuple[int, int]:
         """Cells and lines of the plots: a half of what there is beside the table's first rows."""
-        return self._width, max(12, min(self.size.height // 2, 26))
+        return self._plot_width, max(12, min(self.size.height // 2, 26))
 
-    def _draw(self, trouble: str = "") -> None:
-        shown, title = self._shown, self._pane.title
+    def _draw_plots(self, error: str = "") -> None:
+        shown, title = self._data, self._pane.title
         title.text = "Plots" + (f" of {self._where}" if self._where else "")
-        if trouble:
-            title.remark = make_visible(trouble)
+        if error:
+            title.remark = make_visible(error)
         if shown is None:
             return
-        if shown.over is None:
+        if shown.histogram is None:
             title.remark = "nothing was recorded" if not self._where else "nothing matches"
             return
-        if not trouble:
+        if not error:
             shift = "zoomed  " if self._cursor.zooms else ""
-            title.remark = shift + text.plural(shown.over.frames, "frame")
-        self._plot.show(list(plot_lines(shown.over, self._cursor, self._room, plain=self._plain)))
-        self._said.update(make_visible(step_words(shown.over, self._cursor)))
-        self._table.show(list(table_lines(shown.known, self._width, plain=self._plain)))
+            title.remark = shift + text.plural(shown.histogram.frames, "frame")
+        self._plot.show(list(plot_lines(shown.histogram, self._cursor, self._plot_size, plain=self._is_plain)))
+        self._step_text.update(make_visible(step_words(shown.histogram, self._cursor)))
+        self._table.show(list(table_lines(shown.totals, self._plot_width, plain=self._is_plain)))
 
-    def _set(self, cursor: PlotCursor) -> None:
+    def _set_cursor(self, cursor: PlotCursor) -> None:
         self._cursor = cursor
-        self._draw()
+        self._draw_plots()
 
     def action_move(self, by: int) -> None:
         """To another step."""
-        if self._shown is not None and self._shown.over is not None:
-            self._set(self._cursor.move(by, self._shown.over.span))
+        if self._data is not None and self._data.histogram is not None:
+            self._set_cursor(self._cursor.move(by, self._data.histogram.scale))
 
     def action_extend(self, by: int) -> None:
         """Choose what lies between, too."""
-        if self._shown is not None and self._shown.over is not None:
-            self._set(self._cursor.move(by, self._shown.over.span, extend=True))
+        if self._data is not None and self._data.histogram is not None:
+            self._set_cursor(self._cursor.move(by, self._data.histogram.scale, extend=True))
 
     def action_zoom(self) -> None:
         """Only what is chosen."""
-        if self._shown is not None and self._shown.over is not None:
-            self._cursor = self._cursor.zoom(self._shown.over.span)
-            self._again()
+        if self._data is not None and self._data.histogram is not None:
+            self._cursor = self._cursor.zoom(self._data.histogram.scale)
+            self._read_again()
 
     def action_widen(self) -> None:
         """What was shown before."""
         if self._cursor.zooms:
             self._cursor = self._cursor.widen()
-            self._again()
+            self._read_again()
 
     def action_choose(self) -> None:
         """Back, with a filter for the time that is chosen."""
-        if self._shown is None or self._shown.over is None:
+        if self._data is None or self._data.histogram is None:
             return
-        self.dismiss(self._shown.over.span.expression(*self._cursor.chosen))
+        self.dismiss(self._data.histogram.scale.expression(*self._cursor.selected))
 
     def action_leave(self) -> None:
         """Back, and no filter."""

@@ -20,15 +20,15 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from a2a_inspect.data.replay.clock import InvalidValue, ReplayClock, line, meant
+from a2a_inspect.data.replay.clock import InvalidValue, ReplayClock, clock_line, parse_time
 from a2a_inspect.data.replay.source import ReplaySource
 from a2a_inspect.data.source import RecordingSnapshot, RecordingSource
 from a2a_inspect.screens.main import MainScreen
-from a2a_inspect.widgets.columns import fit
+from a2a_inspect.widgets.columns import fit_text
 from a2a_inspect.widgets.key_line import KeyLine
 from a2a_proxy.protocol.text import make_visible
 
-_KEPT = frozenset({"back", "leave", "turn", "frame", "tab", "lanes", "play", "step", "speed", "jump"})
+_AVAILABLE_ACTIONS = frozenset({"back", "leave", "turn", "frame", "tab", "lanes", "play", "step", "speed", "jump"})
 """What can be done here; all else of the main screen is about the recording as a whole."""
 
 
@@ -45,8 +45,8 @@ class ClockBar(Widget):
         """All of it."""
         width = self.size.width
         known = self.clock.last
-        words = line(self.clock, time.monotonic_ns(), self.frames, width - 2) if known else "reading when frames passed"
-        return Strip([Segment(fit(f" {words}", width), self.rich_style)])
+        words = clock_line(self.clock, time.monotonic_ns(), self.frames, width - 2) if known else "reading when frames passed"
+        return Strip([Segment(fit_text(f" {words}", width), self.rich_style)])
 
 
 class JumpTo(ModalScreen[int]):
@@ -63,18 +63,18 @@ class JumpTo(ModalScreen[int]):
     def __init__(self, clock: ReplayClock) -> None:
         super().__init__()
         self._clock = clock
-        self._wrong = Static("12:30:05, +5s from the beginning, 50%, a date and time", markup=False)
+        self._hint = Static("12:30:05, +5s from the beginning, 50%, a date and time", markup=False)
 
     def compose(self) -> ComposeResult:
         """A line to type in, and what can be typed."""
-        yield Vertical(Input(placeholder="jump to a time", compact=True), self._wrong)
+        yield Vertical(Input(placeholder="jump to a time", compact=True), self._hint)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go there, or say what is wrong."""
         try:
-            self.dismiss(meant(event.value, self._clock))
+            self.dismiss(parse_time(event.value, self._clock))
         except InvalidValue as wrong:
-            self._wrong.update(make_visible(str(wrong)))
+            self._hint.update(make_visible(str(wrong)))
 
     def action_give_up(self) -> None:
         """Stay."""
@@ -97,86 +97,86 @@ class ReplayScreen(MainScreen):
         *("replay.play", "replay.next", "replay.before", "replay.jump", "replay.faster", "replay.slower"),
     )
 
-    def __init__(self, source: RecordingSource, keys: Sequence[int] | None = None, at: int = 0) -> None:
+    def __init__(self, source: RecordingSource, keys: Sequence[int] | None = None, start_time: int = 0) -> None:
         """`keys`: of the exchanges that are shown, None: all. `at`: where to begin, ns; 0: at the beginning."""
-        self._replayed = ReplaySource(source, keys)
-        super().__init__(self._replayed)
-        self._begin = at
-        self._bar = ClockBar()
-        self._stepping = False
+        self._replay_source = ReplaySource(source, keys)
+        super().__init__(self._replay_source)
+        self._start_time = start_time
+        self._clock_bar = ClockBar()
+        self._is_stepping = False
 
     def compose(self) -> ComposeResult:
         """The clock above the last line."""
         for widget in super().compose():
             if isinstance(widget, KeyLine):
-                yield self._bar
+                yield self._clock_bar
             yield widget
 
     def on_mount(self) -> None:
         """Learn when it began and when it was over. It begins paused."""
         self._summary.replay = True
-        self._start()
+        self._start_clock()
 
     def on_unmount(self) -> None:
         """Close the file."""
-        self._replayed.close()
+        self._replay_source.close()
 
     @work(group="start")
-    async def _start(self) -> None:
-        first, last = await self._asked("clock", self._replayed.ends(), (0, 0))
-        total = await self._asked("clock", self._replayed.total(), 0)
-        self._bar.frames = (0, total)
-        self._set(ReplayClock(first, last, first).jumped(self._begin or first))
+    async def _start_clock(self) -> None:
+        first, last = await self._await_answer("clock", self._replay_source.time_range(), (0, 0))
+        total = await self._await_answer("clock", self._replay_source.count_frames(), 0)
+        self._clock_bar.frames = (0, total)
+        self._set_clock(ReplayClock(first, last, first).jump_to(self._start_time or first))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what makes sense at one moment."""
-        return super().check_action(action, parameters) if action in _KEPT else False
+        return super().check_action(action, parameters) if action in _AVAILABLE_ACTIONS else False
 
-    def _set(self, clock: ReplayClock) -> None:
-        self._bar.clock = clock
-        self._replayed.until = clock.now(time.monotonic_ns())
+    def _set_clock(self, clock: ReplayClock) -> None:
+        self._clock_bar.clock = clock
+        self._replay_source.until = clock.position(time.monotonic_ns())
 
-    def _tick(self) -> None:
-        world, clock = time.monotonic_ns(), self._bar.clock
+    def _start_poll(self) -> None:
+        world, clock = time.monotonic_ns(), self._clock_bar.clock
         if clock.playing:
-            self._set(clock.settled(world))
-            self._bar.refresh()
-        super()._tick()
+            self._set_clock(clock.stop_at_end(world))
+            self._clock_bar.refresh()
+        super()._start_poll()
 
-    def _grown(self, before: RecordingSnapshot, now: RecordingSnapshot) -> None:  # noqa: ARG002 - the list is by time, and never grows above
-        self._bar.frames = (now.frames, self._bar.frames[1])
+    def _show_exchanges(self, before: RecordingSnapshot, now: RecordingSnapshot) -> None:  # noqa: ARG002 - the list is by time, and never grows above
+        self._clock_bar.frames = (now.frames, self._clock_bar.frames[1])
         self._exchanges.show(now, now.exchanges, above=0)
         if not now.exchanges:
-            self._choose_nothing()
+            self._clear_panes()
 
     def action_play(self) -> None:
         """Play, or pause."""
-        self._set(self._bar.clock.turned(time.monotonic_ns()))
+        self._set_clock(self._clock_bar.clock.toggle(time.monotonic_ns()))
 
     def action_speed(self, by: int) -> None:
         """Faster, or slower."""
-        self._set(self._bar.clock.faster(by, time.monotonic_ns()))
+        self._set_clock(self._clock_bar.clock.change_speed(by, time.monotonic_ns()))
 
     @work(group="step", exclusive=True)
     async def action_step(self, by: int) -> None:
         """To the next frame of all, or to the one before, and pause."""
-        clock = self._bar.clock
-        now = clock.now(time.monotonic_ns())
-        self._set(clock.jumped(now))
-        self._set(clock.jumped(await self._asked("clock", self._replayed.step(now, by), now)))
+        clock = self._clock_bar.clock
+        now = clock.position(time.monotonic_ns())
+        self._set_clock(clock.jump_to(now))
+        self._set_clock(clock.jump_to(await self._await_answer("clock", self._replay_source.next_frame_time(now, by), now)))
 
     def action_jump(self) -> None:
         """To a time that is typed."""
 
         def go(at: int | None) -> None:
             if at:
-                self._set(self._bar.clock.jumped(at))
+                self._set_clock(self._clock_bar.clock.jump_to(at))
 
-        self.app.push_screen(JumpTo(self._bar.clock), go)
+        self.app.push_screen(JumpTo(self._clock_bar.clock), go)
 
     def action_back(self) -> None:
         """To the pane before; from the first one back to the recording as a whole."""
-        if self._where():
+        if self._focused_pane_index():
             super().action_back()
         else:
             self.dismiss()
@@ -187,4 +187,4 @@ class ReplayScreen(MainScreen):
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:  # noqa: ARG002 - there is nothing in it
         """The clock has gone on under a swimlane."""
-        self._bar.refresh()
+        self._clock_bar.refresh()

@@ -118,9 +118,9 @@ SIXTEEN = Theme(
     },
 )
 """The terminal's foreground and background stay, whichever they are. What stands out does so by reversing them too."""
-OWN = (NIGHT, DAY, SIXTEEN)
+OWN_THEMES = (NIGHT, DAY, SIXTEEN)
 
-CSS = """
+APP_CSS = """
 CommandPalette > Vertical { width: 100; max-width: 100%; }
 OptionList:focus, RecordingTree:focus { background-tint: $foreground 0%; }
 Input > .input--placeholder { color: $foreground 80%; }
@@ -132,9 +132,9 @@ App:ansi {
 """
 
 
-def beside(name: str) -> str:
+def next_theme(name: str) -> str:
     """The theme after this one, around in a circle; after one that is not ours, the first."""
-    names = [theme.name for theme in OWN]
+    names = [theme.name for theme in OWN_THEMES]
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]
 
 

@@ -8,9 +8,9 @@ from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 
 
-def above(before: RecordingSnapshot, now: RecordingSnapshot, cursor: int) -> int:
+def rows_above(earlier: RecordingSnapshot, now: RecordingSnapshot, cursor: int) -> int:
     """Rows that were added before the row under the cursor: those of sessions before its own."""
-    known = {session.id: length for session, length in zip(before.sessions, before.lengths, strict=True)}
+    known = {session.id: length for session, length in zip(earlier.sessions, earlier.lengths, strict=True)}
     added = passed = 0
     for session, length in zip(now.sessions, now.lengths, strict=True):
         old = known.get(session.id, 0)
@@ -18,7 +18,7 @@ def above(before: RecordingSnapshot, now: RecordingSnapshot, cursor: int) -> int
             break
         passed += old
         added += length - old
-    return added if cursor < before.exchanges else 0
+    return added if cursor < earlier.exchanges else 0
 
 
 def exchange_title(stream: ExchangeStream) -> str:
@@ -28,9 +28,9 @@ def exchange_title(stream: ExchangeStream) -> str:
     return make_visible("  ".join(word for word in words if word))
 
 
-def remark(rows: LazyList, late: int) -> str:
+def list_remark(rows: LazyList, late: int) -> str:
     """How many, and whether the end is followed."""
-    new = rows.unseen + late
+    new = rows.unseen_rows + late
     if not rows.total and not new:
         return ""
     if new > 0:
@@ -38,7 +38,7 @@ def remark(rows: LazyList, late: int) -> str:
     return f"following  {rows.total}" if rows.follow else str(rows.total)
 
 
-def waiting(source: RecordingSource, now: RecordingSnapshot) -> str:
+def empty_notice(source: RecordingSource, now: RecordingSnapshot) -> str:
     """What to say, and what to do, where there is nothing to show."""
     if source.files:
         return visible_lines("No exchanges yet in any of\n\n" + "\n".join(source.files))
@@ -53,6 +53,6 @@ def waiting(source: RecordingSource, now: RecordingSnapshot) -> str:
     )
 
 
-def visible_lines(words: str) -> str:
+def visible_lines(lines: str) -> str:
     """Several lines, each harmless."""
-    return "\n".join(map(make_visible, words.split("\n")))
+    return "\n".join(map(make_visible, lines.split("\n")))

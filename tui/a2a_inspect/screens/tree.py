@@ -9,22 +9,22 @@ import msgspec
 from textual import on, work
 from textual.binding import Binding, BindingType
 
-from a2a_inspect.data.next_places import next_of_task
+from a2a_inspect.data.next_places import next_frame_of_task
 from a2a_inspect.data.source import RecordingSnapshot, RecordingSource
 from a2a_inspect.data.tree import TreeLevel
-from a2a_inspect.screens.actions import Acting
+from a2a_inspect.screens.actions import ActionScreen
 from a2a_inspect.screens.browse import PANES
 from a2a_inspect.widgets.recording_tree import RecordingTree
 
 LAYOUTS = ("tree", "plain", "columns")
 """With the tree at the left; without it; the exchanges at the left of the frames."""
-_TREE_WIDTH = 180
+_MIN_WIDTH_WITH_TREE = 180
 """Cells from which the tree takes nothing that the lists need."""
-_RENEWED = 1.0
+_TREE_INTERVAL = 1.0
 """Seconds between two looks at a growing recording's tree."""
 
 
-class Treed(Acting):
+class TreeScreen(ActionScreen):
     """See the module."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -37,73 +37,73 @@ class Treed(Acting):
 
     def __init__(self, source: RecordingSource) -> None:
         super().__init__(source)
-        self._wanted_layout = ""
+        self._selected_layout = ""
         """What the user chose; else it depends on the width."""
-        self._zoomed = False
-        self._renewed = 0.0
-        self._tree_behind = True
+        self._is_zoomed = False
+        self._tree_read_at = 0.0
+        self._is_tree_stale = True
         """The recording has grown since the tree was read."""
 
-    def _lay_out(self, width: int) -> None:
+    def _apply_layout(self, width: int) -> None:
         """One pane or all, with the tree where it was asked for or there is room."""
-        chosen = self._wanted_layout or ("tree" if width >= _TREE_WIDTH else "plain")
-        layouts = {f"-layout-{name}": name == chosen and not self.small for name in LAYOUTS}
-        self.classed({**layouts, "-single": self.small or self._zoomed})
-        self._retitle()
+        chosen = self._selected_layout or ("tree" if width >= _MIN_WIDTH_WITH_TREE else "plain")
+        layouts = {f"-layout-{name}": name == chosen and not self.is_small for name in LAYOUTS}
+        self.switch_classes({**layouts, "-single": self.is_small or self._is_zoomed})
+        self._update_titles()
 
-    def _tree_shown(self) -> bool:
-        return self.has_class("-at-tree") or (self.has_class("-layout-tree") and not self._zoomed)
+    def _is_tree_shown(self) -> bool:
+        return self.has_class("-at-tree") or (self.has_class("-layout-tree") and not self._is_zoomed)
 
     def action_layout(self) -> None:
         """The next way to lie the panes out."""
-        if self.small:
-            self.say("one pane at a time here: Tab goes to the next, t to the tree")
+        if self.is_small:
+            self.show_message("one pane at a time here: Tab goes to the next, t to the tree")
             return
         now = next(name for name in LAYOUTS if self.has_class(f"-layout-{name}"))
-        self._wanted_layout = LAYOUTS[(LAYOUTS.index(now) + 1) % len(LAYOUTS)]
-        self._zoomed = False
-        if self._wanted_layout != "tree" and self.has_class("-at-tree"):
-            self._enter("exchanges")
-        self._lay_out(self.size.width)
+        self._selected_layout = LAYOUTS[(LAYOUTS.index(now) + 1) % len(LAYOUTS)]
+        self._is_zoomed = False
+        if self._selected_layout != "tree" and self.has_class("-at-tree"):
+            self._focus_pane("exchanges")
+        self._apply_layout(self.size.width)
 
     def action_zoom(self) -> None:
         """The pane with the focus alone, or all of them."""
-        self._zoomed = not self._zoomed
-        self._lay_out(self.size.width)
+        self._is_zoomed = not self._is_zoomed
+        self._apply_layout(self.size.width)
 
     def action_tree(self) -> None:
         """To the tree, and from it back."""
         if self.has_class("-at-tree"):
-            self._enter("exchanges")
+            self._focus_pane("exchanges")
             return
-        if not self.small and not self._zoomed:
-            self._wanted_layout = "tree"
-        self._enter("tree")
-        self._lay_out(self.size.width)
+        if not self.is_small and not self._is_zoomed:
+            self._selected_layout = "tree"
+        self._focus_pane("tree")
+        self._apply_layout(self.size.width)
 
-    def panes(self) -> list[str]:
+    def tab_panes(self) -> list[str]:
         """The panes that Tab goes through."""
-        return ["tree", *PANES] if self._tree_shown() or self.has_class("-single") else list(PANES)
+        return ["tree", *PANES] if self._is_tree_shown() or self.has_class("-single") else list(PANES)
 
     # The tree.
 
-    def _grown(self, before: RecordingSnapshot, now: RecordingSnapshot) -> None:
-        super()._grown(before, now)
-        self._tree_behind = True
+    def _show_exchanges(self, before: RecordingSnapshot, now: RecordingSnapshot) -> None:
+        super()._show_exchanges(before, now)
+        self._is_tree_stale = True
 
-    def _tick(self) -> None:
-        super()._tick()
-        if self._tree_behind and self._tree_shown() and time.monotonic() > self._renewed + _RENEWED:
-            self._tree_behind, self._renewed = False, time.monotonic()
-            self._tree.renew()
+    def _start_poll(self) -> None:
+        super()._start_poll()
+        if self._is_tree_stale and self._is_tree_shown() and time.monotonic() > self._tree_read_at + _TREE_INTERVAL:
+            self._is_tree_stale, self._tree_read_at = False, time.monotonic()
+            self._tree.reread_open_branches()
 
     @on(RecordingTree.Chosen)
-    def _branch_chosen(self, message: RecordingTree.Chosen) -> None:
+    def _narrow_to_branch(self, message: RecordingTree.Chosen) -> None:
         branch = message.branch
-        several = len(self._shown.sessions) > 1
+        several = len(self._snapshot.sessions) > 1
         self.narrow(
             msgspec.structs.replace(
-                self._narrowing,
+                self._filter,
                 session=branch.session if several else 0,
                 context=branch.context_id if branch.level >= TreeLevel.CONTEXT else None,
                 task=branch.task_id if branch.level >= TreeLevel.TASK else None,
@@ -111,18 +111,18 @@ class Treed(Acting):
         )
         if branch.level >= TreeLevel.EXCHANGE:
             self._exchanges.follow = False
-            self.go_when_found(branch.exchange, branch.seq)
-        if self.small or self._zoomed:
-            self._enter("frames" if branch.level is TreeLevel.FRAME else "exchanges")
+            self.go_to_when_found(branch.exchange, branch.seq)
+        if self.is_small or self._is_zoomed:
+            self._focus_pane("frames" if branch.level is TreeLevel.FRAME else "exchanges")
 
     # The task.
 
     @work(group="hop", exclusive=True)
     async def action_of_task(self, by: int) -> None:
         """The next frame of the same task, in whichever exchange it is."""
-        at = self._at(by)
-        place = await self._asked("task", self._source.ask(lambda r: next_of_task(r, at, by), None), None)
-        if place is None or await self._index(place[0]) is None:
-            self.say("no more of this task")
+        at = self._current_position(by)
+        place = await self._await_answer("task", self._source.ask(lambda r: next_frame_of_task(r, at, by), None), None)
+        if place is None or await self._list_index(place[0]) is None:
+            self.show_message("no more of this task")
         else:
-            self._hop_to(place)
+            self._go_to_position(place)

@@ -42,19 +42,19 @@ class ViewsScreen(ModalScreen[str | None]):
         Binding("d,delete", "delete", "Delete", id="views.delete", tooltip="forget the view"),
     ]
 
-    def __init__(self, path: Path, now: str) -> None:
+    def __init__(self, path: Path, expression: str) -> None:
         """`now` is what the list is narrowed to."""
         super().__init__()
         self._path = path
-        self._now = now
+        self._expression = expression
         self._views: dict[str, str] = {}
         self._list = OptionList(compact=True)
-        self._naming = Input(placeholder="name", compact=True)
+        self._name_input = Input(placeholder="name", compact=True)
         self._hint = Static(markup=False)
 
     def compose(self) -> ComposeResult:
         """The list, a line for a name, what can be done."""
-        box = Vertical(self._list, self._naming, self._hint)
+        box = Vertical(self._list, self._name_input, self._hint)
         box.border_title = "Views"
         yield box
 
@@ -63,43 +63,43 @@ class ViewsScreen(ModalScreen[str | None]):
         try:
             self._views = read_views(self._path)
         except UserError as wrong:
-            self._fill(wrong.message)
+            self._show_views(wrong.message)
         else:
-            self._fill()
+            self._show_views()
 
-    def _fill(self, trouble: str = "") -> None:
+    def _show_views(self, trouble: str = "") -> None:
         width = max(map(len, self._views), default=0)
         self._list.clear_options()
         for name, expression in self._views.items():
             words = Content.assemble((f"{make_visible(name):{width}}", "bold"), "  ", make_visible(expression))
             self._list.add_option(Option(words, id=name))
         none = f"{make_visible(trouble)}. " if trouble else "" if self._views else "No views yet. "
-        saves = f"s saves: {make_visible(self._now)}" if self._now else "s saves what the list is narrowed to"
+        saves = f"s saves: {make_visible(self._expression)}" if self._expression else "s saves what the list is narrowed to"
         self._hint.update(f"{none}Enter uses a view, d deletes it, {saves}")
         if self._views:
             self._list.highlighted = 0
             self._list.focus()
 
     @on(OptionList.OptionSelected)
-    def _picked(self, event: OptionList.OptionSelected) -> None:
+    def _pick_view(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self._views[str(event.option.id)])
 
     @on(Input.Submitted)
-    def _named(self, event: Input.Submitted) -> None:
+    def _save_named_view(self, event: Input.Submitted) -> None:
         name = event.value.strip()
         self.remove_class("-naming")
         if name:
-            self._write({**self._views, name: self._now})
+            self._write_views({**self._views, name: self._expression})
         self._list.focus()
 
-    def _write(self, views: dict[str, str]) -> None:
+    def _write_views(self, views: dict[str, str]) -> None:
         try:
             write_views(self._path, views)
             self._views = views
         except UserError as wrong:
-            self._fill(wrong.message)
+            self._show_views(wrong.message)
         else:
-            self._fill()
+            self._show_views()
 
     def action_move(self, way: str) -> None:
         """The view above or below."""
@@ -107,19 +107,19 @@ class ViewsScreen(ModalScreen[str | None]):
 
     def action_save(self) -> None:
         """Ask for a name."""
-        if not self._now:
+        if not self._expression:
             self._hint.update("The list is not narrowed: there is nothing to save")
             return
-        self._naming.value = ""
+        self._name_input.value = ""
         self.add_class("-naming")
-        self._naming.focus()
+        self._name_input.focus()
 
     def action_delete(self) -> None:
         """Forget the view under the cursor."""
         chosen = self._list.highlighted
         if chosen is not None:
             gone = self._list.get_option_at_index(chosen).id
-            self._write({name: text for name, text in self._views.items() if name != gone})
+            self._write_views({name: text for name, text in self._views.items() if name != gone})
 
     def action_close(self) -> None:
         """Back; while a name is typed, to the list."""

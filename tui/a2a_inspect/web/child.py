@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, TextIO
 from textual import messages
 from textual.drivers.web_driver import WebDriver
 
-from a2a_inspect.app import InspectApp, opened
+from a2a_inspect.app import InspectApp, open_source
 from a2a_proxy.cli.errors import UserError, tell
 
 
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     """Show the recording; the exit code."""
     *flags, recording = arguments
     try:
-        app = InspectApp(*opened(Path(recording)), read_only="--write" not in flags, driver_class=TabDriver)
+        app = InspectApp(*open_source(Path(recording)), read_only="--write" not in flags, driver_class=TabDriver)
     except UserError as wrong:
         tell("a2a-inspect", wrong.message, wrong.hint)
         return wrong.code

@@ -12,15 +12,15 @@ import hmac
 import secrets
 from collections.abc import Mapping
 
-_TOKEN_OCTETS = 32
-_NAMES = ("127.0.0.1", "localhost")
+_TOKEN_BYTES = 32
+_HOST_NAMES = ("127.0.0.1", "localhost")
 _OWN_SITE = ("none", "same-origin")
 """`none`: the user typed or pasted the address. Another port of this machine is `same-site`, and not us."""
 
 
 def new_token() -> str:
     """A secret for one run, safe in a path."""
-    return secrets.token_urlsafe(_TOKEN_OCTETS)
+    return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
 class RequestGate:
@@ -28,10 +28,10 @@ class RequestGate:
 
     def __init__(self, token: str, port: int) -> None:
         self._token = token.encode()
-        self.hosts = tuple(host for name in _NAMES for host in _with_port(name, port))
+        self.hosts = tuple(host for name in _HOST_NAMES for host in _host_values(name, port))
         """What `Host` may be."""
 
-    def refusal(self, headers: Mapping[str, str], path: str, *, websocket: bool) -> str:
+    def refusal_reason(self, headers: Mapping[str, str], path: str, *, websocket: bool) -> str:
         """Why a request is refused, in a sentence; empty where it is not. `path` is as it was sent."""
         host = headers.get("Host", "").lower()
         if host not in self.hosts:
@@ -43,15 +43,15 @@ class RequestGate:
             return "Pages of another origin may not use this server."
         if headers.get("Sec-Fetch-Site", "none") not in _OWN_SITE:
             return "Pages of another site may not use this server."
-        if not hmac.compare_digest(_first_part(path).encode(), self._token):
+        if not hmac.compare_digest(_first_segment(path).encode(), self._token):
             return "The address is not the one that a2a-inspect printed: it lacks the secret of this run."
         return ""
 
 
-def _with_port(name: str, port: int) -> tuple[str, ...]:
+def _host_values(name: str, port: int) -> tuple[str, ...]:
     """A browser leaves the port of http away."""
     return (name, f"{name}:80") if port == 80 else (f"{name}:{port}",)
 
 
-def _first_part(path: str) -> str:
+def _first_segment(path: str) -> str:
     return path.removeprefix("/").partition("/")[0]

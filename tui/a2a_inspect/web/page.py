@@ -10,7 +10,7 @@ from a2a_proxy.cli.errors import UserError
 
 _SCRIPT, _STYLE = "js/textual.js", "css/xterm.css"
 _FONT = "fonts/RobotoMono-VariableFont_wght.ttf"
-TYPES = {_SCRIPT: "text/javascript", _STYLE: "text/css", _FONT: "font/ttf"}
+FILE_TYPES = {_SCRIPT: "text/javascript", _STYLE: "text/css", _FONT: "font/ttf"}
 """The files of the terminal that the page needs, and what each is."""
 
 _PAGE = """<!DOCTYPE html>
@@ -64,12 +64,12 @@ window.addEventListener("focus", takeKeys);
 """Keys reach the terminal at once, without a click into it."""
 
 
-def page(title: str, host: str, token: str) -> str:
+def page_html(title: str, host: str, token: str) -> str:
     """The page of a tab as `host` sees it."""
     return _PAGE.format(title=html.escape(title), websocket=html.escape(f"ws://{host}/{token}/ws"))
 
 
-def headers(host: str) -> dict[str, str]:
+def response_headers(host: str) -> dict[str, str]:
     """The headers of every answer to a request for `host`, a name of ours."""
     policy = {
         "default-src": "'none'",

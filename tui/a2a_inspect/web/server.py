@@ -10,29 +10,29 @@ from pathlib import Path
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from a2a_inspect.app import opened
+from a2a_inspect.app import open_source
 from a2a_inspect.web import page
 from a2a_inspect.web.gate import RequestGate, new_token
-from a2a_inspect.web.tab import Tab, cells, command
+from a2a_inspect.web.tab import Tab, clamp_cells, tab_command
 from a2a_proxy.cli.end_signals import end_signals
 from a2a_proxy.cli.errors import UserError
 
-MOST_TABS = 8
+MAX_TABS = 8
 """Each is a process."""
-_LARGEST_MESSAGE = 256 << 10
+_MAX_MESSAGE = 256 << 10
 """Octets of one message of the page: what somebody pastes."""
-_HEARTBEAT = 15.0
+_HEARTBEAT_INTERVAL = 15.0
 """Seconds; a browser that is gone is noticed by it."""
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Server:
+class WebServer:
     """Serves one recording to the tabs of one user."""
 
-    def __init__(self, title: str, run: list[str], gate: RequestGate, token: str) -> None:
+    def __init__(self, title: str, tab_arguments: list[str], gate: RequestGate, token: str) -> None:
         self._title = title
-        self._run = run
+        self._tab_arguments = tab_arguments
         self._gate = gate
         self._token = token
         self._files = page.terminal_files()
@@ -40,55 +40,55 @@ class Server:
 
     def application(self) -> web.Application:
         """For aiohttp."""
-        app = web.Application(middlewares=[self._guard])
+        app = web.Application(middlewares=[self._check_request])
         app.on_response_prepare.append(self._add_headers)
         app.on_shutdown.append(self._close_tabs)
         root = f"/{self._token}"
-        app.router.add_get(f"{root}/", self._page)
-        app.router.add_get(f"{root}/page.css", _text(page.PAGE_STYLE, "text/css"))
-        app.router.add_get(f"{root}/page.js", _text(page.PAGE_SCRIPT, "text/javascript"))
-        app.router.add_get(f"{root}/ws", self._tab)
-        for name in page.TYPES:
-            app.router.add_get(f"{root}/static/{name}", self._file(name))
+        app.router.add_get(f"{root}/", self._serve_page)
+        app.router.add_get(f"{root}/page.css", _text_handler(page.PAGE_STYLE, "text/css"))
+        app.router.add_get(f"{root}/page.js", _text_handler(page.PAGE_SCRIPT, "text/javascript"))
+        app.router.add_get(f"{root}/ws", self._serve_tab)
+        for name in page.FILE_TYPES:
+            app.router.add_get(f"{root}/static/{name}", self._file_handler(name))
         return app
 
     @web.middleware
-    async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+    async def _check_request(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         websocket = "websocket" in request.headers.get("Upgrade", "").lower() or request.path.endswith("/ws")
-        why = self._gate.refusal(request.headers, request.raw_path, websocket=websocket)
+        why = self._gate.refusal_reason(request.headers, request.raw_path, websocket=websocket)
         return web.Response(status=403, text=f"{why}\n") if why else await handler(request)
 
     async def _add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
-        response.headers.update(page.headers(request.host if request.host in self._gate.hosts else self._gate.hosts[0]))
+        response.headers.update(page.response_headers(request.host if request.host in self._gate.hosts else self._gate.hosts[0]))
 
-    async def _page(self, request: web.Request) -> web.Response:
-        return web.Response(text=page.page(self._title, request.host, self._token), content_type="text/html")
+    async def _serve_page(self, request: web.Request) -> web.Response:
+        return web.Response(text=page.page_html(self._title, request.host, self._token), content_type="text/html")
 
-    def _file(self, name: str) -> _Handler:
+    def _file_handler(self, name: str) -> _Handler:
         async def answer(_request: web.Request) -> web.StreamResponse:
-            return web.FileResponse(self._files / name, headers={"Content-Type": page.TYPES[name]})
+            return web.FileResponse(self._files / name, headers={"Content-Type": page.FILE_TYPES[name]})
 
         return answer
 
-    async def _tab(self, request: web.Request) -> web.StreamResponse:
-        if len(self._tabs) >= MOST_TABS:
-            return web.Response(status=503, text=f"There are {MOST_TABS} tabs already: close one.\n")
-        websocket = web.WebSocketResponse(heartbeat=_HEARTBEAT, max_msg_size=_LARGEST_MESSAGE)
+    async def _serve_tab(self, request: web.Request) -> web.StreamResponse:
+        if len(self._tabs) >= MAX_TABS:
+            return web.Response(status=503, text=f"There are {MAX_TABS} tabs already: close one.\n")
+        websocket = web.WebSocketResponse(heartbeat=_HEARTBEAT_INTERVAL, max_msg_size=_MAX_MESSAGE)
         self._tabs.add(websocket)
         try:
             await websocket.prepare(request)
-            size = (_number(request.query.get("width"), 80), _number(request.query.get("height"), 24))
-            await self._serve(websocket, await Tab.start(self._run, *size))
+            size = (_parse_cells(request.query.get("width"), 80), _parse_cells(request.query.get("height"), 24))
+            await self._relay_tab(websocket, await Tab.start(self._tab_arguments, *size))
         finally:
             self._tabs.discard(websocket)
         return websocket
 
-    async def _serve(self, websocket: web.WebSocketResponse, tab: Tab) -> None:
+    async def _relay_tab(self, websocket: web.WebSocketResponse, tab: Tab) -> None:
         """Until either end goes."""
 
         async def show() -> None:
             with contextlib.suppress(ConnectionError):
-                await tab.show(websocket.send_bytes)
+                await tab.relay_output(websocket.send_bytes)
             await websocket.close()
 
         showing = asyncio.create_task(show())
@@ -106,18 +106,18 @@ class Server:
         await asyncio.gather(*(tab.close(code=WSCloseCode.GOING_AWAY) for tab in self._tabs))
 
 
-def _text(text: str, kind: str) -> _Handler:
+def _text_handler(text: str, kind: str) -> _Handler:
     async def answer(_request: web.Request) -> web.StreamResponse:
         return web.Response(text=text, content_type=kind)
 
     return answer
 
 
-def _number(word: str | None, otherwise: int) -> int:
-    return cells(int(word)) if word and word.isascii() and word.isdigit() and len(word) < 6 else otherwise
+def _parse_cells(value: str | None, default: int) -> int:
+    return clamp_cells(int(value)) if value and value.isascii() and value.isdigit() and len(value) < 6 else default
 
 
-def listening(port: int) -> socket.socket:
+def open_listener(port: int) -> socket.socket:
     """A socket on the loopback address; port 0 means a free one.
 
     Raises:
@@ -141,18 +141,18 @@ def serve(recording: Path, port: int, *, write: bool) -> int:
         UserError: a tab could not show it, the extra is not installed, or the port cannot be had.
     """
     page.terminal_files()
-    source, _keymap = opened(recording)
+    source, _keymap = open_source(recording)
     source.close()
-    listener = listening(port)
+    listener = open_listener(port)
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(recording, listener, write=write))
+        asyncio.run(_serve_until_signal(recording, listener, write=write))
     return 0
 
 
-async def _serve(recording: Path, listener: socket.socket, *, write: bool) -> None:
+async def _serve_until_signal(recording: Path, listener: socket.socket, *, write: bool) -> None:
     token = new_token()
     gate = RequestGate(token, listener.getsockname()[1])
-    server = Server(recording.name, command(str(recording.absolute()), write=write), gate, token)
+    server = WebServer(recording.name, tab_command(str(recording.absolute()), write=write), gate, token)
     stop = asyncio.Event()
     for number in end_signals():
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -15,25 +15,25 @@ from typing import Any
 
 import msgspec
 
-_LARGEST = 1000
+_MAX_CELLS = 1000
 """Cells of a terminal, either way."""
-_PATIENCE = 5.0
+_STOP_TIMEOUT = 5.0
 """Seconds until a process that should end is killed."""
-_PRELUDE = b"__GANGLION__\n"
+_DRIVER_GREETING = b"__GANGLION__\n"
 """What Textual's web driver says before its first packet."""
 
 
-def command(recording: str, *, write: bool) -> list[str]:
+def tab_command(recording: str, *, write: bool) -> list[str]:
     """What a tab runs. Nothing is looked for in the working directory, and no shell is asked."""
     return [sys.executable, "-P", "-m", "a2a_inspect.web.child", *(["--write"] if write else []), "--", recording]
 
 
-def packet(kind: bytes, payload: bytes) -> bytes:
+def make_packet(kind: bytes, payload: bytes) -> bytes:
     """See the module."""
     return kind + len(payload).to_bytes(4, "big") + payload
 
 
-def from_browser(message: str) -> bytes:
+def packet_from_message(message: str) -> bytes:
     """The packet for a message of the page; empty for what is none: the page may be anything that knows the address."""
     try:
         words = msgspec.json.decode(message, type=list[Any])
@@ -41,17 +41,17 @@ def from_browser(message: str) -> bytes:
         return b""
     match words:
         case ["stdin", str(keys)]:
-            return packet(b"D", keys.encode())
+            return make_packet(b"D", keys.encode())
         case ["resize", {"width": int(width), "height": int(height)}]:
-            return packet(b"M", msgspec.json.encode({"type": "resize", "width": cells(width), "height": cells(height)}))
+            return make_packet(b"M", msgspec.json.encode({"type": "resize", "width": clamp_cells(width), "height": clamp_cells(height)}))
         case ["focus" | "blur" as which]:
-            return packet(b"M", msgspec.json.encode({"type": which}))
+            return make_packet(b"M", msgspec.json.encode({"type": which}))
     return b""
 
 
-def cells(number: int) -> int:
+def clamp_cells(number: int) -> int:
     """A size that a terminal can have."""
-    return max(1, min(number, _LARGEST))
+    return max(1, min(number, _MAX_CELLS))
 
 
 class Tab:
@@ -65,8 +65,8 @@ class Tab:
         """Run it with a terminal of this size. Raises OSError."""
         environment = {
             **os.environ,
-            "COLUMNS": str(cells(width)),
-            "ROWS": str(cells(height)),
+            "COLUMNS": str(clamp_cells(width)),
+            "ROWS": str(clamp_cells(height)),
             "TEXTUAL_COLOR_SYSTEM": "truecolor",
             "TERM_PROGRAM": "textual",
         }
@@ -76,18 +76,18 @@ class Tab:
         """What the page said goes to the process; after its end nowhere."""
         writer = self._process.stdin
         assert writer is not None
-        data = from_browser(message)
+        data = packet_from_message(message)
         if data and not writer.is_closing():
             writer.write(data)
             with contextlib.suppress(ConnectionError):
                 await writer.drain()
 
-    async def show(self, send: Callable[[bytes], Awaitable[None]]) -> None:
+    async def relay_output(self, send: Callable[[bytes], Awaitable[None]]) -> None:
         """Send what the process draws, until it ends. What else it asks of a browser is not done."""
         reader = self._process.stdout
         assert reader is not None
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-            if await reader.readexactly(len(_PRELUDE)) != _PRELUDE:
+            if await reader.readexactly(len(_DRIVER_GREETING)) != _DRIVER_GREETING:
                 return
             while True:
                 head = await reader.readexactly(5)
@@ -100,9 +100,9 @@ class Tab:
         writer = self._process.stdin
         assert writer is not None
         writer.close()
-        discard = asyncio.ensure_future(self.show(_nowhere))
+        discard = asyncio.ensure_future(self.relay_output(_discard_output))
         try:
-            await asyncio.wait_for(self._process.wait(), _PATIENCE)
+            await asyncio.wait_for(self._process.wait(), _STOP_TIMEOUT)
         except TimeoutError:
             self._process.kill()
             await self._process.wait()
@@ -110,5 +110,5 @@ class Tab:
             discard.cancel()
 
 
-async def _nowhere(data: bytes) -> None:
+async def _discard_output(data: bytes) -> None:
     """What a process draws while it ends, so that it is not held up by it."""

@@ -10,7 +10,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from a2a_inspect.data.source import ExchangeStream, FrameLine
-from a2a_inspect.widgets.columns import fit
+from a2a_inspect.widgets.columns import fit_text
 from a2a_proxy.present import text
 
 
@@ -30,15 +30,15 @@ class Breadcrumbs(Widget):
         """`session 1 › task 7604 › #3        only err`."""
         width = self.size.width
         only = f"only {self.only}" if self.only else ""
-        right = fit(only, min(len(only), max(width * 2 // 3, width - 20)))
+        right = fit_text(only, min(len(only), max(width * 2 // 3, width - 20)))
         left = " › ".join(self.where)
         room = max(width - len(right) - 3, 0)
         style = self.get_visual_style("crumbs--only").rich_style
-        parts = [Segment(f" {fit(left, room, tail=len(left) > room)} ", self.rich_style), Segment(f"{right} ", style)]
+        parts = [Segment(f" {fit_text(left, room, tail=len(left) > room)} ", self.rich_style), Segment(f"{right} ", style)]
         return Strip(parts).adjust_cell_length(width, self.rich_style)
 
 
-def way(stream: ExchangeStream | None, line: FrameLine | None, sessions: int) -> tuple[str, ...]:
+def breadcrumb_path(stream: ExchangeStream | None, line: FrameLine | None, sessions: int) -> tuple[str, ...]:
     """From the session down to the frame."""
     if stream is None:
         return ()

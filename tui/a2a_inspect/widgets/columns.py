@@ -13,7 +13,7 @@ from rich.cells import cell_len, set_cell_size
 
 from a2a_proxy.protocol.text import make_visible
 
-GAP = "  "
+COLUMN_GAP = "  "
 
 
 class ListColumn(msgspec.Struct, frozen=True):
@@ -34,12 +34,12 @@ class ListColumn(msgspec.Struct, frozen=True):
     """Name of a component class of the list, or a function of the row that gives one."""
 
 
-def fitting(columns: Sequence[ListColumn], width: int) -> list[tuple[ListColumn, int]]:
+def columns_for_width(columns: Sequence[ListColumn], width: int) -> list[tuple[ListColumn, int]]:
     """The columns that fit into this many cells, each with its width."""
     kept = list(columns)
-    while _needed(kept) > width and any(column.drop for column in kept):
+    while _total_width(kept) > width and any(column.drop for column in kept):
         kept.remove(max(kept, key=lambda column: column.drop))
-    spare, shares = max(width - _needed(kept), 0), sum(column.grow for column in kept)
+    spare, shares = max(width - _total_width(kept), 0), sum(column.grow for column in kept)
     widths = []
     for column in kept:
         extra = spare * column.grow // shares if shares else 0
@@ -48,23 +48,23 @@ def fitting(columns: Sequence[ListColumn], width: int) -> list[tuple[ListColumn,
     return widths
 
 
-def _needed(columns: Sequence[ListColumn]) -> int:
-    return sum(column.width for column in columns) + len(GAP) * max(len(columns) - 1, 0)
+def _total_width(columns: Sequence[ListColumn]) -> int:
+    return sum(column.width for column in columns) + len(COLUMN_GAP) * max(len(columns) - 1, 0)
 
 
-def fit(text: str, width: int, *, right: bool = False, tail: bool = False) -> str:
+def fit_text(text: str, width: int, *, right: bool = False, tail: bool = False) -> str:
     """`text` in exactly this many cells, an ellipsis where something was cut."""
     text = make_visible(text)
     length = cell_len(text)
     if length > width:
         if width < 1:
             return ""
-        return _ending(text, width) if tail else set_cell_size(text, width - 1) + "…"
+        return _fit_end(text, width) if tail else set_cell_size(text, width - 1) + "…"
     space = " " * (width - length)
     return space + text if right else text + space
 
 
-def _ending(text: str, width: int) -> str:
+def _fit_end(text: str, width: int) -> str:
     """The last cells of a text that is too long."""
     kept = text[1 - width :] if width > 1 else ""
     while cell_len(kept) > width - 1:

@@ -19,9 +19,9 @@ from textual.containers import Vertical
 from textual.widgets import ContentSwitcher
 
 from a2a_inspect.data.conversation import artifact_lines, process_lines, timing_lines
-from a2a_inspect.data.finding_counts import about
-from a2a_inspect.data.frame_bytes import FrameBytes, framed, span_words
-from a2a_inspect.data.generation_gaps import Gaps, gaps_of
+from a2a_inspect.data.finding_counts import find_findings
+from a2a_inspect.data.frame_bytes import FrameBytes, wire_bytes, byte_range_words
+from a2a_inspect.data.generation_gaps import GapWords, read_gaps
 from a2a_inspect.data.source import ExchangeStream, RecordingSource
 from a2a_inspect.widgets.facts import fact_lines, header_lines, paint_artifact, paint_facts, paint_fields
 from a2a_inspect.widgets.finding_lines import finding_lines, paint_findings
@@ -38,13 +38,13 @@ from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 
-FIRST = 64 << 10
+FIRST_BYTES = 64 << 10
 """Octets of a payload that are shown at first."""
-_MORE = 4
+_GROWTH_FACTOR = 4
 """Times as much, with each `+`."""
-_DECODED = 2 << 20
+_MAX_DECODED_BYTES = 2 << 20
 """Octets: of a larger protobuf message the octets are shown, not the values."""
-_LINES = 20_000
+_MAX_LINES = 20_000
 
 
 class Detail(Vertical):
@@ -84,8 +84,8 @@ class Detail(Vertical):
         )
         self._frame: Frame | None = None
         self._stream: ExchangeStream | None = None
-        self._limit = FIRST
-        self._looking = False
+        self._limit = FIRST_BYTES
+        self._is_filling = False
 
     def compose(self) -> ComposeResult:
         """Tab line and the chosen view."""
@@ -94,7 +94,7 @@ class Detail(Vertical):
             yield from self._views
 
     @property
-    def view(self) -> TextView:
+    def current_view(self) -> TextView:
         """What is in front."""
         return self._views[self._tabs.chosen]
 
@@ -111,38 +111,38 @@ class Detail(Vertical):
             self.headers.show([])
             return
         self.headers.show(header_lines(stream.row.exchange), paint_fields, keep=keep)
-        self._tell(keep=keep)
+        self._refresh_tab(keep=keep)
 
     async def show(self, frame: Frame, stream: ExchangeStream) -> None:
         """One frame with its payload. Cancel it when another is wanted: decoding happens in a thread."""
-        self._limit = FIRST
-        await self._show(frame, stream, keep=False)
+        self._limit = FIRST_BYTES
+        await self._show_frame(frame, stream, keep=False)
 
-    async def _show(self, frame: Frame, stream: ExchangeStream, *, keep: bool) -> None:
-        lines = await asyncio.to_thread(_decoded, frame, stream.row.exchange, self._limit)
-        octets = await asyncio.to_thread(framed, frame, self._limit)
+    async def _show_frame(self, frame: Frame, stream: ExchangeStream, *, keep: bool) -> None:
+        lines = await asyncio.to_thread(_decode_payload_lines, frame, stream.row.exchange, self._limit)
+        octets = await asyncio.to_thread(wire_bytes, frame, self._limit)
         from a2a_proxy.protocol.schema import TRAILERS  # that thread has loaded it
 
         self._frame, self._stream = frame, stream
         self.decoded.show(lines, paint_fields if frame.schema == TRAILERS else paint_json, keep=keep)
-        self.raw.dump(octets, span_words(frame, octets), keep=keep)
-        self._tell(keep=keep)
+        self.raw.dump(octets, byte_range_words(frame, octets), keep=keep)
+        self._refresh_tab(keep=keep)
 
-    def _tell(self, *, keep: bool) -> None:
+    def _refresh_tab(self, *, keep: bool) -> None:
         """Fill the tab in front, where it takes another look at something."""
-        if not (keep and self._looking):  # of a live exchange the next state comes soon
-            self._look(keep)
+        if not (keep and self._is_filling):  # of a live exchange the next state comes soon
+            self._refill_tab(keep)
 
     @work(group="detail", exclusive=True)
-    async def _look(self, keep: bool) -> None:
-        self._looking = True
+    async def _refill_tab(self, keep: bool) -> None:
+        self._is_filling = True
         try:
-            await self._fill(keep)
+            await self._fill_tab(keep)
         finally:
-            self._looking = False
+            self._is_filling = False
 
-    async def _fill(self, keep: bool) -> None:
-        stream, frame, view = self._stream, self._frame, self.view
+    async def _fill_tab(self, keep: bool) -> None:
+        stream, frame, view = self._stream, self._frame, self.current_view
         if stream is None:
             return
         seq = None if frame is None else frame.seq
@@ -150,24 +150,24 @@ class Detail(Vertical):
         if not view.lines and view in (self.findings, self.artifact, self.trace, self.facts):
             view.show(["(reading …)"])
         if view is self.findings:
-            self.findings.show(await self._finding_lines(stream, seq), paint_findings, keep=keep)
+            self.findings.show(await self._read_finding_lines(stream, seq), paint_findings, keep=keep)
         elif view is self.artifact:
             self.artifact.show(
-                await self._asked(lambda r: artifact_lines(r, at, seq, until)), paint_artifact, keep=keep
+                await self._ask_lines(lambda r: artifact_lines(r, at, seq, until)), paint_artifact, keep=keep
             )
         elif view is self.trace:
-            timing = await self._asked(lambda r: timing_lines(r, at, seq, until))
+            timing = await self._ask_lines(lambda r: timing_lines(r, at, seq, until))
             self.trace.show(trace_lines(stream, frame, timing), paint_facts, keep=keep)
         elif view is self.facts:
-            process = await self._asked(lambda r: process_lines(r, at))
+            process = await self._ask_lines(lambda r: process_lines(r, at))
             self.facts.show([*fact_lines(stream, frame), *process], paint_facts, keep=keep)
 
-    async def _finding_lines(self, stream: ExchangeStream, seq: int | None) -> list[str]:
+    async def _read_finding_lines(self, stream: ExchangeStream, seq: int | None) -> list[str]:
         until = self._source.until
-        nothing: tuple[tuple[list[Finding], int], Gaps] = (([], 0), {})
+        nothing: tuple[tuple[list[Finding], int], GapWords] = (([], 0), {})
 
-        def read(recording: Recording) -> tuple[tuple[list[Finding], int], Gaps]:
-            return about(recording, stream.row, seq, until), gaps_of(recording, stream.row, until)
+        def read(recording: Recording) -> tuple[tuple[list[Finding], int], GapWords]:
+            return find_findings(recording, stream.row, seq, until), read_gaps(recording, stream.row, until)
 
         try:
             (found, total), gaps = await self._source.ask(read, nothing)
@@ -175,7 +175,7 @@ class Detail(Vertical):
             return [make_visible(trouble.message)]
         return await asyncio.to_thread(finding_lines, found, seq, total, gaps)  # the first time loads all rules
 
-    async def _asked(self, question: Callable[[Recording], list[str]]) -> list[str]:
+    async def _ask_lines(self, question: Callable[[Recording], list[str]]) -> list[str]:
         try:
             return await self._source.ask(question, [])
         except RecordingError as trouble:
@@ -183,12 +183,12 @@ class Detail(Vertical):
 
     def action_tab(self, tab: int) -> None:
         """Show one tab."""
-        had_focus = self.view.has_focus
+        had_focus = self.current_view.has_focus
         self._tabs.chosen = tab
-        self.query_one(ContentSwitcher).current = self.view.id
+        self.query_one(ContentSwitcher).current = self.current_view.id
         if had_focus:
-            self.view.focus()
-        self._look(True)
+            self.current_view.focus()
+        self._refill_tab(True)
 
     def action_turn(self, by: int) -> None:
         """Show the tab beside."""
@@ -198,16 +198,16 @@ class Detail(Vertical):
     async def action_more(self) -> None:
         """Load more of a large payload."""
         if self._frame is not None and self._stream is not None and self._limit < len(self._frame.payload):
-            self._limit *= _MORE
-            await self._show(self._frame, self._stream, keep=True)
+            self._limit *= _GROWTH_FACTOR
+            await self._show_frame(self._frame, self._stream, keep=True)
 
     def on_tab_line_clicked(self, message: TabLine.Clicked) -> None:
         """The mouse."""
         self.action_tab(message.tab)
-        self.view.focus()
+        self.current_view.focus()
 
 
-def _decoded(frame: Frame, exchange: Exchange, limit: int) -> list[str]:
+def _decode_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[str]:
     """The lines of the Decoded tab."""
     from a2a_inspect.data.payload_lines import decoded_lines
     from a2a_proxy.protocol.schema import TRAILERS
@@ -216,27 +216,27 @@ def _decoded(frame: Frame, exchange: Exchange, limit: int) -> list[str]:
         return ["(no payload)"]
     cut = [f"(first {text.size(len(frame.payload))} of {text.size(frame.size)})"] * frame.truncated
     if len(frame.payload) > limit:
-        return cut + _beginning(frame, exchange, limit)
+        return cut + _first_payload_lines(frame, exchange, limit)
     try:
         if frame.schema == TRAILERS:
             return [make_visible(f"{name}: {value}") for name, value in json.loads(frame.payload)]
-        lines = list(islice(decoded_lines(frame, exchange), _LINES + 1))
+        lines = list(islice(decoded_lines(frame, exchange), _MAX_LINES + 1))
     except (ValueError, TypeError, RecursionError):
         return ["(this payload cannot be shown decoded; the octets are under Raw)"]
-    if len(lines) > _LINES:
-        lines[_LINES:] = ["(and more)"]
+    if len(lines) > _MAX_LINES:
+        lines[_MAX_LINES:] = ["(and more)"]
     return cut + lines
 
 
-def _beginning(frame: Frame, exchange: Exchange, limit: int) -> list[str]:
+def _first_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[str]:
     """The first octets of a large payload: JSON as it was on the wire, indented; a message decoded, its first lines."""
-    from a2a_inspect.data.payload_lines import decoded_lines, indented
+    from a2a_inspect.data.payload_lines import decoded_lines, indent_json
     from a2a_proxy.protocol.schema import is_protobuf
 
     rest = f"({text.size(limit)} of {text.size(frame.size)}; + loads more)"
     if not is_protobuf(frame.schema):
-        return [*islice(indented(frame.payload[:limit]), _LINES), rest]
-    if len(frame.payload) > _DECODED:
+        return [*islice(indent_json(frame.payload[:limit]), _MAX_LINES), rest]
+    if len(frame.payload) > _MAX_DECODED_BYTES:
         return [f"({text.size(frame.size)}: too large to show decoded; the octets are under Raw)"]
     left = limit
     lines: list[str] = []

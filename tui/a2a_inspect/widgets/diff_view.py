@@ -21,7 +21,7 @@ from a2a_proxy.present.difference.blocks import BlockKind, DifferenceBlock
 from a2a_proxy.present.difference.layout import LayoutRow, lines
 
 _CURSOR = "▌"
-_LEFT, _RIGHT = ("-", "~"), ("+", "~")
+_LEFT_MARKS, _RIGHT_MARKS = ("-", "~"), ("+", "~")
 
 
 class DiffView(LongView):
@@ -64,7 +64,7 @@ class DiffView(LongView):
         self._blocks: Sequence[DifferenceBlock] = ()
         self._lines: list[LayoutRow] = []
         self._anchors: list[int] = []
-        self._at = -1
+        self._position = -1
 
     @property
     def differences(self) -> int:
@@ -72,43 +72,43 @@ class DiffView(LongView):
         return len(self._anchors)
 
     @property
-    def at(self) -> int:
+    def position(self) -> int:
         """Which of them is under the cursor, from 1; 0 before the first."""
-        return self._at + 1
+        return self._position + 1
 
     def show(self, blocks: Sequence[DifferenceBlock]) -> None:
         """Show these from their beginning."""
         self._blocks = blocks
-        self._at = -1
+        self._position = -1
         self.scroll_to(y=0, animate=False)
-        self._lay_out(self.size.width)
+        self._make_layout(self.size.width)
 
     def on_resize(self, event: events.Resize) -> None:
         """Lay out anew, with the same difference under the cursor."""
-        self._lay_out(event.size.width)
+        self._make_layout(event.size.width)
 
     @work(thread=True, exclusive=True, group="layout", exit_on_error=False)
-    def _lay_out(self, width: int) -> None:
+    def _make_layout(self, width: int) -> None:
         made = list(lines(self._blocks, max(width - 3, 20)))
         if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._take, made)
+            self.app.call_from_thread(self._set_layout, made)
 
-    def _take(self, made: list[LayoutRow]) -> None:
-        self._lines = made
+    def _set_layout(self, rows: list[LayoutRow]) -> None:
+        self._lines = rows
         first: dict[int, int] = {}
-        for number, line in enumerate(made):
+        for number, line in enumerate(rows):
             first.setdefault(line.block, number)
         self._anchors = [at for block, at in first.items() if self._blocks[block].anchor]
-        self._at = min(self._at, len(self._anchors) - 1)
-        self.lengthen(len(made))
+        self._position = min(self._position, len(self._anchors) - 1)
+        self.set_row_count(len(rows))
         self.refresh()
         self.post_message(self.Moved())
 
     def action_next(self, by: int) -> None:
         """Go to another difference; from the last to the first."""
         if self._anchors:
-            self._at = (self._at + by) % len(self._anchors) if self._at >= 0 or by > 0 else len(self._anchors) - 1
-            self.scroll_to(y=max(self._anchors[self._at] - self.size.height // 3, 0), animate=False)
+            self._position = (self._position + by) % len(self._anchors) if self._position >= 0 or by > 0 else len(self._anchors) - 1
+            self.scroll_to(y=max(self._anchors[self._position] - self.size.height // 3, 0), animate=False)
             self.refresh()
             self.post_message(self.Moved())
 
@@ -118,24 +118,24 @@ class DiffView(LongView):
         if index >= len(self._lines):
             return Strip.blank(self.size.width, base)
         line = self._lines[index]
-        here = self._at >= 0 and index == self._anchors[self._at]
-        segments = [Segment(_CURSOR if here else " ", self._style("diff--cursor") if here else base)]
-        segments += self._painted(line, self._blocks[line.block])
+        here = self._position >= 0 and index == self._anchors[self._position]
+        segments = [Segment(_CURSOR if here else " ", self._named_style("diff--cursor") if here else base)]
+        segments += self._row_segments(line, self._blocks[line.block])
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
-    def _painted(self, line: LayoutRow, block: DifferenceBlock) -> list[Segment]:
+    def _row_segments(self, line: LayoutRow, block: DifferenceBlock) -> list[Segment]:
         if block.ignored:
-            return [Segment(line.text, self._style("diff--ignored"))]
+            return [Segment(line.text, self._named_style("diff--ignored"))]
         if block.kind is BlockKind.VALUE or (block.right is not None and block.mark in "-+"):
-            return self._sides(line, block)
-        return [Segment(line.text, self._style(f"diff--{block.kind.value}"))]
+            return self._side_segments(line, block)
+        return [Segment(line.text, self._named_style(f"diff--{block.kind.value}"))]
 
-    def _sides(self, line: LayoutRow, block: DifferenceBlock) -> list[Segment]:
+    def _side_segments(self, line: LayoutRow, block: DifferenceBlock) -> list[Segment]:
         if line.middle:
-            left = self._style("diff--left" if block.mark in _LEFT else "")
-            right = self._style("diff--right" if block.mark in _RIGHT else "")
+            left = self._named_style("diff--left" if block.mark in _LEFT_MARKS else "")
+            right = self._named_style("diff--right" if block.mark in _RIGHT_MARKS else "")
             return [Segment(line.text[: line.middle], left), Segment(line.text[line.middle :], right)]
-        return [Segment(line.text, self._style("diff--right" if line.right else "diff--left"))]
+        return [Segment(line.text, self._named_style("diff--right" if line.right else "diff--left"))]
 
-    def _style(self, name: str) -> Style:
+    def _named_style(self, name: str) -> Style:
         return self.style(name) if name else self.style()

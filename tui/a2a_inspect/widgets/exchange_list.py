@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from a2a_inspect.data.source import RecordingSnapshot
 from a2a_inspect.widgets.columns import ListColumn
-from a2a_inspect.widgets.found_column import FOUND
+from a2a_inspect.widgets.found_column import FINDINGS_COLUMN
 from a2a_inspect.widgets.lazy_list import LazyList
-from a2a_inspect.widgets.marks import RowMarks, with_mark
+from a2a_inspect.widgets.marks import RowMarks, with_signs
 from a2a_proxy.present import generations, text
 from a2a_proxy.recording.joined.numbers import file_of
 from a2a_proxy.recording.read.rows import ExchangeRow
@@ -23,7 +23,7 @@ _STYLES = {
     "waits": "list--live",
 }
 
-_FILE = 16
+_FILE_CELLS = 16
 """Cells of a file's name."""
 
 
@@ -32,7 +32,7 @@ class ExchangeList(LazyList):
 
     def __init__(
         self,
-        load: Callable[[int], Awaitable[Sequence[ExchangeRow]]],
+        load_page: Callable[[int], Awaitable[Sequence[ExchangeRow]]],
         marks: RowMarks,
         files: tuple[str, ...] = (),
         *,
@@ -42,41 +42,41 @@ class ExchangeList(LazyList):
         super().__init__(
             [
                 *file_columns(files),
-                ListColumn("#", 4, self._number, right=True, style=self._number_style),
+                ListColumn("#", 4, self._number_cell, right=True, style=self._number_style),
                 ListColumn("TIME", 12, lambda row: text.clock(row.exchange.started), drop=1, style="list--dim"),
                 ListColumn("OUTCOME", 7, lambda row: text.standing(row.exchange), style=outcome_style),
                 ListColumn("OPERATION", 20, lambda row: text.title(row.exchange), grow=1, style="list--strong"),
                 ListColumn("BINDING", 12, lambda row: text.manner(row.exchange), drop=2, style="list--dim"),
                 ListColumn("TASK", 9, lambda row: text.short(row.exchange.task_id), drop=3, style="list--dim"),
-                FOUND,
-                ListColumn("EVENTS", 6, events, right=True),
-                ListColumn("TOOK", 8, took, right=True),
-                ListColumn("STATES, ERROR", 14, states_error, grow=3, tail=ended_well, style=error_style),
+                FINDINGS_COLUMN,
+                ListColumn("EVENTS", 6, event_count, right=True),
+                ListColumn("TOOK", 8, duration_cell, right=True),
+                ListColumn("STATES, ERROR", 14, states_and_error, grow=3, tail=is_successful, style=error_style),
             ],
             id=id,
         )
-        self._load = load
+        self._load_page = load_page
         self._marks = marks
-        self._sessions = 1
+        self._session_count = 1
 
-    async def load(self, page: int) -> Sequence[ExchangeRow]:
+    async def load_page(self, page: int) -> Sequence[ExchangeRow]:
         """One page."""
-        return await self._load(page)
+        return await self._load_page(page)
 
     def show(self, now: RecordingSnapshot, total: int, *, above: int) -> None:
         """So many of what the recording holds now; see `update`. With several sessions a row says which is its own."""
-        self._sessions = len(now.sessions)
-        longest = f"{self._sessions}:{now.highest}" if self._sessions > 1 else str(now.highest)
-        self.widen("#", len(longest) + 2)
-        self.update(total, above=above)
+        self._session_count = len(now.sessions)
+        longest = f"{self._session_count}:{now.highest}" if self._session_count > 1 else str(now.highest)
+        self.widen_column("#", len(longest) + 2)
+        self.update_total(total, rows_above=above)
 
-    def _number(self, row: ExchangeRow) -> str:
-        number = f"{row.session}:{row.exchange.id}" if self._sessions > 1 else str(row.exchange.id)
-        noted = self._marks.noted(NotePlace(row.session, row.exchange.id))
-        return with_mark(number, self._marks.exchange(row.key), noted)
+    def _number_cell(self, row: ExchangeRow) -> str:
+        number = f"{row.session}:{row.exchange.id}" if self._session_count > 1 else str(row.exchange.id)
+        noted = self._marks.note_sign(NotePlace(row.session, row.exchange.id))
+        return with_signs(number, self._marks.is_exchange_marked(row.key), noted)
 
     def _number_style(self, row: ExchangeRow) -> str:
-        return "list--strong" if self._marks.exchange(row.key) else "list--dim"
+        return "list--strong" if self._marks.is_exchange_marked(row.key) else "list--dim"
 
 
 def file_columns(files: tuple[str, ...]) -> list[ListColumn]:
@@ -86,7 +86,7 @@ def file_columns(files: tuple[str, ...]) -> list[ListColumn]:
         return files[file_of(row.exchange.connection, len(files))]
 
     return (
-        [ListColumn("FILE", min(max(len("FILE"), *map(len, files)), _FILE), name, style="list--dim")] if files else []
+        [ListColumn("FILE", min(max(len("FILE"), *map(len, files)), _FILE_CELLS), name, style="list--dim")] if files else []
     )
 
 
@@ -95,31 +95,31 @@ def outcome_style(row: ExchangeRow) -> str:
     return _STYLES[text.standing(row.exchange)]
 
 
-def events(row: ExchangeRow) -> str:
+def event_count(row: ExchangeRow) -> str:
     """How many events a stream has had."""
     return str(row.exchange.events) if row.exchange.streaming else ""
 
 
-def took(row: ExchangeRow) -> str:
+def duration_cell(row: ExchangeRow) -> str:
     """How long it took, or has taken up to what came last."""
     exchange = row.exchange
     end = exchange.closed or exchange.last_event
     return text.duration(max(end - text.latency_origin(exchange), 0)) if end else ""
 
 
-def states_error(row: ExchangeRow) -> str:
+def states_and_error(row: ExchangeRow) -> str:
     """The states passed, in order, and what went wrong."""
     exchange = row.exchange
-    wrong = exchange.error or ("" if ended_well(row) else exchange.how)
+    wrong = exchange.error or ("" if is_successful(row) else exchange.how)
     words = (" > ".join(exchange.states), generations.asked(exchange), wrong)
     return "  ".join(word for word in words if word)
 
 
-def ended_well(row: ExchangeRow) -> bool:
+def is_successful(row: ExchangeRow) -> bool:
     """Nothing went wrong so far."""
     return text.outcome_of(row.exchange) in ("ok", "live")
 
 
 def error_style(row: ExchangeRow) -> str:
     """What went wrong looks like the outcome."""
-    return "" if ended_well(row) else outcome_style(row)
+    return "" if is_successful(row) else outcome_style(row)

@@ -13,7 +13,7 @@ from a2a_proxy.model.wire import Headers
 from a2a_proxy.present import generations, text
 from a2a_proxy.protocol.text import make_visible
 
-_NAME = 18
+_NAME_CELLS = 18
 """Cells of a fact's name."""
 
 Fact = tuple[str, object]
@@ -26,21 +26,21 @@ def header_lines(exchange: Exchange) -> list[str]:
     lines = ["REQUEST", f"{method} {make_visible(exchange.target)}{version}".rstrip()]
     if exchange.authority:
         lines.append(f"authority: {make_visible(exchange.authority)}")
-    lines += _fields(exchange.request_headers)
+    lines += _field_lines(exchange.request_headers)
     lines += ["", "RESPONSE"]
     lines += [f"status {status} (informational)" for status in exchange.informational]
     lines += [f"status {exchange.status}" if exchange.status else "none yet" if not exchange.closed else "none"]
-    lines += _fields(exchange.response_headers)
+    lines += _field_lines(exchange.response_headers)
     if exchange.trailers:
-        lines += ["", "TRAILERS", *_fields(exchange.trailers)]
+        lines += ["", "TRAILERS", *_field_lines(exchange.trailers)]
     return lines
 
 
-def _fields(headers: Headers) -> list[str]:
-    return [f"{_octets(name)}: {_octets(value)}" for name, value in headers]
+def _field_lines(headers: Headers) -> list[str]:
+    return [f"{_visible_bytes(name)}: {_visible_bytes(value)}" for name, value in headers]
 
 
-def _octets(value: bytes) -> str:
+def _visible_bytes(value: bytes) -> str:
     return make_visible(value.decode("utf-8", "backslashreplace"))
 
 
@@ -49,17 +49,17 @@ def fact_lines(stream: ExchangeStream, frame: Frame | None) -> list[str]:
     exchange = stream.row.exchange
     lines: list[str] = []
     if frame is not None:
-        lines += section("Frame", _frame_facts(frame, exchange))
-    lines += section("Exchange", _exchange_facts(stream))
+        lines += section_lines("Frame", _frame_facts(frame, exchange))
+    lines += section_lines("Exchange", _exchange_facts(stream))
     if stream.connection is not None:
-        lines += section("Connection", _connection_facts(stream.connection))
+        lines += section_lines("Connection", _connection_facts(stream.connection))
     return lines
 
 
-def section(title: str, facts: Iterator[Fact]) -> list[str]:
+def section_lines(title: str, facts: Iterator[Fact]) -> list[str]:
     """A title and its facts, those that say nothing left out."""
     told = [(name, str(value)) for name, value in facts if value not in (None, "", 0, b"", ())]
-    return [title.upper(), *(f"{name:{_NAME}}{make_visible(value)}" for name, value in told), ""]
+    return [title.upper(), *(f"{name:{_NAME_CELLS}}{make_visible(value)}" for name, value in told), ""]
 
 
 def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
@@ -69,8 +69,8 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
         "kind",
         frame.kind.name.lower() + (f", {frame.event.name.lower()}" if frame.event is not EventKind.NONE else ""),
     )
-    yield "first octet", moment(frame.began, exchange)
-    yield "last octet", moment(frame.at, exchange)
+    yield "first octet", format_moment(frame.began, exchange)
+    yield "last octet", format_moment(frame.at, exchange)
     if frame.direction is Direction.TO_CLIENT and exchange.request_ended and not exchange.live_payload:
         yield "after the request", "+" + text.duration(max(frame.at - exchange.request_ended, 0))
     yield "span", f"octets {frame.start} to {frame.end} of this direction, {frame.end - frame.start} with framing"
@@ -84,7 +84,7 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
     yield "context", frame.context_id
     yield "message", frame.message_id
     yield "artifact", frame.artifact_id
-    yield "state", _state(frame.state)
+    yield "state", _state_name(frame.state)
     yield "generation", frame.generation
     yield "marks", ", ".join(name for name in ("append", "last_chunk", "final") if getattr(frame, name))
     yield "rpc id", frame.rpc_id
@@ -109,7 +109,7 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
     yield "started", text.utc(exchange.started)
     for name in ("request_ended", "response_started", "first_event", "last_event", "closed"):
         at = getattr(exchange, name)
-        yield name.replace("_", " "), moment(at, exchange) if at else ""
+        yield name.replace("_", " "), format_moment(at, exchange) if at else ""
     yield "live payload", exchange.live_payload
     yield "half-closed first", exchange.half_close
     status = exchange.grpc_status
@@ -138,12 +138,12 @@ def _connection_facts(connection: Connection) -> Iterator[Fact]:
     yield "counted", ", ".join(f"{name} {count}" for name, count in connection.counters.items())
 
 
-def moment(at: int, exchange: Exchange) -> str:
+def format_moment(at: int, exchange: Exchange) -> str:
     """A time, and how long after the exchange's first octet that was."""
     return f"{text.utc(at)}, +{text.duration(max(at - exchange.started, 0))}"
 
 
-def _state(number: int) -> str:
+def _state_name(number: int) -> str:
     return TaskState(number).label if number in TaskState._value2member_map_ and number else str(number or "")
 
 
@@ -155,9 +155,9 @@ def paint_fields(line: str) -> list[tuple[int, str]]:
 
 def paint_facts(line: str) -> list[tuple[int, str]]:
     """`name   value` of a fact."""
-    return [(0, "text--title")] if line.isupper() else [(0, "text--dim"), (_NAME, "")]
+    return [(0, "text--title")] if line.isupper() else [(0, "text--dim"), (_NAME_CELLS, "")]
 
 
 def paint_artifact(line: str) -> list[tuple[int, str]]:
     """A fact of an artifact, or a line of what it holds, which is indented."""
-    return [(0, "")] if line.startswith("  ") and not line[:_NAME].isspace() else paint_facts(line)
+    return [(0, "")] if line.startswith("  ") and not line[:_NAME_CELLS].isspace() else paint_facts(line)

@@ -8,7 +8,7 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.protocol.text import make_visible
 
 _INDENT = "  "
-_GAP = f"{_INDENT}≠ "
+_GAP_PREFIX = f"{_INDENT}≠ "
 
 
 def finding_lines(
@@ -28,28 +28,28 @@ def finding_lines(
         if some:
             lines.append(title)
             for each in some:
-                lines += ["", *_finding(each, told, gaps or {})]
+                lines += ["", *_lines_of_finding(each, told, gaps or {})]
             lines.append("")
     if total > len(findings):
         lines.append(f"(and {total - len(findings)} more: a2a-inspect show tells all of them)")
     return lines
 
 
-def _finding(finding: Finding, told: set[str], gaps: Mapping[tuple[str, int], str]) -> Iterator[str]:
+def _lines_of_finding(finding: Finding, explained_rules: set[str], gaps: Mapping[tuple[str, int], str]) -> Iterator[str]:
     from a2a_inspect.commands.session import evidence_words
     from a2a_proxy.rules.define.catalogue import all_rules
 
     place = f"frame {finding.seq}: " if finding.seq >= 0 else ""
     yield f"{finding.severity.name.lower()} {finding.rule} {place}{make_visible(finding.summary)}"
     if gap := gaps.get((finding.task_id, finding.at)):
-        yield _GAP + gap
+        yield _GAP_PREFIX + gap
     if words := evidence_words(finding):
         yield _INDENT + make_visible("; ".join(words))
     if finding.confidence != "high":
         yield f"{_INDENT}confidence: {make_visible(finding.confidence)}"
     rule = all_rules().get(finding.rule)
-    if rule is not None and rule.id not in told:
-        told.add(rule.id)
+    if rule is not None and rule.id not in explained_rules:
+        explained_rules.add(rule.id)
         yield f"{_INDENT}{rule.title} ({rule.section})"
         yield _INDENT + " ".join(rule.description.split())
         yield _INDENT + " ".join(rule.rationale.split())
@@ -60,7 +60,7 @@ def paint_findings(line: str) -> list[tuple[int, str]]:
     """Titles, and the severity and rule of each finding; what is said of it stands back."""
     if line.isupper():
         return [(0, "text--title")]
-    if line.startswith(_GAP):
+    if line.startswith(_GAP_PREFIX):
         return [(0, "text--title")]
     if line.startswith(_INDENT):
         return [(0, "text--dim")]

@@ -7,14 +7,14 @@ from a2a_inspect.data.source import FrameLine
 from a2a_inspect.widgets.columns import ListColumn
 
 
-def found(line: ExchangeLine | FrameLine) -> str:
+def finding_marks(line: ExchangeLine | FrameLine) -> str:
     """How many there are and how grave they are, in signs; nothing where there is none."""
-    return str(line.found or "")
+    return str(line.finding_counts or "")
 
 
-def found_style(line: ExchangeLine | FrameLine) -> str:
+def finding_style(line: ExchangeLine | FrameLine) -> str:
     """How that looks."""
-    return SEVERITIES[line.found.worst] if line.found is not None else ""
+    return SEVERITIES[line.finding_counts.highest_severity] if line.finding_counts is not None else ""
 
 
-FOUND = ListColumn("FOUND", 5, found, style=found_style)
+FINDINGS_COLUMN = ListColumn("FOUND", 5, finding_marks, style=finding_style)

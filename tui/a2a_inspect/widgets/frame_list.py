@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from a2a_inspect.data.source import ExchangeStream, FrameLine
 from a2a_inspect.widgets.columns import ListColumn
-from a2a_inspect.widgets.found_column import FOUND
+from a2a_inspect.widgets.found_column import FINDINGS_COLUMN
 from a2a_inspect.widgets.lazy_list import LazyList
-from a2a_inspect.widgets.marks import RowMarks, with_mark
+from a2a_inspect.widgets.marks import RowMarks, with_signs
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.present import text
@@ -26,14 +26,14 @@ _STYLES = {
 class FrameList(LazyList):
     """The frames of one exchange, both directions in one order."""
 
-    def __init__(self, load: Callable[[int, int], Awaitable[Sequence[FrameLine]]], marks: RowMarks, *, id: str) -> None:
+    def __init__(self, load_page: Callable[[int, int], Awaitable[Sequence[FrameLine]]], marks: RowMarks, *, id: str) -> None:
         super().__init__(
             [
-                ListColumn("FRAME", 6, self._number, right=True, style=self._number_style, drop=1),
-                ListColumn("+SECONDS", 8, self._moment, right=True, style="list--dim"),
-                ListColumn("", 1, arrow, style=way),
-                FOUND,
-                ListColumn("KIND", 8, kind, style=kind_style, drop=2),
+                ListColumn("FRAME", 6, self._number_cell, right=True, style=self._number_style, drop=1),
+                ListColumn("+SECONDS", 8, self._time_cell, right=True, style="list--dim"),
+                ListColumn("", 1, direction_arrow, style=direction_style),
+                FINDINGS_COLUMN,
+                ListColumn("KIND", 8, frame_kind, style=frame_kind_style, drop=2),
                 ListColumn("WHAT", 24, lambda line: line.text, grow=1, style=text_style),
                 ListColumn(
                     "SIZE", 9, lambda line: text.size(line.row.frame.size), right=True, style="list--dim", drop=3
@@ -41,69 +41,69 @@ class FrameList(LazyList):
             ],
             id=id,
         )
-        self._load = load
+        self._load_page = load_page
         self._marks = marks
         self.stream: ExchangeStream | None = None
         """The exchange whose frames these are."""
-        self.awaited = 0
+        self.awaited_exchange = 0
         """Key of the exchange whose frames are on their way; 0: none is."""
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether these are the frames that were chosen: a key is about those."""
-        return super().settled and not self.awaited
+        return super().is_settled and not self.awaited_exchange
 
     def show(self, stream: ExchangeStream) -> None:
         """Another exchange, or the same as it is now. A live one is followed from the start."""
         if self.stream is None or self.stream.row.key != stream.row.key:
             self.restart(follow=not stream.row.exchange.closed)
         self.stream = stream
-        if stream.row.key == self.awaited:
-            self.awaited = 0
-        self.update(stream.frames)
+        if stream.row.key == self.awaited_exchange:
+            self.awaited_exchange = 0
+        self.update_total(stream.frames)
 
-    def leave(self) -> None:
+    def clear(self) -> None:
         """There is no exchange."""
         self.stream = None
-        self.awaited = 0
+        self.awaited_exchange = 0
         self.restart(follow=False)
 
-    async def load(self, page: int) -> Sequence[FrameLine]:
+    async def load_page(self, page: int) -> Sequence[FrameLine]:
         """One page."""
-        return await self._load(self.stream.row.key, page) if self.stream is not None else []
+        return await self._load_page(self.stream.row.key, page) if self.stream is not None else []
 
-    def _number(self, line: FrameLine) -> str:
+    def _number_cell(self, line: FrameLine) -> str:
         frame = line.row.frame
-        noted = self._marks.noted(NotePlace(line.row.session, frame.exchange, frame.seq))
-        return with_mark(str(frame.seq), self._marked(line), noted)
+        noted = self._marks.note_sign(NotePlace(line.row.session, frame.exchange, frame.seq))
+        return with_signs(str(frame.seq), self._is_marked(line), noted)
 
     def _number_style(self, line: FrameLine) -> str:
-        return "list--strong" if self._marked(line) else "list--dim"
+        return "list--strong" if self._is_marked(line) else "list--dim"
 
-    def _marked(self, line: FrameLine) -> bool:
-        return self._marks.frame(line.row.exchange_key, line.row.id)
+    def _is_marked(self, line: FrameLine) -> bool:
+        return self._marks.is_frame_marked(line.row.exchange_key, line.row.id)
 
-    def _moment(self, line: FrameLine) -> str:
+    def _time_cell(self, line: FrameLine) -> str:
         began = self.stream.row.exchange.started if self.stream is not None else line.row.frame.at
         return f"{(line.row.frame.at - began) / 1e9:+.3f}"
 
 
-def arrow(line: FrameLine) -> str:
+def direction_arrow(line: FrameLine) -> str:
     """To the agent, or back."""
     return "→" if line.row.frame.direction is Direction.TO_AGENT else "←"
 
 
-def way(line: FrameLine) -> str:
+def direction_style(line: FrameLine) -> str:
     """How the arrow looks."""
     return "list--out" if line.row.frame.direction is Direction.TO_AGENT else "list--in"
 
 
-def kind(line: FrameLine) -> str:
+def frame_kind(line: FrameLine) -> str:
     """The kind in a word."""
     return line.row.frame.kind.name.lower()
 
 
-def kind_style(line: FrameLine) -> str:
+def frame_kind_style(line: FrameLine) -> str:
     """How the kind looks."""
     return _STYLES.get(line.row.frame.kind, "list--dim")
 

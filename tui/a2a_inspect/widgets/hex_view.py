@@ -15,30 +15,30 @@ class HexView(TextView):
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self._octets = FrameBytes()
-        self._about = ""
+        self._frame_bytes = FrameBytes()
+        self._caption = ""
         self._per_row = 16
 
-    def dump(self, octets: FrameBytes, about: str = "", *, keep: bool = False) -> None:
+    def dump(self, frame_bytes: FrameBytes, caption: str = "", *, keep: bool = False) -> None:
         """Show these octets, below a line about them; with `keep` the same and more."""
-        self._octets, self._about = octets, about
-        self._wrap()
+        self._frame_bytes, self._caption = frame_bytes, caption
+        self._wrap_lines()
         if not keep:
             self.scroll_to(y=0, animate=False)
         self.refresh()
 
     @property
-    def octets(self) -> FrameBytes:
+    def frame_bytes(self) -> FrameBytes:
         """What is shown."""
-        return self._octets
+        return self._frame_bytes
 
     @property
-    def _head(self) -> int:
-        return 1 if self._about else 0
+    def _caption_rows(self) -> int:
+        return 1 if self._caption else 0
 
-    def _wrap(self) -> None:
+    def _wrap_lines(self) -> None:
         self._per_row = 16 if self.size.width >= 78 else 8
-        self.lengthen(self._head - -len(self._octets.all) // self._per_row)
+        self.set_row_count(self._caption_rows - -len(self._frame_bytes.data) // self._per_row)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Octets are no text in which a word could be looked for: `/` is that of the list."""
@@ -46,24 +46,24 @@ class HexView(TextView):
 
     def render_line(self, y: int) -> Strip:
         """One row: `00000010  7b 22 69 64 …  {"id…`."""
-        base, row = self.style(), self.scroll_offset.y + y - self._head
+        base, row = self.style(), self.scroll_offset.y + y - self._caption_rows
         dim = self.style("text--dim")
         if row < 0:
-            return Strip([Segment(f" {self._about}", dim)]).adjust_cell_length(self.size.width, base)
+            return Strip([Segment(f" {self._caption}", dim)]).adjust_cell_length(self.size.width, base)
         offset = row * self._per_row
-        octets = self._octets.all[offset : offset + self._per_row]
+        octets = self._frame_bytes.data[offset : offset + self._per_row]
         if not octets:
             return Strip.blank(self.size.width, base)
         groups, text = hex_row(octets, self._per_row)
         string = self.style("text--string")
-        line = with_bounds(f"  {groups} ", self._octets, offset, len(octets))
+        line = mark_payload_bounds(f"  {groups} ", self._frame_bytes, offset, len(octets))
         parts = [Segment(f" {offset:08x}", dim), Segment(line, base), Segment(f" {text}", string)]
         return Strip(parts).adjust_cell_length(self.size.width, base)
 
 
-def with_bounds(groups: str, octets: FrameBytes, offset: int, count: int) -> str:
+def mark_payload_bounds(groups: str, frame_bytes: FrameBytes, offset: int, count: int) -> str:
     """A row's hexadecimal (two spaces before, one after) with brackets where the payload begins and ends."""
-    begins, ends = octets.bounds()
+    begins, ends = frame_bytes.bounds()
     if not begins:
         return groups
     row = list(groups)

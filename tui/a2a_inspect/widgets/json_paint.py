@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import re
 
-_NAME = re.compile(r'( *)("(?:[^"\\]|\\.){0,200}")(: )?')
-_WORDS = ("true", "false", "null")
+_MEMBER_NAME = re.compile(r'( *)("(?:[^"\\]|\\.){0,200}")(: )?')
+_LITERALS = ("true", "false", "null")
 
 
 def paint_json(line: str) -> list[tuple[int, str]]:
     """Where name, string, number and word begin."""
-    found = _NAME.match(line)
+    found = _MEMBER_NAME.match(line)
     if found is None or not found[3]:
         begin = len(line) - len(line.lstrip(" "))
-        return [(0, ""), *_value(line, begin)]
-    return [(0, ""), (found.start(2), "text--name"), (found.end(2), ""), *_value(line, found.end())]
+        return [(0, ""), *_paint_value(line, begin)]
+    return [(0, ""), (found.start(2), "text--name"), (found.end(2), ""), *_paint_value(line, found.end())]
 
 
-def _value(line: str, begin: int) -> list[tuple[int, str]]:
+def _paint_value(line: str, begin: int) -> list[tuple[int, str]]:
     first = line[begin : begin + 1]
     if first == '"':
         end = len(line) - line.endswith(",")
         return [(begin, "text--string"), (end, "")]
     if first.isdigit() or first == "-":
         return [(begin, "text--number"), (len(line) - line.endswith(","), "")]
-    return [(begin, "text--word")] if line.startswith(_WORDS, begin) else []
+    return [(begin, "text--word")] if line.startswith(_LITERALS, begin) else []

@@ -16,41 +16,41 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from a2a_inspect.widgets.columns import fit
+from a2a_inspect.widgets.columns import fit_text
 from a2a_inspect.widgets.styles import component_style
 
-_ALWAYS = "app.keys"
+_KEYS_ACTION = "app.keys"
 """The page of all keys: who knows that one finds those for which there is no room."""
 
 
-class Hint(msgspec.Struct, frozen=True):
+class KeyHint(msgspec.Struct, frozen=True):
     """One key."""
 
     key: str
     """What is pressed where somebody clicks on it."""
-    shown: str
+    key_text: str
     """How it is written on the screen."""
-    words: str
+    label: str
     enabled: bool = True
-    always: bool = False
+    is_always_shown: bool = False
     """It is shown even if others must give way."""
 
     @property
     def width(self) -> int:
         """Cells: ` key words `."""
-        return len(self.shown) + len(self.words) + 3
+        return len(self.key_text) + len(self.label) + 3
 
 
-def placed(hints: tuple[Hint, ...], width: int) -> list[tuple[int, Hint]]:
+def place_hints(hints: tuple[KeyHint, ...], width: int) -> list[tuple[int, KeyHint]]:
     """As many hints as fit one beside the other, each with its first cell; none is cut."""
-    at, found, full = 0, list[tuple[int, Hint]](), False
-    left = width - sum(hint.width for hint in hints if hint.always)
+    at, found, full = 0, list[tuple[int, KeyHint]](), False
+    left = width - sum(hint.width for hint in hints if hint.is_always_shown)
     for hint in hints:
-        full = full or (hint.width > left and not hint.always)
-        if left >= 0 and (hint.always or not full):
+        full = full or (hint.width > left and not hint.is_always_shown)
+        if left >= 0 and (hint.is_always_shown or not full):
             found.append((at, hint))
             at += hint.width
-            left -= 0 if hint.always else hint.width
+            left -= 0 if hint.is_always_shown else hint.width
     return found
 
 
@@ -70,66 +70,66 @@ class KeyLine(Widget):
     KeyLine > .key-line--off { text-style: dim; }
     """
 
-    hints: reactive[tuple[Hint, ...]] = reactive(())
-    palette: reactive[Hint | None] = reactive(None)
+    hints: reactive[tuple[KeyHint, ...]] = reactive(())
+    palette: reactive[KeyHint | None] = reactive(None)
 
     def on_mount(self) -> None:
         """Listen for changes."""
-        self.screen.bindings_updated_signal.subscribe(self, self._changed)
+        self.screen.bindings_updated_signal.subscribe(self, self._update_later)
 
     def on_unmount(self) -> None:
         """Listen no longer."""
         self.screen.bindings_updated_signal.unsubscribe(self)
 
-    def _changed(self, screen: Screen[object]) -> None:
+    def _update_later(self, screen: Screen[object]) -> None:
         if screen is self.screen and screen.app.app_focus:
-            self.call_after_refresh(self._read)
+            self.call_after_refresh(self._update_hints)
 
-    def _read(self) -> None:
+    def _update_hints(self) -> None:
         if not self.is_attached:
             return
-        app, hints, palette = self.app, dict[str, Hint](), None
+        app, hints, palette = self.app, dict[str, KeyHint](), None
         first = {name: place for place, name in enumerate(getattr(self.screen, "FIRST_KEYS", ()))}
         active = sorted(
             self.screen.active_bindings.items(), key=lambda found: first.get(found[1].binding.id or "", len(first))
         )
         for key, (_, binding, enabled, _) in active:
-            always = binding.id == _ALWAYS
-            hint = Hint(binding.key, app.get_key_display(binding), binding.description, enabled, always)
+            always = binding.id == _KEYS_ACTION
+            hint = KeyHint(binding.key, app.get_key_display(binding), binding.description, enabled, always)
             if key == app.COMMAND_PALETTE_BINDING and app.ENABLE_COMMAND_PALETTE:
                 palette = hint
             elif binding.show:
                 hints.setdefault(binding.action, hint)
         self.hints, self.palette = tuple(hints.values()), palette
 
-    def _placed(self) -> list[tuple[int, Hint]]:
+    def _hint_positions(self) -> list[tuple[int, KeyHint]]:
         """What stands where; the palette's key is the last."""
         palette = [self.palette] if self.palette is not None else []
         end = self.size.width - sum(hint.width + 1 for hint in palette)
-        return placed(self.hints, end) + [(end + 1, hint) for hint in palette if end >= 0]
+        return place_hints(self.hints, end) + [(end + 1, hint) for hint in palette if end >= 0]
 
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
         """` / Filter  ↵ Open            ▏ ^p Commands `."""
         segments: list[Segment] = []
         at = 0
-        for begin, hint in self._placed():
+        for begin, hint in self._hint_positions():
             if begin > at:
                 rule = "▏" if hint is self.palette else " "
                 segments += [
-                    Segment(fit("", begin - at - 1), self.rich_style),
+                    Segment(fit_text("", begin - at - 1), self.rich_style),
                     Segment(rule, component_style(self, "key-line--rule")),
                 ]
             off = () if hint.enabled else ("key-line--off",)
             segments += [
-                Segment(f" {hint.shown} ", component_style(self, "key-line--key", *off)),
-                Segment(f"{hint.words} ", component_style(self, "key-line--words", *off)),
+                Segment(f" {hint.key_text} ", component_style(self, "key-line--key", *off)),
+                Segment(f"{hint.label} ", component_style(self, "key-line--words", *off)),
             ]
             at = begin + hint.width
         return Strip(segments).adjust_cell_length(self.size.width, self.rich_style)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """A click on a key presses it."""
-        for begin, hint in self._placed():
+        for begin, hint in self._hint_positions():
             if begin <= event.x < begin + hint.width:
                 if hint.enabled:
                     self.app.simulate_key(hint.key)

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from a2a_inspect.lanes.layout import Geometry, geometry, head, paint
+from a2a_inspect.lanes.layout import LaneGeometry, make_geometry, lane_head, paint_row
 from a2a_inspect.lanes.model import LaneRow, PartyLane
 from a2a_inspect.widgets.lazy_list import LazyList
 
@@ -30,37 +30,37 @@ class LaneList(LazyList):
             super().__init__()
             self.by = by
 
-    def __init__(self, load: Callable[[int], Awaitable[Sequence[LaneRow]]], *, id: str) -> None:
+    def __init__(self, load_page: Callable[[int], Awaitable[Sequence[LaneRow]]], *, id: str) -> None:
         super().__init__([], id=id)
-        self._load = load
+        self._load_page = load_page
         self._lanes: tuple[PartyLane, ...] = ()
-        self._geometry = geometry(0, ())
+        self._geometry = make_geometry(0, ())
 
     def show(self, lanes: Sequence[PartyLane], total: int) -> None:
         """A conversation, or the same as it is now."""
         self._lanes = tuple(lanes)
-        self.update(total)
+        self.update_total(total)
 
-    async def load(self, page: int) -> Sequence[LaneRow]:
+    async def load_page(self, page: int) -> Sequence[LaneRow]:
         """One page."""
-        return await self._load(page)
+        return await self._load_page(page)
 
-    def head(self) -> Strip:
+    def column_titles(self) -> Strip:
         """The names of the lanes."""
         style = self.style("list--strong")
-        return Strip([Segment(f" {head(self._places)}", style)]).adjust_cell_length(self.size.width, style)
+        return Strip([Segment(f" {lane_head(self._current_geometry)}", style)]).adjust_cell_length(self.size.width, style)
 
     @property
-    def _places(self) -> Geometry:
+    def _current_geometry(self) -> LaneGeometry:
         width = self.size.width - 2  # the cursor's mark, the scroll bar
         if (self._geometry.width, self._geometry.lanes) != (width, self._lanes):
-            self._geometry = geometry(width, self._lanes)
+            self._geometry = make_geometry(width, self._lanes)
         return self._geometry
 
-    def cells(self, row: Any, under: tuple[str, ...]) -> list[Segment]:
+    def row_segments(self, row: Any, style: tuple[str, ...]) -> list[Segment]:
         """What is painted at the row's place in each lane."""
-        painted = paint(row, self._places)
-        return [Segment(said, self.style(*under, name) if name else self.style(*under)) for said, name in painted]
+        painted = paint_row(row, self._current_geometry)
+        return [Segment(said, self.style(*style, name) if name else self.style(*style)) for said, name in painted]
 
     def action_mark(self, by: int) -> None:
         """To the next mark, or the one before."""

@@ -19,11 +19,11 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from a2a_inspect.data.positions import PAGE
-from a2a_inspect.widgets.columns import ListColumn, fit
+from a2a_inspect.widgets.columns import ListColumn, fit_text
 from a2a_inspect.widgets.pages import ListPages
 from a2a_inspect.widgets.row_view import RowView
 
-_TELL = 0.1
+_REPORT_INTERVAL = 0.1
 """Seconds between two words about the cursor."""
 
 
@@ -68,29 +68,29 @@ class LazyList(RowView):
     def __init__(self, columns: Sequence[ListColumn], *, id: str) -> None:
         super().__init__(columns, id=id)
         self._pages = ListPages()
-        self._loading = False
+        self._is_loading = False
         self._epoch = 0
-        self._seen = 0
-        self._counted = False
+        self._total_at_unfollow = 0
+        self._has_total = False
         """It has been said how many rows there are."""
         self.placeholder = ""
         """What stands where there is no row."""
-        self._told = 0.0
-        self._telling: Timer | None = None
-        self.touched = False
+        self._cursor_reported = 0.0
+        self._report_timer: Timer | None = None
+        self.has_user_moved = False
         """The user has moved the cursor since the list began."""
 
-    async def load(self, page: int) -> Sequence[Any]:
+    async def load_page(self, page: int) -> Sequence[Any]:
         """The rows of one page, at most PAGE. Exceptions are the subclass's to handle."""
         raise NotImplementedError
 
     @property
-    def unseen(self) -> int:
+    def unseen_rows(self) -> int:
         """Rows added since following stopped."""
-        return 0 if self.follow else self.total - self._seen
+        return 0 if self.follow else self.total - self._total_at_unfollow
 
     @property
-    def row(self) -> Any:
+    def current_row(self) -> Any:
         """The row under the cursor; None while it has not been read."""
         return self._pages.row(self.cursor)
 
@@ -101,56 +101,56 @@ class LazyList(RowView):
         and with it all that is on the screen would be laid out anew, twice.
         """
         self._epoch += 1
-        self.touched = False
-        self._pages.forget()
-        self._seen = 0
+        self.has_user_moved = False
+        self._pages.clear()
+        self._total_at_unfollow = 0
         self.set_reactive(LazyList.cursor, 0)
         self.set_reactive(LazyList.total, 0)
         self.follow = follow
         self.scroll_to(y=0, animate=False)
         self.refresh()
 
-    def update(self, total: int, *, above: int = 0) -> None:
+    def update_total(self, total: int, *, rows_above: int = 0) -> None:
         """There are `total` rows now, any of them may have changed; `above` of the new ones came before the cursor."""
-        self._counted = True
-        if above:
-            self._pages.forget()
-            self.set_reactive(LazyList.cursor, self.cursor + above)
-            self._seen += above
+        self._has_total = True
+        if rows_above:
+            self._pages.clear()
+            self.set_reactive(LazyList.cursor, self.cursor + rows_above)
+            self._total_at_unfollow += rows_above
         if total < self.total:
-            self._pages.forget()
+            self._pages.clear()
             self.set_reactive(LazyList.cursor, max(min(self.cursor, total - 1), 0))
-        self._pages.doubt()
+        self._pages.mark_stale()
         if self.follow or not self.total:
-            self._seen = total
+            self._total_at_unfollow = total
         self.total = total
-        self.lengthen(total)
+        self.set_row_count(total)
         if self.follow:
-            self._go(total - 1)
-        elif above:
-            self.scroll_to(y=self.scroll_offset.y + above, animate=False, force=True)
+            self._move_cursor_to(total - 1)
+        elif rows_above:
+            self.scroll_to(y=self.scroll_offset.y + rows_above, animate=False, force=True)
         self.refresh()
-        self._feed()
+        self._start_loading()
         self.post_message(self.Changed())
 
-    def head(self) -> Strip:
+    def column_titles(self) -> Strip:
         """The titles of the columns, for a line above the list; none before it is known what the list is about."""
-        return self.titles() if self._counted else Strip.blank(self.size.width, self.style("list--head"))
+        return self.column_title_strip() if self._has_total else Strip.blank(self.size.width, self.style("list--head"))
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
         index = self.scroll_offset.y + y
         if index < self.total:
-            return self.line(self._pages.row(index), here=index == self.cursor)
-        words = fit(self.placeholder if not self.total and y == 1 else "", self.size.width)
+            return self.row_strip(self._pages.row(index), is_cursor=index == self.cursor)
+        words = fit_text(self.placeholder if not self.total and y == 1 else "", self.size.width)
         return Strip([Segment(words, self.style("list--dim"))])
 
     def on_resize(self, event: events.Resize) -> None:
         """Fit the columns, keep the cursor in sight."""
         self.fit_columns()
-        self.lengthen(self.total or self.virtual_size.height, event.size.width)
-        self._reveal()
-        self._feed()
+        self.set_row_count(self.total or self.virtual_size.height, event.size.width)
+        self._scroll_to_cursor()
+        self._start_loading()
         self.post_message(self.Changed())
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -158,84 +158,84 @@ class LazyList(RowView):
         super().watch_scroll_y(old_value, new_value)
         if self.follow and new_value < min(old_value, self.max_scroll_y):
             self.follow = False
-        self._feed()
+        self._start_loading()
 
     def watch_follow(self, follow: bool) -> None:
         """Count what is new from here, or catch up."""
-        self._seen = self.total
+        self._total_at_unfollow = self.total
         if follow and self.total:
-            self._go(self.total - 1)
+            self._move_cursor_to(self.total - 1)
         self.post_message(self.Changed())
 
-    def _feed(self) -> None:
+    def _start_loading(self) -> None:
         """Read the pages in sight that are missing or stale, one after another."""
-        if not self._loading and self._wanted() is not None:
-            self._loading = True
-            self._fill()
+        if not self._is_loading and self._next_page_to_load() is not None:
+            self._is_loading = True
+            self._load_pages()
 
     @work(group="pages", exit_on_error=False)
-    async def _fill(self) -> None:
+    async def _load_pages(self) -> None:
         try:
-            while (page := self._wanted()) is not None:
+            while (page := self._next_page_to_load()) is not None:
                 epoch = self._epoch
-                self._pages.reading(page)
-                rows = await self.load(page)
+                self._pages.begin_read(page)
+                rows = await self.load_page(page)
                 if epoch == self._epoch:
-                    self._keep(page, rows)
+                    self._store_page(page, rows)
         finally:
-            self._loading = False
+            self._is_loading = False
 
-    def _wanted(self) -> int | None:
+    def _next_page_to_load(self) -> int | None:
         if not self.total:
             return None
         top = self.scroll_offset.y
         last = min(top + max(self.size.height, 1), self.total) - 1
         pages = {self.cursor // PAGE, *range(top // PAGE, last // PAGE + 1)}
-        return self._pages.wanted(pages)
+        return self._pages.next_to_read(pages)
 
-    def _keep(self, page: int, rows: Sequence[Any]) -> None:
-        before = self.row
-        self._pages.keep(page, rows)
+    def _store_page(self, page: int, rows: Sequence[Any]) -> None:
+        before = self.current_row
+        self._pages.store(page, rows)
         self.refresh()
-        if self.row is not before and self.cursor // PAGE == page:
-            self._tell()
+        if self.current_row is not before and self.cursor // PAGE == page:
+            self._report_cursor()
 
-    def _go(self, index: int) -> None:
+    def _move_cursor_to(self, index: int) -> None:
         index = max(0, min(index, self.total - 1))
         before, self.cursor = self.cursor, index
-        self._reveal()
+        self._scroll_to_cursor()
         self.refresh_line(before)
         self.refresh_line(index)
-        self._feed()
-        if index != before and self.row is not None:
-            self._tell()
+        self._start_loading()
+        if index != before and self.current_row is not None:
+            self._report_cursor()
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether everybody knows where the cursor stands; a row that is being read is told of later."""
-        return self._telling is None and not (self._loading and self.total and self.row is None)
+        return self._report_timer is None and not (self._is_loading and self.total and self.current_row is None)
 
     def settle(self) -> None:
         """Say at once where the cursor stands if that was put off."""
-        if self._telling is not None:
-            self._tell_now()
+        if self._report_timer is not None:
+            self._report_cursor_now()
 
-    def _tell(self) -> None:
+    def _report_cursor(self) -> None:
         """Say where the cursor stands: at once, but not more than ten times a second while a key is held."""
-        wait = self._told + _TELL - monotonic()
+        wait = self._cursor_reported + _REPORT_INTERVAL - monotonic()
         if wait <= 0:
-            self._tell_now()
-        elif self._telling is None:
-            self._telling = self.set_timer(wait, self._tell_now)
+            self._report_cursor_now()
+        elif self._report_timer is None:
+            self._report_timer = self.set_timer(wait, self._report_cursor_now)
 
-    def _tell_now(self) -> None:
-        if self._telling is not None:
-            self._telling.stop()
-        self._told, self._telling = monotonic(), None
-        if self.row is not None:
-            self.post_message(self.Moved(self, self.row))
+    def _report_cursor_now(self) -> None:
+        if self._report_timer is not None:
+            self._report_timer.stop()
+        self._cursor_reported, self._report_timer = monotonic(), None
+        if self.current_row is not None:
+            self.post_message(self.Moved(self, self.current_row))
 
-    def _reveal(self) -> None:
+    def _scroll_to_cursor(self) -> None:
         """`force`: where all rows fitted so far, Textual has no scroll bar yet, and would not scroll."""
         top, height = self.scroll_offset.y, max(self.size.height, 1)
         if self.cursor < top:
@@ -245,35 +245,35 @@ class LazyList(RowView):
 
     def select(self, index: int) -> None:
         """Put the cursor on a row; following goes on only on the last one where it was on."""
-        self._once = 0.0
+        self._first_press = 0.0
         if index < self.total - 1:
             self.follow = False
-        self._go(index)
+        self._move_cursor_to(index)
 
     def action_move(self, by: int) -> None:
         """Move the cursor by rows."""
-        self.touched = True
+        self.has_user_moved = True
         self.select(self.cursor + by)
 
     def action_page(self, by: int) -> None:
         """Move the cursor by screens."""
-        self.touched = True
+        self.has_user_moved = True
         self.select(self.cursor + by * max(self.size.height - 1, 1))
 
     def action_first(self) -> None:
         """Go to the first row and stay there, also where none, or only that one, is there yet."""
-        self.touched = True
+        self.has_user_moved = True
         self.follow = False
         self.select(0)
 
     def action_first_at_two(self) -> None:
         """Go to the first row when the key has been pressed twice."""
-        self.twice(self.action_first)
+        self.run_on_second_press(self.action_first)
 
     def action_last(self) -> None:
         """Go to the last row and follow."""
-        self.touched = self.follow = True
-        self._go(self.total - 1)
+        self.has_user_moved = self.follow = True
+        self._move_cursor_to(self.total - 1)
 
     def action_follow(self) -> None:
         """Follow the end of the list, or stop."""
@@ -281,14 +281,14 @@ class LazyList(RowView):
 
     def action_open(self) -> None:
         """Drill into the row."""
-        if self.row is not None:
-            self.post_message(self.Opened(self, self.row))
+        if self.current_row is not None:
+            self.post_message(self.Opened(self, self.current_row))
 
     def on_click(self, event: events.Click) -> None:
         """Select; a double click opens."""
         index = self.scroll_offset.y + event.y
         if index < self.total:
-            self.touched = True
+            self.has_user_moved = True
             self.select(index)
             if event.chain == 2:
                 self.action_open()

@@ -15,9 +15,9 @@ from textual.strip import Strip
 
 from a2a_inspect.widgets.styles import component_style
 
-_MOVES = frozenset({"move", "page", "scroll_down", "scroll_up", "page_down", "page_up"})
+_CURSOR_ACTIONS = frozenset({"move", "page", "scroll_down", "scroll_up", "page_down", "page_up"})
 """Actions that move."""
-_TWICE = 1.0
+_DOUBLE_PRESS_SECONDS = 1.0
 """Seconds in which a key is pressed twice."""
 
 
@@ -27,7 +27,7 @@ class LongView(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._styles: dict[tuple[str, ...], Style] = {}
-        self._once = 0.0
+        self._first_press = 0.0
         self._known_size = Size(0, 0)
         """The size that the view knows to have."""
 
@@ -35,7 +35,7 @@ class LongView(ScrollView, can_focus=True):
         """Subclasses do something about it."""
         self._known_size = event.size
 
-    def lengthen(self, rows: int, width: int = 0) -> None:
+    def set_row_count(self, rows: int, width: int = 0) -> None:
         """There are so many rows now; `width` where it is not that of the last layout.
 
         Textual's `virtual_size` lays the whole screen out anew, which takes longer than to paint it. Nothing moves
@@ -65,24 +65,24 @@ class LongView(ScrollView, can_focus=True):
             style = self._styles[names] = component_style(self, *names)
         return style
 
-    def moves(self, key: str) -> bool:
+    def is_cursor_key(self, key: str) -> bool:
         """Whether a key moves the cursor or scrolls here, and does nothing else."""
         bound = self._bindings.key_to_bindings.get(key, ())
-        return any(each.action.partition("(")[0] in _MOVES for each in bound)
+        return any(each.action.partition("(")[0] in _CURSOR_ACTIONS for each in bound)
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether everybody has been told where the cursor stands."""
         return True
 
     def settle(self) -> None:
         """Tell at once what was kept back."""
 
-    def twice(self, then: Callable[[], None]) -> None:
+    def run_on_second_press(self, action: Callable[[], None]) -> None:
         """A key that does something when it is pressed twice, as `gg`."""
         now = getattr(self.app, "typed_at", 0.0) or monotonic()  # it may have waited before it was handled
-        if now - self._once < _TWICE:
-            self._once = 0.0
-            then()
+        if now - self._first_press < _DOUBLE_PRESS_SECONDS:
+            self._first_press = 0.0
+            action()
         else:
-            self._once = now
+            self._first_press = now

@@ -11,7 +11,7 @@ from a2a_proxy.model.note import Note
 from a2a_proxy.recording.write.note_writer import NotePlace
 
 
-class Marked(msgspec.Struct, frozen=True):
+class MarkedRow(msgspec.Struct, frozen=True):
     """An exchange or one of its frames."""
 
     exchange: int
@@ -24,35 +24,35 @@ class RowMarks:
     """What is marked, in the order of marking."""
 
     def __init__(self) -> None:
-        self._all: dict[Marked, None] = {}
+        self._marked: dict[MarkedRow, None] = {}
         self.notes: Mapping[NotePlace, Note] = {}
         """Those that the recording holds, by place."""
 
-    def toggle(self, one: Marked) -> None:
+    def toggle(self, row: MarkedRow) -> None:
         """Mark it, or take its mark away."""
-        if one in self._all:
-            del self._all[one]
+        if row in self._marked:
+            del self._marked[row]
         else:
-            self._all[one] = None
+            self._marked[row] = None
 
-    def listed(self) -> list[Marked]:
+    def marked_rows(self) -> list[MarkedRow]:
         """All of them, the oldest mark first."""
-        return list(self._all)
+        return list(self._marked)
 
-    def exchange(self, key: int) -> bool:
+    def is_exchange_marked(self, key: int) -> bool:
         """Whether an exchange is marked."""
-        return Marked(key) in self._all
+        return MarkedRow(key) in self._marked
 
-    def frame(self, exchange: int, frame: int) -> bool:
+    def is_frame_marked(self, exchange: int, frame: int) -> bool:
         """Whether a frame is marked."""
-        return Marked(exchange, frame) in self._all
+        return MarkedRow(exchange, frame) in self._marked
 
-    def noted(self, place: NotePlace) -> str:
+    def note_sign(self, place: NotePlace) -> str:
         """The sign of a note or bookmark at a place; nothing where there is none."""
         note = self.notes.get(place)
         return note_mark(note) if note is not None else ""
 
 
-def with_mark(text: str, marked: bool, noted: str = "") -> str:
+def with_signs(text: str, marked: bool, noted: str = "") -> str:
     """A row's number with the signs of a note and of a mark before it."""
     return f"{noted}{'*' if marked else ''}{text}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from a2a_inspect.data.positions import PAGE
 
-_KEPT = 16
+_MAX_PAGES = 16
 
 
 class ListPages:
@@ -16,8 +16,8 @@ class ListPages:
 
     def __init__(self) -> None:
         self._pages: OrderedDict[int, Sequence[Any]] = OrderedDict()
-        self._stale: set[int] = set()
-        self._under_way: int | None = None
+        self._stale_pages: set[int] = set()
+        self._page_being_read: int | None = None
         """The page that is being read: what comes may be of before the last doubt."""
 
     def __len__(self) -> int:
@@ -30,28 +30,28 @@ class ListPages:
         rows = self._pages.get(page)
         return rows[offset] if rows is not None and offset < len(rows) else None
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Rows have other places now."""
         self._pages.clear()
-        self._stale.clear()
+        self._stale_pages.clear()
 
-    def doubt(self) -> None:
+    def mark_stale(self) -> None:
         """Any row may have changed."""
-        self._stale.update(self._pages, () if self._under_way is None else (self._under_way,))
+        self._stale_pages.update(self._pages, () if self._page_being_read is None else (self._page_being_read,))
 
-    def wanted(self, pages: Iterable[int]) -> int | None:
+    def next_to_read(self, visible: Iterable[int]) -> int | None:
         """The first of these that is missing or stale."""
-        return next((page for page in sorted(pages) if page not in self._pages or page in self._stale), None)
+        return next((page for page in sorted(visible) if page not in self._pages or page in self._stale_pages), None)
 
-    def reading(self, page: int) -> None:
+    def begin_read(self, page: int) -> None:
         """It is being read as it is now: what changes from here on is doubt anew."""
-        self._stale.discard(page)
-        self._under_way = page
+        self._stale_pages.discard(page)
+        self._page_being_read = page
 
-    def keep(self, page: int, rows: Sequence[Any]) -> None:
+    def store(self, page: int, rows: Sequence[Any]) -> None:
         """It has been read; the one kept for longest may go for it."""
-        self._under_way = None
+        self._page_being_read = None
         self._pages[page] = rows
         self._pages.move_to_end(page)
-        while len(self._pages) > _KEPT:
-            self._stale.discard(self._pages.popitem(last=False)[0])
+        while len(self._pages) > _MAX_PAGES:
+            self._stale_pages.discard(self._pages.popitem(last=False)[0])

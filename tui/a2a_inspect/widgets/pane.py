@@ -10,7 +10,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
-from a2a_inspect.widgets.columns import fit
+from a2a_inspect.widgets.columns import fit_text
 from a2a_inspect.widgets.lazy_list import LazyList
 
 
@@ -26,8 +26,8 @@ class PaneTitle(Widget):
         """`▸ title             remark`."""
         mark = "▸ " if self.parent is not None and self.parent.has_class("-focused") else "  "
         width = self.size.width
-        remark = fit(self.remark, min(cell_len(self.remark), max(width - 12, 0)))
-        left = fit(mark + self.text, max(width - cell_len(remark) - 2, 0))
+        remark = fit_text(self.remark, min(cell_len(self.remark), max(width - 12, 0)))
+        left = fit_text(mark + self.text, max(width - cell_len(remark) - 2, 0))
         return Strip([Segment(f"{left} {remark} ", self.rich_style)]).adjust_cell_length(width, self.rich_style)
 
 
@@ -36,13 +36,13 @@ class ListHead(Widget):
 
     DEFAULT_CSS = "ListHead { height: 1; background: $background; }"
 
-    def __init__(self, of: LazyList) -> None:
+    def __init__(self, rows: LazyList) -> None:
         super().__init__()
-        self._of = of
+        self._list = rows
 
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
         """As wide as the list."""
-        return self._of.head().adjust_cell_length(self.size.width, self.rich_style)
+        return self._list.column_titles().adjust_cell_length(self.size.width, self.rich_style)
 
 
 class Pane(Vertical):

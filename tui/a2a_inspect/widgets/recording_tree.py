@@ -15,7 +15,7 @@ from textual.widgets.tree import TreeNode
 
 from a2a_inspect.data.tree import TreeBranch, TreeLevel, TreePage
 
-Load = Callable[[TreeBranch | None, int | None], Awaitable[TreePage]]
+LoadBranches = Callable[[TreeBranch | None, int | None], Awaitable[TreePage]]
 _Node = TreeNode[TreeBranch | None]
 """Without a branch: the root, or the line that stands for what has not been read."""
 
@@ -48,9 +48,9 @@ class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
             super().__init__()
             self.branch = branch
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load_branches: LoadBranches) -> None:
         super().__init__("", id="recording-tree")
-        self._load = load
+        self._load_branches = load_branches
         self.show_root = False
         self.guide_depth = 2
         self.auto_expand = False
@@ -61,72 +61,72 @@ class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
         return label.append(" ◂", base_style + style) if node is self.cursor_node else label
 
     @work(group="tree", exclusive=True)
-    async def renew(self) -> None:
+    async def reread_open_branches(self) -> None:
         """Read again what is open: new branches, other numbers. What has not been opened is not read."""
         waiting: list[_Node] = [self.root]
         while waiting:
             node = waiting.pop()
-            page = await self._load(node.data, None)
-            self._merge(node, page)
+            page = await self._load_branches(node.data, None)
+            self._merge_first_page(node, page)
             waiting += [each for each in node.children if each.data is not None and each.is_expanded]
         if self.cursor_line < 0:
             self.cursor_line = 0
         if len(self.root.children) == 1 and not self.root.children[0].children:
             self.root.children[0].expand()
 
-    def _merge(self, node: _Node, page: TreePage) -> None:
+    def _merge_first_page(self, node: _Node, page: TreePage) -> None:
         """A first page read again: labels are other, what is new stands at the end, unless there is more in between."""
-        known = {each.data.same: each for each in node.children if each.data is not None}
-        if not {each.same for each in page.branches} & known.keys():
+        known = {each.data.identity: each for each in node.children if each.data is not None}
+        if not {each.identity for each in page.branches} & known.keys():
             node.remove_children()
             known = {}
         whole = len(node.children) == len(known)
         for branch in page.branches:
-            old = known.get(branch.same)
+            old = known.get(branch.identity)
             if old is not None:
                 old.data = branch
                 old.set_label(Text(branch.label))
             elif whole:
-                self._add(node, branch)
-        if whole and page.more and len(known) <= len(page.branches):
-            self._add_rest(node)
+                self._add_branch(node, branch)
+        if whole and page.has_more and len(known) <= len(page.branches):
+            self._add_more_leaf(node)
 
-    def _add(self, node: _Node, branch: TreeBranch) -> None:
+    def _add_branch(self, node: _Node, branch: TreeBranch) -> None:
         node.add(Text(branch.label), branch, allow_expand=branch.level is not TreeLevel.FRAME)
 
-    def _add_rest(self, node: _Node) -> None:
+    def _add_more_leaf(self, node: _Node) -> None:
         node.add_leaf(Text("… more"), None)
 
     @on(Tree.NodeExpanded)
-    def _opened(self, event: Tree.NodeExpanded[TreeBranch | None]) -> None:
+    def _read_expanded(self, event: Tree.NodeExpanded[TreeBranch | None]) -> None:
         event.stop()
         if event.node.data is not None and not event.node.children:
-            self._read(event.node, None)
+            self._read_next_page(event.node, None)
 
     @work(group="branch")
-    async def _read(self, node: _Node, after: int | None) -> None:
+    async def _read_next_page(self, node: _Node, after: int | None) -> None:
         """The next page of what is under a branch."""
-        page = await self._load(node.data, after)
+        page = await self._load_branches(node.data, after)
         for each in node.children:
             if each.data is None:
                 each.remove()
         for branch in page.branches:
-            self._add(node, branch)
-        if page.more:
-            self._add_rest(node)
+            self._add_branch(node, branch)
+        if page.has_more:
+            self._add_more_leaf(node)
 
     @on(Tree.NodeSelected)
-    def _selected(self, event: Tree.NodeSelected[TreeBranch | None]) -> None:
+    def _choose_selected(self, event: Tree.NodeSelected[TreeBranch | None]) -> None:
         event.stop()
         node = event.node
         if node.data is not None:
             self.post_message(self.Chosen(node.data))
         elif node.parent is not None:
-            self._read_rest(node.parent)
+            self._read_rest_of(node.parent)
 
-    def _read_rest(self, parent: _Node) -> None:
+    def _read_rest_of(self, parent: _Node) -> None:
         last = next((each.data for each in reversed(parent.children) if each.data is not None), None)
-        self._read(parent, last.place if last is not None else None)
+        self._read_next_page(parent, last.page_cursor if last is not None else None)
 
     def action_open(self) -> None:
         """Show what is under it, or the rest."""
@@ -134,7 +134,7 @@ class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
         if node is None:
             return
         if node.data is None and node.parent is not None:
-            self._read_rest(node.parent)
+            self._read_rest_of(node.parent)
         elif node.allow_expand and not node.is_expanded:
             node.expand()
         else:

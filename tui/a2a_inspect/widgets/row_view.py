@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rich.segment import Segment
 from textual.strip import Strip
 
-from a2a_inspect.widgets.columns import GAP, ListColumn, fit, fitting
+from a2a_inspect.widgets.columns import COLUMN_GAP, ListColumn, fit_text, columns_for_width
 from a2a_inspect.widgets.long_view import LongView
 
 _CURSOR = "▌"
@@ -48,7 +48,7 @@ class RowView(LongView):
         self._columns = columns
         self._layout: list[tuple[ListColumn, int]] = []
 
-    def widen(self, title: str, width: int) -> None:
+    def widen_column(self, title: str, width: int) -> None:
         """A column needs at least so many cells now."""
         wider = [c.width < width and c.title == title for c in self._columns]
         if any(wider):
@@ -58,29 +58,29 @@ class RowView(LongView):
 
     def fit_columns(self) -> None:
         """Choose the columns for the width that there is."""
-        self._layout = fitting(self._columns, self.size.width - 2)
+        self._layout = columns_for_width(self._columns, self.size.width - 2)
         self.refresh()
 
-    def titles(self) -> Strip:
+    def column_title_strip(self) -> Strip:
         """The titles of the columns, for a line above the rows."""
         style = self.style("list--head")
-        cells = GAP.join(fit(column.title, width, right=column.right) for column, width in self._layout)
+        cells = COLUMN_GAP.join(fit_text(column.title, width, right=column.right) for column, width in self._layout)
         return Strip([Segment(f" {cells}", style)]).adjust_cell_length(self.size.width, style)
 
-    def line(self, row: Any, *, here: bool) -> Strip:
+    def row_strip(self, row: Any, *, is_cursor: bool) -> Strip:
         """One row, with the cursor's mark where it is `here`; a row that has not been read has no cells."""
-        under = ("list--cursor",) if here else ()
-        mark = Segment(_CURSOR if here else " ", self.style(*under, "list--mark"))
-        cells = [] if row is None else self.cells(row, under)
+        under = ("list--cursor",) if is_cursor else ()
+        mark = Segment(_CURSOR if is_cursor else " ", self.style(*under, "list--mark"))
+        cells = [] if row is None else self.row_segments(row, under)
         return Strip([mark, *cells]).adjust_cell_length(self.size.width, self.style(*under))
 
-    def cells(self, row: Any, under: tuple[str, ...]) -> list[Segment]:
+    def row_segments(self, row: Any, style: tuple[str, ...]) -> list[Segment]:
         """What stands in a row, on the style `under` it."""
         cells: list[Segment] = []
-        gap = Segment(GAP, self.style(*under))
+        gap = Segment(COLUMN_GAP, self.style(*style))
         for column, width in self._layout:
             name = column.style if isinstance(column.style, str) else column.style(row)
             tail = column.tail is not None and column.tail(row)
-            text = fit(column.cell(row), width, right=column.right, tail=tail)
-            cells += (Segment(text, self.style(*under, name) if name else gap.style), gap)
+            text = fit_text(column.cell(row), width, right=column.right, tail=tail)
+            cells += (Segment(text, self.style(*style, name) if name else gap.style), gap)
         return cells[:-1]

@@ -12,7 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from a2a_inspect.data.source import RecordingSnapshot
-from a2a_inspect.widgets.columns import fit
+from a2a_inspect.widgets.columns import fit_text
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 
@@ -38,51 +38,51 @@ class SummaryLine(Widget):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self._file = make_visible(path.name)
+        self._file_name = make_visible(path.name)
 
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
         """The whole of it."""
         width = self.size.width
-        words = [(self._file, "summary--name"), *self._words()]
+        words = [(self._file_name, "summary--name"), *self._styled_words()]
         segments = [Segment(" ", self.rich_style)]
         left = width - 2
         for word, name in words:
             if left < 8:
                 break
-            shown = word if len(word) <= left else fit(word, left)
-            segments += [Segment(shown, self._style(name)), Segment("   ", self.rich_style)]
+            shown = word if len(word) <= left else fit_text(word, left)
+            segments += [Segment(shown, self._named_style(name)), Segment("   ", self.rich_style)]
             left -= len(shown) + 3
         return Strip(segments).adjust_cell_length(width, self.rich_style)
 
-    def _words(self) -> list[tuple[str, str]]:
+    def _styled_words(self) -> list[tuple[str, str]]:
         now = self.snapshot
         if self.trouble:
             return [(make_visible(self.trouble), "summary--loss")]
-        mode = "recording" if now.live else "ended" if now.sessions else "waiting"
+        mode = "recording" if now.is_live else "ended" if now.sessions else "waiting"
         mode = "replay" if self.replay else "paused" if self.paused else mode
         words = [(mode, "summary--mode")]
-        complete, whole = completeness(now)
+        complete, whole = completeness_words(now)
         counts = [text.plural(now.findings, "finding")] if now.findings else []
         counts += [text.plural(now.exchanges, "exchange"), text.plural(now.frames, "frame")]
         words += [(complete, "")] if whole else [(complete, "summary--loss")]
         words += [(count, "") for count in counts]
         if len(now.sessions) != 1:
             words.append((text.plural(len(now.sessions), "session"), ""))
-        return [*words, (_way(now), "")] if now.sessions else words[:1]
+        return [*words, (_route_words(now), "")] if now.sessions else words[:1]
 
-    def _style(self, name: str) -> Style:
+    def _named_style(self, name: str) -> Style:
         return self.get_visual_style(name).rich_style if name else self.rich_style
 
 
-def completeness(now: RecordingSnapshot) -> tuple[str, bool]:
+def completeness_words(now: RecordingSnapshot) -> tuple[str, bool]:
     """Whether the capture is complete, in words, and whether nothing is known to be missing."""
     missing = [session.complete for session in now.sessions if session.complete not in ("", "complete")]
     if missing:
         return f"INCOMPLETE: {make_visible(missing[-1])}", False
-    return ("complete so far" if now.live else "capture complete"), True
+    return ("complete so far" if now.is_live else "capture complete"), True
 
 
-def _way(now: RecordingSnapshot) -> str:
+def _route_words(now: RecordingSnapshot) -> str:
     """Where the last session listened and sent."""
     facts = now.sessions[-1].facts
     return make_visible(", ".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False)))

@@ -12,15 +12,15 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 TABS = ("Decoded", "Raw", "Headers", "Findings", "Artifact", "Trace", "Facts")
-_ALL = range(len(TABS))
+_ALL_TABS = range(len(TABS))
 
 
-def words(chosen: int, width: int) -> list[str]:
+def tab_titles(selected: int, width: int) -> list[str]:
     """` 1 Decoded  [2 Raw]  3 Headers `: the chosen one in brackets; the others only as numbers where it is narrow."""
-    told = [f" [{tab + 1} {TABS[tab]}]" if tab == chosen else f"  {tab + 1} {TABS[tab]} " for tab in _ALL]
+    told = [f" [{tab + 1} {TABS[tab]}]" if tab == selected else f"  {tab + 1} {TABS[tab]} " for tab in _ALL_TABS]
     if sum(map(len, told)) <= width:
         return told
-    return [told[tab] if tab == chosen else f" {tab + 1} " for tab in _ALL]
+    return [told[tab] if tab == selected else f" {tab + 1} " for tab in _ALL_TABS]
 
 
 class TabLine(Widget):
@@ -44,14 +44,14 @@ class TabLine(Widget):
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
         """All of them."""
         base, chosen = self.rich_style, self.get_visual_style("tab--chosen").rich_style
-        told = words(self.chosen, self.size.width)
+        told = tab_titles(self.chosen, self.size.width)
         parts = [Segment(word, chosen if tab == self.chosen else base) for tab, word in enumerate(told)]
         return Strip(parts).adjust_cell_length(self.size.width, base)
 
     def on_click(self, event: events.Click) -> None:
         """Choose."""
         begin = 0
-        for tab, word in enumerate(words(self.chosen, self.size.width)):
+        for tab, word in enumerate(tab_titles(self.chosen, self.size.width)):
             begin += len(word)
             if event.x < begin:
                 self.post_message(self.Clicked(tab))

@@ -14,7 +14,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
-from a2a_inspect.data.text_search import Spot, TextSearch, cut
+from a2a_inspect.data.text_search import TextPosition, TextSearch, split_at_spans
 from a2a_inspect.dialogs.seek_box import SeekBox
 from a2a_inspect.widgets.long_view import LongView
 from a2a_proxy.protocol.text import make_visible
@@ -22,11 +22,11 @@ from a2a_proxy.protocol.text import make_visible
 Paint = Callable[[str], list[tuple[int, str]]]
 """A line -> where each style begins, ascending: `[(0, ""), (2, "text--name"), ...]`."""
 
-_LONG = 65_536
+_MAX_MEASURED = 65_536
 """Characters: longer lines outside ASCII are wrapped without measuring every character."""
 
 
-def plain(_line: str) -> list[tuple[int, str]]:
+def paint_plain(_line: str) -> list[tuple[int, str]]:
     """No colours."""
     return [(0, "")]
 
@@ -78,11 +78,11 @@ class TextView(LongView):
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self._lines: Sequence[str] = ()
-        self._paint: Paint = plain
-        self._rows: list[tuple[int, int, int, int]] = []
+        self._paint: Paint = paint_plain
+        self._wrapped_rows: list[tuple[int, int, int, int]] = []
         """Of each row of the screen: line, first and last character, indent."""
-        self._sought = TextSearch("")
-        self._here: Spot | None = None
+        self._search = TextSearch("")
+        self._search_position: TextPosition | None = None
         """The place of it where one is."""
 
     @property
@@ -90,32 +90,32 @@ class TextView(LongView):
         """What is shown, unwrapped."""
         return self._lines
 
-    def show(self, lines: Sequence[str], paint: Paint = plain, *, keep: bool = False) -> None:
+    def show(self, lines: Sequence[str], paint: Paint = paint_plain, *, keep: bool = False) -> None:
         """Show other lines from their beginning; with `keep` the same lines in a new state."""
         self._lines, self._paint = lines, paint
-        self._wrap()
+        self._wrap_lines()
         if not keep:
-            self._here = None
+            self._search_position = None
             self.scroll_to(y=0, animate=False)
         self.refresh()
 
     def on_resize(self, _event: events.Resize) -> None:
         """Wrap anew."""
-        self._wrap()
+        self._wrap_lines()
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """One row."""
         base, index = self.style(), self.scroll_offset.y + y
-        if index >= len(self._rows):
+        if index >= len(self._wrapped_rows):
             return Strip.blank(self.size.width, base)
-        number, first, last, indent = self._rows[index]
+        number, first, last, indent = self._wrapped_rows[index]
         line = self._lines[number]
         segments = [Segment(" " * (indent + 1), base)]
-        marks, spans = self._paint(line), self._sought.spans(line)
+        marks, spans = self._paint(line), self._search.match_spans(line)
         for (begin, name), (end, _) in zip(marks, [*marks[1:], (len(line), "")], strict=True):
-            for left, right, found in cut(max(begin, first), min(end, last), spans):
-                here = found and self._here is not None and self._here[0] == number and left <= self._here[1] < right
+            for left, right, found in split_at_spans(max(begin, first), min(end, last), spans):
+                here = found and self._search_position is not None and self._search_position[0] == number and left <= self._search_position[1] < right
                 also = ("text--here" if here else "text--found",) if found else ()
                 names = (name, *also) if name else also
                 segments.append(Segment(line[left:right], self.style(*names) if names else base))
@@ -123,66 +123,66 @@ class TextView(LongView):
 
     def action_first_at_two(self) -> None:
         """To the first line when the key has been pressed twice."""
-        self.twice(lambda: self.scroll_home(animate=False))
+        self.run_on_second_press(lambda: self.scroll_home(animate=False))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Without a word that is looked for here, its keys are those of the screen."""
-        return bool(self._sought.text) if action == "sought" else super().check_action(action, parameters)
+        return bool(self._search.text) if action == "sought" else super().check_action(action, parameters)
 
     def action_seek(self) -> None:
         """Type a word, and go to its first place from here."""
-        self.app.push_screen(SeekBox(self._sought.text), self._seek)
+        self.app.push_screen(SeekBox(self._search.text), self._find_text)
 
-    def _seek(self, text: str | None) -> None:
+    def _find_text(self, text: str | None) -> None:
         if text is None:
             return
-        self._sought, self._here = TextSearch(text), None
+        self._search, self._search_position = TextSearch(text), None
         self.refresh()
         if text:
             self.action_sought(1)
 
     def action_sought(self, by: int) -> None:
         """To the next place of the word that is looked for, or to the one before; from the last to the first."""
-        top = self._rows[self.scroll_offset.y] if self._rows else (0, 0, 0, 0)
-        at = self._here or (top[0], top[1] - 1)
-        self._here = self._sought.beside(self._lines, at, by)
-        if self._here is None:
-            self.notify(make_visible(f"not in this text: {self._sought.text}"), markup=False)
+        top = self._wrapped_rows[self.scroll_offset.y] if self._wrapped_rows else (0, 0, 0, 0)
+        at = self._search_position or (top[0], top[1] - 1)
+        self._search_position = self._search.next_position(self._lines, at, by)
+        if self._search_position is None:
+            self.notify(make_visible(f"not in this text: {self._search.text}"), markup=False)
             return
-        line, column = self._here
+        line, column = self._search_position
         row = next(
-            y for y, (number, first, last, _) in enumerate(self._rows) if number == line and first <= column < last
+            y for y, (number, first, last, _) in enumerate(self._wrapped_rows) if number == line and first <= column < last
         )
         if not self.scroll_offset.y <= row < self.scroll_offset.y + self.size.height:
             self.scroll_to(y=max(row - self.size.height // 3, 0), animate=False, force=True)
         self.refresh()
 
-    def _wrap(self) -> None:
+    def _wrap_lines(self) -> None:
         width = max(self.size.width - 2, 8)
-        self._rows = [row for number, line in enumerate(self._lines) for row in _rows(number, line, width)]
-        self.lengthen(len(self._rows))
+        self._wrapped_rows = [row for number, line in enumerate(self._lines) for row in _wrap_line(number, line, width)]
+        self.set_row_count(len(self._wrapped_rows))
 
 
-def _rows(number: int, line: str, width: int) -> Iterator[tuple[int, int, int, int]]:
+def _wrap_line(number: int, line: str, width: int) -> Iterator[tuple[int, int, int, int]]:
     """A line in rows; those after the first are indented as the line is, and a little more."""
     length = len(line)
     if length <= width and line.isascii():
         yield number, 0, length, 0
         return
     hang = min(length - len(line.lstrip(" ")) + 2, width // 2)
-    measured = not line.isascii() and length <= _LONG
+    measured = not line.isascii() and length <= _MAX_MEASURED
     wide = 1 if measured or line.isascii() else 2
     first = indent = 0
     while first < length:
         last = min(first + max((width - indent) // wide, 1), length)
         if measured:
-            last = _measured(line, first, width - indent)
-        last = _word_end(line, first, last)
+            last = _row_end(line, first, width - indent)
+        last = _break_after_word(line, first, last)
         yield number, first, last, indent
         first, indent = last, hang
 
 
-def _measured(line: str, first: int, width: int) -> int:
+def _row_end(line: str, first: int, width: int) -> int:
     """How far a row of this many cells goes; one character at least."""
     for last in range(first, len(line)):
         width -= cell_len(line[last])
@@ -191,7 +191,7 @@ def _measured(line: str, first: int, width: int) -> int:
     return len(line)
 
 
-def _word_end(line: str, first: int, last: int) -> int:
+def _break_after_word(line: str, first: int, last: int) -> int:
     """Where to break a row that could go on to `last`: after a word, where one ends in its second half."""
     if last == len(line):
         return last

@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_inspect.data.source import ExchangeStream
-from a2a_inspect.widgets.facts import Fact, section
+from a2a_inspect.widgets.facts import Fact, section_lines
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.present import text
 
-_PARTS = 4
+_TRACEPARENT_PARTS = 4
 """Of a `traceparent`: version, trace id, parent span, flags (W3C Trace Context)."""
 
 
 def trace_lines(stream: ExchangeStream, frame: Frame | None, timing: list[str]) -> list[str]:
     """`timing` is what `conversation.timing_lines` gave."""
     exchange = stream.row.exchange
-    lines = section("Trace", _trace(exchange))
-    lines += section("Ids", _ids(exchange, frame))
-    lines += section("Latencies", _latencies(exchange))
+    lines = section_lines("Trace", _trace_facts(exchange))
+    lines += section_lines("Ids", _id_facts(exchange, frame))
+    lines += section_lines("Latencies", _latency_facts(exchange))
     return lines + timing
 
 
-def _trace(exchange: Exchange) -> Iterator[Fact]:
+def _trace_facts(exchange: Exchange) -> Iterator[Fact]:
     parts, came = exchange.trace_context.split("-"), exchange.traceparent.split("-")
     yield "traceparent", exchange.traceparent or "none was sent"
     yield "sent on as", exchange.sent_traceparent
-    if len(parts) >= _PARTS:
+    if len(parts) >= _TRACEPARENT_PARTS:
         yield "trace id", parts[1]
-        yield "parent span", came[2] if len(came) >= _PARTS else ""
+        yield "parent span", came[2] if len(came) >= _TRACEPARENT_PARTS else ""
         yield "sampled", "yes" if parts[3][-1:] in "13579bdf" else "no"
         yield "find it with", f"~~{parts[1][:8]}"
     for name, value in exchange.request_headers:
@@ -37,7 +37,7 @@ def _trace(exchange: Exchange) -> Iterator[Fact]:
             yield "tracestate", value.decode("utf-8", "backslashreplace")
 
 
-def _ids(exchange: Exchange, frame: Frame | None) -> Iterator[Fact]:
+def _id_facts(exchange: Exchange, frame: Frame | None) -> Iterator[Fact]:
     yield "task", exchange.task_id
     yield "context", exchange.context_id
     if frame is not None:
@@ -48,15 +48,15 @@ def _ids(exchange: Exchange, frame: Frame | None) -> Iterator[Fact]:
         yield "rpc id", frame.rpc_id
 
 
-def _latencies(exchange: Exchange) -> Iterator[Fact]:
+def _latency_facts(exchange: Exchange) -> Iterator[Fact]:
     zero = text.latency_origin(exchange)
     since = "after the request" if zero != exchange.started else "after its first octet"
-    yield "request", _span(exchange.request_ended, exchange.started, "from its first to its last octet")
-    yield "response head", _span(exchange.response_started, zero, since)
-    yield "first event", _span(exchange.first_event, zero, since)
-    yield "last event", _span(exchange.last_event, zero, since)
-    yield "closed", _span(exchange.closed, zero, since) or "still open"
+    yield "request", _latency_words(exchange.request_ended, exchange.started, "from its first to its last octet")
+    yield "response head", _latency_words(exchange.response_started, zero, since)
+    yield "first event", _latency_words(exchange.first_event, zero, since)
+    yield "last event", _latency_words(exchange.last_event, zero, since)
+    yield "closed", _latency_words(exchange.closed, zero, since) or "still open"
 
 
-def _span(at: int, zero: int, since: str) -> str:
+def _latency_words(at: int, zero: int, since: str) -> str:
     return f"{text.duration(max(at - zero, 0))} {since}" if at else ""

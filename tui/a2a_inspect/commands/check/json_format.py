@@ -12,8 +12,8 @@ from a2a_proxy.model.finding import Severity
 
 def lines(report: CheckReport) -> Iterator[str]:
     """`finding` for each, `session` after those of a session, `summary` at the end."""
-    for one in report.checked:
-        yield from (_finding(one, each) for each in one.found)
+    for one in report.sessions:
+        yield from (_finding_line(one, each) for each in one.findings)
         yield json.dumps(
             {
                 "event": "session",
@@ -21,24 +21,24 @@ def lines(report: CheckReport) -> Iterator[str]:
                 "session": one.session,
                 "exchanges": one.exchanges,
                 "frames": one.frames,
-                "complete": not one.missing,
-                "missing": one.missing,
-                "quiet": one.quiet,
+                "complete": not one.incomplete_reason,
+                "missing": one.incomplete_reason,
+                "quiet": one.skipped_rules,
             }
         )
     yield json.dumps(
         {
             "event": "summary",
-            "rules": [rule.id for rule in report.ran],
-            **{each.name.lower(): report.count(each) for each in reversed(Severity)},
-            "suppressed": report.suppressed,
-            "unused_suppressions": [{"rule": each.rule, "reason": each.reason} for each in report.unused],
-            "expired_suppressions": [{"rule": each.rule, "reason": each.reason} for each in report.expired],
+            "rules": [rule.id for rule in report.executed_rules],
+            **{each.name.lower(): report.count_findings(each) for each in reversed(Severity)},
+            "suppressed": report.suppressed_findings,
+            "unused_suppressions": [{"rule": each.rule, "reason": each.reason} for each in report.unused_suppressions],
+            "expired_suppressions": [{"rule": each.rule, "reason": each.reason} for each in report.expired_suppressions],
         }
     )
 
 
-def _finding(one: CheckedSession, found: CheckFinding) -> str:
-    told = finding_facts(found.finding)
-    more = {"operation": found.operation, "suppressed": found.suppressed or None}
-    return json.dumps({"event": "finding", "recording": one.path, "session": one.session, **told, **more})
+def _finding_line(session: CheckedSession, check_finding: CheckFinding) -> str:
+    told = finding_facts(check_finding.finding)
+    more = {"operation": check_finding.operation, "suppressed": check_finding.suppressed or None}
+    return json.dumps({"event": "finding", "recording": session.path, "session": session.session, **told, **more})

@@ -10,16 +10,16 @@ from pathlib import Path
 import msgspec
 
 from a2a_inspect.commands.check import json_format, junit, sarif, text_format
-from a2a_inspect.commands.check.report import CheckReport, check, chosen
-from a2a_inspect.commands.check.suppressions import Suppression, read
-from a2a_inspect.commands.filters import tell_nothing
+from a2a_inspect.commands.check.report import CheckReport, check_recording, select_rules
+from a2a_inspect.commands.check.suppressions import Suppression, read_suppressions
+from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.data import recording_choice
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.rules.define.catalogue import all_rules
 
-FOUND, INCOMPLETE = 1, 3
+EXIT_FINDINGS, EXIT_INCOMPLETE = 1, 3
 """Exit codes: findings that are grave enough; a capture that is not whole."""
 FORMATS: dict[str, Callable[[CheckReport], Iterator[str]]] = {
     "text": text_format.lines,
@@ -44,32 +44,32 @@ class CheckOptions(msgspec.Struct, kw_only=True):
     allow_incomplete: bool = False
 
 
-def run(paths: tuple[Path | None, ...], options: CheckOptions, today: datetime.date) -> int:
+def run_check(paths: tuple[Path | None, ...], options: CheckOptions, today: datetime.date) -> int:
     """Check the recordings, print what was found; the exit code.
 
     Raises:
         UserError: a recording, or the file of suppressions, cannot be read; no rule is chosen, or one that
             is not there; the report would overwrite what is read.
     """
-    recordings = [recording_choice.chosen(path) for path in paths]
+    recordings = [recording_choice.resolve_recording(path) for path in paths]
     _refuse_overwriting(recordings, options)
-    wanted = chosen(options.select, options.ignore)
+    wanted = select_rules(options.select, options.ignore)
     if not wanted:
         raise UserError("no rule is chosen", "see which there are: a2a-inspect rules")
-    entries, expired = read(options.suppressions, today) if options.suppressions else ([], [])
+    entries, expired = read_suppressions(options.suppressions, today) if options.suppressions else ([], [])
     ran = [rule for ident, rule in all_rules().items() if ident in wanted]
     report = CheckReport(ran, None if options.fail_on == "never" else Severity[options.fail_on.upper()])
     matching = not options.where
     for path in recordings:
-        with recording_choice.opened(path) as recording:
+        with recording_choice.open_recording(path) as recording:
             keys = set(recording.queryable().ids(options.where, Rows.EXCHANGES)) if options.where else None
-            report.checked += check(recording, path, wanted, keys)
+            report.sessions += check_recording(recording, path, wanted, keys)
             matching = matching or bool(keys)
     if not matching:
-        tell_nothing(options.where)
-    report.unused, report.expired = _suppress(report, entries), expired
-    _write(report, options)
-    return _code(report, options)
+        print_no_match(options.where)
+    report.unused_suppressions, report.expired_suppressions = _apply_suppressions(report, entries), expired
+    _write_report(report, options)
+    return _exit_code(report, options)
 
 
 def _refuse_overwriting(recordings: list[Path], options: CheckOptions) -> None:
@@ -83,19 +83,19 @@ def _refuse_overwriting(recordings: list[Path], options: CheckOptions) -> None:
                 raise UserError(f"{options.output} is read by this check", "choose another file: --output FILE")
 
 
-def _suppress(report: CheckReport, entries: list[Suppression]) -> list[Suppression]:
+def _apply_suppressions(report: CheckReport, entries: list[Suppression]) -> list[Suppression]:
     """Mark what is suppressed; the entries that meant nothing."""
     used: set[int] = set()
-    for one in report.checked:
-        for found in one.found:
-            entry = next((n for n, each in enumerate(entries) if each.covers(found.finding, found.operation)), None)
+    for one in report.sessions:
+        for found in one.findings:
+            entry = next((n for n, each in enumerate(entries) if each.is_match(found.finding, found.operation)), None)
             if entry is not None:
                 used.add(entry)
                 found.suppressed = entries[entry].reason
     return [each for number, each in enumerate(entries) if number not in used]
 
 
-def _write(report: CheckReport, options: CheckOptions) -> None:
+def _write_report(report: CheckReport, options: CheckOptions) -> None:
     lines = FORMATS[options.output_format]
     if options.output is None or options.output == recording_choice.STDOUT:
         for line in lines(report):
@@ -111,10 +111,10 @@ def _write(report: CheckReport, options: CheckOptions) -> None:
         print(line)
 
 
-def _code(report: CheckReport, options: CheckOptions) -> int:
-    worst = report.worst
+def _exit_code(report: CheckReport, options: CheckOptions) -> int:
+    worst = report.highest_severity
     if report.fail_on is not None and worst is not None and worst >= report.fail_on:
-        return FOUND
-    if not options.allow_incomplete and any(one.missing for one in report.checked):
-        return INCOMPLETE
+        return EXIT_FINDINGS
+    if not options.allow_incomplete and any(one.incomplete_reason for one in report.sessions):
+        return EXIT_INCOMPLETE
     return 0

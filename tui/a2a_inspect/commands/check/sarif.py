@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from a2a_inspect.commands.check.report import OWN, CheckedSession, CheckFinding, CheckReport, facts
+from a2a_inspect.commands.check.report import DECODER_FINDINGS, CheckedSession, CheckFinding, CheckReport, evidence_facts
 from a2a_proxy import __version__
 from a2a_proxy.cli.console import finding_object
 from a2a_proxy.model.finding import Severity
@@ -19,10 +19,10 @@ from a2a_proxy.rules.run.engine import BROKEN_RULE_ID
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-_WEIGHTS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "recommendation"}
-_BESIDE = {**OWN, BROKEN_RULE_ID: "A rule cannot judge something"}
+_PROBLEM_SEVERITIES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "recommendation"}
+_DESCRIPTIONS = {**DECODER_FINDINGS, BROKEN_RULE_ID: "A rule cannot judge something"}
 """What is found without a rule."""
-MOST = 25_000
+MAX_RESULTS = 25_000
 """Results of a run; code-scanning services refuse a document that has more."""
 _REGION = {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 1}
 """A recording has no lines to speak of, and code-scanning services show nothing without a place in the file."""
@@ -30,37 +30,37 @@ _REGION = {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 1}
 
 def lines(report: CheckReport) -> Iterator[str]:
     """The document."""
-    rules = [_rule(each) for each in report.ran]
-    rules += [_beside(ident, text) for ident, text in _BESIDE.items()]
+    rules = [_rule_descriptor(each) for each in report.executed_rules]
+    rules += [_builtin_descriptor(ident, text) for ident, text in _DESCRIPTIONS.items()]
     positions = {rule["id"]: index for index, rule in enumerate(rules)}
-    kept, left = _gravest([(one, each) for one in report.checked for each in one.found])
+    kept, left = _most_severe_findings([(one, each) for one in report.sessions for each in one.findings])
     driver = {"name": "a2a-inspect", "version": __version__, "rules": rules}
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": _notifications(report, left)}],
-        "results": [_result(one, each, positions) for one, each in kept],
+        "results": [_result_object(one, each, positions) for one, each in kept],
     }
     document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     yield strict_json(document, indent=2)
 
 
-def _gravest(found: list[tuple[CheckedSession, CheckFinding]]) -> tuple[list[tuple[CheckedSession, CheckFinding]], int]:
+def _most_severe_findings(findings: list[tuple[CheckedSession, CheckFinding]]) -> tuple[list[tuple[CheckedSession, CheckFinding]], int]:
     """As many findings as a document may have, in their order, and how many were left out: those that do not count
     before those that do, then the least grave, then the latest."""
-    if len(found) <= MOST:
-        return found, 0
-    by_weight = sorted(found, key=lambda each: (bool(each[1].suppressed), -each[1].finding.severity))
-    kept = {id(each) for each in by_weight[:MOST]}
-    return [each for each in found if id(each) in kept], len(found) - MOST
+    if len(findings) <= MAX_RESULTS:
+        return findings, 0
+    by_weight = sorted(findings, key=lambda each: (bool(each[1].suppressed), -each[1].finding.severity))
+    kept = {id(each) for each in by_weight[:MAX_RESULTS]}
+    return [each for each in findings if id(each) in kept], len(findings) - MAX_RESULTS
 
 
-def _beside(ident: str, words: str) -> dict[str, Any]:
-    told = {"text": words}
+def _builtin_descriptor(ident: str, description: str) -> dict[str, Any]:
+    told = {"text": description}
     return {"id": ident, "shortDescription": told, "fullDescription": told, "help": told}
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule_descriptor(rule: Rule) -> dict[str, Any]:
     return {
         "id": rule.id,
         "name": rule.title,
@@ -76,31 +76,31 @@ def _rule(rule: Rule) -> dict[str, Any]:
             "scope": rule.scope.value,
             "draft": rule.draft,
             "tags": ["a2a", rule.family.lower()],  # code scanning filters by these two
-            "problem.severity": _WEIGHTS[rule.severity],
+            "problem.severity": _PROBLEM_SEVERITIES[rule.severity],
         },
     }
 
 
-def _result(one: CheckedSession, found: CheckFinding, positions: dict[str, int]) -> dict[str, Any]:
-    finding = found.finding
-    place = f"session {one.session}, exchange {finding.exchange}" + (f".{finding.seq}" if finding.seq >= 0 else "")
-    file = {"uri": quote(os.fsencode(Path(one.path).as_posix()))}
+def _result_object(session: CheckedSession, check_finding: CheckFinding, positions: dict[str, int]) -> dict[str, Any]:
+    finding = check_finding.finding
+    place = f"session {session.session}, exchange {finding.exchange}" + (f".{finding.seq}" if finding.seq >= 0 else "")
+    file = {"uri": quote(os.fsencode(Path(session.path).as_posix()))}
     location = {
         "physicalLocation": {"artifactLocation": file, "region": _REGION},
         "logicalLocations": [{"fullyQualifiedName": place, "kind": "member"}],
     }
-    same = fingerprint(found)
+    same = fingerprint(check_finding)
     made: dict[str, Any] = {
         "ruleId": finding.rule,
         "level": _LEVELS[finding.severity],
-        "message": {"text": "; ".join([finding.summary, *facts(finding)])},
+        "message": {"text": "; ".join([finding.summary, *evidence_facts(finding)])},
         "locations": [location],
         # The second is the only one that GitHub compares; without it every run would open its alerts anew.
         "partialFingerprints": {"ruleOperationPath/v1": same, "primaryLocationLineHash": f"{same}:1"},
         "properties": {
             "exchange": finding.exchange,
             "seq": finding.seq,
-            "operation": found.operation,
+            "operation": check_finding.operation,
             "taskId": finding.task_id,
             "confidence": finding.confidence,
             **finding_object(finding)["evidence"],
@@ -108,20 +108,20 @@ def _result(one: CheckedSession, found: CheckFinding, positions: dict[str, int])
     }
     if finding.rule in positions:
         made["ruleIndex"] = positions[finding.rule]
-    if found.suppressed:
-        made["suppressions"] = [{"kind": "external", "justification": found.suppressed}]
+    if check_finding.suppressed:
+        made["suppressions"] = [{"kind": "external", "justification": check_finding.suppressed}]
     return made
 
 
-def fingerprint(found: CheckFinding) -> str:
+def fingerprint(check_finding: CheckFinding) -> str:
     """The same for the same fault of another run: rule, operation and path in the payload."""
-    finding = found.finding
-    words = (finding.rule, found.operation, finding.evidence.get("path", ""))
+    finding = check_finding.finding
+    words = (finding.rule, check_finding.operation, finding.evidence.get("path", ""))
     return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def _notifications(report: CheckReport, left: int) -> list[dict[str, Any]]:
-    told = [f"{one.path}: the capture is incomplete: {one.missing}" for one in report.checked if one.missing]
-    if left:
-        told.append(f"{left:,} findings, the least grave ones, are not in here: a run has at most {MOST:,} results")
+def _notifications(report: CheckReport, omitted: int) -> list[dict[str, Any]]:
+    told = [f"{one.path}: the capture is incomplete: {one.incomplete_reason}" for one in report.sessions if one.incomplete_reason]
+    if omitted:
+        told.append(f"{omitted:,} findings, the least grave ones, are not in here: a run has at most {MAX_RESULTS:,} results")
     return [{"level": "warning", "message": {"text": each}} for each in told]

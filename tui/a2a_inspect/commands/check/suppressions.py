@@ -32,7 +32,7 @@ class Suppression(msgspec.Struct, forbid_unknown_fields=True):
     until: datetime.date | None = None
     """The last day on which it counts."""
 
-    def covers(self, finding: Finding, operation: str) -> bool:
+    def is_match(self, finding: Finding, operation: str) -> bool:
         """The finding is one that it means."""
         return (
             finding.rule.startswith(self.rule)
@@ -46,7 +46,7 @@ class _SuppressionFile(msgspec.Struct, forbid_unknown_fields=True):
     suppress: list[Suppression] = []
 
 
-def read(path: Path, today: datetime.date) -> tuple[list[Suppression], list[Suppression]]:
+def read_suppressions(path: Path, today: datetime.date) -> tuple[list[Suppression], list[Suppression]]:
     """The entries that are in force today, and those that are not any more.
 
     Raises:

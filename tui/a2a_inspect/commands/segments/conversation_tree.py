@@ -12,15 +12,15 @@ from a2a_proxy.protocol.segments.content import ToolEvent
 from a2a_proxy.protocol.segments.measures import Turn, turns_of
 from a2a_proxy.recording.read.conversations import Conversations, SegmentContent
 
-_OVER = frozenset({"completed", "failed", "canceled", "rejected"})
+_FINAL_STATES = frozenset({"completed", "failed", "canceled", "rejected"})
 
 
-class Tool(msgspec.Struct, frozen=True):
+class ToolCall(msgspec.Struct, frozen=True):
     """A tool call with its answers (manual/protocol.md "Tools and media")."""
 
     name: str
     id: str
-    called: int
+    called_at: int
     """When, ns; 0 where only answers were seen."""
     answers: tuple[int, ...]
     """When each came, ns."""
@@ -30,7 +30,7 @@ class Tool(msgspec.Struct, frozen=True):
     @property
     def latency(self) -> int | None:
         """From the call to the first answer, ns."""
-        return self.answers[0] - self.called if self.answers and self.called else None
+        return self.answers[0] - self.called_at if self.answers and self.called_at else None
 
     @property
     def period(self) -> int | None:
@@ -55,7 +55,7 @@ class ConversationTree(msgspec.Struct):
     interruptions: list[Interruption]
     handoffs: list[Handoff]
     """Those that it makes."""
-    tools: list[Tool]
+    tools: list[ToolCall]
     children: list[ConversationTree]
     """Conversations that it has handed over to."""
 
@@ -69,28 +69,28 @@ class ConversationTree(msgspec.Struct):
 class SessionConversations(msgspec.Struct):
     """One session."""
 
-    talks: list[ConversationTree]
+    conversations: list[ConversationTree]
     """In the order in which they began."""
     contents: dict[int, SegmentContent]
-    carried: dict[int, float]
+    carried_shares: dict[int, float]
     """Hand-off -> share of what was said before that stands in the request to the new agent
     (manual/protocol.md "Hand-offs")."""
 
-    def contexts(self) -> Iterator[tuple[str, list[ConversationTree]]]:
+    def conversations_by_context(self) -> Iterator[tuple[str, list[ConversationTree]]]:
         """Conversations that nobody handed over to, by context in order of first sight."""
-        children = {id(child) for talk in self.talks for child in talk.children}
+        children = {id(child) for talk in self.conversations for child in talk.children}
         groups: dict[str, list[ConversationTree]] = {}
-        for talk in self.talks:
+        for talk in self.conversations:
             if id(talk) not in children:
                 groups.setdefault(talk.context_id, []).append(talk)
         yield from groups.items()
 
 
-def gather(found: Conversations) -> SessionConversations:
+def build_session_conversations(conversations: Conversations) -> SessionConversations:
     """Put everything where it belongs."""
     talks: dict[tuple[str, str, int], ConversationTree] = {}
     by_exchange: dict[tuple[int, str], ConversationTree] = {}
-    for turn in turns_of(found.segments):
+    for turn in turns_of(conversations.segments):
         first = turn.segments[0]
         name = (first.agent, first.task_id, 0 if first.task_id else first.exchange)
         if name not in talks:
@@ -98,45 +98,45 @@ def gather(found: Conversations) -> SessionConversations:
         talks[name].turns.append(turn)
         talks[name].context_id = talks[name].context_id or turn.segments[-1].context_id
         by_exchange.setdefault((first.exchange, first.agent), talks[name])
-    for broken in found.interruptions:
+    for broken in conversations.interruptions:
         talk = talks.get((broken.agent, broken.task_id, 0))
         if talk is not None:
             talk.interruptions.append(broken)
-    for handoff in found.handoffs:
-        _place(handoff, talks, by_exchange)
+    for handoff in conversations.handoffs:
+        _attach_handoff(handoff, talks, by_exchange)
     for talk in talks.values():
-        talk.tools = _tools(talk, found.contents)
-    carried = {each.id: share for each in found.handoffs if (share := _carried(each, found)) is not None}
-    return SessionConversations(list(talks.values()), found.contents, carried)
+        talk.tools = _collect_tool_calls(talk, conversations.contents)
+    carried = {each.id: share for each in conversations.handoffs if (share := _carried_share(each, conversations)) is not None}
+    return SessionConversations(list(talks.values()), conversations.contents, carried)
 
 
-def _place(
+def _attach_handoff(
     handoff: Handoff,
-    talks: dict[tuple[str, str, int], ConversationTree],
+    conversations: dict[tuple[str, str, int], ConversationTree],
     by_exchange: dict[tuple[int, str], ConversationTree],
 ) -> None:
-    parent = talks.get((handoff.agent, handoff.task_id, 0))
+    parent = conversations.get((handoff.agent, handoff.task_id, 0))
     if parent is None:
         return
     parent.handoffs.append(handoff)
-    child = talks.get((handoff.to_agent, handoff.to_task, 0)) or by_exchange.get(
+    child = conversations.get((handoff.to_agent, handoff.to_task, 0)) or by_exchange.get(
         (handoff.to_exchange, handoff.to_agent)
     )
-    if handoff.kind != "delegation" or child is None or child is parent or _leads(child, parent):
+    if handoff.kind != "delegation" or child is None or child is parent or _is_ancestor(child, parent):
         return
     if not any(each is child for each in parent.children):
         parent.children.append(child)
 
 
-def _leads(talk: ConversationTree, to: ConversationTree) -> bool:
+def _is_ancestor(conversation: ConversationTree, descendant: ConversationTree) -> bool:
     """`to` is somewhere beneath `talk`."""
-    return any(child is to or _leads(child, to) for child in talk.children)
+    return any(child is descendant or _is_ancestor(child, descendant) for child in conversation.children)
 
 
-def _tools(talk: ConversationTree, contents: dict[int, SegmentContent]) -> list[Tool]:
+def _collect_tool_calls(conversation: ConversationTree, contents: dict[int, SegmentContent]) -> list[ToolCall]:
     calls: dict[tuple[str, str], int] = {}
     answers: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for turn in talk.turns:
+    for turn in conversation.turns:
         for segment in turn.segments:
             content = contents.get(segment.id)
             for heard in content.heard if content is not None else ():
@@ -146,10 +146,10 @@ def _tools(talk: ConversationTree, contents: dict[int, SegmentContent]) -> list[
                         answers[name].append(heard.at)
                     else:
                         calls.setdefault(name, heard.at)
-    over = talk.turns[-1].segments[-1].reason in _OVER
+    over = conversation.turns[-1].segments[-1].reason in _FINAL_STATES
     names = dict.fromkeys((*calls, *answers))
     return [
-        Tool(
+        ToolCall(
             name,
             ident,
             calls.get((name, ident), 0),
@@ -160,22 +160,22 @@ def _tools(talk: ConversationTree, contents: dict[int, SegmentContent]) -> list[
     ]
 
 
-def _carried(handoff: Handoff, found: Conversations) -> float | None:
+def _carried_share(handoff: Handoff, conversations: Conversations) -> float | None:
     """Share of the texts and blobs said before that stand in the request to the new agent; None within one task."""
     if handoff.kind == "transfer":
         return None
     before: set[int] = set()
     request: set[int] = set()
-    for segment in found.segments:
-        content = found.contents.get(segment.id)
+    for segment in conversations.segments:
+        content = conversations.contents.get(segment.id)
         if content is None:
             continue
-        if _is_of(segment, handoff):
+        if _is_segment_of_handoff(segment, handoff):
             before |= {mark for mark, at in content.marks.items() if at <= handoff.at}
         elif segment.exchange == handoff.to_exchange and segment.speaker == CLIENT:
             request |= set(content.marks)
     return len(before & request) / len(before) if before else None
 
 
-def _is_of(segment: Segment, handoff: Handoff) -> bool:
+def _is_segment_of_handoff(segment: Segment, handoff: Handoff) -> bool:
     return segment.agent == handoff.agent and segment.task_id == handoff.task_id

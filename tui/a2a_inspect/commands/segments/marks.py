@@ -12,26 +12,26 @@ class SegmentMarks:
     """Those of one session."""
 
     def __init__(self, recording: Recording, session: int) -> None:
-        self._words: dict[tuple[int, int], list[str]] = {}
+        self._lines: dict[tuple[int, int], list[str]] = {}
         self._interruptions = [row.interruption for row in recording.interruptions(session)]
         self._handoffs = [row.handoff for row in recording.handoffs(session)]
         for row in recording.segments(session):
             segment = row.segment
             if segment.speaker == CLIENT and segment.turn > 1:
-                self._add(segment.exchange, segment.seq, f"turn {segment.turn} of the task")
+                self._add_mark(segment.exchange, segment.seq, f"turn {segment.turn} of the task")
         for broken in self._interruptions:
-            self._add(broken.exchange, broken.seq, interruption_words(broken))
+            self._add_mark(broken.exchange, broken.seq, interruption_words(broken))
         for handoff in self._handoffs:
-            self._add(handoff.exchange, handoff.seq, handoff_words(handoff))
+            self._add_mark(handoff.exchange, handoff.seq, handoff_words(handoff))
 
-    def _add(self, exchange: int, seq: int, words: str) -> None:
-        self._words.setdefault((exchange, seq), []).append(words)
+    def _add_mark(self, exchange: int, seq: int, words: str) -> None:
+        self._lines.setdefault((exchange, seq), []).append(words)
 
-    def at(self, exchange: int, seq: int) -> list[str]:
+    def lines_at(self, exchange: int, seq: int) -> list[str]:
         """Lines about a frame."""
-        return self._words.get((exchange, seq), [])
+        return self._lines.get((exchange, seq), [])
 
-    def facts(self, exchange: int) -> dict[str, object]:
+    def exchange_object(self, exchange: int) -> dict[str, object]:
         """As JSON with stable names."""
         return {
             "interruptions": [interruption_object(each) for each in self._interruptions if each.exchange == exchange],

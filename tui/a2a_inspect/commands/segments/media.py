@@ -17,7 +17,7 @@ _EXTENSIONS = {"audio/wav": ".wav", "audio/wave": ".wav", "audio/webm": ".webm",
 """Of media types that agents speak in, and that are in no system's list."""
 
 
-class Object(msgspec.Struct):
+class MediaObject(msgspec.Struct):
     """The octets of one part, or of a run of chunks of one artifact."""
 
     task_id: str
@@ -36,11 +36,11 @@ class Object(msgspec.Struct):
         return hashlib.sha256(self.data).hexdigest() + known
 
 
-def media_of(talk: ConversationTree, gathered: SessionConversations) -> list[Object]:
+def collect_media(conversation: ConversationTree, gathered: SessionConversations) -> list[MediaObject]:
     """The objects of a conversation in order; chunks of one artifact with one media type follow each other."""
-    found: list[Object] = []
-    open_now: dict[str, Object] = {}
-    for turn in talk.turns:
+    found: list[MediaObject] = []
+    open_now: dict[str, MediaObject] = {}
+    for turn in conversation.turns:
         for segment in turn.segments:
             content = gathered.contents.get(segment.id)
             for heard in content.heard if content is not None else ():
@@ -50,7 +50,7 @@ def media_of(talk: ConversationTree, gathered: SessionConversations) -> list[Obj
                 chunk = media.artifact_id if media.path.startswith("artifactUpdate") else ""
                 whole = open_now.get(chunk) if chunk else None
                 if whole is None or whole.media_type != media.media_type:
-                    whole = Object(talk.task_id, media.artifact_id, media.media_type, media.filename, bytearray(), [])
+                    whole = MediaObject(conversation.task_id, media.artifact_id, media.media_type, media.filename, bytearray(), [])
                     found.append(whole)
                     if chunk:
                         open_now[chunk] = whole
@@ -59,7 +59,7 @@ def media_of(talk: ConversationTree, gathered: SessionConversations) -> list[Obj
     return found
 
 
-def write_media(folder: Path, objects: list[Object]) -> list[dict[str, object]]:
+def write_media(folder: Path, objects: list[MediaObject]) -> list[dict[str, object]]:
     """Write each to a file of its own in `folder`; what was written, as JSON with stable names.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.commands.segments.conversation_tree import ConversationTree, SessionConversations, Tool
+from a2a_inspect.commands.segments.conversation_tree import ConversationTree, SessionConversations, ToolCall
 from a2a_inspect.commands.segments.summary import MeasureValues
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.present import text
@@ -12,13 +12,13 @@ from a2a_proxy.protocol.segments.content import Media, ToolEvent
 from a2a_proxy.protocol.segments.measures import Turn
 from a2a_proxy.recording.read.conversations import SegmentContent, SegmentEvent
 
-Object = dict[str, object]
+JsonObject = dict[str, object]
 
 
-def talk_objects(session: int, talk: ConversationTree, gathered: SessionConversations) -> Iterator[Object]:
+def conversation_objects(session: int, conversation: ConversationTree, gathered: SessionConversations) -> Iterator[JsonObject]:
     """Everything about one conversation, each turn after its segments."""
-    about = {"session": session, "agent": talk.agent, "task_id": talk.task_id, "context_id": talk.context_id}
-    for turn in talk.turns:
+    about = {"session": session, "agent": conversation.agent, "task_id": conversation.task_id, "context_id": conversation.context_id}
+    for turn in conversation.turns:
         for segment in turn.segments:
             yield {
                 "what": "segment",
@@ -26,15 +26,15 @@ def talk_objects(session: int, talk: ConversationTree, gathered: SessionConversa
                 **segment_object(segment, gathered.contents.get(segment.id, SegmentContent())),
             }
         yield {"what": "turn", **about, **turn_object(turn, gathered.contents)}
-    for broken in talk.interruptions:
+    for broken in conversation.interruptions:
         yield {"what": "interruption", **about, **interruption_object(broken)}
-    for handoff in talk.handoffs:
-        yield {"what": "handoff", **about, **handoff_object(handoff, gathered.carried.get(handoff.id))}
-    for tool in talk.tools:
+    for handoff in conversation.handoffs:
+        yield {"what": "handoff", **about, **handoff_object(handoff, gathered.carried_shares.get(handoff.id))}
+    for tool in conversation.tools:
         yield {"what": "tool", **about, **tool_object(tool)}
 
 
-def segment_object(segment: Segment, content: SegmentContent) -> Object:
+def segment_object(segment: Segment, content: SegmentContent) -> JsonObject:
     """What one side says."""
     return {
         "number": segment.id,
@@ -57,16 +57,16 @@ def segment_object(segment: Segment, content: SegmentContent) -> Object:
         "text": content.text,
         "characters": content.characters,
         "media": [media_object(each, each.what) for each in content.heard if isinstance(each.what, Media)],
-        "tools": [_tool_event(each, each.what) for each in content.heard if isinstance(each.what, ToolEvent)],
+        "tools": [_tool_event_object(each, each.what) for each in content.heard if isinstance(each.what, ToolEvent)],
     }
 
 
-def media_object(heard: SegmentEvent, media: Media) -> Object:
+def media_object(event: SegmentEvent, media: Media) -> JsonObject:
     """A part with octets, or an address."""
     return {
-        "at": text.utc(heard.at),
-        "exchange": heard.exchange,
-        "seq": heard.seq,
+        "at": text.utc(event.at),
+        "exchange": event.exchange,
+        "seq": event.seq,
         "path": media.path,
         "artifact_id": media.artifact_id or None,
         "media_type": media.media_type,
@@ -78,12 +78,12 @@ def media_object(heard: SegmentEvent, media: Media) -> Object:
     }
 
 
-def _tool_event(heard: SegmentEvent, tool: ToolEvent) -> Object:
+def _tool_event_object(event: SegmentEvent, tool: ToolEvent) -> JsonObject:
     kind = "response" if tool.response else "call"
-    return {"at": text.utc(heard.at), "kind": kind, "name": tool.name, "id": tool.id}
+    return {"at": text.utc(event.at), "kind": kind, "name": tool.name, "id": tool.id}
 
 
-def turn_object(turn: Turn, contents: dict[int, SegmentContent]) -> Object:
+def turn_object(turn: Turn, contents: dict[int, SegmentContent]) -> JsonObject:
     """The measures of 8.3; null where a thing did not happen."""
     characters = sum(contents[each.id].output_characters for each in turn.agents if each.id in contents)
     return {
@@ -103,25 +103,25 @@ def turn_object(turn: Turn, contents: dict[int, SegmentContent]) -> Object:
     }
 
 
-def interruption_object(broken: Interruption) -> Object:
+def interruption_object(interruption: Interruption) -> JsonObject:
     """The measures of 8.4."""
     return {
-        "number": broken.id,
-        "kind": broken.kind,
-        "at": text.utc(broken.at),
-        "frame": {"exchange": broken.exchange, "seq": broken.seq},
-        "segment": broken.segment,
-        "outcome": broken.outcome or None,
-        "ended": text.utc(broken.ended) if broken.ended else None,
-        "latency_ns": broken.latency,
-        "reaction_time_ns": broken.reaction_time,
-        "residual_frames": broken.residual_frames,
-        "residual_bytes": broken.residual_bytes,
-        "wasted_bytes": broken.wasted,
+        "number": interruption.id,
+        "kind": interruption.kind,
+        "at": text.utc(interruption.at),
+        "frame": {"exchange": interruption.exchange, "seq": interruption.seq},
+        "segment": interruption.segment,
+        "outcome": interruption.outcome or None,
+        "ended": text.utc(interruption.ended) if interruption.ended else None,
+        "latency_ns": interruption.latency,
+        "reaction_time_ns": interruption.reaction_time,
+        "residual_frames": interruption.residual_frames,
+        "residual_bytes": interruption.residual_bytes,
+        "wasted_bytes": interruption.wasted,
     }
 
 
-def handoff_object(handoff: Handoff, carried: float | None = None) -> Object:
+def handoff_object(handoff: Handoff, carried: float | None = None) -> JsonObject:
     """The measures of 8.5; what was carried over where it was worked out."""
     return {
         "number": handoff.id,
@@ -140,12 +140,12 @@ def handoff_object(handoff: Handoff, carried: float | None = None) -> Object:
     }
 
 
-def tool_object(tool: Tool) -> Object:
+def tool_object(tool: ToolCall) -> JsonObject:
     """The measures of 8.7."""
     return {
         "name": tool.name,
         "id": tool.id,
-        "called": text.utc(tool.called) if tool.called else None,
+        "called": text.utc(tool.called_at) if tool.called_at else None,
         "answers": len(tool.answers),
         "latency_ns": tool.latency,
         "period_ns": tool.period,
@@ -154,6 +154,6 @@ def tool_object(tool: Tool) -> Object:
     }
 
 
-def summary_object(session: int, spans: MeasureValues) -> Object:
+def summary_object(session: int, spans: MeasureValues) -> JsonObject:
     """p50, p95 and the greatest of each measure, ns."""
-    return {"what": "summary", "session": session, **{name: figures.as_object() for name, figures in spans.figures()}}
+    return {"what": "summary", "session": session, **{name: figures.as_object() for name, figures in spans.summaries()}}

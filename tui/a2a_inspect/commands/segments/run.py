@@ -7,13 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.commands.segments.conversation_tree import ConversationTree, SessionConversations, gather
-from a2a_inspect.commands.segments.lines import summary_lines, talk_lines
-from a2a_inspect.commands.segments.media import media_of, write_media
-from a2a_inspect.commands.segments.objects import summary_object, talk_objects
+from a2a_inspect.commands.segments.conversation_tree import ConversationTree, SessionConversations, build_session_conversations
+from a2a_inspect.commands.segments.lines import summary_lines, conversation_lines
+from a2a_inspect.commands.segments.media import collect_media, write_media
+from a2a_inspect.commands.segments.objects import summary_object, conversation_objects
 from a2a_inspect.commands.segments.summary import MeasureValues
 from a2a_inspect.commands.session import session_line
-from a2a_inspect.data.references import is_task, written
+from a2a_inspect.data.references import is_task_prefix, parse_reference
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import shell_line, make_visible
@@ -31,17 +31,17 @@ class SegmentsOptions(msgspec.Struct, frozen=True):
     media: Path | None = None
     """The folder that media are written to."""
 
-    def has(self, session: int, talk: ConversationTree) -> bool:
+    def is_selected(self, session: int, talk: ConversationTree) -> bool:
         """The conversation was asked for."""
-        return not self.words or any(_is_meant(word, session, talk) for word in self.words)
+        return not self.words or any(_is_conversation_named(word, session, talk) for word in self.words)
 
 
-def _is_meant(word: str, session: int, talk: ConversationTree) -> bool:
+def _is_conversation_named(word: str, session: int, conversation: ConversationTree) -> bool:
     """The word names this conversation."""
-    named = written(word)
-    if named is not None and named.seq < 0 and any(named.has(session, number) for number in talk.exchanges):
+    named = parse_reference(word)
+    if named is not None and named.seq < 0 and any(named.is_in_exchange(session, number) for number in conversation.exchanges):
         return True
-    return is_task(word, talk.task_id)
+    return is_task_prefix(word, conversation.task_id)
 
 
 def show_segments(recording: Recording, options: SegmentsOptions) -> None:
@@ -52,9 +52,9 @@ def show_segments(recording: Recording, options: SegmentsOptions) -> None:
     """
     missing = set(options.words)
     for session in recording.sessions():
-        gathered = gather(read_conversations(recording, session))
-        missing = {word for word in missing if not any(_is_meant(word, session.id, talk) for talk in gathered.talks)}
-        wanted = [talk for talk in gathered.talks if options.has(session.id, talk)]
+        gathered = build_session_conversations(read_conversations(recording, session))
+        missing = {word for word in missing if not any(_is_conversation_named(word, session.id, talk) for talk in gathered.conversations)}
+        wanted = [talk for talk in gathered.conversations if options.is_selected(session.id, talk)]
         if options.words and not wanted:
             continue
         if options.as_json:
@@ -62,46 +62,46 @@ def show_segments(recording: Recording, options: SegmentsOptions) -> None:
         else:
             _print_lines(session, gathered, wanted)
         if options.media is not None:
-            _write(options.media, session.id, gathered, wanted, as_json=options.as_json)
+            _write_media_files(options.media, session.id, gathered, wanted, as_json=options.as_json)
     if missing:
         listing = shell_line("a2a-inspect", "ls", recording.path)
         named = " or ".join(word for word in options.words if word in missing)
         raise UserError(f"no conversation in it is called {named}", f"see what there is with: {listing}")
 
 
-def _print_objects(session: SessionRow, gathered: SessionConversations, wanted: list[ConversationTree]) -> None:
-    for talk in wanted:
-        for each in talk_objects(session.id, talk, gathered):
+def _print_objects(session: SessionRow, gathered: SessionConversations, conversations: list[ConversationTree]) -> None:
+    for talk in conversations:
+        for each in conversation_objects(session.id, talk, gathered):
             print(json.dumps(each))
-    print(json.dumps(summary_object(session.id, MeasureValues(wanted, gathered.contents))))
+    print(json.dumps(summary_object(session.id, MeasureValues(conversations, gathered.contents))))
 
 
-def _print_lines(session: SessionRow, gathered: SessionConversations, wanted: list[ConversationTree]) -> None:
+def _print_lines(session: SessionRow, gathered: SessionConversations, conversations: list[ConversationTree]) -> None:
     print(session_line(session))
-    if not wanted:
+    if not conversations:
         print("  nobody talked")
         return
-    chosen = {id(talk) for talk in wanted}
-    for context, talks in gathered.contexts():
-        shown = [talk for talk in talks if _beneath(talk, chosen)]
+    chosen = {id(talk) for talk in conversations}
+    for context, talks in gathered.conversations_by_context():
+        shown = [talk for talk in talks if _is_selected_or_ancestor(talk, chosen)]
         if shown:
             print(f"  context {make_visible(context)}" if context else "  outside any context")
         for talk in shown:
-            for line in talk_lines(talk, gathered, 2):
+            for line in conversation_lines(talk, gathered, 2):
                 print(line)
-    for line in summary_lines(MeasureValues(wanted, gathered.contents)):
+    for line in summary_lines(MeasureValues(conversations, gathered.contents)):
         print("  " + line)
 
 
-def _beneath(talk: ConversationTree, chosen: set[int]) -> bool:
+def _is_selected_or_ancestor(conversation: ConversationTree, selected_ids: set[int]) -> bool:
     """It was chosen, or one was that it has handed over to."""
-    return id(talk) in chosen or any(_beneath(child, chosen) for child in talk.children)
+    return id(conversation) in selected_ids or any(_is_selected_or_ancestor(child, selected_ids) for child in conversation.children)
 
 
-def _write(
-    folder: Path, session: int, gathered: SessionConversations, wanted: list[ConversationTree], *, as_json: bool
+def _write_media_files(
+    folder: Path, session: int, gathered: SessionConversations, conversations: list[ConversationTree], *, as_json: bool
 ) -> None:
-    objects = [each for talk in wanted for each in media_of(talk, gathered)]
+    objects = [each for talk in conversations for each in collect_media(talk, gathered)]
     for told in write_media(folder, objects):
         if as_json:
             print(json.dumps({"what": "media", "session": session, **told}))

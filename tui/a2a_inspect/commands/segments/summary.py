@@ -11,7 +11,7 @@ from a2a_proxy.protocol.segments.measures import percentile
 from a2a_proxy.recording.read.conversations import SegmentContent
 
 
-class Figures(msgspec.Struct, frozen=True):
+class MeasureSummary(msgspec.Struct, frozen=True):
     """One measure, ns."""
 
     count: int
@@ -31,38 +31,38 @@ class MeasureValues:
         self._values: dict[str, list[int]] = {}
         for talk in talks:
             for turn in talk.turns:
-                self._add("time_to_first_event", turn.first_event)
-                self._add("time_to_first_output", turn.first_output)
-                self._add("response_latency", turn.response)
-                self._add("turn_duration", turn.duration)
+                self._add_value("time_to_first_event", turn.first_event)
+                self._add_value("time_to_first_output", turn.first_output)
+                self._add_value("response_latency", turn.response)
+                self._add_value("turn_duration", turn.duration)
                 for gap in (
                     *turn.gaps,
                     *(g for each in turn.agents if each.id in contents for g in contents[each.id].gaps),
                 ):
-                    self._add("gap_between_events", gap)
-                self._add("human_wait", turn.human_wait)
-                self._add("close_latency", turn.close)
+                    self._add_value("gap_between_events", gap)
+                self._add_value("human_wait", turn.human_wait)
+                self._add_value("close_latency", turn.close)
             for broken in talk.interruptions:
-                self._add("interruption_latency", broken.latency)
-                self._add("reaction_time", broken.reaction_time)
+                self._add_value("interruption_latency", broken.latency)
+                self._add_value("reaction_time", broken.reaction_time)
             for handoff in talk.handoffs:
-                self._add("transfer_latency", handoff.latency)
+                self._add_value("transfer_latency", handoff.latency)
             for tool in talk.tools:
-                self._add("tool_latency", tool.latency)
+                self._add_value("tool_latency", tool.latency)
 
-    def _add(self, name: str, value: int | None) -> None:
+    def _add_value(self, name: str, value: int | None) -> None:
         if value is not None:
             self._values.setdefault(name, []).append(value)
 
-    def figures(self) -> Iterator[tuple[str, Figures]]:
+    def summaries(self) -> Iterator[tuple[str, MeasureSummary]]:
         """Measures of which there is a value, in a fixed order."""
-        for name in NAMES:
+        for name in MEASURE_NAMES:
             values = sorted(self._values.get(name, ()))
             if values:
-                yield name, Figures(len(values), percentile(values, 0.5), percentile(values, 0.95), values[-1])
+                yield name, MeasureSummary(len(values), percentile(values, 0.5), percentile(values, 0.95), values[-1])
 
 
-NAMES = (
+MEASURE_NAMES = (
     "time_to_first_event",
     "time_to_first_output",
     "response_latency",

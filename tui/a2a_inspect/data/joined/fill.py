@@ -20,7 +20,7 @@ from a2a_proxy.recording.store.database import open_writable
 from a2a_proxy.recording.write.note_writer import NotePlace, annotate
 from a2a_proxy.recording.write.writer import resume_writer
 
-POLL = 0.1
+POLL_INTERVAL = 0.1
 """Seconds between looks at recordings that may grow."""
 
 
@@ -30,57 +30,57 @@ class JoinProcess:
     def __init__(self, target: str, uuid: str, files: list[str]) -> None:
         self._target = target
         self._uuid = uuid
-        self._missing = dict(enumerate(map(Path, files)))
+        self._missing_files = dict(enumerate(map(Path, files)))
         self._joiner = Joiner(resume_writer(target, uuid), len(files))
-        self._notes: list[object] = []
-        self._ended = False
+        self._copied_notes: list[object] = []
+        self._is_finished = False
 
-    def step(self) -> None:
+    def copy_new_rows(self) -> None:
         """Take over what is new. Raises RecordingError."""
-        for number, path in list(self._missing.items()):
+        for number, path in list(self._missing_files.items()):
             if path.exists() and path.stat().st_size:
                 self._joiner.add(number, open_recording_or_cassette(path))
-                del self._missing[number]
-        if self._ended and self._joiner.has_changed():
-            self._begin_again()
-        if not self._ended and self._joiner.take_new():
-            self._annotate()
-            self._end()
+                del self._missing_files[number]
+        if self._is_finished and self._joiner.has_changed():
+            self._reopen_session()
+        if not self._is_finished and self._joiner.take_new():
+            self._copy_notes()
+            self._finish_session()
 
-    def _begin_again(self) -> None:
+    def _reopen_session(self) -> None:
         """Somebody records into a file of which all sessions had ended."""
         with contextlib.closing(open_writable(self._target, create=False)) as db:
             db.execute("UPDATE session SET ended = NULL, how = '', complete = ''")
         self._joiner.writer = resume_writer(self._target, self._uuid)
-        self._ended = False
+        self._is_finished = False
 
-    def fail(self, why: str) -> None:
+    def mark_incomplete(self, why: str) -> None:
         """It is not whole."""
         self._joiner.writer.finish(0, how="unclean", complete=why)
 
-    def _annotate(self) -> None:
+    def _copy_notes(self) -> None:
         notes = self._joiner.notes()
         for note in notes:
-            if note not in self._notes:
+            if note not in self._copied_notes:
                 annotate(
                     self._target, NotePlace(1, note.exchange, note.seq), note.at, text=note.text, bookmark=note.bookmark
                 )
-        self._notes = [*notes]
+        self._copied_notes = [*notes]
 
-    def _end(self) -> None:
+    def _finish_session(self) -> None:
         """Once all sessions have ended: what is written into a file after that is added all the same."""
         sessions = self._joiner.sessions
-        if self._missing or not all(row.how for row in sessions):
+        if self._missing_files or not all(row.how for row in sessions):
             return
         how = "clean" if all(row.how == "clean" for row in sessions) else "unclean"
         lost, edits = sum(row.lost for row in sessions), sum(row.edits for row in sessions)
         last = max((row.ended for row in sessions), default=0)
         self._joiner.end(last)
-        self._joiner.writer.finish(last, how=how, complete=_complete(sessions), lost=lost, edits=edits)
-        self._ended = True
+        self._joiner.writer.finish(last, how=how, complete=_joined_completeness(sessions), lost=lost, edits=edits)
+        self._is_finished = True
 
 
-def _complete(sessions: list[SessionRow]) -> str:
+def _joined_completeness(sessions: list[SessionRow]) -> str:
     """`complete`, or the first thing that is missing."""
     return next((row.complete for row in sessions if row.complete != "complete"), "complete")
 
@@ -91,10 +91,10 @@ def main(arguments: list[str]) -> int:
     filling = JoinProcess(target, uuid, files)
     try:
         while os.getppid() == int(parent):
-            filling.step()
-            time.sleep(POLL)
+            filling.copy_new_rows()
+            time.sleep(POLL_INTERVAL)
     except RecordingError as wrong:
-        filling.fail(wrong.message)
+        filling.mark_incomplete(wrong.message)
         return 1
     shutil.rmtree(Path(target).parent, ignore_errors=True)
     return 0

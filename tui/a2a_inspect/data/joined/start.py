@@ -20,7 +20,7 @@ from a2a_proxy.recording.read.multi_reader import MultiReader, short_names
 from a2a_proxy.recording.read.rows import SessionFacts
 from a2a_proxy.recording.write.writer import Writer
 
-_NAME_MAX = 80
+_MAX_NAME = 80
 
 
 @contextlib.contextmanager
@@ -32,9 +32,9 @@ def joined_source(paths: Sequence[Path]) -> Iterator[RecordingSource]:
     """
     names = short_names(paths)
     try:
-        facts = _facts(paths)
+        facts = _joined_session_facts(paths)
         with tempfile.TemporaryDirectory(prefix="a2a-inspect-") as folder:
-            target = Path(folder) / " + ".join(names).replace(os.sep, "-")[:_NAME_MAX]
+            target = Path(folder) / " + ".join(names).replace(os.sep, "-")[:_MAX_NAME]
             writer = Writer(target, facts)
             writer.open()
             writer.close()
@@ -50,7 +50,7 @@ def joined_source(paths: Sequence[Path]) -> Iterator[RecordingSource]:
         raise UserError(wrong.message, wrong.hint) from wrong
 
 
-def _facts(paths: Sequence[Path]) -> SessionFacts:
+def _joined_session_facts(paths: Sequence[Path]) -> SessionFacts:
     """The one session that stands for all; each file that is there can be opened."""
     for path in paths:
         if not path.exists() and not path.absolute().parent.is_dir():

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from a2a_inspect.commands.ls import state_name
-from a2a_inspect.data.finding_counts import ExchangeLine, by_frame, lines
+from a2a_inspect.data.finding_counts import ExchangeLine, count_by_frame, exchange_lines
 from a2a_inspect.data.positions import PAGE
-from a2a_inspect.data.replay.mask import ExchangeProgress, as_of, over
+from a2a_inspect.data.replay.mask import ExchangeProgress, exchange_as_of, is_exchange_over
 from a2a_inspect.data.source import ExchangeStream, FrameLine, RecordingSnapshot
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.frame import FrameKind
@@ -21,23 +21,23 @@ from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, split_key
 from a2a_proxy.recording.store.database import translate_errors
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
-_EXCHANGES = f"""SELECT e.id, s.started + e.started AS at
+_EXCHANGE_STARTS = f"""SELECT e.id, s.started + e.started AS at
   FROM exchange e JOIN session s ON s.id = e.id >> {SESSION_SHIFT}
   WHERE {{of}} ORDER BY at, e.id"""
-_FRAMES = """SELECT s.started + f.at FROM frame f JOIN session s ON s.id = +f.session
+_FRAME_TIMES = """SELECT s.started + f.at FROM frame f JOIN session s ON s.id = +f.session
   WHERE f.exchange > 0 AND {of}"""
-_FOUND = "SELECT s.started + x.at FROM finding x JOIN session s ON s.id = +x.session WHERE {of}"
-_OF = "{key} IN (SELECT value FROM json_each(?))"
-_KEYS = {
-    _EXCHANGES: "e.id",
-    _FRAMES: f"(f.session << {SESSION_SHIFT} | f.exchange)",
-    _FOUND: f"(x.session << {SESSION_SHIFT} | x.exchange)",
+_FINDING_TIMES = "SELECT s.started + x.at FROM finding x JOIN session s ON s.id = +x.session WHERE {of}"
+_KEY_CONDITION = "{key} IN (SELECT value FROM json_each(?))"
+_KEY_COLUMNS = {
+    _EXCHANGE_STARTS: "e.id",
+    _FRAME_TIMES: f"(f.session << {SESSION_SHIFT} | f.exchange)",
+    _FINDING_TIMES: f"(x.session << {SESSION_SHIFT} | x.exchange)",
 }
-_PASSED = """SELECT s.direction, s.kind, s.state, count(*), min(f.seq), max(f.at), sum(f.span),
+_PROGRESS = """SELECT s.direction, s.kind, s.state, count(*), min(f.seq), max(f.at), sum(f.span),
     sum(f.task <> 0), sum((f.task + f.context) <> 0)
   FROM frame f JOIN shape s ON s.id = f.shape
   WHERE f.session = ? AND f.exchange = ? AND f.seq < ? GROUP BY s.direction, s.kind, s.state ORDER BY min(f.seq)"""
-_SAID = (FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT)
+_MESSAGE_KINDS = (FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT)
 
 
 class AsOf:
@@ -48,34 +48,34 @@ class AsOf:
         with translate_errors(recording.path):
             self._sessions = tuple(recording.sessions())
             self._started = {row.id: row.facts.started for row in self._sessions}
-            self.keys, self._starts = array("q"), array("q")
-            for row_key, at in self._times(_EXCHANGES, keys):
+            self.keys, self._start_times = array("q"), array("q")
+            for row_key, at in self._query_times(_EXCHANGE_STARTS, keys):
                 self.keys.append(row_key)
-                self._starts.append(at)
-            self.frames = _sorted(self._times(_FRAMES, keys))
+                self._start_times.append(at)
+            self.frame_times = _sort_times(self._query_times(_FRAME_TIMES, keys))
             """When each frame passed, ns since the epoch, in order."""
-            self._findings = _sorted(self._times(_FOUND, keys))
-        self._highest = max((split_key(each)[1] for each in self.keys), default=0)
+            self._finding_times = _sort_times(self._query_times(_FINDING_TIMES, keys))
+        self._last_exchange = max((split_key(each)[1] for each in self.keys), default=0)
 
-    def _times(self, query: str, keys: Sequence[int] | None) -> Iterator[tuple[int, ...]]:
+    def _query_times(self, query: str, keys: Sequence[int] | None) -> Iterator[tuple[int, ...]]:
         if keys is None:
             return self._recording.db.execute(query.format(of="1"))
-        of = _OF.format(key=_KEYS[query])
+        of = _KEY_CONDITION.format(key=_KEY_COLUMNS[query])
         return self._recording.db.execute(query.format(of=of), (json.dumps(list(keys)),))
 
     def snapshot(self, until: int) -> RecordingSnapshot:
         """What there was."""
-        sessions = tuple(_session(row, until) for row in self._sessions if row.facts.started <= until)
-        count = bisect_right(self._starts, until)
-        found = bisect_right(self._findings, until)
-        return RecordingSnapshot(sessions, (count,), self._highest, bisect_right(self.frames, until), found)
+        sessions = tuple(_session_as_of(row, until) for row in self._sessions if row.facts.started <= until)
+        count = bisect_right(self._start_times, until)
+        found = bisect_right(self._finding_times, until)
+        return RecordingSnapshot(sessions, (count,), self._last_exchange, bisect_right(self.frame_times, until), found)
 
     def exchanges(self, page: int, until: int) -> list[ExchangeLine]:
         """One page of them."""
-        count = bisect_right(self._starts, until)
+        count = bisect_right(self._start_times, until)
         keys = self.keys[page * PAGE : min((page + 1) * PAGE, count)]
         rows = (self._recording.exchange(each) for each in keys)
-        return lines(self._recording, [self.row(row, until) for row in rows if row is not None], until)
+        return exchange_lines(self._recording, [self.row(row, until) for row in rows if row is not None], until)
 
     def index(self, exchange: int) -> int:
         """Where the exchange of this key stands; 0 where it is not among them."""
@@ -86,19 +86,19 @@ class AsOf:
 
     def row(self, row: ExchangeRow, until: int) -> ExchangeRow:
         """The exchange as it was."""
-        if over(row.exchange, until):
+        if is_exchange_over(row.exchange, until):
             return row
-        return replace(row, exchange=as_of(row.exchange, until, self._passed(row, until)))
+        return replace(row, exchange=exchange_as_of(row.exchange, until, self._progress(row, until)))
 
     def stream(self, stream: ExchangeStream, until: int) -> ExchangeStream:
         """The same, with what belongs to it."""
         frames = self.frame_count(stream.row, until)
         return replace(stream, row=self.row(stream.row, until), frames=frames, generations="")
 
-    def lines(self, all_lines: Sequence[FrameLine], until: int) -> list[FrameLine]:
+    def frames_until(self, all_lines: Sequence[FrameLine], until: int) -> list[FrameLine]:
         """Of some frames those that had passed."""
         passed = [each for each in all_lines if each.row.frame.at <= until]
-        found = by_frame(self._recording, [each.row for each in passed], until)
+        found = count_by_frame(self._recording, [each.row for each in passed], until)
         return [replace(each, found=found.get(each.row.frame.seq)) for each in passed]
 
     def frame_count(self, row: ExchangeRow, until: int) -> int:
@@ -113,20 +113,20 @@ class AsOf:
         places = range(0 if last is None else last + 1)
         return bisect_right(places, until - self._started[row.session], key=at)
 
-    def step(self, at: int, by: int) -> int:
+    def next_frame_time(self, position: int, by: int) -> int:
         """When the next frame passed (`by` 1), or the one before that which passed last (-1); `at` where none did."""
-        place = bisect_right(self.frames, at)
+        place = bisect_right(self.frame_times, position)
         if by < 0:
-            place = bisect_left(self.frames, self.frames[place - 1]) - 1 if place else -1
-        return self.frames[place] if 0 <= place < len(self.frames) else at
+            place = bisect_left(self.frame_times, self.frame_times[place - 1]) - 1 if place else -1
+        return self.frame_times[place] if 0 <= place < len(self.frame_times) else position
 
-    def _passed(self, row: ExchangeRow, until: int) -> ExchangeProgress:
+    def _progress(self, row: ExchangeRow, until: int) -> ExchangeProgress:
         requests = events = to_agent = to_client = last = 0
         states: list[str] = []
         task = context = False
         query = (*split_key(row.key), self.frame_count(row, until))
-        for direction, kind, state, count, _, at, octets, tasks, contexts in self._recording.db.execute(_PASSED, query):
-            said = count if kind in _SAID else 0
+        for direction, kind, state, count, _, at, octets, tasks, contexts in self._recording.db.execute(_PROGRESS, query):
+            said = count if kind in _MESSAGE_KINDS else 0
             task, context = task or bool(tasks), context or bool(contexts)
             if direction == Direction.TO_AGENT:
                 requests, to_agent = requests + said, to_agent + octets
@@ -140,12 +140,12 @@ class AsOf:
         )
 
 
-def _sorted(rows: Iterator[tuple[int, ...]]) -> array[int]:
+def _sort_times(rows: Iterator[tuple[int, ...]]) -> array[int]:
     """They come nearly in order, which Python sorts in no time."""
     times = array("q", (row[0] for row in rows))
     return array("q", sorted(times))
 
 
-def _session(row: SessionRow, until: int) -> SessionRow:
+def _session_as_of(row: SessionRow, until: int) -> SessionRow:
     """A session that ended later had not."""
     return row if 0 < row.ended <= until else replace(row, ended=0, how="", complete="")

@@ -26,45 +26,45 @@ class ReplayClock(msgspec.Struct, frozen=True):
     speed: float = 1
     playing: bool = False
 
-    def now(self, world: int) -> int:
+    def position(self, now: int) -> int:
         """Where it stands, ns since the epoch."""
         if not self.playing:
             return self.at
-        return min(self.at + int((world - self.since) * self.speed), self.last)
+        return min(self.at + int((now - self.since) * self.speed), self.last)
 
-    def over(self, world: int) -> bool:
+    def is_at_end(self, now: int) -> bool:
         """It has come to the end."""
-        return self.now(world) >= self.last
+        return self.position(now) >= self.last
 
-    def turned(self, world: int) -> ReplayClock:
+    def toggle(self, now: int) -> ReplayClock:
         """Playing where it was paused, paused where it played; at the end it begins anew."""
-        at = self.first if not self.playing and self.over(world) else self.now(world)
-        return replace(self, at=at, since=world, playing=not self.playing)
+        at = self.first if not self.playing and self.is_at_end(now) else self.position(now)
+        return replace(self, at=at, since=now, playing=not self.playing)
 
-    def jumped(self, at: int) -> ReplayClock:
+    def jump_to(self, at: int) -> ReplayClock:
         """Paused at another time."""
         return replace(self, at=max(self.first, min(at, self.last)), playing=False)
 
-    def faster(self, by: int, world: int) -> ReplayClock:
+    def change_speed(self, by: int, now: int) -> ReplayClock:
         """One step up (`by` 1) or down (-1) on the scale of speeds."""
         place = max(0, min(SPEEDS.index(self.speed) + by, len(SPEEDS) - 1))
-        return replace(self, at=self.now(world), since=world, speed=SPEEDS[place])
+        return replace(self, at=self.position(now), since=now, speed=SPEEDS[place])
 
-    def settled(self, world: int) -> ReplayClock:
+    def stop_at_end(self, now: int) -> ReplayClock:
         """Paused where it has come to the end."""
-        return self.jumped(self.last) if self.playing and self.over(world) else self
+        return self.jump_to(self.last) if self.playing and self.is_at_end(now) else self
 
 
-def meant(words: str, clock: ReplayClock) -> int:
+def parse_time(text: str, clock: ReplayClock) -> int:
     """The time that somebody types: `12:30:05` on the day of the recording, `+5s` from its beginning, `50%`, a date.
 
     Raises:
         Wrong: it is none of that.
     """
-    words = words.strip()
-    if words.endswith("%") and words[:-1].strip().isdecimal():
-        return clock.first + (clock.last - clock.first) * int(words[:-1]) // 100
-    found = parse_time(words)
+    text = text.strip()
+    if text.endswith("%") and text[:-1].strip().isdecimal():
+        return clock.first + (clock.last - clock.first) * int(text[:-1]) // 100
+    found = parse_time(text)
     if found.base == "epoch":
         return found.ns
     if found.base == "session":
@@ -73,11 +73,11 @@ def meant(words: str, clock: ReplayClock) -> int:
     return int(day.timestamp()) * 1_000_000_000 + found.ns
 
 
-def line(clock: ReplayClock, world: int, frames: tuple[int, int], width: int) -> str:
+def clock_line(clock: ReplayClock, now: int, frames: tuple[int, int], width: int) -> str:
     """`▶ 20:28:13.090  +0.014 of 2.9 s  1x  ███░░░  frame 2 of 34`; a bar of what is left of the width."""
-    at = clock.now(world)
+    at = clock.position(now)
     length = max(clock.last - clock.first, 1)
-    state = "playing" if clock.playing else "at the end" if clock.over(world) else "paused"
+    state = "playing" if clock.playing else "at the end" if clock.is_at_end(now) else "paused"
     left = f"{state}  {text.clock(at)}  {text.duration(at - clock.first)} of {text.duration(length)}  {clock.speed:g}x"
     right = f"frame {frames[0]} of {frames[1]}"
     room = width - len(left) - len(right) - 6
@@ -87,4 +87,4 @@ def line(clock: ReplayClock, world: int, frames: tuple[int, int], width: int) ->
     return f"{left}  [{'=' * done}{'-' * (room - done)}]  {right}"
 
 
-__all__ = ["SPEEDS", "InvalidValue", "ReplayClock", "line", "meant"]
+__all__ = ["SPEEDS", "InvalidValue", "ReplayClock", "clock_line", "parse_time"]

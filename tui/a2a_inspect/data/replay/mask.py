@@ -22,22 +22,22 @@ class ExchangeProgress(msgspec.Struct, frozen=True):
     context: bool = False
 
 
-def over(exchange: Exchange, until: int) -> bool:
+def is_exchange_over(exchange: Exchange, until: int) -> bool:
     """It was: nothing of it came later."""
     return bool(exchange.closed) and exchange.closed <= until
 
 
-def as_of(exchange: Exchange, until: int, passed: ExchangeProgress) -> Exchange:
+def exchange_as_of(exchange: Exchange, until: int, progress: ExchangeProgress) -> Exchange:
     """The exchange at this time, ns. One that was over is the same."""
-    if over(exchange, until):
+    if is_exchange_over(exchange, until):
         return exchange
     answered = 0 < exchange.response_started <= until
     return replace(
         exchange,
-        request_ended=_upto(exchange.request_ended, until),
-        response_started=_upto(exchange.response_started, until),
-        first_event=_upto(exchange.first_event, until),
-        last_event=passed.last_event,
+        request_ended=_time_until(exchange.request_ended, until),
+        response_started=_time_until(exchange.response_started, until),
+        first_event=_time_until(exchange.first_event, until),
+        last_event=progress.last_event,
         closed=0,
         how="",
         half_close="",
@@ -47,16 +47,16 @@ def as_of(exchange: Exchange, until: int, passed: ExchangeProgress) -> Exchange:
         error="",
         response_headers=exchange.response_headers if answered else (),
         trailers=(),
-        task_id=exchange.task_id if passed.task else "",
-        context_id=exchange.context_id if passed.context else "",
-        states=passed.states,
-        requests=passed.requests,
-        events=passed.events,
-        bytes_to_agent=passed.bytes_to_agent,
-        bytes_to_client=passed.bytes_to_client,
+        task_id=exchange.task_id if progress.task else "",
+        context_id=exchange.context_id if progress.context else "",
+        states=progress.states,
+        requests=progress.requests,
+        events=progress.events,
+        bytes_to_agent=progress.bytes_to_agent,
+        bytes_to_client=progress.bytes_to_client,
         generation=0,
     )
 
 
-def _upto(at: int, until: int) -> int:
+def _time_until(at: int, until: int) -> int:
     return at if at <= until else 0

@@ -16,57 +16,57 @@ _Value = TypeVar("_Value")
 class ReplaySource(RecordingSource):
     """The recording as it is when it is first asked; `until` says what of it has happened."""
 
-    def __init__(self, of: RecordingSource, keys: Sequence[int] | None = None) -> None:
+    def __init__(self, source: RecordingSource, keys: Sequence[int] | None = None) -> None:
         """`keys`: of the exchanges that are shown; None: all."""
-        super().__init__(of.path, files=of.files, later=True)
+        super().__init__(source.path, files=source.files, later=True)
         self._keys = keys
         self._as_of: AsOf | None = None
-        self._told = -1
+        self._reported_until = -1
 
-    async def ends(self) -> tuple[int, int]:
+    async def time_range(self) -> tuple[int, int]:
         """When what is shown began and when it was over, ns since the epoch; zeros where there is nothing."""
 
         def asked(known: AsOf) -> tuple[int, int]:
-            return (known.frames[0], known.frames[-1]) if known.frames else (0, 0)
+            return (known.frame_times[0], known.frame_times[-1]) if known.frame_times else (0, 0)
 
-        return await self._known(asked, (0, 0))
+        return await self._ask_as_of(asked, (0, 0))
 
-    async def step(self, at: int, by: int) -> int:
+    async def next_frame_time(self, position: int, by: int) -> int:
         """See `AsOf.step`."""
-        return await self._known(lambda known: known.step(at, by), at)
+        return await self._ask_as_of(lambda known: known.next_frame_time(position, by), position)
 
     async def poll(self) -> RecordingSnapshot | None:
         """What there was; None where the time is the same as when it was last asked."""
         until = self.until
-        if until == self._told:
+        if until == self._reported_until:
             return None
-        self._told = until
-        return await self._known(lambda known: known.snapshot(until), None)
+        self._reported_until = until
+        return await self._ask_as_of(lambda known: known.snapshot(until), None)
 
     async def exchanges(self, page: int) -> list[ExchangeLine]:
         """One page of the list, by the time of their first octet."""
         until = self.until
-        return await self._known(lambda known: known.exchanges(page, until), [])
+        return await self._ask_as_of(lambda known: known.exchanges(page, until), [])
 
     async def stream(self, exchange: int) -> ExchangeStream | None:
         """The exchange of this key as it was."""
         until, stream = self.until, await super().stream(exchange)
-        return await self._known(lambda known: known.stream(stream, until), None) if stream is not None else None
+        return await self._ask_as_of(lambda known: known.stream(stream, until), None) if stream is not None else None
 
     async def frames(self, exchange: int, page: int) -> list[FrameLine]:
         """One page of the frames that had passed."""
         until, lines = self.until, await super().frames(exchange, page)
-        return await self._known(lambda known: known.lines(lines, until), [])
+        return await self._ask_as_of(lambda known: known.frames_until(lines, until), [])
 
-    async def index(self, exchange: int) -> int:
+    async def exchange_index(self, exchange: int) -> int:
         """Where the exchange of this key stands, or would stand."""
-        return await self._known(lambda known: known.index(exchange), 0)
+        return await self._ask_as_of(lambda known: known.index(exchange), 0)
 
-    async def total(self) -> int:
+    async def count_frames(self) -> int:
         """How many frames there are in all."""
-        return await self._known(lambda known: len(known.frames), 0)
+        return await self._ask_as_of(lambda known: len(known.frame_times), 0)
 
-    async def _known(self, question: Callable[[AsOf], _Value], nothing: _Value) -> _Value:
+    async def _ask_as_of(self, question: Callable[[AsOf], _Value], nothing: _Value) -> _Value:
         def asked(recording: Recording) -> _Value:
             if self._as_of is None:
                 self._as_of = AsOf(recording, self._keys)

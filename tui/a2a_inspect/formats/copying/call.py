@@ -17,10 +17,10 @@ from a2a_proxy.recording.read.rows import make_key
 
 MAX_FRAMES = 2_000
 """More are not put into any form."""
-MAX_OCTETS = 8 << 20
+MAX_BYTES = 8 << 20
 """Octets of all payloads together; the same."""
-_ASKS, _ANSWERS = (FrameKind.REQUEST,), (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR)
-_LEFT_OUT = {
+_REQUEST_KINDS, _RESPONSE_KINDS = (FrameKind.REQUEST,), (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR)
+_OMITTED_HEADERS = {
     "accept-encoding",
     "connection",
     "content-length",
@@ -48,7 +48,7 @@ class CopiedCall(msgspec.Struct, frozen=True):
     exchange: Exchange
     connection: Connection
     frames: tuple[Frame, ...]
-    whole: bool = True
+    is_complete: bool = True
     """All its frames are here."""
 
     @property
@@ -57,17 +57,17 @@ class CopiedCall(msgspec.Struct, frozen=True):
         return f"{self.session}:{self.exchange.id}"
 
     @property
-    def asks(self) -> list[Frame]:
+    def requests(self) -> list[Frame]:
         """What the client sent."""
-        return [each for each in self.frames if each.kind in _ASKS and each.direction is Direction.TO_AGENT]
+        return [each for each in self.frames if each.kind in _REQUEST_KINDS and each.direction is Direction.TO_AGENT]
 
     @property
-    def answers(self) -> list[Frame]:
+    def responses(self) -> list[Frame]:
         """What the agent sent back."""
-        return [each for each in self.frames if each.kind in _ANSWERS and each.direction is Direction.TO_CLIENT]
+        return [each for each in self.frames if each.kind in _RESPONSE_KINDS and each.direction is Direction.TO_CLIENT]
 
     @property
-    def secure(self) -> bool:
+    def is_tls(self) -> bool:
         """The agent was reached by TLS."""
         return self.connection.upstream.startswith("https:")
 
@@ -90,7 +90,7 @@ class CopiedCall(msgspec.Struct, frozen=True):
     @property
     def url(self) -> str:
         """Where an HTTP call went, without the path; raises as `authority`."""
-        return f"{'https' if self.secure else 'http'}://{self.authority}"
+        return f"{'https' if self.is_tls else 'http'}://{self.authority}"
 
     def headers(self) -> list[tuple[str, str]]:
         """Those of the request that belong to the call; secrets are the labels that the recording has for them."""
@@ -98,31 +98,31 @@ class CopiedCall(msgspec.Struct, frozen=True):
         return [
             (make_visible(name), make_visible(value))
             for name, value in pairs
-            if name.lower() not in _LEFT_OUT and not name.startswith(":")
+            if name.lower() not in _OMITTED_HEADERS and not name.startswith(":")
         ]
 
     def extra_headers(self) -> dict[str, str]:
         """Those that an SDK or an HTTP library does not set by itself."""
         return {name: value for name, value in self.headers() if name.lower() not in ("accept", "content-type")}
 
-    def asked(self) -> Any:
+    def request_value(self) -> Any:
         """The first request as plain JSON values; raises NotOffered where it is not there as it was sent."""
-        frame = self.first()
+        frame = self.first_request()
         value = decode_payload(frame.payload, frame.schema)
         if value is None:
             raise NotOffered("its request cannot be read")
         return value
 
-    def first(self) -> Frame:
+    def first_request(self) -> Frame:
         """The first request, whole; raises NotOffered."""
-        if not self.asks:
+        if not self.requests:
             raise NotOffered("its request was not recorded")
-        if self.asks[0].truncated:
+        if self.requests[0].truncated:
             raise NotOffered("only the beginning of its request is in the recording")
-        return self.asks[0]
+        return self.requests[0]
 
 
-def load(recording: Recording, exchange_key: int) -> CopiedCall | None:
+def load_call(recording: Recording, exchange_key: int) -> CopiedCall | None:
     """Read a call; None where the recording does not have it. Raises RecordingError."""
     row = recording.exchange(exchange_key)
     if row is None:
@@ -130,10 +130,10 @@ def load(recording: Recording, exchange_key: int) -> CopiedCall | None:
     known = recording.connection(make_key(row.session, row.exchange.connection))
     connection = known.connection if known is not None else Connection(row.exchange.connection, "", "", "", 0)
     frames: list[Frame] = []
-    left = MAX_OCTETS
+    left = MAX_BYTES
     for frame_row in recording.frames(exchange_key, payloads=False):
         left -= frame_row.frame.size
         if len(frames) >= MAX_FRAMES or left < 0:
-            return CopiedCall(row.session, row.exchange, connection, tuple(frames), whole=False)
+            return CopiedCall(row.session, row.exchange, connection, tuple(frames), is_complete=False)
         frames.append(msgspec.structs.replace(frame_row.frame, payload=recording.payload(frame_row)))
     return CopiedCall(row.session, row.exchange, connection, tuple(frames))

@@ -9,10 +9,10 @@ import msgspec
 
 from a2a_inspect.commands.show import frame_object
 from a2a_inspect.data.payload_lines import json_text
-from a2a_inspect.formats.copying.call import CopiedCall, NotOffered, load
-from a2a_inspect.formats.copying.pytest_case import pytest_case
-from a2a_inspect.formats.copying.python_sdk import python
-from a2a_inspect.formats.copying.shell import curl, grpcurl
+from a2a_inspect.formats.copying.call import CopiedCall, NotOffered, load_call
+from a2a_inspect.formats.copying.pytest_case import pytest_module
+from a2a_inspect.formats.copying.python_sdk import python_program
+from a2a_inspect.formats.copying.shell import curl_command, grpcurl_command
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.decoded import readable_payload
@@ -30,20 +30,20 @@ class CopyForm(msgspec.Struct, frozen=True):
     """Of a call, or of one frame of it where that makes a difference; raises NotOffered."""
 
 
-def _json(call: CopiedCall, frame: Frame | None) -> bytes:
+def _json_form(call: CopiedCall, frame: Frame | None) -> bytes:
     if frame is not None:
         return json_text(readable_payload(frame, call.exchange)).encode("utf-8", "replace")
-    if not call.whole:
+    if not call.is_complete:
         raise NotOffered("it is too long: take it with show --json")
     frames = [frame_object(each, call.exchange) for each in call.frames]
     return json.dumps({"session": call.session, **exchange_object(call.exchange), "frames": frames}, indent=2).encode()
 
 
-def _raw(call: CopiedCall, frame: Frame | None) -> bytes:
-    return (call.first() if frame is None else frame).payload
+def _raw_form(call: CopiedCall, frame: Frame | None) -> bytes:
+    return (call.first_request() if frame is None else frame).payload
 
 
-def _of_call(make: Callable[[CopiedCall], str]) -> Callable[[CopiedCall, Frame | None], bytes]:
+def _whole_call_form(make: Callable[[CopiedCall], str]) -> Callable[[CopiedCall, Frame | None], bytes]:
     def of(call: CopiedCall, _: Frame | None) -> bytes:
         if any(map(withheld, call.frames)):
             raise NotOffered("its payloads were not recorded: metadata only")
@@ -52,7 +52,7 @@ def _of_call(make: Callable[[CopiedCall], str]) -> Callable[[CopiedCall, Frame |
     return of
 
 
-def _ids(call: CopiedCall, frame: Frame | None) -> bytes:
+def _ids_form(call: CopiedCall, frame: Frame | None) -> bytes:
     exchange = call.exchange
     about = exchange if frame is None else frame
     place = call.place if frame is None else f"{call.place}.{frame.seq}"
@@ -68,9 +68,9 @@ def _ids(call: CopiedCall, frame: Frame | None) -> bytes:
     return "\n".join(f"{name}: {value}" for name, value in facts.items() if value).encode("utf-8", "replace")
 
 
-def made(recording: Recording, place: NotePlace) -> dict[str, bytes | str]:
+def make_forms(recording: Recording, place: NotePlace) -> dict[str, bytes | str]:
     """Every form of a call, or of a frame of it; or why there is none. Empty where the recording has no such call."""
-    call = load(recording, make_key(place.session, place.exchange))
+    call = load_call(recording, make_key(place.session, place.exchange))
     if call is None:
         return {}
     frame = next((each for each in call.frames if each.seq == place.seq), None)
@@ -88,13 +88,13 @@ def made(recording: Recording, place: NotePlace) -> dict[str, bytes | str]:
 FORMS = {
     form.name: form
     for form in (
-        CopyForm("json", _json),
-        CopyForm("raw", _raw),
-        CopyForm("curl", _of_call(curl)),
-        CopyForm("grpcurl", _of_call(grpcurl)),
-        CopyForm("python", _of_call(python)),
-        CopyForm("pytest", _of_call(pytest_case)),
-        CopyForm("ids", _ids),
+        CopyForm("json", _json_form),
+        CopyForm("raw", _raw_form),
+        CopyForm("curl", _whole_call_form(curl_command)),
+        CopyForm("grpcurl", _whole_call_form(grpcurl_command)),
+        CopyForm("python", _whole_call_form(python_program)),
+        CopyForm("pytest", _whole_call_form(pytest_module)),
+        CopyForm("ids", _ids_form),
     )
 }
 """By name, in the order of the menu."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from a2a_inspect.formats.copying.call import CopiedCall, NotOffered
-from a2a_inspect.formats.copying.literal import literal
+from a2a_inspect.formats.copying.literal import python_literal
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.present import text
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
@@ -21,7 +21,7 @@ from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.protocol.schema import is_protobuf, split_schema
 
-_PROTOS = {"1.0": "a2a.types", "0.3": "a2a.grpc"}
+_SDK_PACKAGES = {"1.0": "a2a.types", "0.3": "a2a.grpc"}
 """Line -> the package of the SDK that has its messages."""
 
 
@@ -54,7 +54,7 @@ def errors(answers: list[Any]) -> list[Any]:
     return [each["code"] for each in members(answers, "error") if isinstance(each, dict) and "code" in each]
 
 
-def pytest_case(call: CopiedCall) -> str:
+def pytest_module(call: CopiedCall) -> str:
     """A test module.
 
     Raises:
@@ -62,57 +62,57 @@ def pytest_case(call: CopiedCall) -> str:
     """
     if text.outcome_of(call.exchange) not in ("ok", "error"):
         raise NotOffered("it did not come to an end: there is nothing to expect")
-    if not call.whole:
+    if not call.is_complete:
         raise NotOffered("it is too long")
-    if call.exchange.live_payload or len(call.asks) > 1:
+    if call.exchange.live_payload or len(call.requests) > 1:
         raise NotOffered("a live stream is no single call")
-    make = _grpc if call.exchange.binding is Binding.GRPC else _http
+    make = _grpc_test_parts if call.exchange.binding is Binding.GRPC else _http_test_parts
     imports, constants, request, checks = make(call)
     helpers = "\n\n\n".join(inspect.getsource(each).rstrip() for each in (members, states, artifacts, errors))
     name = re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text.title(call.exchange))).strip("_").lower()
-    head = f'"""{_told(call)}"""\n\n{imports}\n\n{constants}'
+    head = f'"""{_docstring_text(call)}"""\n\n{imports}\n\n{constants}'
     test = f"def test_{name}(a2a_agent: Any) -> None:\n" + "\n".join(f"    {line}" for line in checks)
     return "\n\n\n".join((head, helpers, request, test)) + "\n"
 
 
-def _told(call: CopiedCall) -> str:
-    return f"""{_harmless(text.title(call.exchange))} as it was recorded ({call.place}, {text.manner(call.exchange)}).
+def _docstring_text(call: CopiedCall) -> str:
+    return f"""{_escape_for_docstring(text.title(call.exchange))} as it was recorded ({call.place}, {text.manner(call.exchange)}).
 
 Make its cassette, then replay it:
 
-    pytest --a2a-record-mode=once --a2a-upstream={shlex.quote(_harmless(call.url))}
+    pytest --a2a-record-mode=once --a2a-upstream={shlex.quote(_escape_for_docstring(call.url))}
     pytest
 """
 
 
-def _harmless(said: str) -> str:
+def _escape_for_docstring(value: str) -> str:
     """Within a string of Python it is nothing but text."""
-    return re.sub(r"[^ -~]|[\"\\]", "?", said)
+    return re.sub(r"[^ -~]|[\"\\]", "?", value)
 
 
-def _expected(call: CopiedCall, answers: list[Any]) -> list[str]:
+def _assertion_lines(call: CopiedCall, answers: list[Any]) -> list[str]:
     """The lines that say what was seen. A list of tasks holds whatever the agent has by then."""
-    lines = [f"assert errors(answers) == {literal(errors(answers))}"]
+    lines = [f"assert errors(answers) == {python_literal(errors(answers))}"]
     if call.exchange.operation != "ListTasks":
-        lines += [f"assert states(answers) == {literal(states(answers))}"]
-        lines += [f"assert artifacts(answers) == {literal(artifacts(answers))}"]
+        lines += [f"assert states(answers) == {python_literal(states(answers))}"]
+        lines += [f"assert artifacts(answers) == {python_literal(artifacts(answers))}"]
     return lines
 
 
-def _http(call: CopiedCall) -> tuple[str, str, str, list[str]]:
+def _http_test_parts(call: CopiedCall) -> tuple[str, str, str, list[str]]:
     imports = (
         "import json\nimport urllib.error\nimport urllib.request\n"
         "from collections.abc import Iterator\nfrom typing import Any"
     )
-    answers = [decode_payload(frame.payload, frame.schema) for frame in call.answers]
-    body = call.first().payload
-    value = call.asked() if body else None
+    answers = [decode_payload(frame.payload, frame.schema) for frame in call.responses]
+    body = call.first_request().payload
+    value = call.request_value() if body else None
     method = "POST" if call.exchange.binding is Binding.JSONRPC else call.exchange.method
     constants = "\n".join(
         (
             f"PATH = {call.exchange.target!r}",
-            f"HEADERS = {literal(dict(call.headers()))}",
-            f"REQUEST = {literal(value)}",
+            f"HEADERS = {python_literal(dict(call.headers()))}",
+            f"REQUEST = {python_literal(value)}",
         )
     )
     data = "json.dumps(REQUEST).encode()" if body else "None"
@@ -130,33 +130,33 @@ def _http(call: CopiedCall) -> tuple[str, str, str, list[str]]:
             said = ["\\n".join(line[5:] for line in each.split("\\n") if line.startswith("data:")) for each in events]
         return response.status, [json.loads(each) for each in said if each]'''
     status = f"assert status == {call.exchange.status}"
-    return imports, constants, request, ["status, answers = ask(a2a_agent.url)", status, *_expected(call, answers)]
+    return imports, constants, request, ["status, answers = ask(a2a_agent.url)", status, *_assertion_lines(call, answers)]
 
 
-def _grpc(call: CopiedCall) -> tuple[str, str, str, list[str]]:
-    frame = call.first()
-    if not is_protobuf(frame.schema) or split_schema(frame.schema)[0] not in _PROTOS:
+def _grpc_test_parts(call: CopiedCall) -> tuple[str, str, str, list[str]]:
+    frame = call.first_request()
+    if not is_protobuf(frame.schema) or split_schema(frame.schema)[0] not in _SDK_PACKAGES:
         raise NotOffered("the SDK has no messages for its dialect")
-    if not call.answers and call.exchange.grpc_status == 0:
+    if not call.responses and call.exchange.grpc_status == 0:
         raise NotOffered("its answer was not recorded")
-    module = _PROTOS[split_schema(frame.schema)[0]]
+    module = _SDK_PACKAGES[split_schema(frame.schema)[0]]
     imports = (
         "from collections.abc import Iterator\nfrom typing import Any\n\nimport grpc\n"
         f"{'import pytest' + chr(10) if call.exchange.grpc_status > 0 else ''}"
         f"from {module} import a2a_pb2\n"
         "from google.protobuf.json_format import MessageToDict, ParseDict"
     )
-    answers = [decode_payload(each.payload, each.schema) for each in call.answers]
+    answers = [decode_payload(each.payload, each.schema) for each in call.responses]
     kind = split_schema(frame.schema)[1].rpartition(".")[2]
     metadata = [(name.lower(), value) for name, value in call.extra_headers().items() if name != "grpc-timeout"]
     constants = "\n".join(
         (
-            f"METADATA = {literal(metadata)}",
-            f"REQUEST = {literal(call.asked() if frame.payload else {})}",
+            f"METADATA = {python_literal(metadata)}",
+            f"REQUEST = {python_literal(call.request_value() if frame.payload else {})}",
         )
     )
     streams = call.exchange.operation in STREAMING_OPERATIONS
-    reader = f"a2a_pb2.{_answer_kind(call)}.FromString" if call.answers else "None"
+    reader = f"a2a_pb2.{_response_message_name(call)}.FromString" if call.responses else "None"
     got = "list(answered)" if streams else "[answered]"
     request = f'''def ask(target: str) -> list[Any]:
     """Every answer as JSON."""
@@ -175,8 +175,8 @@ def _grpc(call: CopiedCall) -> tuple[str, str, str, list[str]]:
             f"assert refused.value.code() is grpc.StatusCode.{name}",
         ]
         return imports, constants, request, checks
-    return imports, constants, request, ["answers = ask(a2a_agent.grpc_target)", *_expected(call, answers)]
+    return imports, constants, request, ["answers = ask(a2a_agent.grpc_target)", *_assertion_lines(call, answers)]
 
 
-def _answer_kind(call: CopiedCall) -> str:
-    return split_schema(call.answers[0].schema)[1].rpartition(".")[2]
+def _response_message_name(call: CopiedCall) -> str:
+    return split_schema(call.responses[0].schema)[1].rpartition(".")[2]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_inspect.formats.copying.call import CopiedCall, NotOffered
-from a2a_inspect.formats.copying.literal import literal
-from a2a_inspect.formats.copying.request import parameters, rest_match
+from a2a_inspect.formats.copying.literal import python_literal
+from a2a_inspect.formats.copying.request import request_parameters, rest_match
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, STREAMING_OPERATIONS
 
-_NEW = {
+_V1_METHODS = {
     "SendMessage": "send_message",
     "SendStreamingMessage": "send_message_streaming",
     "GetTask": "get_task",
@@ -23,10 +23,10 @@ _NEW = {
     "DeleteTaskPushNotificationConfig": "delete_task_push_notification_config",
     "GetExtendedAgentCard": "get_extended_agent_card",
 }
-_SENDS = ("MessageSendParams", "message_send_params", "SendMessageRequest")
-_OLD = {
-    "SendMessage": ("send_message", *_SENDS),
-    "SendStreamingMessage": ("send_message_streaming", *_SENDS),
+_SEND_MESSAGE_NAMES = ("MessageSendParams", "message_send_params", "SendMessageRequest")
+_V03_METHODS = {
+    "SendMessage": ("send_message", *_SEND_MESSAGE_NAMES),
+    "SendStreamingMessage": ("send_message_streaming", *_SEND_MESSAGE_NAMES),
     "GetTask": ("get_task", "TaskQueryParams", "task_query_params", "GetTaskRequest"),
     "CancelTask": ("cancel_task", "TaskIdParams", "task_id_params", "CancelTaskRequest"),
     "SubscribeToTask": ("resubscribe", "TaskIdParams", "task_id_params", "TaskSubscriptionRequest"),
@@ -39,7 +39,7 @@ _TRANSPORTS = {
 }
 
 
-def python(call: CopiedCall) -> str:
+def python_program(call: CopiedCall) -> str:
     """A program that does the same call with the SDK and prints what comes back.
 
     Raises:
@@ -49,17 +49,17 @@ def python(call: CopiedCall) -> str:
     if exchange.binding not in _TRANSPORTS:
         raise NotOffered("the SDK has no client for it")
     if exchange.dialect in (Dialect.V1_0, Dialect.V1_1):
-        if exchange.operation not in _NEW:
+        if exchange.operation not in _V1_METHODS:
             raise NotOffered("a2a-sdk 1.x has no method for it")
-        return _program(call, "1.0", _NEW[exchange.operation], *_new(call))
+        return _program_text(call, "1.0", _V1_METHODS[exchange.operation], *_v1_request(call))
     if exchange.dialect in (Dialect.V0_3, Dialect.V0_2):
-        if exchange.operation not in _OLD:
+        if exchange.operation not in _V03_METHODS:
             raise NotOffered("a2a-sdk 0.3 has no method for it")
-        return _program(call, "0.3", _OLD[exchange.operation][0], *_old(call))
+        return _program_text(call, "0.3", _V03_METHODS[exchange.operation][0], *_v03_request(call))
     raise NotOffered("there is no SDK for its dialect")
 
 
-def _new(call: CopiedCall) -> tuple[list[str], Any, str, str]:
+def _v1_request(call: CopiedCall) -> tuple[list[str], Any, str, str]:
     """Imports, the request's literal, the expression that makes the request of it, the transport's arguments."""
     kind = OPERATION_BY_NAME[call.exchange.operation].request
     imports = ["from google.protobuf.json_format import ParseDict", f"from a2a.types.a2a_pb2 import {kind}"]
@@ -68,14 +68,14 @@ def _new(call: CopiedCall) -> tuple[list[str], Any, str, str]:
     else:
         imports[1] = f"from a2a.types.a2a_pb2 import AgentCard, {kind}"
         wired = "http, AgentCard(), URL"
-    return imports, parameters(call), f"ParseDict(REQUEST, {kind}(), ignore_unknown_fields=True)", wired
+    return imports, request_parameters(call), f"ParseDict(REQUEST, {kind}(), ignore_unknown_fields=True)", wired
 
 
-def _old(call: CopiedCall) -> tuple[list[str], Any, str, str]:
+def _v03_request(call: CopiedCall) -> tuple[list[str], Any, str, str]:
     """The same for the 0.3 line."""
-    _, model, convert, message = _OLD[call.exchange.operation]
+    _, model, convert, message = _V03_METHODS[call.exchange.operation]
     wired = "channel, None" if call.exchange.binding is Binding.GRPC else "http, url=URL"
-    value = parameters(call)
+    value = request_parameters(call)
     sends = model == "MessageSendParams"
     if call.exchange.binding is Binding.JSONRPC or (call.exchange.binding is Binding.REST and not sends):
         return [f"from a2a.types import {model}"], value, f"{model}.model_validate(REQUEST)", wired
@@ -88,15 +88,15 @@ def _old(call: CopiedCall) -> tuple[list[str], Any, str, str]:
     return imports, value, f"FromProto.{convert}({parsed})", wired
 
 
-def _program(call: CopiedCall, line: str, method: str, imports: list[str], value: Any, request: str, wired: str) -> str:
+def _program_text(call: CopiedCall, sdk_version: str, method: str, imports: list[str], value: Any, request: str, transport_arguments: str) -> str:
     module, transport = _TRANSPORTS[call.exchange.binding]
     streams = call.exchange.operation in STREAMING_OPERATIONS
     grpc = call.exchange.binding is Binding.GRPC
     library = "grpc" if grpc else "httpx"
-    opened = _channel(call) if grpc else "httpx.AsyncClient(headers=HEADERS, timeout=60) as http"
+    opened = _channel_expression(call) if grpc else "httpx.AsyncClient(headers=HEADERS, timeout=60) as http"
     headers = call.extra_headers()
     context = ""
-    if grpc and line == "1.0" and headers:
+    if grpc and sdk_version == "1.0" and headers:
         context = ", context=ClientCallContext(service_parameters=HEADERS)"
         imports = [*imports, "from a2a.client.client import ClientCallContext"]
     named = [*imports, f"from a2a.client.transports.{module} import {transport}"]
@@ -108,22 +108,22 @@ def _program(call: CopiedCall, line: str, method: str, imports: list[str], value
     )
     return "\n".join(
         [
-            f'"""{call.exchange.operation} as it was recorded ({call.place}). Needs a2a-sdk {line}."""',
+            f'"""{call.exchange.operation} as it was recorded ({call.place}). Needs a2a-sdk {sdk_version}."""',
             "",
             "import asyncio",
             "",
             f"import {library}",
             *sorted(named),
             "",
-            f"URL = {_url(call, line)!r}",
-            *([f"HEADERS = {literal(headers)}"] if not grpc or context else []),
-            f"REQUEST = {literal(value)}",
+            f"URL = {_transport_url(call, sdk_version)!r}",
+            *([f"HEADERS = {python_literal(headers)}"] if not grpc or context else []),
+            f"REQUEST = {python_literal(value)}",
             "",
             "",
             "async def main() -> None:",
             f"    request = {request}",
             f"    async with {opened}:",
-            f"        agent = {transport}({wired})",
+            f"        agent = {transport}({transport_arguments})",
             *body,
             "",
             "",
@@ -133,17 +133,17 @@ def _program(call: CopiedCall, line: str, method: str, imports: list[str], value
     )
 
 
-def _channel(call: CopiedCall) -> str:
-    if call.secure:
+def _channel_expression(call: CopiedCall) -> str:
+    if call.is_tls:
         return "grpc.aio.secure_channel(URL, grpc.ssl_channel_credentials()) as channel"
     return "grpc.aio.insecure_channel(URL) as channel"
 
 
-def _url(call: CopiedCall, line: str) -> str:
+def _transport_url(call: CopiedCall, sdk_version: str) -> str:
     """Where the transport's interface is: for REST the path before that of the operation."""
     if call.exchange.binding is Binding.GRPC:
         return call.authority
     if call.exchange.binding is Binding.JSONRPC:
         return call.url + call.exchange.target
     prefix = rest_match(call).prefix
-    return call.url + (prefix.removesuffix("/v1") if line == "0.3" else prefix)
+    return call.url + (prefix.removesuffix("/v1") if sdk_version == "0.3" else prefix)

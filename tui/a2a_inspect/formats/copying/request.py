@@ -10,19 +10,19 @@ from a2a_proxy.protocol import rest_path
 from a2a_proxy.protocol.rest_path import RestMatch
 
 _BOOLEANS = {"true": True, "false": False}
-_OWNERS = ("ListTaskPushNotificationConfigs", "GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig")
+_TASK_ID_OPERATIONS = ("ListTaskPushNotificationConfigs", "GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig")
 """Operations that name the task as `taskId`, not as `id`."""
 
 
-def parameters(call: CopiedCall) -> dict[str, Any]:
+def request_parameters(call: CopiedCall) -> dict[str, Any]:
     """The parameters, in the form of the call's own dialect and binding.
 
     Raises:
         NotOffered: they are not in the recording as they were sent.
     """
     if call.exchange.binding is Binding.REST:
-        return _of_rest(call)
-    value = call.asked() if call.first().payload else {}
+        return _rest_parameters(call)
+    value = call.request_value() if call.first_request().payload else {}
     if call.exchange.binding in (Binding.JSONRPC, Binding.STDIO):
         value = value.get("params", {}) if isinstance(value, dict) else None
     if not isinstance(value, dict):
@@ -38,12 +38,12 @@ def rest_match(call: CopiedCall) -> RestMatch:
     return found
 
 
-def _of_rest(call: CopiedCall) -> dict[str, Any]:
+def _rest_parameters(call: CopiedCall) -> dict[str, Any]:
     found = rest_match(call)
-    body = call.asked() if call.first().payload else {}
+    body = call.request_value() if call.first_request().payload else {}
     if not isinstance(body, dict):
         raise NotOffered("its body is no object")
-    owner = "taskId" if call.exchange.operation in _OWNERS or found.config_id else "id"
+    owner = "taskId" if call.exchange.operation in _TASK_ID_OPERATIONS or found.config_id else "id"
     if call.exchange.operation == "CreateTaskPushNotificationConfig":
         owner = "taskId"
     ids = {owner: found.task_id, "id" if owner == "taskId" else "": found.config_id}

@@ -13,25 +13,25 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.schema import JSON, is_protobuf, split_schema
 
-_PRINTED = re.compile(r"[\t\n\r -~]*")
-_FOLDERS = {"0.3": "v0_3", "1.0": "v1", "rc": "rc", "live-1975": "live1975", "live-2153": "live2153"}
+_PRINTABLE_ASCII = re.compile(r"[\t\n\r -~]*")
+_DESCRIPTOR_FOLDERS = {"0.3": "v0_3", "1.0": "v1", "rc": "rc", "live-1975": "live1975", "live-2153": "live2153"}
 """Line of the protocol -> folder of its descriptors."""
 
 
-def curl(call: CopiedCall) -> str:
+def curl_command(call: CopiedCall) -> str:
     """The same request to the agent itself; `-N` shows the events of a stream as they come."""
     if call.exchange.binding is Binding.GRPC:
         raise NotOffered("it was gRPC: copy it as grpcurl")
     words = ["curl", "-sS", *(["-N"] if call.exchange.streaming else [])]
     method = _http_method(call)
-    body = _body(call)
+    body = _text_body(call)
     if body or method != "GET":
         words += ["-X", method]
     for name, value in call.headers():
-        words += ["-H", _ascii(f"{name}: {value}")]
+        words += ["-H", _require_ascii(f"{name}: {value}")]
     if body:
         words += ["--data-raw", body]
-    return shlex.join([*words, _ascii(call.url + call.exchange.target)])
+    return shlex.join([*words, _require_ascii(call.url + call.exchange.target)])
 
 
 def _http_method(call: CopiedCall) -> str:
@@ -39,52 +39,52 @@ def _http_method(call: CopiedCall) -> str:
     return "POST" if call.exchange.binding is Binding.JSONRPC else call.exchange.method
 
 
-def _body(call: CopiedCall) -> str:
-    frame = call.first()
+def _text_body(call: CopiedCall) -> str:
+    frame = call.first_request()
     try:
         text = frame.payload.decode()
     except UnicodeDecodeError:
         raise NotOffered("its body is no text") from None
     if frame.schema == JSON:  # outside of strings JSON is ASCII, and in them an escape is the same character
-        text = re.sub(r"[^\t\n\r -~]", lambda found: _escaped(found[0]), text)
-    if not _PRINTED.fullmatch(text):
+        text = re.sub(r"[^\t\n\r -~]", lambda found: _json_escape(found[0]), text)
+    if not _PRINTABLE_ASCII.fullmatch(text):
         raise NotOffered("its body has characters that no shell should get")
     return text
 
 
-def _escaped(character: str) -> str:
+def _json_escape(character: str) -> str:
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
 
 
-def _ascii(text: str) -> str:
-    if not _PRINTED.fullmatch(text):
+def _require_ascii(text: str) -> str:
+    if not _PRINTABLE_ASCII.fullmatch(text):
         raise NotOffered("its head has characters that no shell should get")
     return text
 
 
-def grpcurl(call: CopiedCall) -> str:
+def grpcurl_command(call: CopiedCall) -> str:
     """The same messages to the agent itself; the descriptors are this package's, so the agent needs no reflection."""
     if call.exchange.binding is not Binding.GRPC:
         raise NotOffered("it was no gRPC: copy it as curl")
-    schema = call.first().schema
+    schema = call.first_request().schema
     if not is_protobuf(schema):
         raise NotOffered("its request is no message that is known here")
-    folder = Path(a2a_proto.__file__).parent / _FOLDERS[split_schema(schema)[0]]
-    words = ["grpcurl", *([] if call.secure else ["-plaintext"]), "-protoset", str(folder / "a2a.binpb")]
+    folder = Path(a2a_proto.__file__).parent / _DESCRIPTOR_FOLDERS[split_schema(schema)[0]]
+    words = ["grpcurl", *([] if call.is_tls else ["-plaintext"]), "-protoset", str(folder / "a2a.binpb")]
     for name, value in call.headers():
         if name.lower() not in ("content-type", "grpc-timeout"):
-            words += ["-H", _ascii(f"{name}: {value}")]
-    words += ["-d", "\n".join(_messages(call)), call.authority, _ascii(call.exchange.target.lstrip("/"))]
+            words += ["-H", _require_ascii(f"{name}: {value}")]
+    words += ["-d", "\n".join(_request_messages(call)), call.authority, _require_ascii(call.exchange.target.lstrip("/"))]
     return shlex.join(words)
 
 
-def _messages(call: CopiedCall) -> list[str]:
+def _request_messages(call: CopiedCall) -> list[str]:
     """Each request as JSON in one line; a live stream has several, and all of them are here or none."""
-    if not call.whole:
+    if not call.is_complete:
         raise NotOffered("it has too many messages")
     found = []
-    for frame in call.asks:
+    for frame in call.requests:
         value = None if frame.truncated else decode_payload(frame.payload, frame.schema)
         if value is None:
             raise NotOffered("one of its messages cannot be read")

@@ -14,10 +14,10 @@ import msgspec
 from a2a_inspect.commands.ls import state_name
 from a2a_inspect.commands.session import evidence_words
 from a2a_inspect.commands.show import frame_object
-from a2a_inspect.data.frame_summary import flat
-from a2a_inspect.data.generation_gaps import missed, operation
-from a2a_inspect.data.references import named
-from a2a_inspect.lanes.layout import moment
+from a2a_inspect.data.frame_summary import flatten_line_ends
+from a2a_inspect.data.generation_gaps import missed_generation_words, operation_of
+from a2a_inspect.data.references import format_place
+from a2a_inspect.lanes.layout import format_elapsed
 from a2a_inspect.lanes.model import LaneRow, PartyLane, RowKind
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.exchange import Exchange
@@ -33,7 +33,7 @@ from a2a_proxy.recording.write.note_writer import NotePlace
 from a2a_proxy.redaction.labels import withheld
 from a2a_proxy.rules.define.catalogue import all_rules
 
-PAYLOAD = 256 << 10
+MAX_PAYLOAD = 256 << 10
 """Characters of a payload that are in the report."""
 _MS = 1_000_000
 
@@ -50,13 +50,13 @@ def session_record(session: SessionRow) -> dict[str, object]:
     }
 
 
-def row_record(row: LaneRow, exchange: int, more: int) -> list[object]:
+def row_record(row: LaneRow, exchange: int, detail: int) -> list[object]:
     """A row of the diagram; `exchange` and `more`, its frame or finding, are numbers of records, -1 for none."""
     before = text.duration(row.since_before) if row.since_start and row.what is RowKind.FRAME else ""
-    words = f"{text.duration(row.since_before)} of silence" if row.what is RowKind.PAUSE else flat(row.text)
+    words = f"{text.duration(row.since_before)} of silence" if row.what is RowKind.PAUSE else flatten_line_ends(row.text)
     return [
         str(row.what),
-        moment(row.since_start),
+        format_elapsed(row.since_start),
         f"+{before}" if before else "",
         row.source,
         row.target,
@@ -65,7 +65,7 @@ def row_record(row: LaneRow, exchange: int, more: int) -> list[object]:
         row.kind.name.lower() if row.kind is not None else "",
         row.severity.name.lower() if row.severity is not None else "",
         exchange,
-        more,
+        detail,
     ]
 
 
@@ -73,16 +73,16 @@ def detail_record(row: int, frame: Frame, exchange: Exchange | None, notes: Sequ
     """A frame with its payload; `row` is the number of its row."""
     facts = frame_object(frame, exchange) if exchange is not None else {"seq": frame.seq}
     value = facts.pop("payload", None) if exchange is not None else readable_payload(frame, exchange)
-    payload, form = _payload(value)
+    payload, form = _payload_text(value)
     if withheld(frame):
         payload = "payload not recorded: metadata only"
-    record: dict[str, object] = {"row": row, "facts": facts, "form": form, "payload": payload[:PAYLOAD]}
-    if len(payload) > PAYLOAD:
-        record["cut"] = f"the first {text.size(PAYLOAD)} of {text.size(len(payload))}"
+    record: dict[str, object] = {"row": row, "facts": facts, "form": form, "payload": payload[:MAX_PAYLOAD]}
+    if len(payload) > MAX_PAYLOAD:
+        record["cut"] = f"the first {text.size(MAX_PAYLOAD)} of {text.size(len(payload))}"
     return {**record, **({"notes": list(notes)} if notes else {})}
 
 
-def _payload(value: object) -> tuple[str, str]:
+def _payload_text(value: object) -> tuple[str, str]:
     """The text, and whether it is JSON: that is indented by the page, whose numbers would lose digits, as text."""
     if value is None or isinstance(value, str):
         return value or "", "text"
@@ -99,23 +99,23 @@ def exchange_record(row: ExchangeRow, notes: Sequence[str], first: int) -> dict[
     exchange = row.exchange
     told = {name: value for name, value in exchange_object(exchange).items() if value not in (None, "", [])}
     return {
-        "place": named(NotePlace(row.session, exchange.id)),
+        "place": format_place(NotePlace(row.session, exchange.id)),
         "title": text.title(exchange),
         "manner": text.manner(exchange),
         "outcome": text.standing(exchange),
         "took": text.latency(exchange),
         "facts": told,
         "headers": [
-            *_fields("request", exchange.request_headers),
-            *_fields("response", exchange.response_headers),
-            *_fields("trailer", exchange.trailers),
+            *_header_rows("request", exchange.request_headers),
+            *_header_rows("response", exchange.response_headers),
+            *_header_rows("trailer", exchange.trailers),
         ],
         "notes": list(notes),
         "row": first,
     }
 
 
-def _fields(side: str, fields: Headers) -> list[list[str]]:
+def _header_rows(side: str, fields: Headers) -> list[list[str]]:
     return [[side, name.decode("latin-1"), value.decode("latin-1")] for name, value in fields]
 
 
@@ -125,7 +125,7 @@ def finding_record(session: int, finding: Finding, row: int) -> dict[str, object
         "rule": finding.rule,
         "severity": finding.severity.name.lower(),
         "summary": finding.summary,
-        "place": named(NotePlace(session, finding.exchange, finding.seq)) if finding.exchange else f"{session}",
+        "place": format_place(NotePlace(session, finding.exchange, finding.seq)) if finding.exchange else f"{session}",
         "connection": 0 if finding.exchange else finding.connection,
         "at": text.utc(finding.at),
         "evidence": evidence_words(finding),
@@ -146,7 +146,7 @@ def rule_record(name: str) -> dict[str, object]:
 
 def lane_record(lane: PartyLane) -> list[str]:
     """A party: its name, and what it is."""
-    return [lane.name, str(lane.part)]
+    return [lane.name, str(lane.role)]
 
 
 def task_record(recording: Recording, row: TaskRow, start: int) -> dict[str, object]:
@@ -156,21 +156,21 @@ def task_record(recording: Recording, row: TaskRow, start: int) -> dict[str, obj
         "id": task.task_id,
         "agent": task.agent,
         "context": task.context_id,
-        "states": [[(at - start) / _MS, state_name(state), moment(at - start)] for at, state in task.states],
+        "states": [[(at - start) / _MS, state_name(state), format_elapsed(at - start)] for at, state in task.states],
         "end": (max(task.last, *(at for at, _ in task.states), task.first) - start) / _MS,
-        "generations": generations.line(task, lambda number: operation(recording, row.session, number)),
-        "missed": [[(gap.at - start) / _MS, missed(recording, row.session, gap)] for gap in task.missed],
-        "artifacts": [_artifact(each) for each in task.artifacts],
+        "generations": generations.line(task, lambda number: operation_of(recording, row.session, number)),
+        "missed": [[(gap.at - start) / _MS, missed_generation_words(recording, row.session, gap)] for gap in task.missed],
+        "artifacts": [_artifact_words(each) for each in task.artifacts],
         "messages": task.messages,
     }
 
 
-def _artifact(each: ArtifactState) -> str:
+def _artifact_words(each: ArtifactState) -> str:
     end = "complete" if each.complete else "not complete"
     words = f"{text.plural(max(each.chunks, 1), 'chunk')}, {text.size(each.size)}, {end}"
     return f"{each.name or each.artifact_id} ({words})"
 
 
-def states_of(task: Task) -> str:
+def state_names(task: Task) -> str:
     """`submitted > working > completed`."""
     return " > ".join(state_name(state) for _, state in task.states)

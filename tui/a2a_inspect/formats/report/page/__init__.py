@@ -29,26 +29,26 @@ SCRIPTS = (
 )
 """In this order: later ones use earlier ones."""
 STYLES = ("style.css", "diagram.css", "print.css")
-_DATA = "<!-- data -->"
+_DATA_MARKER = "<!-- data -->"
 
 
-def halves(title: str) -> tuple[bytes, bytes]:
+def split_page(title: str) -> tuple[bytes, bytes]:
     """What stands before the data, and what after it. They belong together: the one has the hashes of the other."""
-    script, style = source(SCRIPTS), source(STYLES)
-    whole = Template(source(("page.html",))).substitute(
-        title=html.escape(make_visible(title)), policy=policy(script, style), style=style, script=script
+    script, style = join_files(SCRIPTS), join_files(STYLES)
+    whole = Template(join_files(("page.html",))).substitute(
+        title=html.escape(make_visible(title)), policy=content_security_policy(script, style), style=style, script=script
     )
-    before, _, after = whole.partition(_DATA)
+    before, _, after = whole.partition(_DATA_MARKER)
     return before.encode(), after.encode()
 
 
-def policy(script: str, style: str) -> str:
+def content_security_policy(script: str, style: str) -> str:
     """The content security policy for this script and this style."""
     return "; ".join(
         (
             "default-src 'none'",
-            f"script-src '{_hash(script)}'",
-            f"style-src '{_hash(style)}'",
+            f"script-src '{_csp_hash(script)}'",
+            f"style-src '{_csp_hash(style)}'",
             "img-src data:",  # the empty icon, so that no browser asks a server for one
             "base-uri 'none'",
             "form-action 'none'",
@@ -57,10 +57,10 @@ def policy(script: str, style: str) -> str:
     )
 
 
-def source(names: tuple[str, ...]) -> str:
+def join_files(names: tuple[str, ...]) -> str:
     """The texts of these files, one after another."""
     return "\n".join(resources.files(__package__).joinpath(name).read_text("utf-8") for name in names)
 
 
-def _hash(text: str) -> str:
+def _csp_hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
