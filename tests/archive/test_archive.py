@@ -14,12 +14,12 @@ from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.manifest import Manifest
 from a2a_proxy.archive.proxy_id import ID_FILE, proxy_id
 from a2a_proxy.archive.ranges import ParquetFiles
-from a2a_proxy.archive.restore import bring
-from a2a_proxy.archive.rows import plain
-from a2a_proxy.archive.search import SegmentQuery, gone, segments
+from a2a_proxy.archive.restore import restore_recording
+from a2a_proxy.archive.rows import times_as_numbers
+from a2a_proxy.archive.search import SegmentQuery, find_gone_tables, find_segments
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.archive.upload import SessionUpload
-from a2a_proxy.archive.url import check
+from a2a_proxy.archive.url import check_archive_url
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.cassette.exporter import Selection
@@ -41,7 +41,7 @@ def place(tmp_path: Path) -> ArchiveStore:
 
 def put(place: ArchiveStore, recording: Recording) -> int:
     sessions = recording.sessions()
-    return sum(SessionUpload(place, "here", recording, session).put(rest=True) for session in sessions)
+    return sum(SessionUpload(place, "here", recording, session).put_segments(include_rest=True) for session in sessions)
 
 
 def content(folder: str) -> dict[str, bytes]:
@@ -71,7 +71,7 @@ def test_a_task_comes_back_as_a_trimmed_recording(
         keys = {card, *(row.key for row in calls)}
         trimmed = cassette(recording, tmp_path / "trimmed.a2a.jsonl", keys, "task T, with the agent card before it")
 
-    bring(place, SegmentQuery(idents=(("task", task),)), "task T", tmp_path / "back.a2a.db")
+    restore_recording(place, SegmentQuery(idents=(("task", task),)), "task T", tmp_path / "back.a2a.db")
 
     with Recording(tmp_path / "back.a2a.db") as back:
         assert cassette(back, tmp_path / "back.a2a.jsonl") == trimmed
@@ -131,9 +131,9 @@ def test_a_session_that_goes_on_is_gone_on_with(place: ArchiveStore, tmp_path: P
         made.finish(STARTED + 5_000_000_000)
         assert put(place, recording) == 0
         keeper = SessionUpload(place, "here", recording, recording.sessions()[0])
-        assert keeper.over
+        assert keeper.is_complete
         whole = cassette(recording, tmp_path / "whole.a2a.jsonl", {make_key(1, 1)}, "all")
-    bring(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
+    restore_recording(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
     with Recording(tmp_path / "back.a2a.db") as back:
         assert cassette(back, tmp_path / "back.a2a.jsonl") == whole
 
@@ -149,7 +149,7 @@ def test_a_recording_that_was_begun_anew_is_gone_on_with(place: ArchiveStore, tm
         with Recording(tmp_path / name) as recording:
             assert put(place, recording) == 4
 
-    brought = bring(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
+    brought = restore_recording(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
 
     with Recording(tmp_path / "back.a2a.db") as back:
         assert [row.frame.exchange for row in back.frames_after(0)] == [1, 1, 2, 2, 3, 3, 4, 4]
@@ -165,21 +165,21 @@ def test_what_a_rule_of_the_bucket_removed_is_said_and_the_rest_is_brought(
     monkeypatch.setattr(segment, "ROWS", 20)
     with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
         frames = put(place, recording)
-    first, *others = segments(place, SegmentQuery())
+    first, *others = find_segments(place, SegmentQuery())
     top = Path(place.url.removeprefix("file://"))
-    (top / first.cut.key(table)).unlink()
+    (top / first.cut.object_key(table)).unlink()
 
-    brought = bring(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
+    brought = restore_recording(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
 
-    assert gone(place, [first, *others]) == {first.cut.name: [table]}
-    assert brought.gone == (first.cut.key(table),)
+    assert find_gone_tables(place, [first, *others]) == {first.cut.name: [table]}
+    assert brought.gone == (first.cut.object_key(table),)
     assert 0 < brought.frames <= frames - (table == "frames") * first.frames.rows
     with Recording(tmp_path / "back.a2a.db") as back:
         assert back.sessions()[0].missing_text == "files with more of it that the archive no longer had: 1"
     for file in top.rglob("*.parquet"):
         file.unlink()
     with pytest.raises(ArchiveError, match="files that may have had it are gone"):
-        bring(place, SegmentQuery(since=1), "all", tmp_path / "none.a2a.db")
+        restore_recording(place, SegmentQuery(since=1), "all", tmp_path / "none.a2a.db")
 
 
 def test_a_segment_tells_of_the_tasks_that_had_begun(place: ArchiveStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,9 +189,9 @@ def test_a_segment_tells_of_the_tasks_that_had_begun(place: ArchiveStore, monkey
         put(place, recording)
         tasks = recording.counts().tasks
     told = []
-    for each in segments(place, SegmentQuery()):
+    for each in find_segments(place, SegmentQuery()):
         facts = ParquetFiles(place).read(each, "facts", [0], ["kind", "time", "task_id"])
-        facts = plain(facts.filter(pc.equal(facts.column("kind"), "task")))
+        facts = times_as_numbers(facts.filter(pc.equal(facts.column("kind"), "task")))
         assert each.cut.over or max(facts.column("time").to_pylist(), default=0) <= each.cut.until
         told += facts.column("task_id").to_pylist()
 
@@ -215,7 +215,7 @@ def test_each_row_group_of_facts_is_read_once(
         return read(self, manifest, table, groups, columns)
 
     monkeypatch.setattr(ParquetFiles, "read", told)
-    bring(place, SegmentQuery(idents=(("task", task),)), "it", tmp_path / "back.a2a.db")
+    restore_recording(place, SegmentQuery(idents=(("task", task),)), "it", tmp_path / "back.a2a.db")
 
     assert asked
     assert len(asked) == len(set(asked))
@@ -230,11 +230,11 @@ def test_only_matching_segments_are_read(place: ArchiveStore, tmp_path: Path, mo
     read: list[str] = []
     telling = ArchiveStore(place.url, read.append)
     wanted = SegmentQuery(idents=(("task", task),))
-    with_it = {each.cut.name for each in segments(telling, wanted)}
-    everything = {each.cut.name for each in segments(telling, SegmentQuery())}
+    with_it = {each.cut.name for each in find_segments(telling, wanted)}
+    everything = {each.cut.name for each in find_segments(telling, SegmentQuery())}
     read.clear()
 
-    bring(telling, wanted, "it", tmp_path / "back.a2a.db")
+    restore_recording(telling, wanted, "it", tmp_path / "back.a2a.db")
 
     names = [line.split()[1] for line in read if line.startswith("get f")]
     files = {name.partition("/")[2].partition(".")[0] for name in names}
@@ -245,8 +245,8 @@ def test_only_matching_segments_are_read(place: ArchiveStore, tmp_path: Path, mo
 def test_what_is_foreign_or_was_changed_is_told(place: ArchiveStore, tmp_path: Path, what: str) -> None:
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         put(place, recording)
-    [manifest] = segments(place, SegmentQuery())
-    key = manifest.cut.key("manifests" if what in ("manifest", "newer") else "facts" if what == "facts" else "frames")
+    [manifest] = find_segments(place, SegmentQuery())
+    key = manifest.cut.object_key("manifests" if what in ("manifest", "newer") else "facts" if what == "facts" else "frames")
     file = Path(place.url.removeprefix("file://")) / key
     data = file.read_bytes()
     if what == "newer":
@@ -255,7 +255,7 @@ def test_what_is_foreign_or_was_changed_is_told(place: ArchiveStore, tmp_path: P
         file.write_bytes(data[:9] if what == "cut" else b"PAR1" + bytes(len(data) - 8) + b"PAR1")
 
     with pytest.raises(ArchiveError) as wrong:
-        bring(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
+        restore_recording(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
 
     assert key in wrong.value.message
     assert wrong.value.hint
@@ -266,7 +266,7 @@ def test_what_is_foreign_or_was_changed_is_told(place: ArchiveStore, tmp_path: P
     "url", ["http://x/y", "s3:///x", "file://host/x", "x", "", "s3://a?b=1", "s3://[", "s3://a b/c", "s3://ü"]
 )
 def test_what_is_no_place_is_told(url: str) -> None:
-    for look in (check, ArchiveStore):
+    for look in (check_archive_url, ArchiveStore):
         with pytest.raises(ArchiveError, match="no place for an archive"):
             look(url)
 
@@ -279,7 +279,7 @@ def test_a_command_line_of_no_unicode_is_archived(place: ArchiveStore, tmp_path:
     with Recording(tmp_path / "r.a2a.db") as recording:
         assert put(place, recording) == 1
 
-    bring(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
+    restore_recording(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
 
     with Recording(tmp_path / "back.a2a.db") as back:
         assert back.sessions()[0].facts.command == ("agent", "\udcff")
@@ -287,7 +287,7 @@ def test_a_command_line_of_no_unicode_is_archived(place: ArchiveStore, tmp_path:
 
 def test_an_endpoint_that_is_no_url_is_told_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
-    for look in (check, ArchiveStore):
+    for look in (check_archive_url, ArchiveStore):
         with pytest.raises(ArchiveError, match="AWS_ENDPOINT_URL is no URL") as wrong:
             look("s3://bucket/prefix")
         assert "http://localhost:9000" in wrong.value.hint
@@ -298,7 +298,7 @@ def test_where_the_library_gives_up_it_is_told_in_a_line(monkeypatch: pytest.Mon
     for name, word in (("ENDPOINT_URL", "http://127.0.0.1:99999"), ("ACCESS_KEY_ID", "x"), ("SECRET_ACCESS_KEY", "y")):
         monkeypatch.setenv(f"AWS_{name}", word)
     with pytest.raises(ArchiveError, match=r"s3://bucket cannot be used \(list manifests\)"):
-        segments(ArchiveStore("s3://bucket"), SegmentQuery())
+        find_segments(ArchiveStore("s3://bucket"), SegmentQuery())
 
 
 def test_each_state_directory_has_one_id(tmp_path: Path) -> None:

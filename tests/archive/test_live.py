@@ -9,7 +9,7 @@ import pytest
 from a2a_proxy.archive import live_upload
 from a2a_proxy.archive.job import ArchiveJob
 from a2a_proxy.archive.live_upload import LiveUpload
-from a2a_proxy.archive.search import SegmentQuery, segments
+from a2a_proxy.archive.search import SegmentQuery, find_segments
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.follower.checkpoint import CheckpointFile
 from a2a_proxy.follower.status import FollowerNotice, Status
@@ -42,7 +42,7 @@ def test_a_session_that_has_ended_is_put_whole(tmp_path: Path, ledger: Checkpoin
     (tmp_path / "archive").mkdir()
     told: list[Status] = []
 
-    [manifest] = segments(ArchiveStore(run(tmp_path, ledger, told.append)), SegmentQuery())
+    [manifest] = find_segments(ArchiveStore(run(tmp_path, ledger, told.append)), SegmentQuery())
 
     mark = ledger.read_mark()
     assert (manifest.frames.rows, manifest.cut.over, told) == (FRAMES, True, [])
@@ -64,7 +64,7 @@ def test_storage_that_is_away_is_tried_again_and_told_once(tmp_path: Path, ledge
         return marked
 
     ledger.mark = look(ledger.mark)  # type: ignore[method-assign]
-    [manifest] = segments(ArchiveStore(run(tmp_path, ledger, tell)), SegmentQuery())
+    [manifest] = find_segments(ArchiveStore(run(tmp_path, ledger, tell)), SegmentQuery())
 
     [said] = tried
     assert isinstance(said, FollowerNotice)
@@ -91,6 +91,6 @@ def test_a_recording_that_is_begun_anew_is_followed(tmp_path: Path, ledger: Chec
     url = (tmp_path / "archive").as_uri()
     LiveUpload(ArchiveJob(str(path), facts(1).uuid, url, "here", 0.0), ledger, lambda _: None).run()
 
-    found = segments(ArchiveStore(url), SegmentQuery())
+    found = find_segments(ArchiveStore(url), SegmentQuery())
     assert [each.frames.rows for each in found] == [1, FRAMES - 1]
     assert found[-1].cut.over

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from a2a_inspect.cli.archive import archive
-from a2a_proxy.archive.schema import FACTS, FRAMES, ArchiveColumn
+from a2a_proxy.archive.schema import FACT_COLUMNS, FRAME_COLUMNS, ArchiveColumn
 
 PAGE = (files("a2a_proxy") / "manual" / "archive.md").read_text(encoding="utf-8")
 
@@ -23,7 +23,7 @@ def kind(column: ArchiveColumn) -> str:
     return str(column.type)
 
 
-@pytest.mark.parametrize("columns", [FRAMES, FACTS])
+@pytest.mark.parametrize("columns", [FRAME_COLUMNS, FACT_COLUMNS])
 def test_every_column_stands_there_in_order(columns: tuple[ArchiveColumn, ...]) -> None:
     rows = "\n".join(f"| `{each.name}` | {kind(each)} | {each.meaning} |" for each in columns)
 

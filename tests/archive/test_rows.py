@@ -5,10 +5,10 @@ from pathlib import Path
 import duckdb
 from hypothesis import given, settings
 
-from a2a_proxy.archive.cell_values import trace_of
+from a2a_proxy.archive.cell_values import trace_id_of
 from a2a_proxy.archive.frame_context import FrameContext, call_cells
 from a2a_proxy.archive.rows import frames_table, read_frames, write_frames
-from a2a_proxy.archive.schema import FACTS, FRAMES
+from a2a_proxy.archive.schema import FACT_COLUMNS, FRAME_COLUMNS
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
@@ -40,16 +40,16 @@ def test_a_frame_that_names_no_task_is_found_under_that_of_its_call() -> None:
 
 
 def test_every_column_says_what_it_means() -> None:
-    assert all(column.meaning.endswith(".") for column in (*FRAMES, *FACTS))
-    assert len({column.name for column in FRAMES}) == len(FRAMES)
-    assert len({column.name for column in FACTS}) == len(FACTS)
+    assert all(column.meaning.endswith(".") for column in (*FRAME_COLUMNS, *FACT_COLUMNS))
+    assert len({column.name for column in FRAME_COLUMNS}) == len(FRAME_COLUMNS)
+    assert len({column.name for column in FACT_COLUMNS}) == len(FACT_COLUMNS)
 
 
 def test_a_trace_is_what_a_traceparent_has() -> None:
     trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 
-    assert trace_of(f"00-{trace.upper()}-00f067aa0ba902b7-01") == trace
-    assert trace_of("00-4bf9-00f067aa0ba902b7-01") == trace_of("nonsense") == trace_of("") == ""
+    assert trace_id_of(f"00-{trace.upper()}-00f067aa0ba902b7-01") == trace
+    assert trace_id_of("00-4bf9-00f067aa0ba902b7-01") == trace_id_of("nonsense") == trace_id_of("") == ""
 
 
 def test_duckdb_reads_a_recording(tmp_path: Path) -> None:

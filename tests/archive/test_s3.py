@@ -8,8 +8,8 @@ import pytest
 from a2a_proxy.archive import segment
 from a2a_proxy.archive import store as place_module
 from a2a_proxy.archive.errors import ArchiveError
-from a2a_proxy.archive.restore import bring
-from a2a_proxy.archive.search import SegmentQuery, segments
+from a2a_proxy.archive.restore import restore_recording
+from a2a_proxy.archive.search import SegmentQuery, find_segments
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.archive.upload import SessionUpload
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
@@ -40,7 +40,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 
 def put(recording: Recording) -> int:
     [session] = recording.sessions()
-    return SessionUpload(ArchiveStore(URL), "here", recording, session).put(rest=True)
+    return SessionUpload(ArchiveStore(URL), "here", recording, session).put_segments(include_rest=True)
 
 
 def test_a_recording_goes_there_and_comes_back(bucket: Bucket, recording: Recording, tmp_path: Path) -> None:
@@ -48,10 +48,10 @@ def test_a_recording_goes_there_and_comes_back(bucket: Bucket, recording: Record
     put(recording)
     place = ArchiveStore(URL)
 
-    brought = bring(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
+    brought = restore_recording(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
 
     assert brought.frames == sum(row.frame.exchange > 0 for row in recording.frames_after(0))
-    assert len(segments(place, SegmentQuery())) == len(bucket.objects) // 3 == 2
+    assert len(find_segments(place, SegmentQuery())) == len(bucket.objects) // 3 == 2
 
 
 def test_who_died_between_two_objects_is_gone_on_from(bucket: Bucket, recording: Recording) -> None:

@@ -31,8 +31,8 @@ import pyarrow.fs
 from processes import free_port
 
 from a2a_proxy.archive import segment
-from a2a_proxy.archive.restore import bring
-from a2a_proxy.archive.search import SegmentQuery, segments
+from a2a_proxy.archive.restore import restore_recording
+from a2a_proxy.archive.search import SegmentQuery, find_segments
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.archive.upload import SessionUpload
 from a2a_proxy.model.exchange import Connection
@@ -89,10 +89,10 @@ def _gap(at: int, call: int, seq: int, task: str) -> Finding:
 
 def put(path: str, number: str) -> None:
     """What a proxy's process does."""
-    segment.ROWS = _ROTATED
+    segment.MAX_ROWS = _ROTATED
     place = ArchiveStore(URL)
     with Recording(path) as recording:
-        SessionUpload(place, f"proxy-{number}", recording, recording.sessions()[0]).put(rest=True)
+        SessionUpload(place, f"proxy-{number}", recording, recording.sessions()[0]).put_segments(include_rest=True)
     print(place.traffic.puts)
 
 
@@ -199,13 +199,13 @@ def fetched(folder: Path) -> None:
         place = ArchiveStore(URL)
         wanted = SegmentQuery(since=since, idents=(("task", task.task_id),))
         began = time.perf_counter()
-        brought = bring(place, wanted, "it", folder / f"{since}.a2a.db")
+        brought = restore_recording(place, wanted, "it", folder / f"{since}.a2a.db")
         took = time.perf_counter() - began
         gets, got = place.traffic.gets, place.traffic.got
         print(f"a task {name}: {brought.frames} frames in {took:.2f} s, {gets} GETs, {got / 1e3:.0f} kB")
         assert brought.frames == _PER_CALL
     print(
-        f"  of {len(segments(ArchiveStore(URL), SegmentQuery()))} segments it may be in {len(segments(ArchiveStore(URL), wanted))}"
+        f"  of {len(find_segments(ArchiveStore(URL), SegmentQuery()))} segments it may be in {len(find_segments(ArchiveStore(URL), wanted))}"
     )
 
 

@@ -12,13 +12,13 @@ import pytest
 
 from a2a_proxy import observer as observer_module
 from a2a_proxy.capture.journal_reader import JournalReader
-from a2a_proxy.cli.otlp import otlp_settings, summed_up
+from a2a_proxy.cli.otlp import otlp_settings, summarize_export
 from a2a_proxy.follower.keeper import HookReport
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.telemetry.span_options import PLAIN
+from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS
 from support_cli import until, until_dead
 from support_inspect import sample
 from support_recording import facts
@@ -136,9 +136,9 @@ def test_open_tasks_are_counted_in_a_process_of_their_own(module):
 @pytest.mark.parametrize(("sent", "given_up"), [(3, 0), (1, 0), (1, 2), (0, 1)])
 def test_the_last_line_of_an_export_is_understood(module, tmp_path, sent, given_up):
     """Of three calls some were sent and some given up; the rest was not sent."""
-    settings = otlp_settings("http://c:4318", "", PLAIN, frames=False)
+    settings = otlp_settings("http://c:4318", "", DEFAULT_SPAN_OPTIONS, frames=False)
     report = HookReport(name="otlp", outcome="slow", calls=sent, errors=given_up, frame=0, log="")
-    told, _, _ = summed_up(settings, report, str(sample(tmp_path / "r.a2a.db")), facts(1).uuid)
+    told, _, _ = summarize_export(settings, report, str(sample(tmp_path / "r.a2a.db")), facts(1).uuid)
     found = module("standing").last_line(f"first\na2a-proxy: warning: {told}\na2a-proxy: hint: more\n")
     assert found == [sent, given_up, 3 - sent - given_up]
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.archive.search import SegmentQuery, segments
+from a2a_proxy.archive.search import SegmentQuery, find_segments
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.capture.file_layout import STATE_VARIABLE
-from a2a_proxy.cli.archive import ArchiveConfig, archive_config, archive_keeper, archived
+from a2a_proxy.cli.archive import ArchiveConfig, archive_config, make_archive_keeper, summarize_archive
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.follower.keeper import HookReport
 from support_inspect import sample
@@ -20,14 +20,14 @@ def test_a_process_of_its_own_archives_the_session(tmp_path: Path, monkeypatch: 
     archive = archive_config((tmp_path / "archive").as_uri(), 300.0, "here")
     assert archive is not None
     told: list[tuple[str, str]] = []
-    keeper = archive_keeper(archive, str(sample(tmp_path / "r.a2a.db")), facts(1).uuid, lambda *each: told.append(each))
+    keeper = make_archive_keeper(archive, str(sample(tmp_path / "r.a2a.db")), facts(1).uuid, lambda *each: told.append(each))
 
     keeper.start()
     assert keeper.wait(120)
     report = keeper.finish()
 
     assert (report.outcome, report.calls, told) == ("done", 1, [])
-    assert [each.cut.proxy for each in segments(ArchiveStore(archive.url), SegmentQuery())] == ["here"]
+    assert [each.cut.proxy for each in find_segments(ArchiveStore(archive.url), SegmentQuery())] == ["here"]
 
 
 def test_nothing_was_asked_for() -> None:
@@ -54,8 +54,8 @@ def test_what_is_not_there_yet_is_counted_with_the_command_that_puts_it() -> Non
     archive = ArchiveConfig("s3://b/p", 300.0, "here")
     report = HookReport(name="archive", outcome="slow", calls=2, errors=1, frame=5, log="")
 
-    assert archived(archive, "r.a2a.db", report, 0) == ("archive s3://b/p: 2 segments", "")
-    assert archived(archive, "r.a2a.db", report, 1234) == (
+    assert summarize_archive(archive, "r.a2a.db", report, 0) == ("archive s3://b/p: 2 segments", "")
+    assert summarize_archive(archive, "r.a2a.db", report, 1234) == (
         "archive s3://b/p: 2 segments; 1,234 frames are not there yet",
         "put them with: a2a-inspect archive put r.a2a.db s3://b/p --archive-id here",
     )

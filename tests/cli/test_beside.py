@@ -16,7 +16,7 @@ from a2a_proxy.cli.console import TextConsole
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.follower_options import FollowerOptions
 from a2a_proxy.cli.stdio import stdio_config
-from a2a_proxy.cli.stdio_followers import FollowersJob, keep
+from a2a_proxy.cli.stdio_followers import FollowersJob, run_job
 from support_cli import SECONDS, until
 from support_inspect import changes, exchange, request, writer
 from support_otlp import http_backend
@@ -30,7 +30,7 @@ class Follower:
     def __init__(self, seen: list[str]) -> None:
         self.label, self._seen = "a follower", seen
 
-    def keeper(self, session: Any, tell: Any) -> Any:
+    def make_keeper(self, session: Any, notify: Any) -> Any:
         done = threading.Event()
         return SimpleNamespace(
             label=self.label,
@@ -40,7 +40,7 @@ class Follower:
             finish=lambda: None,
         )
 
-    def sum_up(self, session: Any, report: Any, console: Any) -> None:
+    def show_summary(self, session: Any, report: Any, console: Any) -> None:
         self._seen.append("summed up")
 
 
@@ -62,7 +62,7 @@ def test_it_begins_with_the_recording_and_ends_after_it(
     monkeypatch.setattr(stdio_followers, "followed", lambda *_: [Follower(seen)])
     log = (tmp_path / "log").open("w")
     console = TextConsole(None, log, quiet=True)
-    thread = threading.Thread(target=keep, args=(work(tmp_path, folder), console))
+    thread = threading.Thread(target=run_job, args=(work(tmp_path, folder), console))
     thread.start()
     made = writer(tmp_path / "r.a2a.db")
     made.write([request(1)], changes=changes(exchange(1)))
@@ -79,7 +79,7 @@ def test_where_nothing_is_recorded_it_says_so_and_ends(tmp_path: Path, folder: J
     folder.release()
     log = (tmp_path / "log").open("w")
     console = TextConsole(None, log, quiet=True)
-    keep(work(tmp_path, folder), console)
+    run_job(work(tmp_path, folder), console)
     console.close()
     assert "nothing was recorded: nobody has followed it" in (tmp_path / "log").read_text()
 
@@ -92,13 +92,13 @@ def test_a_recorder_that_is_gone_is_not_waited_for(
     made = writer(tmp_path / "r.a2a.db")
     made.write([request(1)], changes=changes(exchange(1)))
     folder.release()
-    keep(work(tmp_path, folder), TextConsole(None, None, quiet=True), patience=100)
+    run_job(work(tmp_path, folder), TextConsole(None, None, quiet=True), patience_seconds=100)
     assert seen[1:] == ["summed up"]
 
 
 def test_its_options_are_checked_before_the_agent_starts() -> None:
     plain = {"command": ("agent",), "record": None, "keep_secrets": False, "journal_max": "4GiB", "fail_on": "never"}
-    assert stdio_config(**plain).wanted == FollowerOptions()  # type: ignore[arg-type]
+    assert stdio_config(**plain).followers == FollowerOptions()  # type: ignore[arg-type]
     with pytest.raises(UserError, match="no OTLP endpoint"):
         stdio_config(**plain, otlp="ftp://x")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="means nothing without --archive"):

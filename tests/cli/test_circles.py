@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.self_loops import refuse_circles
+from a2a_proxy.cli.self_loops import refuse_self_loops
 from a2a_proxy.relay.route import Listen, Route, Upstream
 
 
@@ -16,7 +16,7 @@ def led(*pairs: tuple[str, str, str]) -> None:
         for bound, up, grpc in pairs
     ]
     found = [upstream for route, _ in routes for upstream in (route.upstream, route.grpc) if upstream]
-    refuse_circles(routes, {upstream: [upstream.host] for upstream in found})
+    refuse_self_loops(routes, {upstream: [upstream.host] for upstream in found})
 
 
 @pytest.mark.parametrize(

@@ -50,14 +50,14 @@ def task(*seen: tuple[int, int], missed: tuple[MissedGenerations, ...] = (), sup
     ],
 )
 def test_the_line_of_a_task(made: Task, written: str) -> None:
-    assert generations.line(made, named) == written
+    assert generations.generations_line(made, named) == written
 
 
 def test_a_line_stays_short() -> None:
     """However much an agent leaves out."""
     seen = tuple((number, number) for number in range(1, 101, 2))
     missed = tuple(MissedGenerations(number, number, 1, 1) for number in range(2, 100, 2))
-    written = generations.line(task(*seen, missed=missed), named)
+    written = generations.generations_line(task(*seen, missed=missed), named)
     assert written.startswith("generations … 85 87")
     assert written.endswith("98 missed on #1, 41 more gaps before")
 
@@ -91,7 +91,7 @@ def call(**more: object) -> Exchange:
     ],
 )
 def test_what_a_call_says_of_generations(exchange: Exchange, outcome: str, written: str) -> None:
-    assert (text.standing(exchange), generations.asked(exchange)) == (outcome, written)
+    assert (text.outcome_label(exchange), generations.requested_generations(exchange)) == (outcome, written)
 
 
 def test_for_programs_a_poll_is_as_live_as_any_open_call() -> None:
@@ -99,8 +99,8 @@ def test_for_programs_a_poll_is_as_live_as_any_open_call() -> None:
 
 
 def test_as_json() -> None:
-    assert generations.facts(task(support=Support.UNKNOWN)) is None
-    assert generations.facts(task((1, 3), (5, 6), missed=(MissedGenerations(4, 4, SECOND, 1, 2 * SECOND, 7, 6),))) == {
+    assert generations.generations_object(task(support=Support.UNKNOWN)) is None
+    assert generations.generations_object(task((1, 3), (5, 6), missed=(MissedGenerations(4, 4, SECOND, 1, 2 * SECOND, 7, 6),))) == {
         "support": "yes",
         "seen": [[1, 3], [5, 6]],
         "missed": [

@@ -14,20 +14,20 @@ from a2a_inspect.commands.otlp import OtlpExportOptions, export_otlp
 from a2a_proxy.cli.config import proxy_config
 from a2a_proxy.cli.console import make_console
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.followers import followed
-from a2a_proxy.cli.otlp import OtlpFollowed, otlp_settings, summed_up
+from a2a_proxy.cli.followers import run_followers
+from a2a_proxy.cli.otlp import OtlpRunFollower, otlp_settings, summarize_export
 from a2a_proxy.follower.checkpoint import CheckpointFile
-from a2a_proxy.follower.entry import Job
-from a2a_proxy.follower.histogram_buckets import CALLS
+from a2a_proxy.follower.entry import FollowerJob
+from a2a_proxy.follower.histogram_buckets import CALL_BUCKETS
 from a2a_proxy.follower.hook_log import HookLog
 from a2a_proxy.follower.keeper import HookReport
 from a2a_proxy.follower.process import FollowTarget
 from a2a_proxy.follower.status import Status
-from a2a_proxy.telemetry.__main__ import follow
+from a2a_proxy.telemetry.__main__ import export_session
 from a2a_proxy.telemetry.errors import TelemetryError
-from a2a_proxy.telemetry.keeper import ledger_path
+from a2a_proxy.telemetry.keeper import checkpoint_path
 from a2a_proxy.telemetry.settings import encode
-from a2a_proxy.telemetry.span_options import PLAIN, SpanOptions
+from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
 from a2a_proxy.telemetry.unsent import send_unsent
 from support_cli import Agent, Proxy, call, run, until
 from support_inspect import sample
@@ -78,18 +78,18 @@ def test_mistakes_are_told_before_anything_starts() -> None:
 
 def test_the_summary_says_what_is_missing_and_how_to_send_it(tmp_path: Path) -> None:
     path = sample(tmp_path / "r.a2a.db")
-    settings = otlp_settings("http://c:4318", "", PLAIN, frames=False)
+    settings = otlp_settings("http://c:4318", "", DEFAULT_SPAN_OPTIONS, frames=False)
 
     def told(sent: int, refused: int) -> tuple[str, str, bool]:
         report = HookReport(name="otlp", outcome="slow", calls=sent, errors=refused, frame=0, log="")
-        return summed_up(settings, report, str(path), facts(1).uuid)
+        return summarize_export(settings, report, str(path), facts(1).uuid)
 
     again = f"send them with: a2a-inspect export otlp {path} --endpoint http://c:4318 --protocol http/protobuf"
     assert told(3, 0) == ("OTLP: 3 calls sent to c:4318", "", False)
     assert told(1, 0) == ("OTLP: 1 call sent to c:4318, 2 not sent", f"{again} --unsent", True)
-    secret = otlp_settings("http://me:pw@c:4318", "", PLAIN, frames=False)
+    secret = otlp_settings("http://me:pw@c:4318", "", DEFAULT_SPAN_OPTIONS, frames=False)
     report = HookReport(name="otlp", outcome="slow", calls=0, errors=0, frame=0, log="")
-    assert "pw" not in " ".join(map(str, summed_up(secret, report, str(path), facts(1).uuid)))
+    assert "pw" not in " ".join(map(str, summarize_export(secret, report, str(path), facts(1).uuid)))
     assert told(1, 2) == ("OTLP: 1 call sent to c:4318, 2 given up", again, True)
 
 
@@ -99,11 +99,11 @@ def test_its_process_sends_all_there_is_and_metrics(tmp_path: Path, monkeypatch:
     before = signal.getsignal(signal.SIGTERM)
     with http_backend() as received, tempfile.TemporaryFile(buffering=0) as file:
         settings = otlp_settings(received.endpoint, "", SpanOptions("server"), frames=True)
-        job = Job(
+        job = FollowerJob(
             encode(settings).decode(), FollowTarget(str(path)), CheckpointFile(file.fileno()), HookLog(2), said.append
         )
         try:
-            assert follow(job) is None
+            assert export_session(job) is None
         finally:
             signal.signal(signal.SIGTERM, before)
     assert [span.kind for span in received.spans()] == [2, 2, 2]
@@ -113,7 +113,7 @@ def test_its_process_sends_all_there_is_and_metrics(tmp_path: Path, monkeypatch:
     labels = {pair.key for point in points for pair in point.attributes}
     assert labels == {"a2a.method.name", "a2a_proxy.binding", "a2a_proxy.outcome", "server.address", "server.port"}
     assert {(said["server.address"], said["server.port"]) for said in map(attributes, points)} == {("agent", 8000)}
-    assert all(tuple(point.explicit_bounds) == CALLS for point in points)
+    assert all(tuple(point.explicit_bounds) == CALL_BUCKETS for point in points)
     tasks = received.metrics()["a2a_proxy.tasks"].gauge.data_points
     counts = {attributes(point)["a2a.task.state"]: point.as_int for point in tasks}
     assert (counts["completed"], counts["working"]) == (0, 0)
@@ -133,7 +133,7 @@ def test_what_is_left_is_sent_once(
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     path = sample(tmp_path / "r.a2a.db")
-    ledger_path(facts(1).uuid).touch()
+    checkpoint_path(facts(1).uuid).touch()
     with http_backend() as received:
         options = OtlpExportOptions(recording=path, endpoint=received.endpoint, unsent=True)
         received.answers = [503] * 100
@@ -153,8 +153,8 @@ def test_what_is_left_is_sent_once(
 def test_what_a_proxy_is_sending_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
     path = sample(tmp_path / "r.a2a.db")
-    settings = otlp_settings("http://127.0.0.1:1", "", PLAIN, frames=False)
-    with ledger_path(facts(1).uuid).open("w") as held:
+    settings = otlp_settings("http://127.0.0.1:1", "", DEFAULT_SPAN_OPTIONS, frames=False)
+    with checkpoint_path(facts(1).uuid).open("w") as held:
         fcntl.flock(held, fcntl.LOCK_SH)  # as the keeper does
         with pytest.raises(TelemetryError, match="is sending these spans now"):
             send_unsent(str(path), facts(1).uuid, settings)
@@ -164,11 +164,11 @@ def test_what_the_environment_turns_off_is_said_and_left_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """As all programs with OpenTelemetry do; traffic is relayed all the same."""
-    settings = otlp_settings("http://127.0.0.1:1", "", PLAIN, frames=False)
+    settings = otlp_settings("http://127.0.0.1:1", "", DEFAULT_SPAN_OPTIONS, frames=False)
     console = make_console("text", quiet=False)
-    assert [type(each) for each in followed((), settings, None, console)] == [OtlpFollowed]
+    assert [type(each) for each in run_followers((), settings, None, console)] == [OtlpRunFollower]
     monkeypatch.setenv("OTEL_SDK_DISABLED", "True")
-    assert followed((), settings, None, console) == []
+    assert run_followers((), settings, None, console) == []
     console.close()
     assert capfd.readouterr().err.splitlines() == [
         "a2a-proxy: warning: OTEL_SDK_DISABLED is true: nothing is exported",

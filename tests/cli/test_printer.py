@@ -20,7 +20,7 @@ def test_lines_come_in_order() -> None:
     say = Printer(out, str)
     for number in range(100):
         say(f"line {number} ä")
-    assert say.settle(60)
+    assert say.flush(60)
     assert os.read(reader, 1 << 16).decode() == "".join(f"line {number} \\xe4\n" for number in range(100))
 
 
@@ -30,7 +30,7 @@ def test_a_reader_that_stands_still_gets_the_number_of_lines_it_missed(monkeypat
     say = Printer(out, lambda count: f"{count} missed")
     for _ in range(module.MAX_LINES * 3):
         say("x" * 100)
-    assert not say.settle(0.05)
+    assert not say.flush(0.05)
     lines = all_that_comes(reader, say).splitlines()
     missed = [int(line.split()[0]) for line in lines if line.endswith(" missed")]
     assert sum(missed) + len(lines) - len(missed) == module.MAX_LINES * 3
@@ -48,7 +48,7 @@ def all_that_comes(reader: int, say: Printer) -> str:
         except BlockingIOError:
             if settled:
                 return said.decode()
-            settled = say.settle(0.05)
+            settled = say.flush(0.05)
 
 
 def test_a_reader_that_has_gone_is_no_error() -> None:
@@ -57,12 +57,12 @@ def test_a_reader_that_has_gone_is_no_error() -> None:
     os.close(reader)
     say = Printer(out, str)
     say("x")
-    assert say.settle(60)
+    assert say.flush(60)
     say("y")
-    assert say.settle(60)
+    assert say.flush(60)
     nowhere = Printer(None, str)
     nowhere("z")
-    assert nowhere.settle(60)
+    assert nowhere.flush(60)
 
 
 def test_a_descriptor_that_does_not_block_is_waited_for() -> None:
@@ -75,4 +75,4 @@ def test_a_descriptor_that_does_not_block_is_waited_for() -> None:
     said = b""
     while len(said) < 300_000:
         said += os.read(reader, 1 << 16)
-    assert say.settle(60)
+    assert say.flush(60)

@@ -17,7 +17,7 @@ import pytest
 
 from a2a_proxy.cli import run as run_module
 from a2a_proxy.cli.config import ProxyConfig, proxy_config
-from a2a_proxy.cli.run import _UNNOTICED, ProxyRun
+from a2a_proxy.cli.run import _QUIET_SECONDS, ProxyRun
 from a2a_proxy.model.chunk import ChunkKind
 from a2a_proxy.recorder.status import RecorderDone, RecorderProgress, Status
 from a2a_proxy.recording.read.reader import Recording
@@ -373,7 +373,7 @@ class SlowToEnd:
             return True
         self.outcome = DONE
         self._heard(DONE)
-        time.sleep(_UNNOTICED * 1.2)
+        time.sleep(_QUIET_SECONDS * 1.2)
         return False
 
 
@@ -383,10 +383,10 @@ class Order:
     def __init__(self) -> None:
         self.said: list[str] = []
 
-    def status(self, said: Status) -> None:
-        self.said.append(type(said).__name__)
+    def status(self, status: Status) -> None:
+        self.said.append(type(status).__name__)
 
-    def draining(self, behind: int) -> None:
+    def draining(self, lag: int) -> None:
         self.said.append("draining")
 
 
@@ -395,7 +395,7 @@ async def test_the_summary_is_the_last_word(agent: Agent, monkeypatch: pytest.Mo
     one = ProxyRun(a_config(agent))
     console = Order()
     monkeypatch.setattr(one, "_console", console)
-    assert await one._drain(SlowToEnd(one._heard)) == 0  # type: ignore[arg-type]
+    assert await one._drain_recorder(SlowToEnd(one._on_status)) == 0  # type: ignore[arg-type]
     assert console.said == ["draining", "Done"]
 
 
@@ -422,7 +422,7 @@ async def test_how_much_is_left_is_not_said_twice(agent: Agent, monkeypatch: pyt
     monkeypatch.setattr(one, "_console", console)
     monkeypatch.setattr(run_module, "_UNNOTICED", 0)
     monkeypatch.setattr(run_module, "_DRAIN_LINES", 0)
-    assert await one._drain(Halting(9, 9, 5, 0, 0, 0)) == 0  # type: ignore[arg-type]
+    assert await one._drain_recorder(Halting(9, 9, 5, 0, 0, 0)) == 0  # type: ignore[arg-type]
     assert console.said == ["draining"] * 3 + ["Done"]
 
 

@@ -26,13 +26,13 @@ KIB = 1024
 )
 def test_a_size_is_rounded_before_its_unit_is_chosen(octets: int, written: str) -> None:
     """No `1024.0 KiB`."""
-    assert text.size(octets) == written
+    assert text.format_size(octets) == written
 
 
 @given(st.integers(0, KIB**3))
 def test_no_size_below_a_tebibyte_has_a_thousand_and_twenty_four_of_a_unit(octets: int) -> None:
     """Whatever the number."""
-    assert float(text.size(octets).split()[0]) < KIB
+    assert float(text.format_size(octets).split()[0]) < KIB
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ def test_no_size_below_a_tebibyte_has_a_thousand_and_twenty_four_of_a_unit(octet
 )
 def test_a_span_has_the_unit_that_fits(ns: int, written: str) -> None:
     """No `60.0 s`, no `10.0 ms`."""
-    assert text.duration(ns) == written
+    assert text.format_duration(ns) == written
 
 
 def test_one_and_many() -> None:
     """Of the same noun."""
-    assert (text.plural(1, "octet"), text.plural(0, "octet"), text.plural(2, "octet")) == (
+    assert (text.format_count(1, "octet"), text.format_count(0, "octet"), text.format_count(2, "octet")) == (
         "1 octet",
         "0 octets",
         "2 octets",
@@ -67,7 +67,7 @@ def test_a_live_stream_says_whose_messages_it_carries() -> None:
     known = {"started": 1_000_000, "request_ended": 9_000_000, "first_event": 3_000_000, "closed": 11_000_000}
     call = Exchange(1, 1, 1, Binding.GRPC, streaming=True, live_payload="1975", half_close="client", **known)
     plain = Exchange(1, 1, 1, Binding.GRPC, streaming=True, **known)
-    assert text.live(call) == "live:1975  client half-closed first"
-    assert text.live(plain) == ""
-    assert text.latency(call) == "first 2.0 ms, 10 ms"
-    assert text.latency(plain) == "first 0 us, 2.0 ms"
+    assert text.live_stream_label(call) == "live:1975  client half-closed first"
+    assert text.live_stream_label(plain) == ""
+    assert text.latency_label(call) == "first 2.0 ms, 10 ms"
+    assert text.latency_label(plain) == "first 0 us, 2.0 ms"

@@ -12,7 +12,7 @@ from a2a_proxy.capture.journal import JournalStats
 from a2a_proxy.cli.capture_watch import CaptureState, CaptureWatch
 from a2a_proxy.cli.console import JsonConsole
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.present.sizes import octets
+from a2a_proxy.present.sizes import parse_size
 
 FINE = JournalStats(appended=0, lost=0, segments=1, position=(1, 24), queued=0)
 MEBI = 1024 * 1024
@@ -49,7 +49,7 @@ class Scene:
         """What is said at the next look."""
         self.stats = msgspec.structs.replace(self.stats, **stats)
         self.notes.said.clear()
-        self.watch.look()
+        self.watch.check()
         return list(self.notes.said)
 
 
@@ -111,12 +111,12 @@ def test_a_deleted_folder_is_told() -> None:
 )
 def test_sizes(text: str, size: int) -> None:
     """As people write them."""
-    assert octets("--journal-max", text) == size
+    assert parse_size("--journal-max", text) == size
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "4 apples", "GiB", "1e9", "٤"])
 def test_what_is_no_size(text: str) -> None:
     """It is told with an example."""
     with pytest.raises(UserError) as caught:
-        octets("--journal-max", text)
+        parse_size("--journal-max", text)
     assert caught.value.hint == "for example: --journal-max 4GiB"

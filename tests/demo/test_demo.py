@@ -25,22 +25,22 @@ def _kinds(events: list[dict[str, object]]) -> list[str]:
 def test_a_plan_comes_in_chunks() -> None:
     """One artifact in three chunks, then the task is completed and holds all parts."""
     agent = TravelAgent()
-    events = list(agent.answer(_message("Plan a day")))
+    events = list(agent.answer_message(_message("Plan a day")))
     assert _kinds(events) == ["task", "statusUpdate", *["artifactUpdate"] * 3, "statusUpdate"]
-    task = agent.task(events[0]["task"]["id"])
+    task = agent.find_task(events[0]["task"]["id"])
     assert task is not None
     assert task.status["state"] == "TASK_STATE_COMPLETED"
-    assert len(task.snapshot()["artifacts"][0]["parts"]) == 3
+    assert len(task.as_json()["artifacts"][0]["parts"]) == 3
 
 
 def test_a_table_needs_an_answer() -> None:
     """The first message ends in input-required, the follow-up on the same task completes it."""
     agent = TravelAgent()
-    first, *_ = agent.answer(_message("Book a table"))
+    first, *_ = agent.answer_message(_message("Book a table"))
     task = first["task"]
-    assert agent.task(task["id"]).status["state"] == "TASK_STATE_INPUT_REQUIRED"
-    list(agent.answer(_message("four", task["id"])))
-    assert agent.task(task["id"]).status["state"] == "TASK_STATE_COMPLETED"
+    assert agent.find_task(task["id"]).status["state"] == "TASK_STATE_INPUT_REQUIRED"
+    list(agent.answer_message(_message("four", task["id"])))
+    assert agent.find_task(task["id"]).status["state"] == "TASK_STATE_COMPLETED"
 
 
 @pytest.mark.parametrize(

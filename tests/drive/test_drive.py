@@ -16,7 +16,7 @@ from junitparser import JUnitXml
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.cli.drive import run as command
-from a2a_proxy.cli.drive.options import HEADERS, DriveCommandOptions, options_of
+from a2a_proxy.cli.drive.options import HEADERS_VARIABLE, DriveCommandOptions, drive_command_options
 from a2a_proxy.cli.drive.run import run_drive
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.cassette.file import read_cassette
@@ -42,7 +42,7 @@ _DEFAULTS: dict[str, Any] = {
 def options(sample: str = "demo", **more: Any) -> DriveCommandOptions:
     """As the command line makes them."""
     recording = SAMPLES / f"{sample}.a2a.jsonl"
-    return options_of(**{**_DEFAULTS, "recording": recording, "upstream": "", **more})
+    return drive_command_options(**{**_DEFAULTS, "recording": recording, "upstream": "", **more})
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_json_says_it_for_programs(
     assert (lines[0]["kind"], lines[0]["same"]) == ("summary", True)
     (note,) = (line["message"] for line in lines if line["kind"] == "note")
     assert "--header 'authorization: VALUE'" in note
-    assert HEADERS in note
+    assert HEADERS_VARIABLE in note
 
 
 def test_over_one_binding_what_was_recorded_on_three(
@@ -174,7 +174,7 @@ def test_wrong_use(drive: Callable[..., int], more: dict[str, Any], message: str
 
 def test_headers_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """One a line; those that were typed go after."""
-    monkeypatch.setenv(HEADERS, "Authorization: Bearer a\nX-Api-Key: b")
+    monkeypatch.setenv(HEADERS_VARIABLE, "Authorization: Bearer a\nX-Api-Key: b")
     made = options(upstream="a:1", header=("X-Other: c",)).credentials.headers
     assert made == ((b"Authorization", b"Bearer a"), (b"X-Api-Key", b"b"), (b"X-Other", b"c"))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.cli.drive.options import credentials
+from a2a_proxy.cli.drive.options import parse_credentials
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.drive.load import load_plan
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
@@ -17,7 +17,7 @@ ONE, OTHER = b"redacted-0123456789ab", b"redacted-ba9876543210"
 
 def test_each_label_is_another_credential() -> None:
     """Calls of two users keep their own; a header of which one label is not known is left out."""
-    given = credentials((f"{ONE.decode()}: token-1", f"{OTHER.decode()}: token-2", "x-api-key: k"))
+    given = parse_credentials((f"{ONE.decode()}: token-1", f"{OTHER.decode()}: token-2", "x-api-key: k"))
     assert given.headers == ((b"x-api-key", b"k"),)
     sent, left = given.apply_to(((b"Authorization", b"Bearer " + ONE), (b"x-a", b"1")))
     assert (sent, left) == (((b"Authorization", b"Bearer token-1"), (b"x-a", b"1")), ())
@@ -34,7 +34,7 @@ def test_its_headers_are_kept_from_the_recording_of_the_drive() -> None:
     recorded = next(
         value for step in steps for name, value in step.exchange.request_headers if name == b"authorization"
     )
-    given = credentials((f"{recorded.decode().removeprefix('Bearer ')}: token", "X-Own: v"))
+    given = parse_credentials((f"{recorded.decode().removeprefix('Bearer ')}: token", "X-Own: v"))
     assert given.replaced_names(steps) == {"authorization", "x-own"}
     assert given.for_plan(steps).secrets == given.secrets
 
@@ -42,5 +42,5 @@ def test_its_headers_are_kept_from_the_recording_of_the_drive() -> None:
 def test_a_credential_that_is_no_header_is_not_told() -> None:
     """Not even in the error."""
     with pytest.raises(UserError) as wrong:
-        credentials((f"{ONE.decode()} token",))
+        parse_credentials((f"{ONE.decode()} token",))
     assert "token" not in wrong.value.message

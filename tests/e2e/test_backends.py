@@ -14,7 +14,7 @@ import pytest
 
 from a2a_proxy.telemetry.request_outcome import SENT
 from a2a_proxy.telemetry.sdk import SdkBackend
-from a2a_proxy.telemetry.target import target
+from a2a_proxy.telemetry.target import otlp_target
 from a2a_proxy.telemetry.values import SpanContextIds, SpanKind, SpanValue
 from support_backends import Mlflow, Phoenix, mlflow, phoenix
 from support_chain import AGENTS, ASKS, talk
@@ -85,7 +85,7 @@ def check_nothing_more(where: Phoenix, project: str, before: list[Seen], protoco
     last = SpanValue(
         name="last", kind=SpanKind.INTERNAL, context=context, parent=None, started=now, ended=now, attributes={}
     )
-    backend = SdkBackend(target(endpoint(where, protocol), protocol, {}))
+    backend = SdkBackend(otlp_target(endpoint(where, protocol), protocol, {}))
     assert backend.send_spans({"openinference.project.name": project}, [last]) == SENT
     backend.close()
     *others, seen = where.spans(project, len(before) + 1)

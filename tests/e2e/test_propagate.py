@@ -12,7 +12,7 @@ import grpc
 
 from a2a_proxy.telemetry.offline import BackendSink, RecordingExport
 from a2a_proxy.telemetry.sdk import SdkBackend
-from a2a_proxy.telemetry.target import target
+from a2a_proxy.telemetry.target import otlp_target
 from support_otlp import http_backend
 from support_proxy import finished, proxy
 
@@ -68,7 +68,7 @@ def test_each_agent_is_below_the_clients_span(tmp_path: Path) -> None:
         agent.shutdown()
         agent.server_close()
     with recording, http_backend() as received:
-        backend = SdkBackend(target(received.endpoint, received.protocol, {}))
+        backend = SdkBackend(otlp_target(received.endpoint, received.protocol, {}))
         RecordingExport(recording, BackendSink(backend)).run(None)
         backend.close()
         calls = [row.exchange for row in recording.exchanges()]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from a2a_proxy.follower.throttle import LOOK, Throttle, processor_seconds
+from a2a_proxy.follower.throttle import IDLE_SECONDS, Throttle, processor_seconds
 from support_cli import until
 from support_process import state_of
 from support_stdio_relay import blocked
@@ -50,7 +50,7 @@ def test_it_runs_for_a_tenth_of_the_time(start: Start) -> None:
     until(lambda: state_of(process.pid) == "T")
     brake.release()
     until(lambda: state_of(process.pid) == "R")
-    assert [brake.step(now + wait) for wait in (1, 2, 3)] == [LOOK] * 3
+    assert [brake.step(now + wait) for wait in (1, 2, 3)] == [IDLE_SECONDS] * 3
     assert state_of(process.pid) == "R"
 
 
@@ -60,7 +60,7 @@ def test_who_waits_is_let_alone(start: Start) -> None:
     until(lambda: blocked(process.pid))
     brake = Throttle(process, lambda: 0.1)
     for now in range(1, 10):
-        assert brake.step(now) == LOOK
+        assert brake.step(now) == IDLE_SECONDS
         assert state_of(process.pid) == "S"
 
 
@@ -70,7 +70,7 @@ def test_who_computes_for_a_moment_is_let_alone(start: Start, since: float) -> N
     process = start("while True: pass")
     brake = Throttle(process, lambda: since)
     until(lambda: processor_seconds(process.pid) > 1.0)
-    assert brake.step(1.0) == LOOK
+    assert brake.step(1.0) == IDLE_SECONDS
     assert state_of(process.pid) == "R"
 
 
@@ -89,5 +89,5 @@ def test_a_process_that_has_ended(start: Start) -> None:
     process = start("")
     process.wait()
     brake = Throttle(process, lambda: 0.1)
-    assert brake.step(1.0) == LOOK
+    assert brake.step(1.0) == IDLE_SECONDS
     brake.release()

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from a2a_proxy.capture.file_layout import STATE_VARIABLE
-from a2a_proxy.follower.keeper import STARTS, HookKeeper
-from a2a_proxy.follower.lag import frames_after
+from a2a_proxy.follower.keeper import MAX_STARTS, HookKeeper
+from a2a_proxy.follower.lag import count_frames_after
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.rules.define.catalogue import all_rules
 from support_cli import until, until_dead
@@ -159,7 +159,7 @@ def test_a_hook_that_always_dies_is_given_up(keep: Callable[..., Kept], tmp_path
     assert one.ended()[0] == "died"
     assert [told[0].split(";")[0] for told in one.told] == [
         "hook noting:AlwaysDies died (killed by signal 9)",
-        f"hook noting:AlwaysDies died {STARTS} times (killed by signal 9), given up",
+        f"hook noting:AlwaysDies died {MAX_STARTS} times (killed by signal 9), given up",
     ]
 
 
@@ -195,7 +195,7 @@ def test_a_hook_that_spins(keep: Callable[..., Kept], hooks: dict[str, str], tmp
     until(lambda: methods(hooks) == ["start", "on_frame"])
     report = one.keeper.finish()
     assert (report.outcome, report.calls, report.frame) == ("slow", 1, 0)
-    assert frames_after(str(tmp_path / "r.db"), facts(1).uuid, report.frame) == 9
+    assert count_frames_after(str(tmp_path / "r.db"), facts(1).uuid, report.frame) == 9
     until_dead(one.keeper.pid)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from a2a_proxy.follower.checkpoint import CallMark, CheckpointFile, Pending, SessionCursor, State
+from a2a_proxy.follower.checkpoint import CallMark, CheckpointFile, PendingBatch, SessionCursor, FollowerState
 
 
 @pytest.fixture
@@ -21,30 +21,30 @@ def file() -> Iterator[int]:
 
 def test_an_empty_file_is_the_beginning(file: int) -> None:
     """Nothing followed, nothing called."""
-    assert CheckpointFile(file).load() == State()
+    assert CheckpointFile(file).load() == FollowerState()
     assert CheckpointFile(file).read_mark() == CallMark()
 
 
 def test_state_and_mark_come_back(file: int) -> None:
     """In another process: only the file is shared. The mark moves alone between two states."""
     one, other = CheckpointFile(file), CheckpointFile(file)
-    state = State(
+    state = FollowerState(
         (1, 2),
         {1: SessionCursor(frame=5, open=[7, 8]), 2: SessionCursor(over=True)},
-        Pending(1, [(0, 6)], SessionCursor(frame=6)),
+        PendingBatch(1, [(0, 6)], SessionCursor(frame=6)),
     )
     one.store(state, CallMark(done=0, calls=5))
     assert (other.load(), other.read_mark()) == (state, CallMark(done=0, calls=5))
     one.mark(CallMark(done=1, calls=6, errors=1, frame=6, since=9))
     assert (other.load(), other.read_mark()) == (state, CallMark(1, 6, 1, 6, 9))
-    one.store(State(), CallMark(calls=6))
-    assert (other.load(), other.read_mark()) == (State(), CallMark(calls=6))
+    one.store(FollowerState(), CallMark(calls=6))
+    assert (other.load(), other.read_mark()) == (FollowerState(), CallMark(calls=6))
 
 
 def test_killed_in_mid_write(file: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever write is the last one that is made, the next process finds the old state or the new one."""
-    old = State(None, {1: SessionCursor(frame=1)})
-    new = State(None, {1: SessionCursor(frame=2, open=list(range(500)))})
+    old = FollowerState(None, {1: SessionCursor(frame=1)})
+    new = FollowerState(None, {1: SessionCursor(frame=2, open=list(range(500)))})
     for writes in range(3):
         CheckpointFile(file).store(old, CallMark(calls=1))
         left = iter(range(writes))

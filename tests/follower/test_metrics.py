@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from a2a_proxy.cli.console import make_console
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.metrics import MetricsFollower, metrics_listen
-from a2a_proxy.follower.metrics.keeper import STARTS, MetricsKeeper
+from a2a_proxy.follower.metrics.keeper import MAX_STARTS, MetricsKeeper
 from a2a_proxy.follower.metrics.numbers import SessionMetrics
 from a2a_proxy.follower.metrics.readiness import RecorderLag
 from a2a_proxy.follower.metrics.server import MetricsPages
@@ -44,12 +44,12 @@ def samples(page: bytes) -> dict[str, list[tuple[dict[str, str], float]]]:
 def counted(path: Path) -> dict[str, list[tuple[dict[str, str], float]]]:
     with open_recording_or_cassette(path) as recording:
         session = MetricsSession(recording, recording.sessions()[0])
-        while session.look():
+        while session.read_new_rows():
             pass
-        first = session.numbers.page()
-        session.look()
+        first = session.numbers.exposition()
+        session.read_new_rows()
         strip = [line for line in first.splitlines() if b"_created" not in line]
-        assert strip == [line for line in session.numbers.page().splitlines() if b"_created" not in line]
+        assert strip == [line for line in session.numbers.exposition().splitlines() if b"_created" not in line]
         return samples(first)
 
 
@@ -97,9 +97,9 @@ def test_what_stands_at_nothing_is_told_and_what_was_lost_only_grows() -> None:
     numbers = SessionMetrics()
     call = ("SendMessage", "rest", "agent:1")
     for opened, lost in (({call: 2}, 7), ({}, 9), ({}, 9)):
-        numbers.stand(opened, {"working": 1}, lost, 0)
-    numbers.task_ended(-5, "completed", "agent:1")
-    found = samples(numbers.page())
+        numbers.record_snapshot(opened, {"working": 1}, lost, 0)
+    numbers.record_task_end(-5, "completed", "agent:1")
+    found = samples(numbers.exposition())
 
     assert total(found["a2a_proxy_open_calls"], method="SendMessage") == 0
     assert total(found["a2a_proxy_recorder_lost_bytes_total"]) == 9
@@ -123,28 +123,28 @@ def test_how_far_the_recorder_is_behind(tmp_path: Path, monkeypatch: pytest.Monk
     with open_recording_or_cassette(LOSSY) as recording:
         row = recording.sessions()[0]
         session = MetricsSession(recording, row, tmp_path)
-        assert session.behind() == 0  # it has ended
+        assert session.lag() == 0  # it has ended
         for position, behind in (((2, 20), 37), (None, 157), ((3, 7), 0), ((4, 0), 0)):
             running = msgspec.structs.replace(row, how="", complete="", position=position)
             monkeypatch.setattr(recording, "session", lambda _, running=running: running)
-            assert session.behind() == behind
-        assert session.lacking() == ""
+            assert session.lag() == behind
+        assert session.capture_gaps() == ""
         lossy = msgspec.structs.replace(row, how="", complete="", lost=7)
         monkeypatch.setattr(recording, "session", lambda _: lossy)
-        assert session.lacking() == "7 octets passed uncaptured"
+        assert session.capture_gaps() == "7 octets passed uncaptured"
 
 
 def test_a_recorder_that_does_not_get_on() -> None:
     """Little behind and moving is well; much for long is not, nor is anything for long without a step."""
     progress = RecorderLag(0.0)
-    assert [progress.late(7, (1, at), float(at)) for at in (1, 20, 40)] == ["", "", ""]
-    assert [progress.late(7, (1, 40), float(at)) for at in (45, 50)] == ["", ""]
-    assert progress.late(7, (1, 40), 51.0) == "the recorder does not get on, 7 octets behind"
-    assert progress.late(7, (1, 41), 52.0) == ""
-    assert progress.late(0, (1, 48), 53.0) == ""
-    assert progress.late(0, (1, 48), 99.0) == ""  # nothing to do is no fault
-    assert progress.late(5 << 20, (1, 50), 100.0) == ""
-    assert progress.late(5 << 20, (1, 60), 110.0) == "the recorder is 5242880 octets behind"
+    assert [progress.describe_lag(7, (1, at), float(at)) for at in (1, 20, 40)] == ["", "", ""]
+    assert [progress.describe_lag(7, (1, 40), float(at)) for at in (45, 50)] == ["", ""]
+    assert progress.describe_lag(7, (1, 40), 51.0) == "the recorder does not get on, 7 octets behind"
+    assert progress.describe_lag(7, (1, 41), 52.0) == ""
+    assert progress.describe_lag(0, (1, 48), 53.0) == ""
+    assert progress.describe_lag(0, (1, 48), 99.0) == ""  # nothing to do is no fault
+    assert progress.describe_lag(5 << 20, (1, 50), 100.0) == ""
+    assert progress.describe_lag(5 << 20, (1, 60), 110.0) == "the recorder is 5242880 octets behind"
 
 
 def test_where_it_was_given_up_nobody_waits_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def test_where_it_was_given_up_nobody_waits_for_an_answer(monkeypatch: pytest.Mo
     monkeypatch.setattr(keeper, "_run_once", lambda: open_then.append(sock.fileno() >= 0) or 1)
     keeper.start("r.a2a.db", "uuid", Path("journal"))
     until(lambda: len(told) == 2)
-    assert open_then == [True] * STARTS
+    assert open_then == [True] * MAX_STARTS
     assert told[1].endswith("given up; recording goes on")
     assert get(port, "/metrics")[0] == 0
     keeper.close()

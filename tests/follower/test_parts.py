@@ -9,7 +9,7 @@ import pytest
 
 from a2a_proxy.follower import closed_segments
 from a2a_proxy.follower.checkpoint import TableProgress
-from a2a_proxy.follower.closed_segments import ended, tables
+from a2a_proxy.follower.closed_segments import ended_segments, segment_tables
 from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
@@ -42,7 +42,7 @@ class Table:
 
     def look(self, until: int | None = None) -> list[int]:
         """Numbers of those that are new and over."""
-        found, self.known = ended(self.recording.db, RowKind.SEGMENT, 1, self.known, until)
+        found, self.known = ended_segments(self.recording.db, RowKind.SEGMENT, 1, self.known, until)
         return [split_key(number)[1] for number, _ in found]
 
 
@@ -92,10 +92,10 @@ def test_only_what_was_before(table: Table) -> None:
 
 def test_old_recordings_have_no_such_tables(table: Table) -> None:
     """Nothing is told of what they do not have."""
-    assert tables(table.recording.db) == {RowKind.SEGMENT, RowKind.INTERRUPTION, RowKind.HANDOFF}
+    assert segment_tables(table.recording.db) == {RowKind.SEGMENT, RowKind.INTERRUPTION, RowKind.HANDOFF}
     table.writer._open_tables().db.execute("DROP VIEW handoffs")
     table.writer._open_tables().db.execute("DROP TABLE handoff")
-    assert tables(table.recording.db) == {RowKind.SEGMENT, RowKind.INTERRUPTION}
+    assert segment_tables(table.recording.db) == {RowKind.SEGMENT, RowKind.INTERRUPTION}
 
 
 def test_interruptions_and_hand_offs(table: Table) -> None:
@@ -105,6 +105,6 @@ def test_interruptions_and_hand_offs(table: Table) -> None:
     handed = Handoff(2, "next", "context", "a", "t", "c", 1, "b", "u", 2, 1, 0, at, ended=at + 9)
     table.writer.write([], changes=Changes([], [], [], [], [broken], [handed]))
     for kind, number, over in ((RowKind.INTERRUPTION, 1, 107), (RowKind.HANDOFF, 2, 109)):
-        found, known = ended(table.recording.db, kind, 1, TableProgress(), None)
+        found, known = ended_segments(table.recording.db, kind, 1, TableProgress(), None)
         assert [(split_key(row)[1], time) for row, time in found] == [(number, over)]
         assert known.open == []

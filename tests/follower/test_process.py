@@ -26,8 +26,8 @@ class Died(Exception):
 class Taker:
     """A consumer that keeps what it is given, and can be made to die."""
 
-    wants = frozenset(RowKind)
-    whole = False
+    row_kinds = frozenset(RowKind)
+    takes_batches = False
 
     def __init__(self, taken: list[Any], fatal: int) -> None:
         self._taken, self._fatal = taken, fatal
@@ -35,15 +35,15 @@ class Taker:
     def start(self, recording: str, session: SessionRow) -> None:
         self._taken.append("start")
 
-    def take(self, kind: RowKind, value: Any) -> None:
+    def add_row(self, kind: RowKind, value: Any) -> None:
         if len([each for each in self._taken if each != "start"]) == self._fatal:
             raise Died
         self._taken.append((value.exchange, value.seq) if kind is RowKind.FRAME else f"end of {value.id}")
 
-    def settle(self) -> bool:
+    def finish_batch(self) -> bool:
         return True
 
-    def look(self, unfinished: list[int]) -> None:
+    def poll(self, unfinished: list[int]) -> None:
         pass
 
     def close(self) -> None:
@@ -100,10 +100,10 @@ def test_stopped_after_any_call(run: Run) -> None:
 
     class Stops(Taker):
         def take(self, kind: RowKind, value: Any) -> None:
-            super().take(kind, value)
+            super().add_row(kind, value)
             follower.stopping = True
 
-    follower._make = lambda: Stops(taken, -1)
+    follower._make_consumer = lambda: Stops(taken, -1)
     follower.run()
     assert run.taken == ["start", STORY[0], "close"]
     run.taken.clear()
@@ -139,7 +139,7 @@ def test_somebody_may_wait_when_a_session_has_ended(run: Run) -> None:
 def test_nothing_to_follow(run: Run) -> None:
     """A session that is not in the file, and is not waited for, is over; none of its calls is made."""
     follower = run.process(session="another")
-    assert not follower._finished()
+    assert not follower._is_finished()
     follower.stopping = True
     follower.run()
     assert run.taken == []

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from a2a_proxy.follower import batch_reader
-from a2a_proxy.follower.batch_reader import next_batch, value_of
+from a2a_proxy.follower.batch_reader import next_batch, read_value
 from a2a_proxy.follower.checkpoint import SessionCursor
 from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.model.chunk import Chunk
@@ -48,7 +48,7 @@ class Walk:
         batch = next_batch(self._recording, self._session, self.cursor, self._wants)
         assert batch is not None
         self.cursor = batch.after
-        self.seen += [(item.kind, item.row, value_of(self._recording, item)) for item in batch.items]
+        self.seen += [(item.kind, item.row, read_value(self._recording, item)) for item in batch.items]
         return bool(batch.items) or batch.more
 
     def all(self) -> list[tuple[RowKind, int, Any]]:
@@ -231,7 +231,7 @@ def test_no_transaction_is_left_open(tmp_path: Path) -> None:
     assert not recording.db.in_transaction
     made.finish(exchange(1).closed)  # which empties the log
     assert not (tmp_path / "r.db-wal").exists() or not (tmp_path / "r.db-wal").stat().st_size
-    assert [value_of(recording, item).exchange for item in batch.items if item.kind is RowKind.FRAME] == [1]
+    assert [read_value(recording, item).exchange for item in batch.items if item.kind is RowKind.FRAME] == [1]
 
 
 def test_a_cassette_read_into_a_file_is_the_same(tmp_path: Path) -> None:

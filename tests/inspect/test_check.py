@@ -17,7 +17,7 @@ from a2a_inspect.commands.check import sarif, text_format
 from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport
 from a2a_inspect.commands.check.sarif import fingerprint
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.present.junit import MOST
+from a2a_proxy.present.junit import MAX_LINES
 from a2a_proxy.rules.define.catalogue import all_rules
 from support_cli import Ran, run_here
 from support_rules import record
@@ -150,15 +150,15 @@ def test_junit_has_each_case_once_whatever_is_checked() -> None:
 
 def test_junit_tells_the_gravest_of_many() -> None:
     """And how many are not there: services refuse what is too large."""
-    grades = [Severity.INFO] * MOST + [Severity.WARNING, Severity.ERROR]
+    grades = [Severity.INFO] * MAX_LINES + [Severity.WARNING, Severity.ERROR]
     found = [CheckFinding(Finding(RULE.id, grade, 1, str(at))) for at, grade in enumerate(grades)]
     report = CheckReport([RULE], Severity.ERROR, [CheckedSession("r", 1, 1, 1, "", found)])
     document = JUnitXml.fromstring("\n".join(junit_format.lines(report)))
     (failure,) = case_of(document, RULE.id).result
     lines = failure.text.splitlines()
-    assert failure.message == str(MOST + 1)
+    assert failure.message == str(MAX_LINES + 1)
     assert [line.split()[0] for line in lines[:3]] == ["error:", "warning:", "info:"]
-    assert (len(lines), lines[-1]) == (MOST + 1, "and 2 more lines, left out here")
+    assert (len(lines), lines[-1]) == (MAX_LINES + 1, "and 2 more lines, left out here")
 
 
 def case_of(document: JUnitXml, rule: str) -> TestCase:

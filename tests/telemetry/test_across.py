@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.telemetry.cross_recording import across, own_sessions
+from a2a_proxy.telemetry.cross_recording import open_recording_links, own_sessions
 from a2a_proxy.telemetry.offline import RecordingExport
 from a2a_proxy.telemetry.values import SpanValue
 from support_inspect import TASK
@@ -21,10 +21,10 @@ def exported(*paths: Path) -> list[list[SpanValue]]:
     """The spans of each."""
     with ExitStack() as all_of_them:
         recordings = [all_of_them.enter_context(Recording(path)) for path in paths]
-        linked = all_of_them.enter_context(across(recordings))
+        linked = all_of_them.enter_context(open_recording_links(recordings))
         sinks = [Kept() for _ in recordings]
         for number, (recording, sessions) in enumerate(zip(recordings, own_sessions(recordings), strict=True)):
-            RecordingExport(recording, sinks[number], beyond=linked.beyond(number)).run(None, sessions)
+            RecordingExport(recording, sinks[number], beyond=linked.session_links(number)).run(None, sessions)
         assert [sink.told for sink in sinks] == [[]] * len(sinks)
         return [sink.got for sink in sinks]
 

@@ -9,19 +9,19 @@ import pytest
 
 from a2a_proxy.model.exchange import Binding, Connection
 from a2a_proxy.recording.read.rows import SessionRow
-from a2a_proxy.telemetry.attributes import attributes_of, close_reason, error_type, name_of, path_template, resource_of
+from a2a_proxy.telemetry.attributes import call_attributes, close_reason, error_type, span_name, path_template, session_resource
 from a2a_proxy.telemetry.call_facts import (
     CallFacts,
     CardFetch,
     CardIdentity,
     PushDelivery,
     RequestFacts,
-    asked,
-    of_headers,
+    parse_request,
+    context_of_headers,
 )
 from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.message_content import DirectionContent, MessageContent
-from a2a_proxy.telemetry.span import span_of
+from a2a_proxy.telemetry.span import call_span
 from a2a_proxy.telemetry.span_options import SpanOptions
 from a2a_proxy.telemetry.values import SpanContextIds, SpanKind
 from support_inspect import MS, TASK, exchange
@@ -33,12 +33,12 @@ CONTEXT = SpanContextIds("1" * 32, "2" * 16)
 def known(**more: Any) -> CallFacts:
     connection = Connection(1, "10.0.0.9:5000", "127.0.0.1:9000", "https://agent", STARTED)
     return CallFacts(
-        exchange=exchange(1, **more), connection=connection, asked=RequestFacts(), context=CONTEXT, parent=None
+        exchange=exchange(1, **more), connection=connection, request=RequestFacts(), context=CONTEXT, parent=None
     )
 
 
 def test_a_stream_says_who_what_and_how() -> None:
-    said = attributes_of(known(rpc_id='"7"', bytes_to_agent=300, half_close="agent"), CallEvents())
+    said = call_attributes(known(rpc_id='"7"', bytes_to_agent=300, half_close="agent"), CallEvents())
     assert said == {
         "a2a.method.name": "SendStreamingMessage",
         "a2a.protocol.version": "1.0",
@@ -92,7 +92,7 @@ def test_a_stream_says_who_what_and_how() -> None:
 )
 def test_an_error_has_one_word_of_few(more: dict[str, Any], word: str) -> None:
     assert error_type(exchange(1, **more)) == word
-    assert bool(span_of(known(**more), CallEvents()).error) is bool(word)
+    assert bool(call_span(known(**more), CallEvents()).error) is bool(word)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_how_a_stream_was_over_and_whether_silence_ended_it(how: str, silent: in
 def test_cards_pushes_and_subscriptions_say_what_others_do_not() -> None:
     card = CardIdentity("Desk", "2", signed=True)
     first, later = (
-        attributes_of(
+        call_attributes(
             msgspec.structs.replace(known(operation="GetAgentCard"), fetch=CardFetch(card, changed)), CallEvents()
         )
         for changed in (None, True)
@@ -144,18 +144,18 @@ def test_cards_pushes_and_subscriptions_say_what_others_do_not() -> None:
     assert "a2a_proxy.card.changed" not in first
     assert later["a2a_proxy.card.changed"] is True
     pushed = msgspec.structs.replace(known(binding=Binding.WEBHOOK), delivery=PushDelivery(3, token=False))
-    told = attributes_of(pushed, CallEvents())
+    told = call_attributes(pushed, CallEvents())
     assert (told["a2a_proxy.push.attempt"], told["a2a_proxy.push.token_match"]) == (3, False)
-    resumed = attributes_of(msgspec.structs.replace(known(), resumed_from=7), CallEvents())
+    resumed = call_attributes(msgspec.structs.replace(known(), resumed_from=7), CallEvents())
     assert resumed["a2a_proxy.stream.resumed_from"] == 7
 
 
 def test_other_tools_find_the_names_they_look_for() -> None:
     said = MessageContent(DirectionContent(text="Plan a day"), DirectionContent(text="Done"))
     facts = msgspec.structs.replace(known(context_id="c"), content=said)
-    plain = span_of(facts, CallEvents()).attributes
+    plain = call_span(facts, CallEvents()).attributes
     assert not [name for name in plain if name.startswith(("kong", "openinference", "langfuse", "session", "input"))]
-    made = span_of(facts, CallEvents(), SpanOptions(compat=("kong", "openinference", "langfuse"))).attributes
+    made = call_span(facts, CallEvents(), SpanOptions(compat=("kong", "openinference", "langfuse"))).attributes
     assert {name: value for name, value in made.items() if name not in plain} == {
         "kong.a2a.operation": "SendStreamingMessage",
         "kong.a2a.protocol.version": "1.0",
@@ -176,26 +176,26 @@ def test_other_tools_find_the_names_they_look_for() -> None:
 
 
 def test_names_are_few_and_a_push_is_consumed() -> None:
-    assert name_of(exchange(1, operation="", method="tools/list")) == "unknown"
-    pushed = span_of(known(binding=Binding.WEBHOOK, operation=""), CallEvents(), SpanOptions("server"))
+    assert span_name(exchange(1, operation="", method="tools/list")) == "unknown"
+    pushed = call_span(known(binding=Binding.WEBHOOK, operation=""), CallEvents(), SpanOptions("server"))
     assert (pushed.name, pushed.kind) == ("push_notification", SpanKind.CONSUMER)
-    assert span_of(known(), CallEvents(), SpanOptions("server")).kind is SpanKind.SERVER
+    assert call_span(known(), CallEvents(), SpanOptions("server")).kind is SpanKind.SERVER
 
 
 def test_the_request_says_the_rest() -> None:
     parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     message = {"referenceTaskIds": ["a", 1, "b"], "metadata": {"traceparent": parent}}
-    said = asked({"message": message, "tenant": "acme"}, "m1")
+    said = parse_request({"message": message, "tenant": "acme"}, "m1")
     assert said == RequestFacts("m1", ("a", "b"), "acme", SpanContextIds(parent[3:35], parent[36:52]))
     message = {"metadata": {"traceparent": parent, "tracestate": "a=1"}}
-    assert asked({"message": message}, "").parent == SpanContextIds(parent[3:35], parent[36:52], "a=1")
-    assert asked({"jsonrpc": "2.0", "params": {"id": "t", "metadata": {"traceparent": parent}}}, "").parent
+    assert parse_request({"message": message}, "").parent == SpanContextIds(parent[3:35], parent[36:52], "a=1")
+    assert parse_request({"jsonrpc": "2.0", "params": {"id": "t", "metadata": {"traceparent": parent}}}, "").parent
     for odd in (None, "text", [], {"message": 1, "metadata": []}, {"message": {"metadata": {"traceparent": 1}}}):
-        assert asked(odd, "") == RequestFacts()
+        assert parse_request(odd, "") == RequestFacts()
     made = CallFacts(
-        exchange=exchange(1), connection=None, asked=said, context=CONTEXT, parent=None, card=CardIdentity("Desk", "2")
+        exchange=exchange(1), connection=None, request=said, context=CONTEXT, parent=None, card=CardIdentity("Desk", "2")
     )
-    told = attributes_of(made, CallEvents())
+    told = call_attributes(made, CallEvents())
     assert (told["a2a.message.reference_task_ids"], told["a2a.tenant"]) == (("a", "b"), "acme")
     assert (told["gen_ai.agent.name"], told["gen_ai.agent.version"]) == ("Desk", "2")
 
@@ -203,21 +203,21 @@ def test_the_request_says_the_rest() -> None:
 def test_the_callers_tracestate_is_kept_where_its_traceparent_is_one() -> None:
     parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     headers = ((b"TraceState", b"a=1"), (b"tracestate", b"b=2"))
-    found = of_headers(exchange(1, traceparent=parent, request_headers=headers))
+    found = context_of_headers(exchange(1, traceparent=parent, request_headers=headers))
     assert found == SpanContextIds(parent[3:35], parent[36:52], "a=1,b=2")
-    assert of_headers(exchange(1, traceparent="odd", request_headers=headers)) is None
+    assert context_of_headers(exchange(1, traceparent="odd", request_headers=headers)) is None
 
 
 def test_the_standard_variables_name_the_service() -> None:
     row = SessionRow(id=1, facts=facts(), ended=STARTED + MS, complete="3 octets missing", lost=3)
-    assert resource_of(row, {}) == {
+    assert session_resource(row, {}) == {
         "service.name": "a2a-proxy",
         "service.version": "test",
         "a2a_proxy.session.id": facts().uuid,
         "a2a_proxy.capture.complete": False,
         "a2a_proxy.capture.missing_bytes": 3,
     }
-    named = resource_of(row, {"OTEL_SERVICE_NAME": "desk", "OTEL_RESOURCE_ATTRIBUTES": "team=a%20b,service.name=x,odd"})
+    named = session_resource(row, {"OTEL_SERVICE_NAME": "desk", "OTEL_RESOURCE_ATTRIBUTES": "team=a%20b,service.name=x,odd"})
     assert (named["service.name"], named["team"]) == ("desk", "a b")
 
 
@@ -226,5 +226,5 @@ def test_an_address_may_be_anything() -> None:
     facts = known()
     assert facts.connection is not None
     odd = msgspec.structs.replace(facts.connection, client="[y]:z", upstream="http://[x")
-    said = attributes_of(msgspec.structs.replace(facts, connection=odd), CallEvents())
+    said = call_attributes(msgspec.structs.replace(facts, connection=odd), CallEvents())
     assert (said["server.address"], said["client.address"]) == ("http://[x", "[y]:z")

@@ -13,7 +13,7 @@ import pytest
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.telemetry.offline import BackendSink, RecordingExport
 from a2a_proxy.telemetry.sdk import SdkBackend
-from a2a_proxy.telemetry.target import target
+from a2a_proxy.telemetry.target import otlp_target
 from support_otlp import Received, grpc_backend, http_backend
 from support_spans import (
     AGENTS_SPANS,
@@ -31,7 +31,7 @@ from support_spans import (
 
 def sent(path: Path, open_backend: Callable[[], AbstractContextManager[Received]]) -> list[Seen]:
     with open_backend() as received, open_recording_or_cassette(path) as recording:
-        backend = SdkBackend(target(received.endpoint, received.protocol, {}))
+        backend = SdkBackend(otlp_target(received.endpoint, received.protocol, {}))
         RecordingExport(recording, BackendSink(backend)).run(None)
         backend.close()
     found = received_spans(received)

@@ -16,19 +16,19 @@ from a2a_proxy.follower.process import Follower, FollowTarget
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry import retry_sender
-from a2a_proxy.telemetry.consumer import ALIVE, GRACE, LONG, FollowerMemory, OtlpConsumer
-from a2a_proxy.telemetry.request_outcome import SENT, Outcome
+from a2a_proxy.telemetry.consumer import ALIVE_INTERVAL_NS, SEGMENT_GRACE_NS, LONG_CALL_NS, FollowerMemory, OtlpConsumer
+from a2a_proxy.telemetry.request_outcome import SENT, RequestOutcome
 from a2a_proxy.telemetry.retry_sender import RetrySender, SenderClock
 from a2a_proxy.telemetry.settings import OtlpSettings, decode, encode
 from a2a_proxy.telemetry.span_options import SpanOptions
 from a2a_proxy.telemetry.span_reader import SpanReader
-from a2a_proxy.telemetry.target import target
+from a2a_proxy.telemetry.target import otlp_target
 from a2a_proxy.telemetry.values import Attributes, LogLevel
 from support_inspect import changes, exchange, live, request, sample, writer
 from support_recording import STARTED
 
 SEGMENT = 60_000_000_000
-SETTINGS = OtlpSettings(target("localhost:4317", "", {}), metrics=False, frames=True)
+SETTINGS = OtlpSettings(otlp_target("localhost:4317", "", {}), metrics=False, frames=True)
 
 
 class Died(Exception):
@@ -51,14 +51,14 @@ class Run:
         self.now = STARTED
         self.notes: dict[int, int] = {}
 
-    def send_spans(self, resource: Attributes, spans: Sequence[Any]) -> Outcome:
+    def send_spans(self, resource: Attributes, spans: Sequence[Any]) -> RequestOutcome:
         if self.fatal:
             raise Died
         self.spans += spans
         self.sent()
         return SENT
 
-    def send_logs(self, resource: Attributes, logs: Sequence[Any]) -> Outcome:
+    def send_logs(self, resource: Attributes, logs: Sequence[Any]) -> RequestOutcome:
         self.logs += logs
         return SENT
 
@@ -73,15 +73,15 @@ class Run:
         """A process that begins, looks once and dies."""
         self.count = CallTally()
         follower = self.process(follow=True)
-        follower._round()
-        follower._look()
+        follower._follow_round()
+        follower._poll_consumers()
 
-    def keep(self) -> None:
+    def save_notes(self) -> None:
         """Notes of a consumer that nobody feeds are kept as they are."""
 
     done = 0
 
-    def settled(self, done: int) -> None:
+    def save_done(self, count: int) -> None:
         """Nor is what it brings."""
 
     def consumer(self, courier: RetrySender | None = None, memory: FollowerMemory | None = None) -> OtlpConsumer:
@@ -123,9 +123,9 @@ def test_a_recording_that_is_begun_anew_is_read_anew(run: Run) -> None:
     again = writer(run.path)
     again.write([request(2)], changes=changes(exchange(2)))
     again.finish(STARTED + 10**10)
-    for kind in (kind for kind in consumer.wants if kind.name == "EXCHANGE"):
-        consumer.take(kind, exchange(2))
-    consumer.settle()
+    for kind in (kind for kind in consumer.row_kinds if kind.name == "EXCHANGE"):
+        consumer.add_row(kind, exchange(2))
+    consumer.finish_batch()
     consumer.close()
     assert [span.attributes["a2a_proxy.exchange"] for span in run.spans] == [2]
 
@@ -139,21 +139,21 @@ def test_a_long_call_is_told_before_it_is_over(run: Run) -> None:
         consumer.start(str(run.path), recording.sessions()[0])
         key = next(recording.exchanges()).key
     told: list[list[str]] = []
-    for after in (LONG - 1, 2 * LONG, 2 * LONG + 1, 3 * LONG, 2 * LONG + ALIVE, 2 * LONG + 2 * ALIVE):
+    for after in (LONG_CALL_NS - 1, 2 * LONG_CALL_NS, 2 * LONG_CALL_NS + 1, 3 * LONG_CALL_NS, 2 * LONG_CALL_NS + ALIVE_INTERVAL_NS, 2 * LONG_CALL_NS + 2 * ALIVE_INTERVAL_NS):
         run.now = began + after
-        consumer.look([key])
+        consumer.poll([key])
         told.append([log.name for log in run.logs])
         run.logs.clear()
     assert told == [[], ["a2a.operation.started"], [], [], ["a2a.operation.alive"], ["a2a.operation.alive"]]
     consumer.close()
     made.finish(STARTED + 10**10)
-    run.now = began + 3 * LONG
+    run.now = began + 3 * LONG_CALL_NS
     later = run.consumer()  # in the place of one that died: that one has told it
     with Recording(run.path) as recording:
         later.start(str(run.path), recording.sessions()[0])
-    for after in (3 * LONG + 6 * 10**9, 4 * LONG + ALIVE):
+    for after in (3 * LONG_CALL_NS + 6 * 10**9, 4 * LONG_CALL_NS + ALIVE_INTERVAL_NS):
         run.now = began + after
-        later.look([key])
+        later.poll([key])
     assert [log.name for log in run.logs] == ["a2a.operation.alive"]
     later.close()
 
@@ -215,7 +215,7 @@ def test_segments_of_a_call_that_goes_on_are_sent_once_whatever_dies(run: Run) -
     made = writer(run.path)
     made.write([request(1)], changes=changes(live(1)))
     began = live(1).started
-    for after, expected in ((SEGMENT + GRACE - 1, 0), (SEGMENT + GRACE, 1), (2 * SEGMENT, 1), (3 * SEGMENT, 2)):
+    for after, expected in ((SEGMENT + SEGMENT_GRACE_NS - 1, 0), (SEGMENT + SEGMENT_GRACE_NS, 1), (2 * SEGMENT, 1), (3 * SEGMENT, 2)):
         run.now = began + after
         run.look()
         assert len(run.spans) == expected, after
@@ -234,7 +234,7 @@ def test_segments_of_a_call_that_goes_on_are_sent_once_whatever_dies(run: Run) -
     assert run.ledger.read_mark().calls == 1
     assert run.ledger.load().notes == {}
     with Recording(run.path) as recording:
-        long_after = SpanReader(recording, recording.sessions()[0], run.settings.shape).made(over)
+        long_after = SpanReader(recording, recording.sessions()[0], run.settings.shape).call_spans(over)
     assert long_after is not None
     assert list(long_after.spans) == run.spans
 
@@ -249,7 +249,7 @@ def test_a_follower_that_only_looks_makes_no_call(run: Run, monkeypatch: pytest.
     class Looks(OtlpConsumer):
         def look(self, unfinished: list[int]) -> None:
             since.append(run.ledger.read_mark().since)
-            follower.keep()
+            follower.save_notes()
             follower.stopping = len(since) >= 3
 
     courier = RetrySender(run, "c", run.count, lambda _: None)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from a2a_proxy.model.event import Artifact, ArtifactUpdate, Event, Message, Part, StatusUpdate, TaskSnapshot, TaskStatus
-from a2a_proxy.telemetry.message_content import MAX_PARTS, MAX_TEXT, content_of, finish_reason
+from a2a_proxy.telemetry.message_content import MAX_PARTS, MAX_TEXT, message_content, finish_reason
 
 
 def message(text: str, ident: str = "", role: str = "ROLE_AGENT") -> Message:
@@ -32,7 +32,7 @@ def test_both_sides_are_told_by_the_convention() -> None:
     )
     snapshot = Event(task=TaskSnapshot(status=TaskStatus(message=message("Thinking", "m2"))))
     events = [told(message("Thinking", "m2")), chunk("# Day", append=False), chunk("9:00", append=True), snapshot]
-    content = content_of([asked], events, finish="stop")
+    content = message_content([asked], events, finish="stop")
     attributes = content.attributes()
     assert made("input", attributes) == [
         {
@@ -55,7 +55,7 @@ def test_both_sides_are_told_by_the_convention() -> None:
 
 def test_it_is_bounded_and_what_is_cut_is_counted() -> None:
     events = [told(message("é" * MAX_TEXT, "m1")), told(message("more", "m2"))]
-    attributes = content_of([], events, finish="stop", unread=2).attributes()
+    attributes = message_content([], events, finish="stop", unread=2).attributes()
     [kept] = made("output", attributes)
     assert kept["parts"][0]["content"] == "é" * (MAX_TEXT // 2)
     assert attributes["a2a_proxy.content.output_cut_bytes"] == MAX_TEXT + len("more")
@@ -65,13 +65,13 @@ def test_it_is_bounded_and_what_is_cut_is_counted() -> None:
 
 def test_many_parts_and_text_that_is_no_unicode_do_no_harm() -> None:
     parts = [Part(text="x"), Part(data=1)] * MAX_PARTS
-    attributes = content_of([Message(parts=parts)], [], finish="stop").attributes()
+    attributes = message_content([Message(parts=parts)], [], finish="stop").attributes()
     [kept] = made("input", attributes)
     assert len(kept["parts"]) == MAX_PARTS
     assert attributes["a2a_proxy.content.input_cut_bytes"] == MAX_PARTS // 2
-    odd = content_of([message("\ud800!", role="")], [], finish="stop")
+    odd = message_content([message("\ud800!", role="")], [], finish="stop")
     assert odd.input.text == "?!"
-    assert content_of([], [Event(), told(message(""))], finish="stop").attributes() == {}
+    assert message_content([], [Event(), told(message(""))], finish="stop").attributes() == {}
 
 
 def test_why_it_ends_is_an_error_where_the_call_or_the_task_failed() -> None:

@@ -13,15 +13,15 @@ from a2a_proxy.follower.status import FollowerNotice, Status
 from a2a_proxy.telemetry import sdk
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import BackendSink
-from a2a_proxy.telemetry.request_outcome import SENT, Outcome, RequestResult
-from a2a_proxy.telemetry.retry_sender import BATCH, OCTETS, RetrySender, SenderClock, requests
+from a2a_proxy.telemetry.request_outcome import SENT, RequestOutcome, RequestResult
+from a2a_proxy.telemetry.retry_sender import MAX_BATCH, MAX_REQUEST_BYTES, RetrySender, SenderClock, split_requests
 from a2a_proxy.telemetry.target import OtlpTarget
 from a2a_proxy.telemetry.values import Attributes, LogLevel, LogValue, SpanContextIds, SpanKind, SpanValue
 
-DOWN = Outcome(RequestResult.LATER, "connection refused")
-FAILS = Outcome(RequestResult.FAILED, "HTTP 500")
-LARGE = Outcome(RequestResult.LARGE, "HTTP 413")
-REFUSES = Outcome(RequestResult.REFUSED, "HTTP 401")
+DOWN = RequestOutcome(RequestResult.LATER, "connection refused")
+FAILS = RequestOutcome(RequestResult.FAILED, "HTTP 500")
+LARGE = RequestOutcome(RequestResult.LARGE, "HTTP 413")
+REFUSES = RequestOutcome(RequestResult.REFUSED, "HTTP 401")
 CONTEXT = SpanContextIds("1" * 32, "2" * 16)
 SPAN = SpanValue(name="x", kind=SpanKind.INTERNAL, context=CONTEXT, parent=None, started=1, ended=2, attributes={})
 LOG = LogValue(name="x", at=1, level=LogLevel.INFO, context=CONTEXT)
@@ -30,7 +30,7 @@ LOG = LogValue(name="x", at=1, level=LogLevel.INFO, context=CONTEXT)
 class Desk:
     """A courier with a backend that answers so, and a clock that only waiting moves on."""
 
-    def __init__(self, *answers: Outcome) -> None:
+    def __init__(self, *answers: RequestOutcome) -> None:
         self.answers = list(answers)
         self.taken: list[int] = []
         self.asked = 0
@@ -48,7 +48,7 @@ class Desk:
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
-    def send_spans(self, resource: Attributes, spans: Sequence[Any]) -> Outcome:
+    def send_spans(self, resource: Attributes, spans: Sequence[Any]) -> RequestOutcome:
         self.asked += 1
         outcome = self.answers.pop(0) if self.answers else SENT
         self.taken += [len(spans)] if outcome is SENT else []
@@ -59,7 +59,7 @@ class Desk:
 
 def test_what_nobody_answers_waits_for_as_long_as_it_takes() -> None:
     desk = Desk(*[DOWN] * 100)
-    assert desk.courier.spans({}, [SPAN] * 3)
+    assert desk.courier.send_spans({}, [SPAN] * 3)
     assert (desk.taken, desk.count) == ([3], CallTally(3, 0))
     assert desk.now > 400
     assert desk.told == ["OTLP: c:4318 takes nothing: connection refused", "OTLP: c:4318 takes spans again"]
@@ -67,34 +67,34 @@ def test_what_nobody_answers_waits_for_as_long_as_it_takes() -> None:
 
 def test_what_is_refused_is_given_up_and_counted_and_what_comes_after_it_waits() -> None:
     desk = Desk(REFUSES, REFUSES)
-    assert desk.courier.spans({}, [SPAN] * 1100)
+    assert desk.courier.send_spans({}, [SPAN] * 1100)
     assert (desk.taken, desk.count) == ([76], CallTally(76, 1024))
     assert 1.5 <= desk.now < 1.7, "half a second after the first, a second after the next one"
     assert desk.told == ["OTLP: c:4318 refuses spans: HTTP 401"]
-    assert desk.courier.spans({}, [SPAN])
+    assert desk.courier.send_spans({}, [SPAN])
     assert desk.now < 1.7, "one was taken"
 
 
 def test_a_backend_that_refuses_on_and_on_is_asked_each_few_seconds() -> None:
     desk = Desk(*[REFUSES] * 100)
-    desk.courier.stopping = lambda: desk.now >= 60
+    desk.courier.is_stopping = lambda: desk.now >= 60
     settled: list[int] = []
-    assert not desk.courier.spans({}, [SPAN] * 100 * BATCH, settled.append)
+    assert not desk.courier.send_spans({}, [SPAN] * 100 * MAX_BATCH, settled.append)
     assert desk.asked < 20
-    assert desk.count == CallTally(0, desk.asked * BATCH)
+    assert desk.count == CallTally(0, desk.asked * MAX_BATCH)
     assert settled[-1] == desk.count.errors, "the rest was not given up: it goes out when somebody takes it"
 
 
 def test_a_part_that_is_not_taken_is_given_up_and_counted() -> None:
-    desk = Desk(Outcome(RequestResult.SENT, "too old", rejected=2))
-    assert desk.courier.spans({}, [SPAN] * 5)
+    desk = Desk(RequestOutcome(RequestResult.SENT, "too old", rejected=2))
+    assert desk.courier.send_spans({}, [SPAN] * 5)
     assert (desk.asked, desk.count) == (1, CallTally(3, 2))
     assert desk.told == ["OTLP: c:4318 refuses spans: too old"]
 
 
 def test_what_is_too_much_at_once_goes_in_halves_and_one_span_alone_is_given_up() -> None:
     desk = Desk(LARGE, LARGE, SENT, LARGE, SENT)
-    assert desk.courier.spans({}, [SPAN] * 4)
+    assert desk.courier.send_spans({}, [SPAN] * 4)
     assert (desk.taken, desk.count) == ([1, 2], CallTally(3, 1))
     assert desk.told == ["OTLP: c:4318 refuses spans: HTTP 413"]
 
@@ -109,42 +109,42 @@ def test_an_export_long_after_goes_in_the_same_halves() -> None:
 
 def test_what_fails_again_and_again_is_given_up_after_a_while() -> None:
     desk = Desk(*[FAILS] * 100)
-    assert desk.courier.spans({}, [SPAN])
+    assert desk.courier.send_spans({}, [SPAN])
     assert desk.count == CallTally(0, 1)
     assert 120 <= desk.now < 130
 
 
 def test_told_to_stop_it_stops_and_says_that_nothing_is_settled() -> None:
     desk = Desk(*[DOWN] * 100)
-    desk.courier.stopping = lambda: desk.now > 3
-    assert not desk.courier.spans({}, [SPAN])
+    desk.courier.is_stopping = lambda: desk.now > 3
+    assert not desk.courier.send_spans({}, [SPAN])
     assert (desk.taken, desk.count) == ([], CallTally())
     assert desk.now < 4
 
 
 def test_a_backend_without_logs_is_asked_once() -> None:
     desk = Desk(REFUSES)
-    desk.courier.logs({}, [LOG] * 2000)
-    desk.courier.logs({}, [LOG])
+    desk.courier.send_logs({}, [LOG] * 2000)
+    desk.courier.send_logs({}, [LOG])
     assert (desk.asked, desk.count) == (1, CallTally())
-    assert desk.courier.spans({}, [SPAN])
+    assert desk.courier.send_spans({}, [SPAN])
 
 
 def test_a_request_has_room_for_so_much_text_and_a_large_span_goes_alone() -> None:
     def span(octets: int) -> SpanValue:
         return replace(SPAN, attributes={"gen_ai.input.messages": "x" * octets})
 
-    third = OCTETS // 3
-    spans = [span(third), span(third), span(third), span(2 * OCTETS), span(1)]
-    assert [len(each) for each in requests(spans)] == [2, 1, 1, 1]
-    assert [len(each) for each in requests([SPAN] * (BATCH + 1))] == [BATCH, 1]
-    assert list(requests([])) == []
+    third = MAX_REQUEST_BYTES // 3
+    spans = [span(third), span(third), span(third), span(2 * MAX_REQUEST_BYTES), span(1)]
+    assert [len(each) for each in split_requests(spans)] == [2, 1, 1, 1]
+    assert [len(each) for each in split_requests([SPAN] * (MAX_BATCH + 1))] == [MAX_BATCH, 1]
+    assert list(split_requests([])) == []
 
 
 def test_what_is_a_part_of_a_call_does_not_count_as_one() -> None:
     desk = Desk()
-    assert desk.courier.spans({}, [replace(SPAN, part=True), SPAN])
+    assert desk.courier.send_spans({}, [replace(SPAN, part=True), SPAN])
     assert (desk.taken, desk.count.calls) == ([2], 1)
     refused = Desk(REFUSES)
-    assert refused.courier.spans({}, [replace(SPAN, part=True)])
+    assert refused.courier.send_spans({}, [replace(SPAN, part=True)])
     assert (refused.count.errors, len(refused.told)) == (0, 1)

@@ -12,7 +12,7 @@ from support_recording import STARTED
 def test_states_are_told_when_they_change() -> None:
     passage = CallEvents("submitted")
     for each in (request(1), status(1, 1, "a"), status(1, 2, "b"), frame(1, 5, b"{}", state=3, generation=4)):
-        passage.take(each)
+        passage.add_frame(each)
     events, dropped = passage.events()
     assert [(each.name, each.attributes.get("from"), each.attributes.get("to")) for each in events] == [
         ("a2a_proxy.first_event", None, None),
@@ -25,8 +25,8 @@ def test_states_are_told_when_they_change() -> None:
 
 def test_a_gap_is_told_with_what_was_expected() -> None:
     passage = CallEvents()
-    passage.found(Finding("A2A-GEN-001", Severity.ERROR, 5, "7 after 3: 4 to 6 did not come", task_id=TASK))
-    passage.found(Finding("A2A-SSE-001", Severity.WARNING, 4, "no event"))
+    passage.add_finding(Finding("A2A-GEN-001", Severity.ERROR, 5, "7 after 3: 4 to 6 did not come", task_id=TASK))
+    passage.add_finding(Finding("A2A-SSE-001", Severity.WARNING, 4, "no event"))
     events, _ = passage.events()
     assert [each.name for each in events] == ["a2a_proxy.finding", "a2a_proxy.finding", "a2a_proxy.generation_gap"]
     assert (events[-1].attributes["expected"], events[-1].attributes["got"]) == (4, 7)
@@ -35,8 +35,8 @@ def test_a_gap_is_told_with_what_was_expected() -> None:
 def test_there_are_never_more_events_than_so_many_and_findings_come_first() -> None:
     passage = CallEvents()
     for seq in range(1000):
-        passage.take(frame(1, seq, b"{}", state=2 + seq % 2))
-    passage.found(Finding("A2A-SSE-001", Severity.WARNING, STARTED, "no event"))
+        passage.add_frame(frame(1, seq, b"{}", state=2 + seq % 2))
+    passage.add_finding(Finding("A2A-SSE-001", Severity.WARNING, STARTED, "no event"))
     events, dropped = passage.events()
     assert len(events) == MAX_EVENTS == 128
     assert events[0].name == "a2a_proxy.finding"

@@ -30,11 +30,11 @@ from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import BackendSink, JsonLinesSink, RecordingExport
-from a2a_proxy.telemetry.request_outcome import Outcome, RequestResult
+from a2a_proxy.telemetry.request_outcome import RequestOutcome, RequestResult
 from a2a_proxy.telemetry.sdk import SdkBackend
-from a2a_proxy.telemetry.span_options import PLAIN, SpanOptions
+from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
 from a2a_proxy.telemetry.span_reader import SpanReader
-from a2a_proxy.telemetry.target import target
+from a2a_proxy.telemetry.target import otlp_target
 from a2a_proxy.telemetry.values import MAX_TEXT, SCHEMA_URL, SpanContextIds, SpanKind, SpanValue
 from support_inspect import MS, TASK, exchange, frame, request, status, writer
 from support_otlp import Received, attributes, grpc_backend, http_backend
@@ -71,9 +71,9 @@ def hasty(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def send(
-    recording: Recording, received: Received, *, frames: bool = False, shape: SpanOptions = PLAIN
+    recording: Recording, received: Received, *, frames: bool = False, shape: SpanOptions = DEFAULT_SPAN_OPTIONS
 ) -> RecordingExport:
-    backend = SdkBackend(target(received.endpoint, received.protocol, {}))
+    backend = SdkBackend(otlp_target(received.endpoint, received.protocol, {}))
     try:
         export = RecordingExport(recording, BackendSink(backend), frames=frames, shape=shape)
         export.run(None)
@@ -172,8 +172,8 @@ def test_a_hand_off_that_is_told_again_is_one_link(tmp_path: Path) -> None:
         (session,) = recording.sessions()
         spans = SpanReader(recording, session)
         for row in recording.handoffs():
-            spans.learn(row.handoff)
-        made = [spans.made(row.exchange) for row in recording.exchanges(session.id)]
+            spans.add_handoff(row.handoff)
+        made = [spans.call_spans(row.exchange) for row in recording.exchanges(session.id)]
     assert [len(each.spans[0].links) for each in made if each] == [0, 1, 1]
 
 
@@ -193,8 +193,8 @@ def test_an_agent_that_has_not_named_its_task_is_linked_to_by_its_one_open_call(
     with Recording(tmp_path / "r.a2a.db") as recording:
         (session,) = recording.sessions()
         spans = SpanReader(recording, session)
-        found = spans.made(asked)
-        context = spans.context(asking)
+        found = spans.call_spans(asked)
+        context = spans.span_context(asking)
     assert found is not None
     assert [link.context for link in found.spans[0].links] == ([context] if linked else [])
 
@@ -252,7 +252,7 @@ def test_the_file_says_whose_trace_it_is_as_the_exporters_do(tmp_path: Path) -> 
     made.write([request(1)], changes=Changes([line], calls, [task]))
     made.finish(STARTED + 10_000 * MS)
     with Recording(tmp_path / "r.a2a.db") as recording:
-        first, poll = assert_alike(recording, PLAIN)
+        first, poll = assert_alike(recording, DEFAULT_SPAN_OPTIONS)
     assert first.trace_state == "rojo=1,fw@acme=x y"
     assert poll.trace_state == ""
 
@@ -333,7 +333,7 @@ def test_a_header_that_is_none_is_refused_and_not_told(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization: s3cret")
     for protocol in ("grpc", "http/protobuf"):
         with pytest.raises(TelemetryError, match="OTEL_EXPORTER_OTLP_HEADERS has what is no header") as told:
-            SdkBackend(target("http://127.0.0.1:1", protocol, {}))
+            SdkBackend(otlp_target("http://127.0.0.1:1", protocol, {}))
         assert "s3cret" not in f"{told.value.message}{told.value.hint}{capsys.readouterr()}"
 
 
@@ -370,10 +370,10 @@ def test_a_backend_that_says_no_is_understood(
         request.getfixturevalue("hasty")
     with backend() as received:
         received.answers = [answer] * 9
-        made = SdkBackend(target(received.endpoint, received.protocol, {}))
+        made = SdkBackend(otlp_target(received.endpoint, received.protocol, {}))
         outcome = made.send_spans({}, [])
         made.close()
-    assert outcome.answer is judged
+    assert outcome.result is judged
     assert outcome.why
 
 
@@ -381,48 +381,48 @@ def test_a_backend_that_says_no_is_understood(
 def test_a_backend_that_never_answers_is_asked_later(received: Received) -> None:
     well = threading.Event()
     received.before = lambda: well.wait(30)
-    backend = SdkBackend(target(received.endpoint, received.protocol, {}))
+    backend = SdkBackend(otlp_target(received.endpoint, received.protocol, {}))
     try:
         outcome = backend.send_spans({}, [SPAN_VALUE])
     finally:
         well.set()
         backend.close()
-    assert outcome.answer is RequestResult.LATER
+    assert outcome.result is RequestResult.LATER
     assert outcome.why
 
 
 def test_what_a_backend_takes_a_part_of_is_known(received: Received) -> None:
     received.rejects = 1
-    backend = SdkBackend(target(received.endpoint, received.protocol, {}))
+    backend = SdkBackend(otlp_target(received.endpoint, received.protocol, {}))
     try:
         outcomes = [backend.send_spans({}, [SPAN_VALUE] * 3)]
         received.rejects = 0
         outcomes.append(backend.send_spans({}, [SPAN_VALUE]))
     finally:
         backend.close()
-    assert outcomes == [Outcome(RequestResult.SENT, "too old", rejected=1), Outcome(RequestResult.SENT)]
+    assert outcomes == [RequestOutcome(RequestResult.SENT, "too old", rejected=1), RequestOutcome(RequestResult.SENT)]
 
 
 def test_more_than_a_grpc_server_takes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporter, "_MAX_RETRYS", 1, raising=False)  # the SDK tries it again, for as long as it may
     large = msgspec.structs.replace(SPAN_VALUE, attributes={"a2a_proxy.text": "x" * (5 << 20)})
     with grpc_backend() as received:
-        backend = SdkBackend(target(received.endpoint, "grpc", {}))
+        backend = SdkBackend(otlp_target(received.endpoint, "grpc", {}))
         outcome = backend.send_spans({}, [large])
         backend.close()
-    assert outcome.answer is RequestResult.LARGE
+    assert outcome.result is RequestResult.LARGE
 
 
 def test_too_much_at_once_is_known_as_such_where_the_last_try_has_no_time_left() -> None:
-    backend = SdkBackend(target("localhost:4317", "", {}))
-    backend._heard.begin()
+    backend = SdkBackend(otlp_target("localhost:4317", "", {}))
+    backend._log_handler.begin()
     said = "Received message larger than max (5242880 vs. 4194304)"
     log = logging.getLogger(exporter.__name__)
     log.warning("Transient error %s, %s %s", grpc.StatusCode.RESOURCE_EXHAUSTED, "traces", said)
     log.error("Failed to export %s, %s: %s", "traces", grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
-    outcome = backend._heard.outcome()
+    outcome = backend._log_handler.outcome()
     backend.close()
-    assert outcome == Outcome(RequestResult.LARGE, f"RESOURCE_EXHAUSTED: {said}")
+    assert outcome == RequestOutcome(RequestResult.LARGE, f"RESOURCE_EXHAUSTED: {said}")
 
 
 def test_an_offline_export_sends_halves_where_all_is_too_much_and_ends_where_a_part_is_not_taken() -> None:

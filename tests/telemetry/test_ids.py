@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.telemetry.ids import read_traceparent, read_tracestate, segment_id, span_id, step_id, trace_id
+from a2a_proxy.telemetry.ids import parse_traceparent, parse_tracestate, segment_id, span_id, step_id, trace_id
 from a2a_proxy.telemetry.values import SpanContextIds
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -12,7 +12,7 @@ TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 @pytest.mark.parametrize("text", [f"00-{TRACE}-{SPAN}-01", f" 00-{TRACE}-{SPAN}-00 ", f"01-{TRACE}-{SPAN}-01-more"])
 def test_a_traceparent_names_the_callers_span(text: str) -> None:
-    assert read_traceparent(text) == SpanContextIds(TRACE, SPAN)
+    assert parse_traceparent(text) == SpanContextIds(TRACE, SPAN)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_traceparent_names_the_callers_span(text: str) -> None:
     ],
 )
 def test_what_the_standard_calls_invalid_names_none(text: str) -> None:
-    assert read_traceparent(text) is None
+    assert parse_traceparent(text) is None
 
 
 def test_ids_are_the_same_each_time_and_differ_between_calls_and_sessions() -> None:
@@ -52,7 +52,7 @@ def test_ids_are_the_same_each_time_and_differ_between_calls_and_sessions() -> N
     ],
 )
 def test_a_tracestate_counts_whole_or_not_at_all(text: str, kept: str) -> None:
-    assert read_tracestate(text) == kept
+    assert parse_tracestate(text) == kept
 
 
 def test_steps_and_segments_have_ids_of_their_own() -> None:

@@ -20,8 +20,8 @@ from a2a_proxy.telemetry.offline import BackendSink, RecordingExport
 from a2a_proxy.telemetry.retry_sender import RetrySender
 from a2a_proxy.telemetry.sdk import SdkBackend
 from a2a_proxy.telemetry.settings import OtlpSettings
-from a2a_proxy.telemetry.span_options import PLAIN, SpanOptions
-from a2a_proxy.telemetry.target import target
+from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
+from a2a_proxy.telemetry.target import otlp_target
 from a2a_proxy.telemetry.values import SpanContextIds, SpanKind
 from support_inspect import changes, exchange, frame, live, request, status, writer
 from support_otlp import Kept, http_backend
@@ -33,7 +33,7 @@ SENT = f"00-{TRACE}-{'c' * 16}-01"
 BEGUN = f"00-{'a' * 32}-{'c' * 16}-01"
 
 
-def exported(path: Path, call: Exchange, shape: SpanOptions = PLAIN, **asked: Any) -> Kept:
+def exported(path: Path, call: Exchange, shape: SpanOptions = DEFAULT_SPAN_OPTIONS, **asked: Any) -> Kept:
     """The spans of one call, which are the same when it is exported again."""
     made = writer(path)
     line = Connection(1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STARTED)
@@ -110,7 +110,7 @@ def test_live_each_of_the_two_goes_out_once_with_the_ids_of_an_export_long_after
     made = writer(path)
     went = {"traceparent": CAME, "sent_traceparent": SENT}
     with http_backend() as received, tempfile.TemporaryFile(buffering=0) as ledger:
-        settings = OtlpSettings(target(received.endpoint, "", {}), metrics=False, logs=False)
+        settings = OtlpSettings(otlp_target(received.endpoint, "", {}), metrics=False, logs=False)
 
         def look() -> int:
             backend, count = SdkBackend(settings.target), CallTally()
@@ -122,7 +122,7 @@ def test_live_each_of_the_two_goes_out_once_with_the_ids_of_an_export_long_after
                 count,
                 lambda _: None,
             )
-            follower._round()
+            follower._follow_round()
             backend.close()
             return count.calls
 

@@ -17,8 +17,8 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.offline import RecordingExport
-from a2a_proxy.telemetry.segments import MAX_SEGMENTS, passed, windows
-from a2a_proxy.telemetry.span_options import PLAIN, SpanOptions
+from a2a_proxy.telemetry.segments import MAX_SEGMENTS, open_call_windows, finished_call_windows
+from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
 from a2a_proxy.telemetry.values import SpanValue
 from support_inspect import MS, TASK, exchange, frame, request, status, writer
 from support_otlp import Kept
@@ -37,7 +37,7 @@ def recorded(path: Path, exchanges: list[Exchange], frames: list[Frame], tasks: 
     return path
 
 
-def exported(path: Path, shape: SpanOptions = PLAIN) -> list[SpanValue]:
+def exported(path: Path, shape: SpanOptions = DEFAULT_SPAN_OPTIONS) -> list[SpanValue]:
     kept = Kept()
     with Recording(path) as recording:
         RecordingExport(recording, kept, shape=shape).run(None)
@@ -205,11 +205,11 @@ def test_a_call_has_so_many_segments_at_most() -> None:
     """One that lasts for centuries, by clocks that were wrong; the last segment has all that is left."""
     call = exchange(1, started=-(1 << 62), closed=1 << 62)
 
-    found = list(windows(call, MINUTE))
+    found = list(finished_call_windows(call, MINUTE))
 
     assert len(found) == MAX_SEGMENTS
     assert (found[-1].last, found[-1].end) == (True, call.closed)
-    assert list(passed(call, MINUTE, call.closed)) == found[:-1]
+    assert list(open_call_windows(call, MINUTE, call.closed)) == found[:-1]
 
 
 def test_a_card_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.telemetry.error_advice import plain
+from a2a_proxy.telemetry.error_advice import explain_error
 
 
 @pytest.mark.parametrize(
@@ -21,10 +21,10 @@ from a2a_proxy.telemetry.error_advice import plain
     ],
 )
 def test_it_says_what_may_be_wrong(said: str, words: str) -> None:
-    assert words in plain(said)
+    assert words in explain_error(said)
 
 
 def test_the_value_of_a_header_is_not_told() -> None:
-    said = plain("Invalid leading whitespace, or return character(s) in header value: 'Bearer s3cret\\r'")
+    said = explain_error("Invalid leading whitespace, or return character(s) in header value: 'Bearer s3cret\\r'")
     assert "OTEL_EXPORTER_OTLP_HEADERS" in said
     assert "s3cret" not in said

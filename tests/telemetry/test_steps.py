@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.event import Artifact, ArtifactUpdate, Event, Message, Part, TaskSnapshot
-from a2a_proxy.telemetry.steps import MAX_STEPS, StepReport, reports, step_spans
+from a2a_proxy.telemetry.steps import MAX_STEPS, StepReport, step_reports, step_spans
 from a2a_proxy.telemetry.values import SpanContextIds, SpanKind, SpanValue
 from support_inspect import MS
 from support_recording import STARTED
@@ -117,7 +117,7 @@ def test_what_is_no_step_is_none() -> None:
     [made] = spans({"step_id": 10**4000, **odd_numbers})
     assert set(made.attributes) == {f"a2a_proxy.{name}" for name in ("self_reported", "step.type", "step.timed")}
     for odd in ({"steps": 1, "trace_id": "t"}, {"steps": []}, [], "x", {"trace_id": "t"}):
-        assert list(reports(STARTED, Event(message=Message(metadata={"k": odd})))) == []
+        assert list(step_reports(STARTED, Event(message=Message(metadata={"k": odd})))) == []
 
 
 def test_reports_are_found_where_the_extension_puts_them() -> None:
@@ -129,7 +129,7 @@ def test_reports_are_found_where_the_extension_puts_them() -> None:
         Event(task=TaskSnapshot(artifacts=[Artifact(parts=[Part(data=report)])])),
     )
     for event in holders:
-        [found] = reports(STARTED, event)
+        [found] = step_reports(STARTED, event)
         assert (found.trace, len(found.steps)) == ("t", 1)
-    spans, _ = step_spans(CALL, [each for event in holders for each in reports(STARTED, event)], 1, "s")
+    spans, _ = step_spans(CALL, [each for event in holders for each in step_reports(STARTED, event)], 1, "s")
     assert len(spans) == 1

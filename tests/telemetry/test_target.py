@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.telemetry.errors import TelemetryError
-from a2a_proxy.telemetry.target import past_proxies, target
+from a2a_proxy.telemetry.target import bypass_proxies, otlp_target
 
 
 @pytest.mark.parametrize(
@@ -26,13 +26,13 @@ from a2a_proxy.telemetry.target import past_proxies, target
 def test_what_was_typed_goes_before_the_variables(
     typed: str, protocol: str, environ: dict[str, str], found: tuple[str, str | None, str]
 ) -> None:
-    made = target(typed, protocol, environ)
-    assert (made.protocol, made.of("traces"), made.shown) == found
+    made = otlp_target(typed, protocol, environ)
+    assert (made.protocol, made.endpoint_of_signal("traces"), made.shown) == found
 
 
 def test_signals_have_their_own_paths() -> None:
-    made = target("http://c:1/v1/traces", "", {})
-    assert (made.of("logs"), made.of("metrics")) == ("http://c:1/v1/logs", "http://c:1/v1/metrics")
+    made = otlp_target("http://c:1/v1/traces", "", {})
+    assert (made.endpoint_of_signal("logs"), made.endpoint_of_signal("metrics")) == ("http://c:1/v1/logs", "http://c:1/v1/metrics")
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ def test_signals_have_their_own_paths() -> None:
 )
 def test_what_is_no_endpoint_is_told(typed: str, environ: dict[str, str]) -> None:
     with pytest.raises(TelemetryError) as told:
-        target(typed, "", environ)
+        otlp_target(typed, "", environ)
     assert told.value.hint
 
 
 @pytest.mark.parametrize("typed", ["http://me:s3cret@c:port", "ftp://me:s3cret@c"])
 def test_a_password_is_not_told(typed: str) -> None:
     with pytest.raises(TelemetryError) as told:
-        target(typed, "", {})
+        otlp_target(typed, "", {})
     assert "s3cret" not in told.value.message
 
 
@@ -62,5 +62,5 @@ def test_a_password_is_not_told(typed: str) -> None:
     ],
 )
 def test_no_proxy_stands_between_programs_of_one_machine(environ: dict[str, str], without: str | None) -> None:
-    past_proxies(environ)
+    bypass_proxies(environ)
     assert environ.get("no_proxy") == without

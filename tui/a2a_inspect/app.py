@@ -26,7 +26,7 @@ from a2a_inspect.screens.theme import ThemedApp, theme_for_console
 from a2a_inspect.screens.themes import NIGHT, ThemeMemory
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
-from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.cli.streams import discard
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
@@ -170,7 +170,7 @@ def run_app(*paths: Path, make_initial_screen: Screen[None] | None = None) -> in
     if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
         listing = shell_line("a2a-inspect", "ls", *map(str, paths))
         raise UserError("the screen needs a terminal", f"list the exchanges with: {listing}")
-    with state_directory():
+    with state_directory_errors():
         memory = ThemeMemory(file_layout.state_dir() / "theme")
     theme = theme_for_console(Console())
     if len(paths) == 1:

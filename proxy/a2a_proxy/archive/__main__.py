@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import sys
 
-from a2a_proxy.archive.job import aim_of
+from a2a_proxy.archive.job import decode_job
 from a2a_proxy.archive.live_upload import LiveUpload
-from a2a_proxy.follower.entry import Job, run
+from a2a_proxy.follower.entry import FollowerJob, run_follower
 from a2a_proxy.follower.status import FollowerFailed
 from a2a_proxy.recording.errors import RecordingError
 
 
 def main() -> int:
     """Archive one session until it has ended."""
-    return run("a2a_proxy.archive", "--archive", archive)
+    return run_follower("a2a_proxy.archive", "--archive", archive_session)
 
 
-def archive(job: Job) -> FollowerFailed | None:
+def archive_session(job: FollowerJob) -> FollowerFailed | None:
     """Do so; what keeps it from that."""
     try:
-        LiveUpload(aim_of(job.aim.path, job.aim.session, job.given), job.ledger, job.tell).run()
+        LiveUpload(decode_job(job.target.path, job.target.session, job.program_args), job.checkpoint, job.notify).run()
     except RecordingError as wrong:
         return FollowerFailed(wrong.message, wrong.hint)
     return None

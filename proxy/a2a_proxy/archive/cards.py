@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from a2a_proxy.archive.manifest import Manifest
 from a2a_proxy.archive.ranges import ParquetFiles
-from a2a_proxy.archive.rows import plain
+from a2a_proxy.archive.rows import times_as_numbers
 
-_COLUMNS = ["time", "agent", "event", "exchange"]
+_CARD_COLUMNS = ["time", "agent", "event", "exchange"]
 
 
 def cards_before(files: ParquetFiles, parts: Iterable[Manifest], first: dict[str, int]) -> set[int]:
@@ -22,21 +22,21 @@ def cards_before(files: ParquetFiles, parts: Iterable[Manifest], first: dict[str
     left, found = dict(first), set[int]()
     for part in parts:
         for agent, before in list(left.items()):
-            call = _last(files, part, agent, before) if _may_have(part, agent, before) else None
+            call = _last_card_call(files, part, agent, before) if _may_contain_card(part, agent, before) else None
             if call is not None:
                 found.add(call)
                 del left[agent]
     return found
 
 
-def _may_have(part: Manifest, agent: str, before: int) -> bool:
+def _may_contain_card(part: Manifest, agent: str, before: int) -> bool:
     return part.cut.since <= before and (part.cards is None or agent in part.cards)
 
 
-def _last(files: ParquetFiles, part: Manifest, agent: str, before: int) -> int | None:
+def _last_card_call(files: ParquetFiles, part: Manifest, agent: str, before: int) -> int | None:
     """Frames of cards name no task: they come last in a file, in their order."""
     for group in reversed(range(len(part.frames.groups))):
-        rows = plain(files.read(part, "frames", [group], _COLUMNS))
+        rows = times_as_numbers(files.read(part, "frames", [group], _CARD_COLUMNS))
         rows = rows.filter(pc.and_(pc.equal(rows.column("event"), "card"), pc.equal(rows.column("agent"), agent)))
         rows = rows.filter(pc.less_equal(rows.column("time"), before))
         if rows.num_rows:

@@ -8,7 +8,7 @@ _TRACE_DIGITS = 32
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
-def fits(value: Any) -> bool:
+def is_column_value(value: Any) -> bool:
     """A column can hold it."""
     if isinstance(value, str):
         if value.isascii():
@@ -18,18 +18,18 @@ def fits(value: Any) -> bool:
         except UnicodeEncodeError:
             return False
     elif isinstance(value, tuple):
-        return all(map(fits, value))
+        return all(map(is_column_value, value))
     elif isinstance(value, int):
         return value in _INT64
     return True
 
 
-def sound(value: Any) -> Any:
+def column_value(value: Any) -> Any:
     """The value where it says something and a column can hold it; else None."""
-    return value if value and fits(value) else None
+    return value if value and is_column_value(value) else None
 
 
-def trace_of(traceparent: str) -> str:
+def trace_id_of(traceparent: str) -> str:
     """The trace id of a W3C `traceparent`; empty where it has none."""
     words = traceparent.split("-")
     trace = words[1].lower() if len(words) > 1 else ""

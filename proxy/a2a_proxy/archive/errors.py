@@ -17,17 +17,17 @@ class GoneError(ArchiveError):
 
 
 @contextlib.contextmanager
-def extra() -> Iterator[None]:
+def archive_extra() -> Iterator[None]:
     """Around the import of what needs the extra. Raises ArchiveError where it is not installed."""
     try:
         yield
     except ModuleNotFoundError as wrong:
         if (wrong.name or "").partition(".")[0] not in ("pyarrow", "obstore"):
             raise
-        raise missing(wrong.name or "") from None
+        raise missing_library_error(wrong.name or "") from None
 
 
-def missing(module: str) -> ArchiveError:
+def missing_library_error(module: str) -> ArchiveError:
     """A library of the extra is not there."""
     hint = "install it: pip install 'a2a-proxy[lake]'"
     return ArchiveError(f"the archive needs {module}, which is not installed", hint)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from a2a_proxy.archive.cell_values import fits, trace_of
-from a2a_proxy.archive.schema import FACTS, FACTS_SCHEMA
+from a2a_proxy.archive.cell_values import is_column_value, trace_id_of
+from a2a_proxy.archive.schema import FACT_COLUMNS, FACTS_SCHEMA
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.task import Task
@@ -28,20 +28,20 @@ class FactsTable:
         self._session = session.uuid
         self._start = session.started
 
-    def session(self, line: Line, ended: int) -> Fact:
+    def session_row(self, line: Line, ended: int) -> Fact:
         """The session itself."""
         upstreams = line.get("upstreams", ())
         agent = upstreams[0] if len(upstreams) == 1 else None
-        return self._fact("session", 0, self._start, line, ended=ended, agent=agent)
+        return self._make_row("session", 0, self._start, line, ended=ended, agent=agent)
 
-    def connection(self, value: Connection) -> Fact:
+    def connection_row(self, value: Connection) -> Fact:
         """One connection."""
         line = json_objects.write_connection(value, self._start)
-        return self._fact("connection", value.id, value.opened, line, ended=value.closed, agent=value.upstream)
+        return self._make_row("connection", value.id, value.opened, line, ended=value.closed, agent=value.upstream)
 
-    def exchange(self, value: Exchange, agent: str) -> Fact:
+    def exchange_row(self, value: Exchange, agent: str) -> Fact:
         """One call."""
-        return self._fact(
+        return self._make_row(
             "exchange",
             value.id,
             value.started,
@@ -51,15 +51,15 @@ class FactsTable:
             exchange=value.id,
             task_id=value.task_id,
             context_id=value.context_id,
-            trace_id=trace_of(value.trace_context),
+            trace_id=trace_id_of(value.trace_context),
             binding=str(value.binding),
             operation=value.operation,
         )
 
-    def task(self, value: Task) -> Fact:
+    def task_row(self, value: Task) -> Fact:
         """One task."""
         known = value.state in TaskState._value2member_map_ and value.state
-        return self._fact(
+        return self._make_row(
             "task",
             None,
             value.first,
@@ -72,10 +72,10 @@ class FactsTable:
             missed=len(value.missed),
         )
 
-    def finding(self, row: FindingRow, agent: str) -> Fact:
+    def finding_row(self, row: FindingRow, agent: str) -> Fact:
         """One finding."""
         value = row.finding
-        return self._fact(
+        return self._make_row(
             "finding",
             row.id,
             value.at,
@@ -88,8 +88,8 @@ class FactsTable:
             summary=value.summary,
         )
 
-    def _fact(self, kind: str, number: int | None, at: int, line: Line, **cells: Any) -> Fact:
-        plain = {name: cell for name, cell in cells.items() if cell and fits(cell)}
+    def _make_row(self, kind: str, number: int | None, at: int, line: Line, **cells: Any) -> Fact:
+        plain = {name: cell for name, cell in cells.items() if cell and is_column_value(cell)}
         return {"session": self._session, "kind": kind, "number": number, "time": at, "line": json.dumps(line), **plain}
 
 
@@ -98,6 +98,6 @@ def facts_table(facts: Iterable[Fact]) -> pa.Table:
     rows = list(facts)
     arrays = [
         pa.array([row.get(column.name) for row in rows], field.type)
-        for column, field in zip(FACTS, FACTS_SCHEMA, strict=True)
+        for column, field in zip(FACT_COLUMNS, FACTS_SCHEMA, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=FACTS_SCHEMA)

@@ -6,18 +6,18 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from a2a_proxy.archive.cell_values import sound, trace_of
+from a2a_proxy.archive.cell_values import column_value, trace_id_of
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FrameRow, make_key
 
-SHARED = {"t": "task_id", "c": "context_id"}
+SHARED_COLUMNS = {"t": "task_id", "c": "context_id"}
 """Columns that a frame has of its call where it names none itself."""
-OF_CALL = ("binding", "dialect", "operation", "method", "target", "status", "streaming", "trace_id")
+CALL_COLUMNS = ("binding", "dialect", "operation", "method", "target", "status", "streaming", "trace_id")
 """Columns that it always has of its call."""
-_COPIED = (*OF_CALL[:-2], *SHARED.values())
-_CACHED = 4096
+_COPIED_COLUMNS = (*CALL_COLUMNS[:-2], *SHARED_COLUMNS.values())
+_MAX_CACHED = 4096
 """Calls that are known while frames are read."""
 
 _Value = TypeVar("_Value")
@@ -35,8 +35,8 @@ class FrameContext(msgspec.Struct, frozen=True):
 
 def call_cells(call: Exchange) -> dict[str, Any]:
     """What the rows of its frames say of a call."""
-    cells = {name: sound(getattr(call, name)) for name in _COPIED}
-    return {**cells, "streaming": call.streaming, "trace_id": trace_of(call.trace_context) or None}
+    cells = {name: column_value(getattr(call, name)) for name in _COPIED_COLUMNS}
+    return {**cells, "streaming": call.streaming, "trace_id": trace_id_of(call.trace_context) or None}
 
 
 class FrameContexts:
@@ -47,37 +47,37 @@ class FrameContexts:
         self._recording = recording
         self._calls = calls or {}
         self._sessions = {row.id: row.facts.uuid for row in recording.sessions()}
-        self._plain: dict[tuple[int, int, int], FrameContext] = {}
+        self._contexts: dict[tuple[int, int, int], FrameContext] = {}
         """By session, connection and call: that of frames of which nothing was found."""
         self._agents: dict[int, str | None] = {}
         self._findings: dict[int, dict[tuple[int, int], list[Finding]]] = {}
 
-    def of(self, row: FrameRow) -> FrameContext:
+    def context_of(self, row: FrameRow) -> FrameContext:
         """That of one frame. Raises RecordingError."""
         frame = row.frame
         where = row.session, frame.connection, frame.exchange
-        plain = self._plain.get(where) or _kept(self._plain, where, self._made(*where))
-        found = self._found(row.session).get((frame.exchange, frame.seq)) if frame.exchange else None
+        plain = self._contexts.get(where) or _cache_value(self._contexts, where, self._make_context(*where))
+        found = self._findings_of_session(row.session).get((frame.exchange, frame.seq)) if frame.exchange else None
         return msgspec.structs.replace(plain, findings=found) if found else plain
 
-    def _made(self, session: int, connection: int, exchange: int) -> FrameContext:
-        call = self._call(make_key(session, exchange)) if exchange else None
-        agent = self._agent(make_key(session, connection))
+    def _make_context(self, session: int, connection: int, exchange: int) -> FrameContext:
+        call = self._find_call(make_key(session, exchange)) if exchange else None
+        agent = self._agent_of_connection(make_key(session, connection))
         return FrameContext(self._sessions[session], call_cells(call) if call is not None else {}, agent)
 
-    def _call(self, number: int) -> Exchange | None:
+    def _find_call(self, number: int) -> Exchange | None:
         if number in self._calls:
             return self._calls[number]
         row = self._recording.exchange(number, headers=False)
         return row.exchange if row is not None else None
 
-    def _agent(self, number: int) -> str | None:
+    def _agent_of_connection(self, number: int) -> str | None:
         if number not in self._agents:
             row = self._recording.connection(number)
-            return _kept(self._agents, number, sound(row.connection.upstream) if row is not None else None)
+            return _cache_value(self._agents, number, column_value(row.connection.upstream) if row is not None else None)
         return self._agents[number]
 
-    def _found(self, session: int) -> dict[tuple[int, int], list[Finding]]:
+    def _findings_of_session(self, session: int) -> dict[tuple[int, int], list[Finding]]:
         if session not in self._findings:
             found = self._findings[session] = {}
             for row in self._recording.findings(session):
@@ -86,8 +86,8 @@ class FrameContexts:
         return self._findings[session]
 
 
-def _kept(known: dict[Any, _Value], name: Any, value: _Value) -> _Value:
-    known[name] = value
-    if len(known) > _CACHED:
-        del known[next(iter(known))]
+def _cache_value(cache: dict[Any, _Value], name: Any, value: _Value) -> _Value:
+    cache[name] = value
+    if len(cache) > _MAX_CACHED:
+        del cache[next(iter(cache))]
     return value

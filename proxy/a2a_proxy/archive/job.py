@@ -16,11 +16,11 @@ class ArchiveJob(msgspec.Struct, frozen=True):
     """Seconds after which what has come is put, however little it is."""
 
 
-def word_of(url: str, proxy: str, every: float) -> str:
+def encode_job(url: str, proxy: str, every: float) -> str:
     """The word of a command line that says where to; see `aim_of`."""
     return msgspec.json.encode((url, proxy, every)).decode()
 
 
-def aim_of(path: str, session: str, word: str) -> ArchiveJob:
+def decode_job(path: str, session: str, word: str) -> ArchiveJob:
     """What such a word says, of a session."""
     return ArchiveJob(path, session, *msgspec.json.decode(word, type=tuple[str, str, float]))

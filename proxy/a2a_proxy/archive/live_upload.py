@@ -13,90 +13,90 @@ import msgspec
 from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.job import ArchiveJob
 from a2a_proxy.archive.manifest import Manifest
-from a2a_proxy.archive.segment import ROWS
+from a2a_proxy.archive.segment import MAX_ROWS
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.archive.upload import SessionUpload
 from a2a_proxy.follower.checkpoint import CallMark, CheckpointFile
-from a2a_proxy.follower.file_identity import identity, reopened
+from a2a_proxy.follower.file_identity import file_identity, reopen_recording
 from a2a_proxy.follower.status import FollowerNotice, Status
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow
 
-LOOK_EVERY = 0.5
+POLL_SECONDS = 0.5
 """Seconds between two looks at the recording."""
-AGAIN = 10.0
+RETRY_SECONDS = 10.0
 """Seconds after which what failed is tried again; two where the session has ended, and somebody waits."""
-_AGAIN_AT_END = 2.0
+_END_RETRY_SECONDS = 2.0
 
 
 class LiveUpload:
     """Follows one session to its end. Raises RecordingError."""
 
-    def __init__(self, aim: ArchiveJob, ledger: CheckpointFile, tell: Callable[[Status], None]) -> None:
-        self._aim = aim
-        self._ledger = ledger
-        self._tell = tell
-        self._mark = ledger.read_mark()
-        self._keeper: SessionUpload | None = None
-        self._told: set[str] = set()
-        self._due = 0.0
-        self._file = identity(aim.path)
-        self._recording = Recording(aim.path)
+    def __init__(self, job: ArchiveJob, checkpoint: CheckpointFile, notify: Callable[[Status], None]) -> None:
+        self._job = job
+        self._checkpoint = checkpoint
+        self._notify = notify
+        self._mark = checkpoint.read_mark()
+        self._upload: SessionUpload | None = None
+        self._reported_error: set[str] = set()
+        self._next_due = 0.0
+        self._file = file_identity(job.path)
+        self._recording = Recording(job.path)
 
     def run(self) -> None:
         """Until the session has ended and all of it is in the archive."""
-        self._due = time.monotonic() + self._aim.every
+        self._next_due = time.monotonic() + self._job.every
         while True:
-            self._adopt()
-            session = next((row for row in self._recording.sessions() if row.facts.uuid == self._aim.session), None)
-            if session is not None and self._due_now(session) and self._put(session) and session.how:
+            self._adopt_file()
+            session = next((row for row in self._recording.sessions() if row.facts.uuid == self._job.session), None)
+            if session is not None and self._is_due(session) and self._put_segments(session) and session.how:
                 break
-            time.sleep(LOOK_EVERY)
+            time.sleep(POLL_SECONDS)
         self._recording.close()
 
-    def _adopt(self) -> None:
+    def _adopt_file(self) -> None:
         """Go on with the file that has the name now, which may be another one; the session is the same."""
-        file = identity(self._aim.path)
-        fresh = reopened(self._aim.path) if file not in (None, self._file) else None
+        file = file_identity(self._job.path)
+        fresh = reopen_recording(self._job.path) if file not in (None, self._file) else None
         if fresh is not None:
             self._recording.close()
-            self._recording, self._file, self._keeper = fresh, file, None
+            self._recording, self._file, self._upload = fresh, file, None
             self._mark = msgspec.structs.replace(self._mark, frame=0)
-            self._ledger.mark(self._mark)
+            self._checkpoint.mark(self._mark)
 
-    def _due_now(self, session: SessionRow) -> bool:
+    def _is_due(self, session: SessionRow) -> bool:
         """A segment is full, or what there is has waited for long enough."""
-        return self._all_due(session) or self._newest() - self._mark.frame > ROWS
+        return self._is_all_due(session) or self._newest_frame() - self._mark.frame > MAX_ROWS
 
-    def _all_due(self, session: SessionRow) -> bool:
-        return bool(session.how) or time.monotonic() >= self._due
+    def _is_all_due(self, session: SessionRow) -> bool:
+        return bool(session.how) or time.monotonic() >= self._next_due
 
-    def _newest(self) -> int:
+    def _newest_frame(self) -> int:
         return self._recording.db.execute("SELECT max(id) FROM frame").fetchone()[0] or 0
 
-    def _put(self, session: SessionRow) -> bool:
+    def _put_segments(self, session: SessionRow) -> bool:
         """Put what there is; False where it has to be tried again."""
-        rest = self._all_due(session)
+        rest = self._is_all_due(session)
         try:
-            if self._keeper is None:
-                self._keeper = SessionUpload(ArchiveStore(self._aim.url), self._aim.proxy, self._recording, session)
-            self._keeper.put(rest=rest, told=self._done)
+            if self._upload is None:
+                self._upload = SessionUpload(ArchiveStore(self._job.url), self._job.proxy, self._recording, session)
+            self._upload.put_segments(include_rest=rest, on_segment=self._on_segment)
         except ArchiveError as wrong:
             self._mark = msgspec.structs.replace(self._mark, errors=self._mark.errors + 1)
-            self._ledger.mark(self._mark)
-            if wrong.message not in self._told:
-                self._told.add(wrong.message)
-                self._tell(
+            self._checkpoint.mark(self._mark)
+            if wrong.message not in self._reported_error:
+                self._reported_error.add(wrong.message)
+                self._notify(
                     FollowerNotice(wrong.message, f"{wrong.hint}; it is tried again, and the recording keeps all")
                 )
-            self._keeper = None
-            self._due = time.monotonic() + AGAIN
-            time.sleep(_AGAIN_AT_END if session.how else 0)
+            self._upload = None
+            self._next_due = time.monotonic() + RETRY_SECONDS
+            time.sleep(_END_RETRY_SECONDS if session.how else 0)
             return False
         if rest:
-            self._due = time.monotonic() + self._aim.every
+            self._next_due = time.monotonic() + self._job.every
         return True
 
-    def _done(self, manifest: Manifest) -> None:
+    def _on_segment(self, manifest: Manifest) -> None:
         self._mark = CallMark(0, self._mark.calls + 1, self._mark.errors, manifest.cut.through, 0)
-        self._ledger.mark(self._mark)
+        self._checkpoint.mark(self._mark)

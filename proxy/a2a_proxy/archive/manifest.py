@@ -16,15 +16,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from a2a_proxy.archive.bloom import may_hold
+from a2a_proxy.archive.bloom import may_contain
 from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.schema import VERSION
 
 _Made = TypeVar("_Made")
 
-MANIFESTS = "manifests"
-_DIGITS = 12
-DAY = 86_400_000_000_000
+MANIFEST_TABLE = "manifests"
+_NUMBER_DIGITS = 12
+DAY_NS = 86_400_000_000_000
 """ns."""
 
 
@@ -60,11 +60,11 @@ class SegmentRange(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """`dt=.../proxy=.../seg-...`, without its ending."""
-        return f"dt={self.day}/proxy={self.proxy}/{start_of(self.session)}{self.number:06}"
+        return f"dt={self.day}/proxy={self.proxy}/{segment_name_prefix(self.session)}{self.number:06}"
 
-    def key(self, table: str) -> str:
+    def object_key(self, table: str) -> str:
         """Of `frames`, `facts` or `manifests`."""
-        return f"{table}/{self.name}.{'json' if table == MANIFESTS else 'parquet'}"
+        return f"{table}/{self.name}.{'json' if table == MANIFEST_TABLE else 'parquet'}"
 
 
 class RowGroup(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ class RowGroup(msgspec.Struct, frozen=True):
 class StoredFile(msgspec.Struct, frozen=True):
     """One Parquet file."""
 
-    octets: int
+    byte_count: int
     sha256: str
     rows: int
     groups: tuple[RowGroup, ...]
@@ -88,7 +88,7 @@ class StoredFile(msgspec.Struct, frozen=True):
         return [
             number
             for number, group in enumerate(self.groups)
-            if any(may_hold(group.index.get(kind, b""), ident) for ident in idents)
+            if any(may_contain(group.index.get(kind, b""), ident) for ident in idents)
         ]
 
 
@@ -106,7 +106,7 @@ class Manifest(msgspec.Struct, frozen=True):
     cards: tuple[str, ...] | None = None
     """Agents of which a card is among the frames; None where nobody said so yet."""
 
-    def file(self, table: str) -> StoredFile:
+    def stored_file(self, table: str) -> StoredFile:
         """That of `frames` or `facts`."""
         return self.frames if table == "frames" else self.facts
 
@@ -114,7 +114,7 @@ class Manifest(msgspec.Struct, frozen=True):
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-def encode(value: SegmentRange | Manifest) -> bytes:
+def encode_manifest(value: SegmentRange | Manifest) -> bytes:
     """As JSON. The command line of a session may have octets that are no Unicode: such text is escaped."""
     try:
         return _encode(value)
@@ -123,51 +123,51 @@ def encode(value: SegmentRange | Manifest) -> bytes:
         return json.dumps(plain, separators=(",", ":")).encode()
 
 
-def _decoded(data: bytes, of: type[_Made]) -> _Made:
+def _decode_json(data: bytes, type_: type[_Made]) -> _Made:
     """Inverse of `encode`. Raises ValueError, which msgspec's errors are too."""
     try:
-        return msgspec.json.decode(data, type=of)
+        return msgspec.json.decode(data, type=type_)
     except msgspec.DecodeError:
-        return msgspec.convert(json.loads(data), of)
+        return msgspec.convert(json.loads(data), type_)
 
 
-def decode(data: bytes, key: str) -> Manifest:
+def decode_manifest(data: bytes, key: str) -> Manifest:
     """Inverse of `encode`. Raises ArchiveError."""
     try:
-        found = _decoded(data, Manifest)
+        found = _decode_json(data, Manifest)
     except (RecursionError, ValueError) as wrong:
-        raise foreign(key) from wrong
-    if found.cut.key(MANIFESTS) != key:
-        raise foreign(key)
-    _known(found.cut, key)
+        raise foreign_object_error(key) from wrong
+    if found.cut.object_key(MANIFEST_TABLE) != key:
+        raise foreign_object_error(key)
+    _check_range(found.cut, key)
     return found
 
 
-def decode_cut(data: bytes, key: str) -> SegmentRange:
+def decode_range(data: bytes, key: str) -> SegmentRange:
     """The cut of a Parquet file's footer. Raises ArchiveError."""
     try:
-        return _known(_decoded(data, SegmentRange), key)
+        return _check_range(_decode_json(data, SegmentRange), key)
     except (RecursionError, ValueError) as wrong:
-        raise foreign(key) from wrong
+        raise foreign_object_error(key) from wrong
 
 
-def _known(cut: SegmentRange, key: str) -> SegmentRange:
-    if cut.version > VERSION:
+def _check_range(segment_range: SegmentRange, key: str) -> SegmentRange:
+    if segment_range.version > VERSION:
         hint = "upgrade: pip install -U a2a-proxy"
-        raise ArchiveError(f"{key} was made by a newer a2a-proxy (version {cut.version}, not {VERSION})", hint)
-    return cut
+        raise ArchiveError(f"{key} was made by a newer a2a-proxy (version {segment_range.version}, not {VERSION})", hint)
+    return segment_range
 
 
-def foreign(key: str) -> ArchiveError:
+def foreign_object_error(key: str) -> ArchiveError:
     """What is under this key was not made by this program, or was changed."""
     return ArchiveError(f"{key} is not what a2a-proxy puts there", "it is foreign or was changed: move it away")
 
 
-def start_of(session: str) -> str:
+def segment_name_prefix(session: str) -> str:
     """How the names of a session's segments begin."""
-    return f"seg-{session.replace('-', '')[:_DIGITS]}-"
+    return f"seg-{session.replace('-', '')[:_NUMBER_DIGITS]}-"
 
 
-def day_of(at: int) -> str:
+def day_name(at: int) -> str:
     """The day of a time, UTC, as `2026-11-22`."""
     return datetime.datetime.fromtimestamp(at // 1_000_000_000, datetime.UTC).date().isoformat()

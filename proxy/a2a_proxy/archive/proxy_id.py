@@ -23,11 +23,11 @@ def proxy_id(state: Path) -> str:
         with contextlib.suppress(FileExistsError):  # another process was first
             os.link(made, file)
         made.unlink()
-    return checked_id(file.read_text().strip(), str(file))
+    return check_id(file.read_text().strip(), str(file))
 
 
-def checked_id(name: str, of: str = "--archive-id") -> str:
+def check_id(name: str, option: str = "--archive-id") -> str:
     """The id if it can stand in a key. Raises ArchiveError."""
     if not _ID.fullmatch(name):
-        raise ArchiveError(f"{of}: {name!r} is no id", "letters, digits, `-`, `_` and `.`, at most 64")
+        raise ArchiveError(f"{option}: {name!r} is no id", "letters, digits, `-`, `_` and `.`, at most 64")
     return name

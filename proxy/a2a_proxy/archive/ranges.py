@@ -8,53 +8,53 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from a2a_proxy.archive.errors import GoneError
-from a2a_proxy.archive.files import cut_in
-from a2a_proxy.archive.manifest import Manifest, foreign
+from a2a_proxy.archive.files import range_of_schema
+from a2a_proxy.archive.manifest import Manifest, foreign_object_error
 from a2a_proxy.archive.schema import FACTS_SCHEMA, FRAMES_SCHEMA
 from a2a_proxy.archive.store import ArchiveStore
 
-END = 64 << 10
+FOOTER_BYTES = 64 << 10
 """Octets of a file's end that are read at first: its footer is seldom larger."""
-_KEPT = 64
+_MAX_FOOTERS = 64
 """Ends that are kept."""
 
 
 class ParquetFiles:
     """Reads files of one archive; their ends are kept for a while. What is gone has no rows."""
 
-    def __init__(self, place: ArchiveStore) -> None:
-        self._place = place
-        self._ends: dict[str, bytes] = {}
+    def __init__(self, store: ArchiveStore) -> None:
+        self._store = store
+        self._footers: dict[str, bytes] = {}
         self.gone: set[str] = set()
         """Keys of those that were wanted and are not there: a rule of the bucket removes them one by one."""
 
     def read(self, manifest: Manifest, table: str, groups: list[int], columns: list[str] | None = None) -> pa.Table:
         """Some row groups of a file. Raises ArchiveError where it is not the one of the manifest."""
-        key, size = manifest.cut.key(table), manifest.file(table).octets
+        key, size = manifest.cut.object_key(table), manifest.stored_file(table).byte_count
         try:
             if not groups or key in self.gone:
-                return _nothing(table, columns)
-            source = pa.PythonFile(_RangeFile(self._place, key, size, self._end(key, size)), mode="r")
+                return _empty_table(table, columns)
+            source = pa.PythonFile(_RangeFile(self._store, key, size, self._read_footer(key, size)), mode="r")
             with pq.ParquetFile(source, pre_buffer=True, page_checksum_verification=True) as file:
-                told = len(manifest.file(table).groups)
-                if cut_in(file.schema_arrow, key) != manifest.cut or file.num_row_groups != told:
-                    raise foreign(key)
+                told = len(manifest.stored_file(table).groups)
+                if range_of_schema(file.schema_arrow, key) != manifest.cut or file.num_row_groups != told:
+                    raise foreign_object_error(key)
                 return file.read_row_groups(groups, columns)
         except GoneError:
             self.gone.add(key)
-            return _nothing(table, columns)
+            return _empty_table(table, columns)
         except (pa.ArrowException, OSError, KeyError) as wrong:
-            raise foreign(key) from wrong
+            raise foreign_object_error(key) from wrong
 
-    def _end(self, key: str, size: int) -> bytes:
-        if key not in self._ends:
-            self._ends[key] = self._place.get_range(key, max(size - END, 0), size)
-            if len(self._ends) > _KEPT:
-                del self._ends[next(iter(self._ends))]
-        return self._ends[key]
+    def _read_footer(self, key: str, size: int) -> bytes:
+        if key not in self._footers:
+            self._footers[key] = self._store.get_range(key, max(size - FOOTER_BYTES, 0), size)
+            if len(self._footers) > _MAX_FOOTERS:
+                del self._footers[next(iter(self._footers))]
+        return self._footers[key]
 
 
-def _nothing(table: str, columns: list[str] | None) -> pa.Table:
+def _empty_table(table: str, columns: list[str] | None) -> pa.Table:
     schema = FRAMES_SCHEMA if table == "frames" else FACTS_SCHEMA
     return schema.empty_table().select(columns or schema.names)
 
@@ -62,13 +62,13 @@ def _nothing(table: str, columns: list[str] | None) -> pa.Table:
 class _RangeFile(io.RawIOBase):
     """An object as a file of which only what is read is fetched."""
 
-    def __init__(self, place: ArchiveStore, key: str, size: int, end: bytes) -> None:
-        self._place = place
+    def __init__(self, store: ArchiveStore, key: str, size: int, footer: bytes) -> None:
+        self._store = store
         self._key = key
         self._size = size
-        self._at = 0
-        self._end = end
-        self._end_from = size - len(end)
+        self._position = 0
+        self._footer = footer
+        self._footer_start = size - len(footer)
 
     def readable(self) -> bool:
         """It is."""
@@ -80,12 +80,12 @@ class _RangeFile(io.RawIOBase):
 
     def tell(self) -> int:
         """Where the next read begins."""
-        return self._at
+        return self._position
 
     def seek(self, offset: int, whence: int = 0) -> int:
         """Go there."""
-        self._at = offset + (0, self._at, self._size)[whence]
-        return self._at
+        self._position = offset + (0, self._position, self._size)[whence]
+        return self._position
 
     def size(self) -> int:
         """Octets of all of it."""
@@ -93,10 +93,10 @@ class _RangeFile(io.RawIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         """So many octets from here."""
-        end = self._size if size is None or size < 0 else min(self._at + size, self._size)
-        if self._at >= end:
+        end = self._size if size is None or size < 0 else min(self._position + size, self._size)
+        if self._position >= end:
             return b""
-        start, self._at = self._at, end
-        if start >= self._end_from:
-            return self._end[start - self._end_from : end - self._end_from]
-        return self._place.get_range(self._key, start, end)
+        start, self._position = self._position, end
+        if start >= self._footer_start:
+            return self._footer[start - self._footer_start : end - self._footer_start]
+        return self._store.get_range(self._key, start, end)

@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from a2a_proxy.archive.manifest import Manifest, foreign
+from a2a_proxy.archive.manifest import Manifest, foreign_object_error
 from a2a_proxy.archive.ranges import ParquetFiles
 from a2a_proxy.archive.rows import read_frames
 from a2a_proxy.model.exchange import Connection, Exchange
@@ -54,24 +54,24 @@ class _RestoredRows(NamedTuple):
 class SessionRebuild:
     """One session on its way into a recording."""
 
-    def __init__(self, files: ParquetFiles, parts: list[Manifest], numbers: set[int], what: str) -> None:
+    def __init__(self, files: ParquetFiles, segments: list[Manifest], numbers: set[int], selection: str) -> None:
         """`parts`: the segments of the session in their order; `numbers`: of the wanted calls."""
         self._files = files
-        self._parts = parts
+        self._segments = segments
         self._numbers = numbers
-        self._line = parts[-1].cut.line
+        self._line = segments[-1].cut.line
         self._facts = msgspec.convert(self._line, SessionFacts)
-        self._what = what
-        self._used: set[str] = set()
+        self._selection = selection
+        self._used_segments: set[str] = set()
         self._tasks: set[str] = set()
-        self._seen: set[tuple[str, int]] = set()
+        self._read_groups: set[tuple[str, int]] = set()
         """Row groups of facts that have been read, by segment."""
 
-    def store(self, db: sqlite3.Connection) -> RestoredCounts:
+    def write_to(self, db: sqlite3.Connection) -> RestoredCounts:
         """Write it. Raises ArchiveError, RecordingError."""
         writer = Writer.on_connection(db, self._facts)
-        frames = self._frames(writer)
-        known = self._known()
+        frames = self._write_frames(writer)
+        known = self._newest_rows()
         writer.write([], known.findings, Changes(known.connections, known.exchanges, known.tasks))
         ended = self._line.get("ended")
         state = {name: self._line[name] for name in ("how", "complete", "lost", "edits")}
@@ -83,86 +83,86 @@ class SessionRebuild:
         said = [] if complete in ("", "complete") else [complete]
         if self._files.gone:
             said.append(f"files with more of it that the archive no longer had: {len(self._files.gone)}")
-        writer.finish(over, **{**state, "complete": "; ".join((*said, f"{SELECTION_PREFIX}{self._what}"))})
-        return RestoredCounts(1, len(known.exchanges), frames, len(self._used))
+        writer.finish(over, **{**state, "complete": "; ".join((*said, f"{SELECTION_PREFIX}{self._selection}"))})
+        return RestoredCounts(1, len(known.exchanges), frames, len(self._used_segments))
 
-    def _frames(self, writer: Writer) -> int:
+    def _write_frames(self, writer: Writer) -> int:
         """Write the frames of the calls, segment by segment; how many."""
         wanted = {str(number) for number in self._numbers}
         count = 0
-        for part in self._parts:
+        for part in self._segments:
             groups = part.frames.groups_with("call", wanted)
             if not groups:
                 continue
             table = self._files.read(part, "frames", groups)
             table = table.filter(pc.is_in(table.column("exchange"), pa.array(self._numbers, pa.int64())))
-            frames = self._sensible(part, "frames", partial(_frames, table.sort_by("frame")))
+            frames = self._convert_table(part, "frames", partial(_frames_of_table, table.sort_by("frame")))
             self._tasks.update(frame.task_id for frame in frames)
-            self._used |= {part.cut.name} if frames else set()
+            self._used_segments |= {part.cut.name} if frames else set()
             count += len(frames)
             writer.write(frames)
         return count
 
-    def _known(self) -> _RestoredRows:
+    def _newest_rows(self) -> _RestoredRows:
         """The newest of what is known of the calls."""
         start, numbers = self._facts.started, self._numbers
-        newest = _Newest(numbers)
-        self._read(newest, "call", {str(number) for number in numbers})
-        self._read(newest, "task", self._tasks | newest.tasks)
-        self._read(newest, "call", {f"c{number}" for number in newest.connections})
+        newest = _NewestRows(numbers)
+        self._read_facts(newest, "call", {str(number) for number in numbers})
+        self._read_facts(newest, "task", self._tasks | newest.tasks)
+        self._read_facts(newest, "call", {f"c{number}" for number in newest.connections})
         of = newest.lines()
         return _RestoredRows(
             [json_objects.read_connection(line, start) for line in of["connection"]],
             [json_objects.read_exchange(line, start) for line in of["exchange"]],
-            [self._trimmed(json_objects.read_task(line, start)) for line in of["task"]],
+            [self._trim_task(json_objects.read_task(line, start)) for line in of["task"]],
             [json_objects.read_finding(line, start) for line in of["finding"]],
         )
 
-    def _trimmed(self, task: Task) -> Task:
+    def _trim_task(self, task: Task) -> Task:
         kept = tuple(number for number in task.exchanges if number in self._numbers)
         return msgspec.structs.replace(task, exchanges=kept)
 
-    def _read(self, newest: _Newest, kind: str, idents: set[str]) -> None:
+    def _read_facts(self, newest: _NewestRows, kind: str, idents: set[str]) -> None:
         """Learn from the row groups that may name one of these, each read once."""
-        for part in self._parts:
-            groups = [each for each in part.facts.groups_with(kind, idents) if (part.cut.name, each) not in self._seen]
-            self._seen.update((part.cut.name, each) for each in groups)
+        for part in self._segments:
+            groups = [each for each in part.facts.groups_with(kind, idents) if (part.cut.name, each) not in self._read_groups]
+            self._read_groups.update((part.cut.name, each) for each in groups)
             table = self._files.read(part, "facts", groups, ["kind", "number", "line"])
-            self._sensible(part, "facts", partial(newest.learn, part.cut.number, table))
+            self._convert_table(part, "facts", partial(newest.add_rows, part.cut.number, table))
 
-    def _sensible(self, part: Manifest, table: str, make: Callable[[], _Value]) -> _Value:
+    def _convert_table(self, segment: Manifest, table: str, convert: Callable[[], _Value]) -> _Value:
         try:
-            return make()
+            return convert()
         except ROW_ERRORS as wrong:
-            raise foreign(part.cut.key(table)) from wrong
+            raise foreign_object_error(segment.cut.object_key(table)) from wrong
 
 
-def _frames(table: pa.Table) -> list[Frame]:
+def _frames_of_table(table: pa.Table) -> list[Frame]:
     return [frame for _, _, frame in read_frames(table)]
 
 
-class _Newest:
+class _NewestRows:
     """What the newest segments say of some calls, of their connections and tasks, and of what was found about them."""
 
     def __init__(self, numbers: set[int]) -> None:
         self._numbers = numbers
-        self._known: dict[tuple[str, Any], tuple[int, Line]] = {}
+        self._lines: dict[tuple[str, Any], tuple[int, Line]] = {}
         self.tasks: set[str] = set()
         """That the calls name."""
         self.connections: set[int] = set()
 
-    def learn(self, segment: int, table: pa.Table) -> None:
+    def add_rows(self, segment: int, table: pa.Table) -> None:
         """From rows of a segment."""
         for row in table.to_pylist():
             kind, line = row["kind"], json.loads(row["line"])
-            name = kind, _about(kind, row["number"], line)
-            if self._wanted(kind, line) and self._known.get(name, (0,))[0] <= segment:
-                self._known[name] = segment, line
+            name = kind, _line_value(kind, row["number"], line)
+            if self._is_needed(kind, line) and self._lines.get(name, (0,))[0] <= segment:
+                self._lines[name] = segment, line
             if kind == "exchange" and line["exchange"] in self._numbers:
                 self.connections.add(line["connection"])
                 self.tasks |= {line.get("task_id", "")} - {""}
 
-    def _wanted(self, kind: str, line: Line) -> bool:
+    def _is_needed(self, kind: str, line: Line) -> bool:
         """Of connections it is not known yet: they are few."""
         if kind == "task":
             return not self._numbers.isdisjoint(line.get("exchanges", ()))
@@ -171,13 +171,13 @@ class _Newest:
     def lines(self) -> dict[str, list[Line]]:
         """By kind, in order."""
         of: dict[str, list[Line]] = defaultdict(list)
-        for (kind, _), (_, line) in sorted(self._known.items(), key=lambda each: each[0]):
+        for (kind, _), (_, line) in sorted(self._lines.items(), key=lambda each: each[0]):
             if kind != "connection" or line["connection"] in self.connections:
                 of[kind].append(line)
         return of
 
 
-def _about(kind: str, number: int, line: Line) -> Any:
+def _line_value(kind: str, number: int, line: Line) -> Any:
     if kind == "task":
         return line["agent"], line["task"]
     if kind == "finding":  # where a recording was begun anew in mid-run, numbers come again

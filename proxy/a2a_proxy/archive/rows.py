@@ -13,21 +13,21 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from a2a_proxy.archive.cell_values import fits, sound
-from a2a_proxy.archive.frame_context import OF_CALL, SHARED, FrameContext, FrameContexts
-from a2a_proxy.archive.schema import COMPRESSION, FRAMES, FRAMES_SCHEMA, LEVEL, ROW_GROUP
+from a2a_proxy.archive.cell_values import is_column_value, column_value
+from a2a_proxy.archive.frame_context import CALL_COLUMNS, SHARED_COLUMNS, FrameContext, FrameContexts
+from a2a_proxy.archive.schema import COMPRESSION, FRAME_COLUMNS, FRAMES_SCHEMA, COMPRESSION_LEVEL, ROW_GROUP_ROWS
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.recording.cassette import json_objects
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FrameRow
 
-_KEYS = {"kind": "frame", "time": "at", "octet_start": "start", "octet_end": "end"}
+_FRAME_FIELDS = {"kind": "frame", "time": "at", "octet_start": "start", "octet_end": "end"}
 """Members that have another name in a cassette's line."""
-_NAMES = [column.name for column in FRAMES]
-_OF_FRAME = [(name, _KEYS.get(name, name)) for name in _NAMES if _KEYS.get(name, name) in json_objects.MEMBER_NAMES["frame"]]
+_COLUMN_NAMES = [column.name for column in FRAME_COLUMNS]
+_FRAME_COLUMNS = [(name, _FRAME_FIELDS.get(name, name)) for name in _COLUMN_NAMES if _FRAME_FIELDS.get(name, name) in json_objects.MEMBER_NAMES["frame"]]
 """Columns that hold a member of a frame's line, each with the name of the member."""
-_FLAGS = [column.name for column in FRAMES if pa.types.is_boolean(column.type)]
+_FLAG_COLUMNS = [column.name for column in FRAME_COLUMNS if pa.types.is_boolean(column.type)]
 _Columns = dict[str, list[Any]]
 
 
@@ -36,46 +36,46 @@ def frames_table(rows: Iterable[tuple[FrameRow, FrameContext]]) -> pa.Table:
     row."""
     pairs = list(rows)
     frames, scenes = [row.frame for row, _ in pairs], [scene for _, scene in pairs]
-    columns = _around(scenes)
-    columns |= _told(frames, columns)
+    columns = _context_columns(scenes)
+    columns |= _frame_columns(frames, columns)
     columns["frame"] = [row.id for row, _ in pairs]
     columns["sha256"] = [frame.sha256 or None for frame in frames]
     columns["payload"] = [frame.payload for frame in frames]
-    for name in _FLAGS:
+    for name in _FLAG_COLUMNS:
         columns[name] = list(map(bool, columns[name]))
     arrays = [pa.array(columns[field.name], field.type) for field in FRAMES_SCHEMA]
     return pa.Table.from_arrays(arrays, schema=FRAMES_SCHEMA)
 
 
-def _around(scenes: list[FrameContext]) -> _Columns:
+def _context_columns(contexts: list[FrameContext]) -> _Columns:
     """What the rows say besides their frames."""
-    columns = {name: [scene.call.get(name) for scene in scenes] for name in (*OF_CALL, *SHARED.values())}
-    columns["session"] = [scene.session for scene in scenes]
-    columns["agent"] = [scene.agent for scene in scenes]
-    columns["findings"] = [list(map(_found, scene.findings)) or None for scene in scenes]
+    columns = {name: [scene.call.get(name) for scene in contexts] for name in (*CALL_COLUMNS, *SHARED_COLUMNS.values())}
+    columns["session"] = [scene.session for scene in contexts]
+    columns["agent"] = [scene.agent for scene in contexts]
+    columns["findings"] = [list(map(_finding_cell, scene.findings)) or None for scene in contexts]
     return columns
 
 
-def _told(frames: list[Frame], around: _Columns) -> _Columns:
+def _frame_columns(frames: list[Frame], context_columns: _Columns) -> _Columns:
     """What the frames themselves say, and which of it no column can hold."""
     members = json_objects.frame_members(frames)
     members["size"] = [frame.size for frame in frames]
     members["state"] = [None if state is None else str(state) for state in members["state"]]
     members["redacted"] = [frame.redacted or None for frame in frames]
-    named = [[letter if cell is not None else "" for cell in members[SHARED[letter]]] for letter in SHARED]
-    for name in SHARED.values():
-        both = zip(members[name], around[name], strict=True)
+    named = [[letter if cell is not None else "" for cell in members[SHARED_COLUMNS[letter]]] for letter in SHARED_COLUMNS]
+    for name in SHARED_COLUMNS.values():
+        both = zip(members[name], context_columns[name], strict=True)
         members[name] = [shared if own is None else own for own, shared in both]
     exact: dict[int, dict[str, Any]] = {}
-    columns = {name: _fitting(name, members[member], exact) for name, member in _OF_FRAME}
+    columns = {name: _valid_cells(name, members[member], exact) for name, member in _FRAME_COLUMNS}
     columns["named"] = ["".join(letters) or None for letters in zip(*named, strict=True)]
     columns["exact"] = [json.dumps(exact[place]) if place in exact else None for place in range(len(frames))]
     return columns
 
 
-def _fitting(name: str, cells: list[Any], exact: dict[int, dict[str, Any]]) -> list[Any]:
+def _valid_cells(name: str, cells: list[Any], exact: dict[int, dict[str, Any]]) -> list[Any]:
     """The cells without those that the column cannot hold: these are noted under their places."""
-    unfit = {cell for cell in set(cells) if not fits(cell)}
+    unfit = {cell for cell in set(cells) if not is_column_value(cell)}
     if not unfit:
         return cells
     for place, cell in enumerate(cells):
@@ -84,10 +84,10 @@ def _fitting(name: str, cells: list[Any], exact: dict[int, dict[str, Any]]) -> l
     return [None if cell in unfit else cell for cell in cells]
 
 
-def _found(finding: Finding) -> dict[str, Any]:
+def _finding_cell(finding: Finding) -> dict[str, Any]:
     severity = finding.severity.name.lower()
     words = {"rule": finding.rule, "confidence": finding.confidence, "summary": finding.summary}
-    return {"severity": severity} | {name: sound(word) for name, word in words.items()}
+    return {"severity": severity} | {name: column_value(word) for name, word in words.items()}
 
 
 def write_frames(recording: Recording, rows: Iterable[FrameRow], stream: BinaryIO) -> int:
@@ -97,12 +97,12 @@ def write_frames(recording: Recording, rows: Iterable[FrameRow], stream: BinaryI
         RecordingError: the recording cannot be read.
     """
     scenes, count = FrameContexts(recording), 0
-    with pq.ParquetWriter(stream, FRAMES_SCHEMA, **OPTIONS) as writer:
+    with pq.ParquetWriter(stream, FRAMES_SCHEMA, **PARQUET_OPTIONS) as writer:
         batch: list[tuple[FrameRow, FrameContext]] = []
         for row in rows:
-            batch.append((row, scenes.of(row)))
+            batch.append((row, scenes.context_of(row)))
             count += 1
-            if len(batch) == ROW_GROUP:
+            if len(batch) == ROW_GROUP_ROWS:
                 writer.write_table(frames_table(batch))
                 batch.clear()
         if batch:
@@ -110,9 +110,9 @@ def write_frames(recording: Recording, rows: Iterable[FrameRow], stream: BinaryI
     return count
 
 
-OPTIONS: dict[str, Any] = {
+PARQUET_OPTIONS: dict[str, Any] = {
     "compression": COMPRESSION,
-    "compression_level": LEVEL,
+    "compression_level": COMPRESSION_LEVEL,
     "write_page_index": True,
     "write_page_checksum": True,
     "use_dictionary": True,
@@ -120,7 +120,7 @@ OPTIONS: dict[str, Any] = {
 """How Parquet is written."""
 
 
-def plain(table: pa.Table) -> pa.Table:
+def times_as_numbers(table: pa.Table) -> pa.Table:
     """Times as numbers: those of Python do not hold ns."""
     for number, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
@@ -134,14 +134,14 @@ def read_frames(table: pa.Table) -> Iterator[tuple[str, int, Frame]]:
     Raises:
         ValueError, KeyError, TypeError: the rows make no sense.
     """
-    for batch in plain(table).to_batches(max_chunksize=1024):
+    for batch in times_as_numbers(table).to_batches(max_chunksize=1024):
         for row in batch.to_pylist():
-            yield row["session"], row["frame"], _frame(row)
+            yield row["session"], row["frame"], _frame_of_row(row)
 
 
-def _frame(row: Mapping[str, Any]) -> Frame:
-    line = {member: row[name] for name, member in _OF_FRAME if row[name] is not None}
-    for letter, name in SHARED.items():
+def _frame_of_row(row: Mapping[str, Any]) -> Frame:
+    line = {member: row[name] for name, member in _FRAME_COLUMNS if row[name] is not None}
+    for letter, name in SHARED_COLUMNS.items():
         if letter not in (row["named"] or ""):
             line.pop(name, None)
     if "sha256" in line:
@@ -150,5 +150,5 @@ def _frame(row: Mapping[str, Any]) -> Frame:
     if state.lstrip("-").isdecimal():
         line["state"] = int(state)
     exact = json.loads(row["exact"] or "{}")
-    line |= {_KEYS.get(name, name): value for name, value in exact.items()}
+    line |= {_FRAME_FIELDS.get(name, name): value for name, value in exact.items()}
     return json_objects.read_frame(line, 0, row["payload"])

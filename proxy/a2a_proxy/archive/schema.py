@@ -16,15 +16,15 @@ import pyarrow as pa
 
 VERSION = 1
 """Counted up where a reader of the former version would go wrong."""
-ROW_GROUP = 50_000
+ROW_GROUP_ROWS = 50_000
 """Rows of a row group."""
 COMPRESSION = "zstd"
-LEVEL = 3
+COMPRESSION_LEVEL = 3
 
-_TIME = pa.timestamp("ns")
+_TIME_TYPE = pa.timestamp("ns")
 """UTC. Without saying so: DuckDB compares no times of ns that have a zone."""
-_WORD = pa.dictionary(pa.int32(), pa.string())
-_FINDING = pa.struct(
+_WORD_TYPE = pa.dictionary(pa.int32(), pa.string())
+_FINDING_TYPE = pa.struct(
     [("rule", pa.string()), ("severity", pa.string()), ("confidence", pa.string()), ("summary", pa.string())]
 )
 
@@ -37,33 +37,33 @@ class ArchiveColumn(NamedTuple):
     meaning: str
 
 
-FRAMES = (
-    ArchiveColumn("session", _WORD, "Uuid of the session: one run of a proxy."),
+FRAME_COLUMNS = (
+    ArchiveColumn("session", _WORD_TYPE, "Uuid of the session: one run of a proxy."),
     ArchiveColumn("frame", pa.int64(), "Number of the frame in its recording, in order of storing."),
-    ArchiveColumn("time", _TIME, "When its last octet arrived."),
-    ArchiveColumn("began", _TIME, "When its first octet arrived."),
-    ArchiveColumn("agent", _WORD, "Upstream of its connection, as the proxy dialed it: who answered."),
+    ArchiveColumn("time", _TIME_TYPE, "When its last octet arrived."),
+    ArchiveColumn("began", _TIME_TYPE, "When its first octet arrived."),
+    ArchiveColumn("agent", _WORD_TYPE, "Upstream of its connection, as the proxy dialed it: who answered."),
     ArchiveColumn("task_id", pa.string(), "Task that the frame names, else the first one of its call."),
     ArchiveColumn("context_id", pa.string(), "Context that the frame names, else the one of its call."),
     ArchiveColumn("trace_id", pa.string(), "Trace of its call, 32 hexadecimal digits, from the agent's `traceparent`."),
     ArchiveColumn("exchange", pa.int64(), "Number of its call in the session; 0 for a frame of the connection itself."),
     ArchiveColumn("connection", pa.int64(), "Number of its connection in the session."),
     ArchiveColumn("seq", pa.int64(), "Its place in the call, both directions in one count, from 0."),
-    ArchiveColumn("direction", _WORD, "`to_agent` or `to_client`."),
+    ArchiveColumn("direction", _WORD_TYPE, "`to_agent` or `to_client`."),
     ArchiveColumn(
-        "kind", _WORD, "`request`, `response`, `event`, `error`, `comment`, `end`, `cut`, `control`, `other` ..."
+        "kind", _WORD_TYPE, "`request`, `response`, `event`, `error`, `comment`, `end`, `cut`, `control`, `other` ..."
     ),
-    ArchiveColumn("event", _WORD, "A2A object in it: `task`, `message`, `status`, `artifact`, `card` ..."),
+    ArchiveColumn("event", _WORD_TYPE, "A2A object in it: `task`, `message`, `status`, `artifact`, `card` ..."),
     ArchiveColumn(
-        "state", _WORD, "Task state that it tells: `working`, `input-required` ...; a number that has no name."
+        "state", _WORD_TYPE, "Task state that it tells: `working`, `input-required` ...; a number that has no name."
     ),
     ArchiveColumn(
         "generation", pa.int64(), "Generation of the task that it tells; of a request the one it asks about."
     ),
-    ArchiveColumn("binding", _WORD, "`grpc`, `jsonrpc`, `rest` ...: of its call, as all up to `status`."),
-    ArchiveColumn("dialect", _WORD, "Protocol line: `0.3`, `1.0` ..."),
-    ArchiveColumn("operation", _WORD, "The 1.0 name of the operation: `SendStreamingMessage`."),
-    ArchiveColumn("method", _WORD, "What the wire says: the JSON-RPC method, `GET`, or the gRPC method."),
+    ArchiveColumn("binding", _WORD_TYPE, "`grpc`, `jsonrpc`, `rest` ...: of its call, as all up to `status`."),
+    ArchiveColumn("dialect", _WORD_TYPE, "Protocol line: `0.3`, `1.0` ..."),
+    ArchiveColumn("operation", _WORD_TYPE, "The 1.0 name of the operation: `SendStreamingMessage`."),
+    ArchiveColumn("method", _WORD_TYPE, "What the wire says: the JSON-RPC method, `GET`, or the gRPC method."),
     ArchiveColumn("target", pa.string(), "Path and query of the request."),
     ArchiveColumn("streaming", pa.bool_(), "The answer is a stream of events."),
     ArchiveColumn("status", pa.int64(), "HTTP status, where there was one when the segment was written."),
@@ -82,11 +82,11 @@ FRAMES = (
     ArchiveColumn("truncated", pa.bool_(), "The payload was cut at the storage limit."),
     ArchiveColumn("sha256", pa.binary(), "Of the whole payload, where it was cut."),
     ArchiveColumn(
-        "schema", _WORD, "How to read the payload: `json`, `text`, `trailers`, or a protobuf message's full name."
+        "schema", _WORD_TYPE, "How to read the payload: `json`, `text`, `trailers`, or a protobuf message's full name."
     ),
-    ArchiveColumn("framing", _WORD, "How the payload sat on the wire."),
+    ArchiveColumn("framing", _WORD_TYPE, "How the payload sat on the wire."),
     ArchiveColumn("redacted", pa.list_(pa.string()), "Paths of what was replaced by labels."),
-    ArchiveColumn("findings", pa.list_(_FINDING), "What was found about this frame when the segment was written."),
+    ArchiveColumn("findings", pa.list_(_FINDING_TYPE), "What was found about this frame when the segment was written."),
     ArchiveColumn("payload", pa.binary(), "The message itself, content coding removed."),
     ArchiveColumn(
         "named", pa.string(), "`tc`, `t`, `c`: whether task and context are those that the frame itself names."
@@ -96,33 +96,33 @@ FRAMES = (
     ),
 )
 
-FACTS = (
-    ArchiveColumn("session", _WORD, "Uuid of the session."),
-    ArchiveColumn("kind", _WORD, "`session`, `connection`, `exchange`, `task` or `finding`: what the row is about."),
+FACT_COLUMNS = (
+    ArchiveColumn("session", _WORD_TYPE, "Uuid of the session."),
+    ArchiveColumn("kind", _WORD_TYPE, "`session`, `connection`, `exchange`, `task` or `finding`: what the row is about."),
     ArchiveColumn("number", pa.int64(), "Of the connection or call in the session, of the finding in its recording."),
-    ArchiveColumn("time", _TIME, "When it began; of a finding when it was made."),
-    ArchiveColumn("ended", _TIME, "When it was over; of a task, of which nothing says so, when it was last heard of."),
-    ArchiveColumn("agent", _WORD, "Upstream."),
+    ArchiveColumn("time", _TIME_TYPE, "When it began; of a finding when it was made."),
+    ArchiveColumn("ended", _TIME_TYPE, "When it was over; of a task, of which nothing says so, when it was last heard of."),
+    ArchiveColumn("agent", _WORD_TYPE, "Upstream."),
     ArchiveColumn("exchange", pa.int64(), "Call that it is, or is about."),
     ArchiveColumn("task_id", pa.string(), "Task that it is, or is about."),
     ArchiveColumn("context_id", pa.string(), "Context of it."),
     ArchiveColumn("trace_id", pa.string(), "Trace of the call."),
-    ArchiveColumn("binding", _WORD, "Of a call."),
-    ArchiveColumn("operation", _WORD, "Of a call."),
-    ArchiveColumn("state", _WORD, "Of a task."),
-    ArchiveColumn("rule", _WORD, "Of a finding: `A2A-GEN-001`."),
-    ArchiveColumn("severity", _WORD, "Of a finding: `info`, `warning` or `error`."),
+    ArchiveColumn("binding", _WORD_TYPE, "Of a call."),
+    ArchiveColumn("operation", _WORD_TYPE, "Of a call."),
+    ArchiveColumn("state", _WORD_TYPE, "Of a task."),
+    ArchiveColumn("rule", _WORD_TYPE, "Of a finding: `A2A-GEN-001`."),
+    ArchiveColumn("severity", _WORD_TYPE, "Of a finding: `info`, `warning` or `error`."),
     ArchiveColumn("summary", pa.string(), "Of a finding, in a sentence."),
     ArchiveColumn("missed", pa.int64(), "Of a task: how many runs of generations a stream left out."),
     ArchiveColumn("line", pa.string(), "All of it, as the JSON object that a cassette has."),
 )
 
 
-def schema(columns: tuple[ArchiveColumn, ...]) -> pa.Schema:
+def arrow_schema(columns: tuple[ArchiveColumn, ...]) -> pa.Schema:
     """The Arrow schema of a table; each field says what it means."""
     fields = [pa.field(name, kind, metadata={"description": meaning}) for name, kind, meaning in columns]
     return pa.schema(fields, metadata={"a2a_proxy.archive": str(VERSION)})
 
 
-FRAMES_SCHEMA = schema(FRAMES)
-FACTS_SCHEMA = schema(FACTS)
+FRAMES_SCHEMA = arrow_schema(FRAME_COLUMNS)
+FACTS_SCHEMA = arrow_schema(FACT_COLUMNS)

@@ -19,13 +19,13 @@ from obstore import exceptions
 from obstore.store import LocalStore, S3Store
 
 from a2a_proxy.archive.errors import ArchiveError
-from a2a_proxy.archive.storage_errors import fault, gone
-from a2a_proxy.archive.url import absent, endpoint, parsed
+from a2a_proxy.archive.storage_errors import storage_error, gone_error
+from a2a_proxy.archive.url import absent_archive_error, s3_endpoint, parse_archive_url
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-_PANIC = "PanicException"
+_PANIC_NAME = "PanicException"
 """What obstore raises where its Rust gives up: a port of 99999, or a line break in a key. No name leads to it."""
 _RETRIES: Any = {"max_retries": 4, "retry_timeout": datetime.timedelta(seconds=30)}
 
@@ -44,24 +44,24 @@ class RequestCounts(msgspec.Struct):
 class ArchiveStore:
     """One archive. Every method raises ArchiveError."""
 
-    def __init__(self, url: str, tell: Callable[[str], None] | None = None) -> None:
+    def __init__(self, url: str, log_request: Callable[[str], None] | None = None) -> None:
         """`tell` is called with a line for each request."""
         self.url = url
         self.traffic = RequestCounts()
-        self._tell = tell
-        self._counting = threading.Lock()
-        self._private = False
-        with self._translated("open", ""):
-            self._store = self._opened(url)
+        self._log_request = log_request
+        self._count_lock = threading.Lock()
+        self._umask_lock = False
+        with self._translate_errors("open", ""):
+            self._store = self._open_store(url)
 
-    def _opened(self, url: str) -> ObjectStore:
-        target = parsed(url)
+    def _open_store(self, url: str) -> ObjectStore:
+        target = parse_archive_url(url)
         if not target.bucket:
-            self._private = True
+            self._umask_lock = True
             if not Path(target.path).is_dir():
-                raise absent(url)
+                raise absent_archive_error(url)
             return LocalStore(target.path)
-        where = endpoint(os.environ)
+        where = s3_endpoint(os.environ)
         config: Any = {"endpoint": where} if where else {}
         options: Any = {"allow_http": where.startswith("http://"), "connect_timeout": "10s", "timeout": "60s"}
         prefix = target.path or None
@@ -69,56 +69,56 @@ class ArchiveStore:
 
     def put_once(self, key: str, data: bytes) -> bytes:
         """Put an object where none is; what is there then: `data`, or what somebody put before."""
-        with self._translated("put", key):
+        with self._translate_errors("put", key):
             try:
-                with self._own_only():
+                with self._private_files():
                     obstore.put(self._store, key, data, mode="create", use_multipart=False)
             except exceptions.AlreadyExistsError:
                 return self.get(key)
-        self._count(f"put {key}: {len(data):,} octets", puts=1, put=len(data))
+        self._count_request(f"put {key}: {len(data):,} octets", puts=1, put=len(data))
         return data
 
     def get(self, key: str) -> bytes:
         """A whole object."""
-        with self._translated("get", key):
+        with self._translate_errors("get", key):
             data = bytes(obstore.get(self._store, key).bytes())
-        return self._got(key, data, "")
+        return self._count_download(key, data, "")
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
         """The octets of an object from `start` to before `end`."""
-        with self._translated("get", key):
+        with self._translate_errors("get", key):
             data = bytes(obstore.get_range(self._store, key, start=start, end=end))
-        return self._got(key, data, f" {start}-{end}")
+        return self._count_download(key, data, f" {start}-{end}")
 
     def folders(self, prefix: str) -> list[str]:
         """The names right below `prefix` that hold others, in order."""
-        with self._translated("list", prefix):
+        with self._translate_errors("list", prefix):
             found = obstore.list_with_delimiter(self._store, prefix)["common_prefixes"]
-        self._count(f"list {prefix}", lists=1)
+        self._count_request(f"list {prefix}", lists=1)
         return sorted(each.rstrip("/").rpartition("/")[2] for each in found)
 
     def keys(self, prefix: str) -> list[str]:
         """The keys of all objects below `prefix`, in order."""
-        with self._translated("list", prefix):
+        with self._translate_errors("list", prefix):
             found = [each["path"] for page in obstore.list(self._store, prefix) for each in page]
-        self._count(f"list {prefix}", lists=1)
+        self._count_request(f"list {prefix}", lists=1)
         return sorted(found)
 
-    def _got(self, key: str, data: bytes, part: str) -> bytes:
-        self._count(f"get {key}{part}: {len(data):,} octets", gets=1, got=len(data))
+    def _count_download(self, key: str, data: bytes, part: str) -> bytes:
+        self._count_request(f"get {key}{part}: {len(data):,} octets", gets=1, got=len(data))
         return data
 
-    def _count(self, line: str, **counts: int) -> None:
-        with self._counting:
+    def _count_request(self, line: str, **counts: int) -> None:
+        with self._count_lock:
             for name, count in counts.items():
                 setattr(self.traffic, name, getattr(self.traffic, name) + count)
-            if self._tell is not None:
-                self._tell(line)
+            if self._log_request is not None:
+                self._log_request(line)
 
     @contextlib.contextmanager
-    def _own_only(self) -> Iterator[None]:
+    def _private_files(self) -> Iterator[None]:
         """Files and folders that are made are the owner's alone, as recordings are."""
-        before = os.umask(0o077) if self._private else None
+        before = os.umask(0o077) if self._umask_lock else None
         try:
             yield
         finally:
@@ -126,16 +126,16 @@ class ArchiveStore:
                 os.umask(before)
 
     @contextlib.contextmanager
-    def _translated(self, doing: str, key: str) -> Iterator[None]:
+    def _translate_errors(self, doing: str, key: str) -> Iterator[None]:
         try:
             yield
         except ArchiveError:
             raise
         except FileNotFoundError as wrong:  # obstore raises Python's own for what is not there
-            raise gone(self.url, key, wrong) from wrong
+            raise gone_error(self.url, key, wrong) from wrong
         except (exceptions.BaseError, OSError, ValueError) as wrong:
-            raise fault(self.url, f"{doing} {key}", wrong) from wrong
+            raise storage_error(self.url, f"{doing} {key}", wrong) from wrong
         except BaseException as wrong:
-            if type(wrong).__name__ != _PANIC:
+            if type(wrong).__name__ != _PANIC_NAME:
                 raise
-            raise fault(self.url, f"{doing} {key}", wrong) from wrong
+            raise storage_error(self.url, f"{doing} {key}", wrong) from wrong

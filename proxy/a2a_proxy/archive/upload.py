@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from a2a_proxy.archive.manifest import Manifest
-from a2a_proxy.archive.search import LATEST, days, manifests
+from a2a_proxy.archive.search import LATEST, list_days, read_manifests
 from a2a_proxy.archive.segment import PendingRows, next_rows, put_segment
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.recording.read.reader import Recording
@@ -15,45 +15,45 @@ from a2a_proxy.recording.read.rows import SessionRow
 class SessionUpload:
     """Brings one session into the archive, and what comes to it later. Methods raise RecordingError, ArchiveError."""
 
-    def __init__(self, place: ArchiveStore, proxy: str, recording: Recording, session: SessionRow) -> None:
-        self._place = place
+    def __init__(self, store: ArchiveStore, proxy: str, recording: Recording, session: SessionRow) -> None:
+        self._store = store
         self._proxy = proxy
         self._recording = recording
         self._session = session
-        known = self._known()
-        self._last = max(known, key=lambda each: each.cut.number, default=None)
-        self._there = sum(each.frames.rows for each in known)
+        known = self._read_manifests()
+        self._last_manifest = max(known, key=lambda each: each.cut.number, default=None)
+        self._manifests = sum(each.frames.rows for each in known)
 
     @property
-    def lacking(self) -> int:
+    def missing_frames(self) -> int:
         """Frames that the archive will never have: it has the session to its end, of a recording that had fewer."""
-        return max(self._recording.counts(self._session.id).frames - self._there, 0) if self.over else 0
+        return max(self._recording.counts(self._session.id).frames - self._manifests, 0) if self.is_complete else 0
 
     @property
-    def over(self) -> bool:
+    def is_complete(self) -> bool:
         """The archive has all of the session, and its end."""
-        return self._last is not None and self._last.cut.over
+        return self._last_manifest is not None and self._last_manifest.cut.over
 
-    def put(self, *, rest: bool, told: Callable[[Manifest], None] = lambda _: None) -> int:
+    def put_segments(self, *, include_rest: bool, on_segment: Callable[[Manifest], None] = lambda _: None) -> int:
         """Put the segments that are full, with `rest` all there is; frames that came into the archive."""
         count = 0
-        while not self.over:
+        while not self.is_complete:
             self._session = self._recording.session(self._session.id) or self._session
-            found = next_rows(self._recording, self._session, self._last)
-            if not (found.full or self._session.how or (rest and found.rows)) or self._nothing(found):
+            found = next_rows(self._recording, self._session, self._last_manifest)
+            if not (found.full or self._session.how or (include_rest and found.rows)) or self._is_empty(found):
                 break
-            self._last = put_segment(self._place, self._proxy, self._recording, self._session, self._last, found)
-            count += self._last.frames.rows
-            self._there += self._last.frames.rows
-            told(self._last)
+            self._last_manifest = put_segment(self._store, self._proxy, self._recording, self._session, self._last_manifest, found)
+            count += self._last_manifest.frames.rows
+            self._manifests += self._last_manifest.frames.rows
+            on_segment(self._last_manifest)
         return count
 
-    def _nothing(self, found: PendingRows) -> bool:
+    def _is_empty(self, found: PendingRows) -> bool:
         """Nobody ever came."""
         nobody = next(self._recording.connections(self._session.id), None) is None
-        return self._last is None and not found.rows and nobody
+        return self._last_manifest is None and not found.rows and nobody
 
-    def _known(self) -> list[Manifest]:
+    def _read_manifests(self) -> list[Manifest]:
         uuid = self._session.facts.uuid
-        since = days(self._place, self._session.facts.started, LATEST)
-        return manifests(self._place, since, self._proxy, uuid)
+        since = list_days(self._store, self._session.facts.started, LATEST)
+        return read_manifests(self._store, since, self._proxy, uuid)

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import shell_line, make_visible
 
 if TYPE_CHECKING:
     from a2a_proxy.cli.console import Console
     from a2a_proxy.cli.followed_run import FollowedSession
-    from a2a_proxy.follower.keeper import HookKeeper, HookReport, Tell
+    from a2a_proxy.follower.keeper import HookKeeper, HookReport, NoticeCallback
 
 
-_STUCK = 3600.0
+_STUCK_SECONDS = 3600.0
 """Seconds; its process tells by itself what it waits for."""
 
 
@@ -37,56 +37,56 @@ def archive_config(url: str, every: float, name: str) -> ArchiveConfig | None:
             raise UserError("--archive-id means nothing without --archive", "for example --archive s3://bucket/prefix")
         return None
     from a2a_proxy.archive.errors import ArchiveError
-    from a2a_proxy.archive.proxy_id import checked_id
-    from a2a_proxy.archive.url import check
+    from a2a_proxy.archive.proxy_id import check_id
+    from a2a_proxy.archive.url import check_archive_url
 
     try:
-        check(url)
-        return ArchiveConfig(url, every, checked_id(name) if name else "")
+        check_archive_url(url)
+        return ArchiveConfig(url, every, check_id(name) if name else "")
     except ArchiveError as wrong:
         raise UserError(f"--archive: {make_visible(wrong.message)}", wrong.hint) from wrong
 
 
-def archive_keeper(archive: ArchiveConfig, recording: str, session: str, tell: Tell) -> HookKeeper:
+def make_archive_keeper(archive: ArchiveConfig, recording: str, session: str, notify: NoticeCallback) -> HookKeeper:
     """What keeps the process that archives. Raises UserError."""
     from a2a_proxy.archive.errors import ArchiveError
-    from a2a_proxy.archive.job import word_of
+    from a2a_proxy.archive.job import encode_job
     from a2a_proxy.archive.proxy_id import proxy_id
     from a2a_proxy.capture import file_layout
-    from a2a_proxy.follower.keeper import HookKeeper, Program, unnamed_file
+    from a2a_proxy.follower.keeper import HookKeeper, FollowerProgram, open_unnamed_file
 
     try:
-        with state_directory():
+        with state_directory_errors():
             name = archive.name or proxy_id(file_layout.state_dir())
-            words = ("--archive", word_of(archive.url, name, archive.every))
-            program = Program(
-                module="a2a_proxy.archive", words=words, label="the archive", ledger=unnamed_file(), stuck=_STUCK
+            words = ("--archive", encode_job(archive.url, name, archive.every))
+            program = FollowerProgram(
+                module="a2a_proxy.archive", arguments=words, label="the archive", checkpoint=open_unnamed_file(), stuck_seconds=_STUCK_SECONDS
             )
-            return HookKeeper("archive", recording, tell, session=session, follow=True, program=program)
+            return HookKeeper("archive", recording, notify, session=session, follow=True, program=program)
     except ArchiveError as wrong:
         raise UserError(make_visible(wrong.message), wrong.hint) from wrong
 
 
-def archived(archive: ArchiveConfig, recording: str, report: HookReport, behind: int) -> tuple[str, str]:
+def summarize_archive(archive: ArchiveConfig, recording: str, report: HookReport, lag: int) -> tuple[str, str]:
     """How it did, in a sentence, and what to do where not all is there."""
-    told = f"archive {make_visible(archive.url)}: {text.plural(report.calls, 'segment')}"
-    if report.outcome == "done" or not behind:
+    told = f"archive {make_visible(archive.url)}: {text.format_count(report.calls, 'segment')}"
+    if report.outcome == "done" or not lag:
         return told, ""
     name = ("--archive-id", archive.name) if archive.name else ()
     again = shell_line("a2a-inspect", "archive", "put", recording, archive.url, *name)
-    return f"{told}; {behind:,} frames are not there yet", f"put them with: {again}"
+    return f"{told}; {lag:,} frames are not there yet", f"put them with: {again}"
 
 
-class ArchiveFollowed(msgspec.Struct, frozen=True):
+class ArchiveRunFollower(msgspec.Struct, frozen=True):
     """The archive of a run: `Followed`."""
 
     archive: ArchiveConfig
 
-    def keeper(self, session: FollowedSession, tell: Tell) -> HookKeeper:
+    def make_keeper(self, session: FollowedSession, notify: NoticeCallback) -> HookKeeper:
         """`Followed.keeper`."""
-        return archive_keeper(self.archive, session.recording, session.uuid, tell)
+        return make_archive_keeper(self.archive, session.recording, session.uuid, notify)
 
-    def sum_up(self, session: FollowedSession, report: HookReport, console: Console) -> None:
+    def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """`Followed.sum_up`."""
-        told, hint = archived(self.archive, session.recording, report, session.frames_after(report.frame))
+        told, hint = summarize_archive(self.archive, session.recording, report, session.frames_after(report.frame))
         console.note(told, hint, loud=bool(hint))

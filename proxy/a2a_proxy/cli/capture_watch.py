@@ -16,9 +16,9 @@ from a2a_proxy.cli.console import Console
 from a2a_proxy.present import text
 
 _SLOW = "the disk is too slow"
-_EVERY = 1.0
+_CHECK_INTERVAL_SECONDS = 1.0
 """Seconds between two looks."""
-_BEHIND = 64 * 1024 * 1024
+_MIN_REPORTED_LAG = 64 * 1024 * 1024
 """Octets of journal that the recorder may be behind without being talked about: one segment."""
 
 
@@ -28,42 +28,42 @@ class CaptureState(msgspec.Struct, frozen=True):
     folder: Path
     """Of the journal."""
     journal: Callable[[], JournalStats]
-    behind: Callable[[], int]
+    lag: Callable[[], int]
     """Octets that wait for the recorder."""
-    mend: Callable[[], bool]
+    repair_folder: Callable[[], bool]
     """Makes again what was deleted of the journal's folder; True where it had to. Raises OSError."""
 
 
 class CaptureWatch:
     """Says each trouble once, and that it is over."""
 
-    def __init__(self, watched: CaptureState, console: Console) -> None:
-        self._watched = watched
+    def __init__(self, state: CaptureState, console: Console) -> None:
+        self._state = state
         self._console = console
-        self._lost = 0
+        self._reported_loss = 0
         """What the user knows to be lost, octets."""
-        self._losing = False
-        self._told_behind = _BEHIND
-        self._broken = ""
+        self._is_losing = False
+        self._reported_lag = _MIN_REPORTED_LAG
+        self._folder_error = ""
 
     async def run(self) -> None:
         """Look until cancelled."""
         while True:
-            await asyncio.sleep(_EVERY)
-            self.look()
+            await asyncio.sleep(_CHECK_INTERVAL_SECONDS)
+            self.check()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Look once."""
-        self._look_at_folder()
-        self._look_at_losses()
-        self._look_at_lag()
+        self._check_folder()
+        self._check_losses()
+        self._check_lag()
 
-    def _look_at_folder(self) -> None:
+    def _check_folder(self) -> None:
         try:
-            mended, broken = self._watched.mend(), ""
+            mended, broken = self._state.repair_folder(), ""
         except OSError as wrong:
             mended, broken = False, f"{wrong.filename}: {(wrong.strerror or str(wrong)).lower()}"
-        if broken and broken != self._broken:
+        if broken and broken != self._folder_error:
             self._console.note(
                 f"the journal's folder is gone and cannot be made again: {broken}", "restart the proxy to record again"
             )
@@ -72,37 +72,37 @@ class CaptureWatch:
                 "the journal's folder was deleted and is made again; what was not recorded yet may be missing",
                 "leave the state directory alone while a proxy runs",
             )
-        self._broken = broken
+        self._folder_error = broken
 
-    def _look_at_losses(self) -> None:
-        stats = self._watched.journal()
-        news, self._lost = stats.lost > self._lost, stats.lost
-        if news and not self._losing:
-            self._losing = True
+    def _check_losses(self) -> None:
+        stats = self._state.journal()
+        news, self._reported_loss = stats.lost > self._reported_loss, stats.lost
+        if news and not self._is_losing:
+            self._is_losing = True
             why = stats.lost_reason or stats.reason or _SLOW
-            missing = f"{text.size(stats.lost)} are missing so far from {self._watched.folder}"
+            missing = f"{text.format_size(stats.lost)} are missing so far from {self._state.folder}"
             self._console.note(
-                f"the capture is incomplete, traffic goes on: the journal takes nothing: {why}; {missing}", _hint(why)
+                f"the capture is incomplete, traffic goes on: the journal takes nothing: {why}; {missing}", _loss_hint(why)
             )
-        elif self._losing and not news and not stats.reason and not stats.queued:
-            self._losing = False
+        elif self._is_losing and not news and not stats.reason and not stats.queued:
+            self._is_losing = False
             self._console.note(
-                f"new connections are captured again; {text.size(stats.lost)} are missing so far", loud=False
+                f"new connections are captured again; {text.format_size(stats.lost)} are missing so far", loud=False
             )
 
-    def _look_at_lag(self) -> None:
-        behind = self._watched.behind()
-        if behind >= self._told_behind:
-            self._told_behind = behind * 2
+    def _check_lag(self) -> None:
+        behind = self._state.lag()
+        if behind >= self._reported_lag:
+            self._reported_lag = behind * 2
             self._console.note(
-                f"the recorder is {text.size(behind)} behind; the journal on disk keeps everything meanwhile",
+                f"the recorder is {text.format_size(behind)} behind; the journal on disk keeps everything meanwhile",
                 loud=False,
             )
-        elif behind < _BEHIND // 2:
-            self._told_behind = _BEHIND
+        elif behind < _MIN_REPORTED_LAG // 2:
+            self._reported_lag = _MIN_REPORTED_LAG
 
 
-def _hint(why: str) -> str:
+def _loss_hint(why: str) -> str:
     if "limit" in why:
         return "allow more: --journal-max SIZE"
     if why == _SLOW:

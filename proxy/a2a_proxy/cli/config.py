@@ -11,10 +11,10 @@ import msgspec
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.cli.archive import ArchiveConfig
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.follower_options import wanted
+from a2a_proxy.cli.follower_options import parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.model.exchange import LiveMode
-from a2a_proxy.present.sizes import octets
+from a2a_proxy.present.sizes import parse_size
 from a2a_proxy.relay.edits.card_urls import RewriteMode
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, PortRanges, Route, RouteError, Upstream
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-_EXAMPLE = "a2a-proxy --listen :9000 --upstream localhost:8000"
+_EXAMPLE_COMMAND = "a2a-proxy --listen :9000 --upstream localhost:8000"
 
 
 class ProxyConfig(msgspec.Struct, frozen=True):
@@ -82,17 +82,17 @@ def proxy_config(
     Raises:
         UserError: an address or a policy cannot be read, the options do not pair up, or there is no such hook.
     """
-    _check_pairs(len(listen), len(upstream), len(upstream_grpc))
+    _check_option_counts(len(listen), len(upstream), len(upstream_grpc))
     grpc = upstream_grpc or (None,) * len(listen)
-    routes = tuple(_route(*texts) for texts in zip(listen, upstream, grpc, strict=True))
+    routes = tuple(_parse_route(*texts) for texts in zip(listen, upstream, grpc, strict=True))
     _check_ports(listen, routes)
     ports = PortRanges() if learn_ports is None else _parsed(PortRanges.parse, learn_ports)
     editing = EditPolicy(rewrite_card, keep_host, Trust(upstream_ca, upstream_insecure), propagate, ports)
     limits = JournalLimits(
-        segment_bytes=octets("--journal-segment", journal_segment), max_bytes=octets("--journal-max", journal_max)
+        segment_bytes=parse_size("--journal-segment", journal_segment), max_bytes=parse_size("--journal-max", journal_max)
     )
     words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
-    wants = wanted(**followers)
+    wants = parse_follower_options(**followers)
     checks = (limits, fail_on, live, wants.hooks, wants.otlp, wants.archive)
     numbers = None
     if metrics is not None:
@@ -102,12 +102,12 @@ def proxy_config(
     return ProxyConfig(routes, record, words, log_format, quiet, editing, *checks, metrics=numbers)
 
 
-def _check_pairs(listens: int, upstreams: int, grpcs: int) -> None:
+def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:
     if not listens or not upstreams:
         missing = "--listen" if not listens else "--upstream"
-        raise UserError(f"{missing} is missing", f"for example: {_EXAMPLE}")
+        raise UserError(f"{missing} is missing", f"for example: {_EXAMPLE_COMMAND}")
     if listens != upstreams:
-        raise UserError(f"{listens} --listen but {upstreams} --upstream", f"give them in pairs: {_EXAMPLE}")
+        raise UserError(f"{listens} --listen but {upstreams} --upstream", f"give them in pairs: {_EXAMPLE_COMMAND}")
     if grpcs and grpcs != listens:
         raise UserError(
             f"{listens} --listen but {grpcs} --upstream-grpc", "give one --upstream-grpc for each --listen, or none"
@@ -118,16 +118,16 @@ def _check_ports(texts: tuple[str, ...], routes: tuple[Route, ...]) -> None:
     """Two listeners cannot have one port; with port 0 each gets its own."""
     for i, second in enumerate(routes):
         for first, text in zip(routes[:i], texts, strict=False):
-            if second.listen.port and _overlap(first.listen, second.listen):
+            if second.listen.port and _hosts_overlap(first.listen, second.listen):
                 how = "is given twice" if text == texts[i] else f"and --listen {texts[i]} are the same port"
                 raise UserError(f"--listen {text} {how}", "give each agent a port of its own")
 
 
-def _overlap(one: Listen, other: Listen) -> bool:
-    return one.port == other.port and not set(one.hosts).isdisjoint(other.hosts)
+def _hosts_overlap(left: Listen, right: Listen) -> bool:
+    return left.port == right.port and not set(left.hosts).isdisjoint(right.hosts)
 
 
-def _route(listen: str, upstream: str, grpc: str | None) -> Route:
+def _parse_route(listen: str, upstream: str, grpc: str | None) -> Route:
     clients, agent = _parsed(Listen.parse, listen), _parsed(Upstream.parse, upstream)
     return Route(clients, agent, _parsed(Upstream.parse, grpc) if grpc else None)
 

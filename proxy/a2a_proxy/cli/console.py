@@ -44,7 +44,7 @@ class StartInfo(msgspec.Struct, frozen=True):
     """It runs until somebody stops it."""
 
 
-def _redacted(words: tuple[str, ...]) -> str:
+def _redaction_summary(words: tuple[str, ...]) -> str:
     """What becomes of what is not to be recorded, for the banner."""
     if "none" in words:
         return "credentials are recorded too"
@@ -53,7 +53,7 @@ def _redacted(words: tuple[str, ...]) -> str:
     return f"credentials{' and what the policy names' if words else ''} are replaced by labels"
 
 
-class HookEnd(msgspec.Struct, frozen=True):
+class HookSummary(msgspec.Struct, frozen=True):
     """How a hook did."""
 
     name: str
@@ -62,10 +62,10 @@ class HookEnd(msgspec.Struct, frozen=True):
     calls: int
     errors: int
     """Calls that failed."""
-    behind_frames: int
+    lag_frames: int
     """Frames that it has not seen."""
     log: str
-    again: str
+    resume_hint: str
     """The command that calls it for the whole recording."""
 
 
@@ -75,19 +75,19 @@ class Console(Protocol):
     def start(self, start: StartInfo) -> None:
         """The proxy listens."""
 
-    def status(self, said: Status) -> None:
+    def status(self, status: Status) -> None:
         """The recorder said something."""
 
     def stopping(self, open_connections: int) -> None:
         """The proxy takes no more connections."""
 
-    def draining(self, behind: int) -> None:
+    def draining(self, lag: int) -> None:
         """The proxy is stopping; `behind` octets of journal are still to be recorded."""
 
     def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         """Something the user should know; `loud`: a warning."""
 
-    def hook(self, end: HookEnd) -> None:
+    def hook(self, summary: HookSummary) -> None:
         """A hook has been ended."""
 
     def close(self) -> None:
@@ -95,221 +95,221 @@ class Console(Protocol):
 
 
 _CLOSE_SECONDS = 2.0
-_ORDER_SECONDS = 0.2
+_STDOUT_FLUSH_SECONDS = 0.2
 """How long lines on stderr wait for those on stdout, so that a terminal shows both in order."""
 _OUTCOMES = ("ok", "error", "cut", "refused")
-_COUNTS = (
+_SUMMARY_COUNTS = (
     *("connections", "exchanges", *_OUTCOMES, "frames", "tasks"),
     *("findings", "error_findings", "warning_findings"),
 )
-_COLOURS = {"ok": "32", "error": "31", "cut": "33", "refused": "31", "live": "36", "waits": "36"}
+_OUTCOME_COLOURS = {"ok": "32", "error": "31", "cut": "33", "refused": "31", "live": "36", "waits": "36"}
 
 
 class TextConsole:
     """For people."""
 
     def __init__(self, out: TextIO | None, err: TextIO | None, *, quiet: bool) -> None:
-        self._out, self._err = Printer(out, _missed), Printer(err, _missed)
+        self._out, self._err = Printer(out, _dropped_lines_note), Printer(err, _dropped_lines_note)
         self._quiet = quiet
         self._colour = out is not None and out.isatty() and not os.environ.get("NO_COLOR")
         self._recording = ""
-        self._many = False
+        self._has_many_routes = False
         """There is more than one upstream, so lines say which."""
 
     def start(self, start: StartInfo) -> None:
         """Say where it listens, where it sends, what it records, and what to type next."""
         for listening, upstream, grpc in start.routes:
             also = f" (HTTP/2 to {grpc})" if grpc else ""
-            self._tell(f"a2a-proxy {start.version} listens on {', '.join(listening)} and sends to {upstream}{also}")
-        self._many = len({upstream for _, upstream, _ in start.routes}) > 1
-        secrets = _redacted(start.redact)
+            self._print_line(f"a2a-proxy {start.version} listens on {', '.join(listening)} and sends to {upstream}{also}")
+        self._has_many_routes = len({upstream for _, upstream, _ in start.routes}) > 1
+        secrets = _redaction_summary(start.redact)
         self._recording = start.recording
-        self._tell(f"recording to {start.recording}; {secrets}")
-        self._tell(f"look at it with: {shell_line('a2a-inspect', start.recording)}")
+        self._print_line(f"recording to {start.recording}; {secrets}")
+        self._print_line(f"look at it with: {shell_line('a2a-inspect', start.recording)}")
         if start.endless:
-            self._tell("stop with Ctrl-C")
+            self._print_line("stop with Ctrl-C")
 
-    def status(self, said: Status) -> None:
+    def status(self, status: Status) -> None:
         """Print what concerns the user."""
-        if isinstance(said, ExchangeStatus):
+        if isinstance(status, ExchangeStatus):
             if not self._quiet:
-                self._out(self._line(said))
-        elif isinstance(said, FindingStatus):
-            self._out(_finding_line(said))
-        elif isinstance(said, TroubleEnded):
-            self.note(said.message, loud=False)
-        elif isinstance(said, GapClosedStatus):
-            self._out(_healed_line(said))
-        elif isinstance(said, LinesSkipped) and not self._quiet:
-            self._out(_missed(said.count))
-        elif isinstance(said, TroubleStarted | RecorderFailed):
-            self.note(said.message, said.hint)
-        elif isinstance(said, RecorderDone):
-            self._summary(said)
+                self._out(self._format_exchange(status))
+        elif isinstance(status, FindingStatus):
+            self._out(_finding_line(status))
+        elif isinstance(status, TroubleEnded):
+            self.note(status.message, loud=False)
+        elif isinstance(status, GapClosedStatus):
+            self._out(_healed_line(status))
+        elif isinstance(status, LinesSkipped) and not self._quiet:
+            self._out(_dropped_lines_note(status.count))
+        elif isinstance(status, TroubleStarted | RecorderFailed):
+            self.note(status.message, status.hint)
+        elif isinstance(status, RecorderDone):
+            self._print_summary(status)
 
     def stopping(self, open_connections: int) -> None:
         """Say what is waited for."""
         if open_connections:
-            self._tell(f"stopping: {text.plural(open_connections, 'connection')} still open")
+            self._print_line(f"stopping: {text.format_count(open_connections, 'connection')} still open")
 
-    def draining(self, behind: int) -> None:
+    def draining(self, lag: int) -> None:
         """Say how much is left."""
-        left = f"{text.size(behind)} left to record" if behind else "the recorder is finishing"
-        self._tell(f"stopping: {left} (Ctrl-C again leaves it to `a2a-inspect recover`)")
+        left = f"{text.format_size(lag)} left to record" if lag else "the recorder is finishing"
+        self._print_line(f"stopping: {left} (Ctrl-C again leaves it to `a2a-inspect recover`)")
 
     def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         """Print a warning, or just a line, with its hint."""
-        self._tell(f"a2a-proxy: {'warning: ' if loud else ''}{message}")
+        self._print_line(f"a2a-proxy: {'warning: ' if loud else ''}{message}")
         if hint:
-            self._tell(f"a2a-proxy: hint: {hint}")
+            self._print_line(f"a2a-proxy: hint: {hint}")
 
-    def hook(self, end: HookEnd) -> None:
+    def hook(self, summary: HookSummary) -> None:
         """How often it was called, what failed, what it has not seen."""
-        calls = f"{end.calls:,} call{'' if end.calls == 1 else 's'}"
-        failed = f", {end.errors:,} of them failed" if end.errors else ""
-        if end.outcome == "done" or not end.behind_frames:
-            self.note(f"hook {end.name}: {calls}{failed}", f"see {end.log}" if failed else "", loud=bool(failed))
+        calls = f"{summary.calls:,} call{'' if summary.calls == 1 else 's'}"
+        failed = f", {summary.errors:,} of them failed" if summary.errors else ""
+        if summary.outcome == "done" or not summary.lag_frames:
+            self.note(f"hook {summary.name}: {calls}{failed}", f"see {summary.log}" if failed else "", loud=bool(failed))
             return
-        why = "is slow" if end.outcome == "slow" else end.outcome
-        told = f"hook {end.name} {why}: {end.behind_frames:,} frames behind, given up; {calls}{failed}"
-        self.note(told, f"call it for all of them: {end.again}")
+        why = "is slow" if summary.outcome == "slow" else summary.outcome
+        told = f"hook {summary.name} {why}: {summary.lag_frames:,} frames behind, given up; {calls}{failed}"
+        self.note(told, f"call it for all of them: {summary.resume_hint}")
 
     def close(self) -> None:
         """Wait until all is printed."""
-        self._out.settle(_CLOSE_SECONDS)
-        self._err.settle(_CLOSE_SECONDS)
+        self._out.flush(_CLOSE_SECONDS)
+        self._err.flush(_CLOSE_SECONDS)
 
-    def _line(self, said: ExchangeStatus) -> str:
-        exchange = said.exchange
-        word = text.standing(exchange)
+    def _format_exchange(self, exchange_status: ExchangeStatus) -> str:
+        exchange = exchange_status.exchange
+        word = text.outcome_label(exchange)
         parts = [
-            text.clock(exchange.started),
-            self._paint(f"{word:7}", word),
-            f"#{exchange.id} {make_visible(text.title(exchange))}",
-            text.manner(exchange),
-            text.live(exchange),
+            text.format_time(exchange.started),
+            self._colour_word(f"{word:7}", word),
+            f"#{exchange.id} {make_visible(text.exchange_title(exchange))}",
+            text.binding_and_dialect(exchange),
+            text.live_stream_label(exchange),
         ]
-        if self._many:
-            parts.append(f"-> {make_visible(said.upstream)}")
+        if self._has_many_routes:
+            parts.append(f"-> {make_visible(exchange_status.upstream)}")
         if exchange.task_id:
-            parts.append(f"task {make_visible(text.short(exchange.task_id))}")
+            parts.append(f"task {make_visible(text.shorten_id(exchange.task_id))}")
         if exchange.states:
             parts.append(make_visible(" > ".join(exchange.states)))
         if exchange.streaming:
-            parts.append(text.plural(exchange.events, "event"))
-        parts += [text.latency(exchange), generations.asked(exchange)]
+            parts.append(text.format_count(exchange.events, "event"))
+        parts += [text.latency_label(exchange), generations.requested_generations(exchange)]
         if exchange.error:
             parts.append(make_visible(exchange.error))
         elif word == "cut":
             parts.append(make_visible(exchange.how))
         return "  ".join(part for part in parts if part)
 
-    def _paint(self, written: str, word: str) -> str:
-        return f"\033[{_COLOURS[word]}m{written}\033[0m" if self._colour else written
+    def _colour_word(self, shown: str, word: str) -> str:
+        return f"\033[{_OUTCOME_COLOURS[word]}m{shown}\033[0m" if self._colour else shown
 
-    def _summary(self, done: RecorderDone) -> None:
-        if not (done.connections or done.lost):
-            self._tell("nothing was recorded")
+    def _print_summary(self, summary: RecorderDone) -> None:
+        if not (summary.connections or summary.lost):
+            self._print_line("nothing was recorded")
             return
-        whole = "capture complete: yes" if not done.lost else f"capture complete: no, {text.size(done.lost)} missing"
-        outcomes = ", ".join(f"{count} {name}" for name in _OUTCOMES if (count := getattr(done, name)))
-        exchanges = text.plural(done.exchanges, "exchange") + (f" ({outcomes})" if outcomes else "")
-        counts = f"{exchanges}, {text.plural(done.frames, 'frame')}, {text.plural(done.tasks, 'task')}"
-        self._tell(f"recorded {counts}; {_findings(done)}; {whole}")
-        if done.findings:
-            self._tell(f"what was found: {shell_line('a2a-inspect', 'check', self._recording)}")
+        whole = "capture complete: yes" if not summary.lost else f"capture complete: no, {text.format_size(summary.lost)} missing"
+        outcomes = ", ".join(f"{count} {name}" for name in _OUTCOMES if (count := getattr(summary, name)))
+        exchanges = text.format_count(summary.exchanges, "exchange") + (f" ({outcomes})" if outcomes else "")
+        counts = f"{exchanges}, {text.format_count(summary.frames, 'frame')}, {text.format_count(summary.tasks, 'task')}"
+        self._print_line(f"recorded {counts}; {_count_findings(summary)}; {whole}")
+        if summary.findings:
+            self._print_line(f"what was found: {shell_line('a2a-inspect', 'check', self._recording)}")
 
-    def _tell(self, line: str) -> None:
+    def _print_line(self, line: str) -> None:
         """Print a line without colours on stderr."""
-        self._out.settle(_ORDER_SECONDS)
+        self._out.flush(_STDOUT_FLUSH_SECONDS)
         self._err(make_visible(line))
 
 
-def _finding_line(said: FindingStatus) -> str:
-    finding = said.finding
-    first = f"{text.clock(finding.at)}  {finding.severity.name.lower():8}{finding.rule}"
-    where = " ".join(filter(None, (text.place(finding), make_visible(said.operation))))
+def _finding_line(status: FindingStatus) -> str:
+    finding = status.finding
+    first = f"{text.format_time(finding.at)}  {finding.severity.name.lower():8}{finding.rule}"
+    where = " ".join(filter(None, (text.finding_location(finding), make_visible(status.operation))))
     return "  ".join(filter(None, (first, where, make_visible(finding.summary))))
 
 
-def _healed_line(said: GapClosedStatus) -> str:
-    gap = said.missed
-    first = f"{text.clock(gap.healed)}  {'healed':8}task {make_visible(text.short(said.task_id))}"
-    how = generations.healed(gap, lambda _: make_visible(said.operation))
-    where = f"generation {generations.numbers(gap.first, gap.last)}, missed on #{gap.exchange}"
+def _healed_line(status: GapClosedStatus) -> str:
+    gap = status.missed
+    first = f"{text.format_time(gap.healed)}  {'healed':8}task {make_visible(text.shorten_id(status.task_id))}"
+    how = generations.healed_label(gap, lambda _: make_visible(status.operation))
+    where = f"generation {generations.format_range(gap.first, gap.last)}, missed on #{gap.exchange}"
     return f"{first}  {where}: {how}"
 
 
-def _findings(done: RecorderDone) -> str:
+def _count_findings(summary: RecorderDone) -> str:
     """`3 findings (1 error, 2 infos)`."""
-    infos = done.findings - done.error_findings - done.warning_findings
-    counts = {"error": done.error_findings, "warning": done.warning_findings, "info": infos}
-    told = ", ".join(text.plural(count, name) for name, count in counts.items() if count)
-    return text.plural(done.findings, "finding") + (f" ({told})" if told else "")
+    infos = summary.findings - summary.error_findings - summary.warning_findings
+    counts = {"error": summary.error_findings, "warning": summary.warning_findings, "info": infos}
+    told = ", ".join(text.format_count(count, name) for name, count in counts.items() if count)
+    return text.format_count(summary.findings, "finding") + (f" ({told})" if told else "")
 
 
-def _missed(count: int) -> str:
-    return f"              {text.plural(count, 'more line')} not shown; the recording has them all"
+def _dropped_lines_note(count: int) -> str:
+    return f"              {text.format_count(count, 'more line')} not shown; the recording has them all"
 
 
 class JsonConsole:
     """For programs: one object a line, `event` says which."""
 
     def __init__(self, out: TextIO | None, *, quiet: bool) -> None:
-        self._out = Printer(out, lambda count: _json("skipped", count=count))
+        self._out = Printer(out, lambda count: _encode_event("skipped", count=count))
         self._quiet = quiet
 
     def start(self, start: StartInfo) -> None:
         """`start`."""
         routes = [{"listen": a, "upstream": b, "upstream_grpc": c or None} for a, b, c in start.routes]
-        self._put("start", version=start.version, routes=routes, recording=start.recording, redact=start.redact)
+        self._print_event("start", version=start.version, routes=routes, recording=start.recording, redact=start.redact)
 
-    def status(self, said: Status) -> None:
+    def status(self, status: Status) -> None:
         """`exchange`, `finding`, `healed`, `skipped`, `trouble`, `error` or `summary`."""
-        if isinstance(said, ExchangeStatus):
+        if isinstance(status, ExchangeStatus):
             if not self._quiet:
-                self._put("exchange", live=said.live, upstream=said.upstream, **exchange_object(said.exchange))
-        elif isinstance(said, FindingStatus):
-            self._put("finding", operation=said.operation, **finding_object(said.finding))
-        elif isinstance(said, GapClosedStatus):
-            self._put("healed", **healed_object(said))
-        elif isinstance(said, LinesSkipped):
-            self._put("skipped", count=said.count)
-        elif isinstance(said, TroubleStarted):
-            self._put("trouble", message=said.message, hint=said.hint)
-        elif isinstance(said, TroubleEnded):
-            self._put("note", message=said.message, hint="")
-        elif isinstance(said, RecorderFailed):
-            self._put("error", message=said.message, hint=said.hint)
-        elif isinstance(said, RecorderDone):
-            counts = {name: getattr(said, name) for name in _COUNTS}
-            self._put("summary", **counts, complete=said.clean and not said.lost, lost_bytes=said.lost)
+                self._print_event("exchange", live=status.live, upstream=status.upstream, **exchange_object(status.exchange))
+        elif isinstance(status, FindingStatus):
+            self._print_event("finding", operation=status.operation, **finding_object(status.finding))
+        elif isinstance(status, GapClosedStatus):
+            self._print_event("healed", **healed_object(status))
+        elif isinstance(status, LinesSkipped):
+            self._print_event("skipped", count=status.count)
+        elif isinstance(status, TroubleStarted):
+            self._print_event("trouble", message=status.message, hint=status.hint)
+        elif isinstance(status, TroubleEnded):
+            self._print_event("note", message=status.message, hint="")
+        elif isinstance(status, RecorderFailed):
+            self._print_event("error", message=status.message, hint=status.hint)
+        elif isinstance(status, RecorderDone):
+            counts = {name: getattr(status, name) for name in _SUMMARY_COUNTS}
+            self._print_event("summary", **counts, complete=status.clean and not status.lost, lost_bytes=status.lost)
 
     def stopping(self, open_connections: int) -> None:
         """`stopping`."""
-        self._put("stopping", open_connections=open_connections)
+        self._print_event("stopping", open_connections=open_connections)
 
-    def draining(self, behind: int) -> None:
+    def draining(self, lag: int) -> None:
         """`draining`."""
-        self._put("draining", behind_bytes=behind)
+        self._print_event("draining", behind_bytes=lag)
 
     def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         """`warning` or `note`."""
-        self._put("warning" if loud else "note", message=message, hint=hint)
+        self._print_event("warning" if loud else "note", message=message, hint=hint)
 
-    def hook(self, end: HookEnd) -> None:
+    def hook(self, summary: HookSummary) -> None:
         """`hook`."""
-        self._put("hook", **msgspec.to_builtins(end))
+        self._print_event("hook", **msgspec.to_builtins(summary))
 
     def close(self) -> None:
         """Wait until all is printed."""
-        self._out.settle(_CLOSE_SECONDS)
+        self._out.flush(_CLOSE_SECONDS)
 
-    def _put(self, event: str, **fields: object) -> None:
-        self._out(_json(event, **fields))
+    def _print_event(self, event: str, **fields: object) -> None:
+        self._out(_encode_event(event, **fields))
 
 
-def _json(event: str, **fields: object) -> str:
+def _encode_event(event: str, **fields: object) -> str:
     return json.dumps({"event": event, **fields}, ensure_ascii=True)
 
 
@@ -318,22 +318,22 @@ def finding_object(finding: Finding) -> dict[str, Any]:
     evidence: dict[str, object] = dict(finding.evidence)
     if (count := finding.evidence.get("count", "")).isdecimal():
         evidence["count"] = int(count)
-    told = {"severity": finding.severity.name.lower(), "at": text.utc(finding.at), "evidence": evidence}
+    told = {"severity": finding.severity.name.lower(), "at": text.format_utc(finding.at), "evidence": evidence}
     return {**msgspec.to_builtins(finding), **told}
 
 
-def healed_object(said: GapClosedStatus) -> dict[str, object]:
+def healed_object(status: GapClosedStatus) -> dict[str, object]:
     """A gap in a task's generations that was made good, as JSON with stable names."""
-    gap = said.missed
+    gap = status.missed
     return {
-        "task_id": said.task_id,
-        "at": text.utc(gap.healed),
+        "task_id": status.task_id,
+        "at": text.format_utc(gap.healed),
         "first": gap.first,
         "last": gap.last,
-        "missed_at": text.utc(gap.at),
+        "missed_at": text.format_utc(gap.at),
         "exchange": gap.exchange,
         "healed_by": gap.by or None,
-        "operation": said.operation,
+        "operation": status.operation,
         "healed_at_generation": gap.generation,
     }
 
@@ -343,7 +343,7 @@ def exchange_object(exchange: Exchange) -> dict[str, object]:
     zero = text.latency_origin(exchange)
     return {
         "id": exchange.id,
-        "started": text.utc(exchange.started),
+        "started": text.format_utc(exchange.started),
         "operation": exchange.operation,
         "binding": exchange.binding.value,
         "dialect": exchange.dialect.value,

@@ -11,10 +11,10 @@ from a2a_proxy.relay.run import run
 
 def run_demo(record: Path | None, *, lossy: bool = False) -> int:
     """Record the demo, of a lossy agent if wanted; the exit code."""
-    return run(_demo(record, lossy))
+    return run(_record_demo(record, lossy))
 
 
-async def _demo(record: Path | None, lossy: bool) -> int:
+async def _record_demo(record: Path | None, lossy: bool) -> int:
     # Imported here: neither the relay nor `--help` should wait for aiohttp and grpc.
     from a2a_proxy.demo.agent import DemoAgent
     from a2a_proxy.demo.client import DemoClient

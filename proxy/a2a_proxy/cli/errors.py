@@ -24,7 +24,7 @@ class UserError(Exception):
 
 
 @contextlib.contextmanager
-def state_directory() -> Iterator[None]:
+def state_directory_errors() -> Iterator[None]:
     """Around what uses the state directory: where that fails, the user is told which folder it is about.
 
     Raises:
@@ -38,7 +38,7 @@ def state_directory() -> Iterator[None]:
         raise UserError(f"the state directory cannot be used: {reason}", hint) from wrong
 
 
-def tell(program: str, message: str, hint: str) -> None:
+def print_error(program: str, message: str, hint: str) -> None:
     """Print the error as `program: error: ...` and `program: hint: ...` on stderr, made harmless.
 
     A stderr that takes nothing, as of a terminal that is gone, changes no exit code.

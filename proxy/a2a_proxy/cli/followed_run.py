@@ -9,7 +9,7 @@ import msgspec
 from a2a_proxy.cli.console import Console
 
 if TYPE_CHECKING:
-    from a2a_proxy.follower.keeper import HookKeeper, HookReport, Tell
+    from a2a_proxy.follower.keeper import HookKeeper, HookReport, NoticeCallback
 
 
 class FollowedSession(msgspec.Struct, frozen=True):
@@ -20,11 +20,11 @@ class FollowedSession(msgspec.Struct, frozen=True):
 
     def frames_after(self, frame: int) -> int:
         """Frames that were stored after this one; 0 where nobody can tell."""
-        from a2a_proxy.follower.lag import frames_after  # which knows SQLite: the relay starts without it
+        from a2a_proxy.follower.lag import count_frames_after  # which knows SQLite: the relay starts without it
         from a2a_proxy.recording.errors import RecordingError
 
         try:
-            return frames_after(self.recording, self.uuid, frame)
+            return count_frames_after(self.recording, self.uuid, frame)
         except RecordingError:
             return 0
 
@@ -32,8 +32,8 @@ class FollowedSession(msgspec.Struct, frozen=True):
 class RunFollower(Protocol):
     """A hook, the export, or the archive, as the user asked for it."""
 
-    def keeper(self, session: FollowedSession, tell: Tell) -> HookKeeper:
+    def make_keeper(self, session: FollowedSession, notify: NoticeCallback) -> HookKeeper:
         """What keeps its process. Raises UserError, OSError: the state directory cannot be used."""
 
-    def sum_up(self, session: FollowedSession, report: HookReport, console: Console) -> None:
+    def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """Say how it did."""

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.span_options import shape_of, shape_options
+from a2a_proxy.cli.span_options import parse_span_options, add_span_options
 
 if TYPE_CHECKING:
     from a2a_proxy.cli.archive import ArchiveConfig
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from a2a_proxy.telemetry.span_options import Compat, SpanKind
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_OPTIONS = (
+_FOLLOWER_OPTIONS = (
     click.option(
         "--hook",
         multiple=True,
@@ -73,13 +73,13 @@ _OPTIONS = (
     click.option(
         "--otlp-frames", is_flag=True, envvar="A2A_PROXY_OTLP_FRAMES", help="A log record for each frame as well."
     ),
-    shape_options("--otlp-", "A2A_PROXY_OTLP_"),
+    add_span_options("--otlp-", "A2A_PROXY_OTLP_"),
 )
 
 
-def follow_options(command: _Command) -> _Command:
+def add_follower_options(command: _Command) -> _Command:
     """All of them."""
-    for option in reversed(_OPTIONS):
+    for option in reversed(_FOLLOWER_OPTIONS):
         command = option(command)
     return command
 
@@ -94,7 +94,7 @@ class FollowerOptions(msgspec.Struct, frozen=True):
     archive: ArchiveConfig | None = None
 
 
-def wanted(
+def parse_follower_options(
     *,
     hook: tuple[str, ...] = (),
     otlp: str | None = None,
@@ -121,7 +121,7 @@ def wanted(
     if otlp is not None:
         from a2a_proxy.cli.otlp import otlp_settings
 
-        shape = shape_of(otlp_kind, content=otlp_content, compat=otlp_compat, segment=otlp_segment)
+        shape = parse_span_options(otlp_kind, content=otlp_content, compat=otlp_compat, segment=otlp_segment)
         export = otlp_settings(otlp, otlp_protocol or "", shape, frames=otlp_frames)
     elif otlp_protocol or otlp_frames or otlp_content or otlp_compat or otlp_segment:
         raise UserError("options --otlp-... go with --otlp", "for example: --otlp http://localhost:4318")

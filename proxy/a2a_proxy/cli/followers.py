@@ -8,48 +8,48 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from a2a_proxy.cli.archive import ArchiveConfig, ArchiveFollowed
+from a2a_proxy.cli.archive import ArchiveConfig, ArchiveRunFollower
 from a2a_proxy.cli.console import Console
-from a2a_proxy.cli.errors import state_directory
+from a2a_proxy.cli.errors import state_directory_errors
 from a2a_proxy.cli.followed_run import FollowedSession, RunFollower
-from a2a_proxy.cli.hooks import HookFollowed
-from a2a_proxy.cli.otlp import OtlpFollowed
+from a2a_proxy.cli.hooks import HookRunFollower
+from a2a_proxy.cli.otlp import OtlpRunFollower
 from a2a_proxy.protocol.text import make_visible
 
 if TYPE_CHECKING:
     from a2a_proxy.follower.keeper import HookKeeper
     from a2a_proxy.telemetry.settings import OtlpSettings
 
-PATIENCE = 10.0
+PATIENCE_SECONDS = 10.0
 """Seconds that followers get to catch up after everything is recorded."""
-_UNNOTICED = 0.5
+_QUIET_SECONDS = 0.5
 """Seconds that need no explanation."""
-_STEP = 0.05
+_POLL_SECONDS = 0.05
 
 
-def followed(
+def run_followers(
     hooks: Sequence[str], otlp: OtlpSettings | None, archive: ArchiveConfig | None, console: Console
 ) -> list[RunFollower]:
     """What the user asked for, but for what the environment turns off, which is said."""
-    found: list[RunFollower] = [HookFollowed(name) for name in hooks]
+    found: list[RunFollower] = [HookRunFollower(name) for name in hooks]
     if otlp is not None:
         from a2a_proxy.telemetry.target import sdk_disabled
 
         if sdk_disabled(os.environ):
             console.note("OTEL_SDK_DISABLED is true: nothing is exported", "unset it, or leave out --otlp")
         else:
-            found.append(OtlpFollowed(otlp))
-    found += [ArchiveFollowed(archive)] if archive is not None else []
+            found.append(OtlpRunFollower(otlp))
+    found += [ArchiveRunFollower(archive)] if archive is not None else []
     return found
 
 
 class Followers:
     """Those of one run."""
 
-    def __init__(self, followed: Sequence[RunFollower], console: Console) -> None:
-        self._followed = followed
+    def __init__(self, followers: Sequence[RunFollower], console: Console) -> None:
+        self._followers = followers
         self._console = console
-        self._kept: list[tuple[RunFollower, HookKeeper]] = []
+        self._keepers: list[tuple[RunFollower, HookKeeper]] = []
         self._session = FollowedSession("", "")
 
     def start(self, recording: str, session: str) -> None:
@@ -59,36 +59,36 @@ class Followers:
             UserError: the state directory cannot be used.
         """
         self._session = FollowedSession(recording, session)
-        with state_directory():
-            self._kept = [(each, each.keeper(self._session, self._tell)) for each in self._followed]
-        for _, keeper in self._kept:
+        with state_directory_errors():
+            self._keepers = [(each, each.make_keeper(self._session, self._show_notice)) for each in self._followers]
+        for _, keeper in self._keepers:
             keeper.start()
 
-    async def end(self, leave: asyncio.Event, patience: float = PATIENCE) -> None:
+    async def end(self, stop: asyncio.Event, seconds: float = PATIENCE_SECONDS) -> None:
         """Let them catch up for `patience` seconds, or until `leave`; end them and say how they did."""
-        await asyncio.to_thread(self.wait, leave.is_set, patience, " (Ctrl-C again does not wait)")
-        self.give_up()
+        await asyncio.to_thread(self.wait, stop.is_set, seconds, " (Ctrl-C again does not wait)")
+        self.stop_now()
 
-    def wait(self, leave: Callable[[], bool], patience: float, advice: str = "") -> None:
+    def wait(self, stop: Callable[[], bool], seconds: float, advice: str = "") -> None:
         """Until they have come to the end, for `patience` seconds, or until `leave`; `advice` goes with word of it."""
-        for _, keeper in self._kept:
+        for _, keeper in self._keepers:
             keeper.hurry()
         began, told = time.monotonic(), False
-        while waiting := [keeper for _, keeper in self._kept if not keeper.wait(0)]:
+        while waiting := [keeper for _, keeper in self._keepers if not keeper.wait(0)]:
             passed = time.monotonic() - began
-            if leave() or passed >= patience:
+            if stop() or passed >= seconds:
                 break
-            if passed >= _UNNOTICED and not told:
+            if passed >= _QUIET_SECONDS and not told:
                 told = True
                 names = ", ".join(keeper.label for keeper in waiting)
                 self._console.note(f"stopping: waiting for {names}{advice}", loud=False)
-            waiting[0].wait(_STEP)
+            waiting[0].wait(_POLL_SECONDS)
 
-    def give_up(self) -> None:
+    def stop_now(self) -> None:
         """End them now and say how they did. Where that has been done, nothing."""
-        kept, self._kept = self._kept, []
+        kept, self._keepers = self._keepers, []
         for each, keeper in kept:
-            each.sum_up(self._session, keeper.finish(), self._console)
+            each.show_summary(self._session, keeper.finish(), self._console)
 
-    def _tell(self, message: str, hint: str) -> None:
+    def _show_notice(self, message: str, hint: str) -> None:
         self._console.note(make_visible(message), hint)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from a2a_proxy.cli.console import Console, HookEnd
+from a2a_proxy.cli.console import Console, HookSummary
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.followed_run import FollowedSession
 from a2a_proxy.protocol.text import shell_line
 
 if TYPE_CHECKING:
-    from a2a_proxy.follower.keeper import HookKeeper, HookReport, Tell
+    from a2a_proxy.follower.keeper import HookKeeper, HookReport, NoticeCallback
 
 
 def check_hooks(names: tuple[str, ...]) -> None:
@@ -32,19 +32,19 @@ def check_hooks(names: tuple[str, ...]) -> None:
             raise UserError(wrong.message, wrong.hint) from wrong
 
 
-class HookFollowed(msgspec.Struct, frozen=True):
+class HookRunFollower(msgspec.Struct, frozen=True):
     """A hook of this name: `Followed`."""
 
     name: str
 
-    def keeper(self, session: FollowedSession, tell: Tell) -> HookKeeper:
+    def make_keeper(self, session: FollowedSession, notify: NoticeCallback) -> HookKeeper:
         """`Followed.keeper`."""
         from a2a_proxy.follower.keeper import HookKeeper  # only who has hooks pays for them
 
-        return HookKeeper(self.name, session.recording, tell, session=session.uuid, follow=True)
+        return HookKeeper(self.name, session.recording, notify, session=session.uuid, follow=True)
 
-    def sum_up(self, session: FollowedSession, report: HookReport, console: Console) -> None:
+    def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """`Followed.sum_up`."""
         behind = session.frames_after(report.frame)
         again = shell_line("a2a-inspect", "hooks", session.recording, "--hook", self.name)
-        console.hook(HookEnd(self.name, report.outcome, report.calls, report.errors, behind, report.log, again))
+        console.hook(HookSummary(self.name, report.outcome, report.calls, report.errors, behind, report.log, again))

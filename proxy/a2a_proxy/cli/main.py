@@ -11,10 +11,10 @@ from click.core import ParameterSource
 
 from a2a_proxy import __version__
 from a2a_proxy.cli.end_signals import INTERRUPTED
-from a2a_proxy.cli.errors import EXIT_USAGE, UserError, tell
-from a2a_proxy.cli.follower_options import follow_options
+from a2a_proxy.cli.errors import EXIT_USAGE, UserError, print_error
+from a2a_proxy.cli.follower_options import add_follower_options
 from a2a_proxy.cli.help_sections import SectionedGroup
-from a2a_proxy.cli.redaction_options import redact_options
+from a2a_proxy.cli.redaction_options import add_redaction_options
 from a2a_proxy.cli.streams import discard, prepare_streams, terminal_gone
 
 _HELP = """Relay A2A traffic untouched, and show and record every frame of it.
@@ -27,7 +27,7 @@ _HELP = """Relay A2A traffic untouched, and show and record every frame of it.
 One port takes gRPC, JSON-RPC, REST and SSE. Point the client at http://localhost:9000.
 """
 
-_PARTS = (
+_HELP_SECTIONS = (
     (
         "Relay",
         (
@@ -52,7 +52,7 @@ log_format = click.option(
 
 @click.group(
     cls=SectionedGroup,
-    option_parts=_PARTS,
+    option_parts=_HELP_SECTIONS,
     invoke_without_command=True,
     help=_HELP,
     context_settings={
@@ -100,7 +100,7 @@ log_format = click.option(
 )
 @click.option("--journal-segment", default="64MiB", hidden=True)
 @click.option("--keep-secrets", is_flag=True, help="Record credentials as they are: --redact none.")
-@redact_options
+@add_redaction_options
 @log_format
 @click.option(
     "--fail-on",
@@ -116,7 +116,7 @@ log_format = click.option(
     show_default=True,
     help="Which proposal's messages SendLiveMessage carries; auto tells them apart.",
 )
-@follow_options
+@add_follower_options
 @click.option(
     "--propagate",
     is_flag=True,
@@ -132,9 +132,9 @@ log_format = click.option(
 @click.pass_context
 def cli(context: click.Context, /, **typed: Any) -> None:
     """See `_HELP`."""
-    typed_here = _typed_options(context)
+    typed_here = _command_line_options(context)
     if context.invoked_subcommand is not None:
-        _refuse_before(context.invoked_subcommand, typed_here)
+        _refuse_group_options(context.invoked_subcommand, typed_here)
         return
     if not (typed["listen"] or typed["upstream"] or typed_here):
         click.echo(context.get_help())
@@ -145,13 +145,13 @@ def cli(context: click.Context, /, **typed: Any) -> None:
     context.exit(run_proxy(proxy_config(**typed)))
 
 
-def _typed_options(context: click.Context) -> list[str]:
+def _command_line_options(context: click.Context) -> list[str]:
     """The options of this command that stand on the command line, not those of the environment."""
     source = context.get_parameter_source
     return [each.opts[0] for each in context.command.params if source(each.name or "") is ParameterSource.COMMANDLINE]
 
 
-def _refuse_before(command: str, options: list[str]) -> None:
+def _refuse_group_options(command: str, options: list[str]) -> None:
     """An option of the proxy would mean nothing there. Raises UserError."""
     if not options:
         return
@@ -186,7 +186,7 @@ def demo(context: click.Context, record: Path | None, lossy: bool) -> None:
     "--record", type=click.Path(path_type=Path), metavar="FILE", envvar="A2A_PROXY_RECORD", help="The recording."
 )
 @click.option("--keep-secrets", is_flag=True, envvar="A2A_PROXY_KEEP_SECRETS", help="Record credentials as they are.")
-@redact_options
+@add_redaction_options
 @click.option(
     "--journal-max",
     default="4GiB",
@@ -203,7 +203,7 @@ def demo(context: click.Context, record: Path | None, lossy: bool) -> None:
     envvar="A2A_PROXY_FAIL_ON",
     help="Where the agent exits with 0, exit with 1 if a finding was at least so grave.",
 )
-@follow_options
+@add_follower_options
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def stdio(command: tuple[str, ...], **typed: Any) -> None:
     """Start COMMAND as an agent that talks over stdin and stdout, and record what passes.
@@ -219,7 +219,7 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
 @cli.command("wrap-card", short_help="Print an agent card whose stdio command goes through the proxy.")
 @click.option("--record", type=click.Path(path_type=Path), metavar="FILE", help="The recording of the wrapped agent.")
 @click.option("--keep-secrets", is_flag=True, help="Credentials will be recorded as they are.")
-@redact_options
+@add_redaction_options
 @click.option("--journal-max", metavar="SIZE", help="As of `a2a-proxy stdio`.")
 @click.option("--fail-on", type=click.Choice(["error", "warning", "info"]), help="As of `a2a-proxy stdio`.")
 @click.argument("card", type=click.Path(path_type=Path, allow_dash=True))
@@ -230,9 +230,9 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
     The options go into the command. All else stays octet for octet; so does a card that is signed or has no stdio
     command, with a word on stderr and exit code 1.
     """
-    from a2a_proxy.cli.wrap_card import options_of, run_wrap_card
+    from a2a_proxy.cli.wrap_card import stdio_option_words, run_wrap_card
 
-    context.exit(run_wrap_card(card, options_of(**typed)))
+    context.exit(run_wrap_card(card, stdio_option_words(**typed)))
 
 
 @cli.command(short_help="Serve a recording as a mock agent.")
@@ -344,10 +344,10 @@ def drive(context: click.Context, /, **typed: Any) -> None:
     Exit code: 0 the same, 1 different, 2 it cannot be driven,
     3 a recording that is not complete.
     """
-    from a2a_proxy.cli.drive.options import options_of
+    from a2a_proxy.cli.drive.options import drive_command_options
     from a2a_proxy.cli.drive.run import run_drive
 
-    context.exit(run_drive(options_of(**typed)))
+    context.exit(run_drive(drive_command_options(**typed)))
 
 
 def main() -> None:
@@ -360,7 +360,7 @@ def run_cli(program: str, command: click.Command) -> int:
     prepare_streams()
     code = 0
     try:
-        code = _run(program, command)
+        code = _invoke_command(program, command)
         sys.stdout.flush()  # what fails at the end of the interpreter cannot be told any more
     except BrokenPipeError:
         discard(sys.stdout)
@@ -369,7 +369,7 @@ def run_cli(program: str, command: click.Command) -> int:
         discard(sys.stdout)
         if not gone:
             where = f"cannot use {wrong.filename}" if wrong.filename else "cannot write the output"
-            tell(program, f"{where}: {(wrong.strerror or str(wrong)).lower()}", "check its disk and its permissions")
+            print_error(program, f"{where}: {(wrong.strerror or str(wrong)).lower()}", "check its disk and its permissions")
         code = (code or INTERRUPTED) if gone else EXIT_USAGE
     try:
         sys.stderr.flush()
@@ -378,7 +378,7 @@ def run_cli(program: str, command: click.Command) -> int:
     return code
 
 
-def _run(program: str, command: click.Command) -> int:
+def _invoke_command(program: str, command: click.Command) -> int:
     """Raises OSError: mostly of an output that takes nothing."""
     try:
         code = command.main(prog_name=program, standalone_mode=False)
@@ -388,10 +388,10 @@ def _run(program: str, command: click.Command) -> int:
     except click.ClickException as mistake:
         context = getattr(mistake, "ctx", None)
         path = context.command_path if context is not None else program
-        tell(program, _lower(mistake.format_message()), f"type `{path} --help` for what can be typed")
+        print_error(program, _lower_case_message(mistake.format_message()), f"type `{path} --help` for what can be typed")
         return EXIT_USAGE
     except UserError as mistake:
-        tell(program, mistake.message, mistake.hint)
+        print_error(program, mistake.message, mistake.hint)
         return mistake.code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
@@ -401,7 +401,7 @@ def _run(program: str, command: click.Command) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _lower(message: str) -> str:
+def _lower_case_message(message: str) -> str:
     """Click speaks in sentences; here messages start in lower case and end without a full stop."""
     text = " ".join(message.split()).rstrip(".")
     return text[:1].lower() + text[1:]

@@ -39,7 +39,7 @@ class MetricsFollower:
         self._listen = listen
         self._console = console
         self._keeper: MetricsKeeper | None = None
-        self._where = ""
+        self._address = ""
 
     async def listen(self) -> None:
         """Take the port. Raises UserError."""
@@ -52,14 +52,14 @@ class MetricsFollower:
             raise UserError(f"--metrics: {wrong.message}", hint) from wrong
         from a2a_proxy.follower.metrics.keeper import MetricsKeeper
 
-        self._where = format_address(*sockets[0].getsockname()[:2])
-        self._keeper = MetricsKeeper(sockets, self._tell)
+        self._address = format_address(*sockets[0].getsockname()[:2])
+        self._keeper = MetricsKeeper(sockets, self._show_notice)
 
     def start(self, recording: str, session: str, journal: Path) -> None:
         """Serve what is recorded of the session of this uuid; returns at once."""
         if self._keeper is not None:
             self._keeper.start(recording, session, journal)
-            self._console.note(f"metrics: http://{self._where}/metrics, /healthz and /readyz", loud=False)
+            self._console.note(f"metrics: http://{self._address}/metrics, /healthz and /readyz", loud=False)
 
     def close(self) -> None:
         """End it; where that has been done, nothing."""
@@ -67,5 +67,5 @@ class MetricsFollower:
         if keeper is not None:
             keeper.close()
 
-    def _tell(self, message: str, hint: str) -> None:
+    def _show_notice(self, message: str, hint: str) -> None:
         self._console.note(message, hint)

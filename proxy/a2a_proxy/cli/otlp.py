@@ -10,12 +10,12 @@ import msgspec
 from a2a_proxy.cli.console import Console
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.followed_run import FollowedSession
-from a2a_proxy.cli.span_options import shape_words
+from a2a_proxy.cli.span_options import span_option_words
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import shell_line, make_visible
 
 if TYPE_CHECKING:
-    from a2a_proxy.follower.keeper import HookKeeper, HookReport, Tell
+    from a2a_proxy.follower.keeper import HookKeeper, HookReport, NoticeCallback
     from a2a_proxy.telemetry.settings import OtlpSettings
     from a2a_proxy.telemetry.span_options import SpanOptions
 
@@ -29,10 +29,10 @@ def otlp_settings(endpoint: str, protocol: str, shape: SpanOptions, *, frames: b
     from a2a_proxy.telemetry.errors import TelemetryError
     from a2a_proxy.telemetry.sdk import check_installed
     from a2a_proxy.telemetry.settings import OtlpSettings
-    from a2a_proxy.telemetry.target import target
+    from a2a_proxy.telemetry.target import otlp_target
 
     try:
-        where = target(endpoint, protocol, os.environ)
+        where = otlp_target(endpoint, protocol, os.environ)
         check_installed()
     except TelemetryError as wrong:
         raise UserError(make_visible(wrong.message), wrong.hint) from wrong
@@ -40,27 +40,27 @@ def otlp_settings(endpoint: str, protocol: str, shape: SpanOptions, *, frames: b
     return OtlpSettings(where, shape, frames, metrics, logs)
 
 
-class OtlpFollowed(msgspec.Struct, frozen=True):
+class OtlpRunFollower(msgspec.Struct, frozen=True):
     """The export of a run: `Followed`."""
 
     settings: OtlpSettings
 
-    def keeper(self, session: FollowedSession, tell: Tell) -> HookKeeper:
+    def make_keeper(self, session: FollowedSession, notify: NoticeCallback) -> HookKeeper:
         """`Followed.keeper`."""
         from a2a_proxy.telemetry.keeper import OtlpKeeper
 
-        return OtlpKeeper(self.settings, session.recording, tell, session.uuid)
+        return OtlpKeeper(self.settings, session.recording, notify, session.uuid)
 
-    def sum_up(self, session: FollowedSession, report: HookReport, console: Console) -> None:
+    def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """`Followed.sum_up`."""
-        told, hint, loud = summed_up(self.settings, report, session.recording, session.uuid)
+        told, hint, loud = summarize_export(self.settings, report, session.recording, session.uuid)
         console.note(told, hint, loud=loud)
 
 
-def summed_up(settings: OtlpSettings, report: HookReport, recording: str, session: str) -> tuple[str, str, bool]:
+def summarize_export(settings: OtlpSettings, report: HookReport, recording: str, session: str) -> tuple[str, str, bool]:
     """How the export did: a line, a hint, and whether it is a warning."""
-    left = _left(recording, session) - report.calls - report.errors
-    parts = [f"{text.plural(report.calls, 'call')} sent to {make_visible(settings.target.shown)}"]
+    left = _count_unsent_calls(recording, session) - report.calls - report.errors
+    parts = [f"{text.format_count(report.calls, 'call')} sent to {make_visible(settings.target.shown)}"]
     if report.errors:
         parts.append(f"{report.errors:,} given up")
     if left > 0:
@@ -70,14 +70,14 @@ def summed_up(settings: OtlpSettings, report: HookReport, recording: str, sessio
     if endpoint:
         typed = "URL" if "@" in endpoint else endpoint  # there may be a password in it
         again += ["--endpoint", typed, "--protocol", settings.target.protocol]
-    again += shape_words(settings.shape)
+    again += span_option_words(settings.shape)
     if left > 0 and not report.errors:
         again.append("--unsent")
     wrong = bool(report.errors) or left > 0
     return f"OTLP: {', '.join(parts)}", f"send them with: {shell_line(*again)}" if wrong else "", wrong
 
 
-def _left(recording: str, session: str) -> int:
+def _count_unsent_calls(recording: str, session: str) -> int:
     """Calls of the session of this uuid that are over."""
     from a2a_proxy.recording.errors import RecordingError
     from a2a_proxy.recording.read.reader import Recording

@@ -19,13 +19,13 @@ MAX_LINES = 10_000
 class Printer:
     """Writes lines in order. A reader who has gone away (`| head`) is no error: nothing more is written."""
 
-    def __init__(self, stream: TextIO | None, missed: Callable[[int], str]) -> None:
+    def __init__(self, stream: TextIO | None, dropped_note: Callable[[int], str]) -> None:
         """`stream` is None where the program was started without it; `missed` words how many lines were dropped."""
         self._descriptor = stream.fileno() if stream is not None else -1
         self._encoding = (stream.encoding if stream is not None else "") or "utf-8"
-        self._say_missed = missed
+        self._dropped_note = dropped_note
         self._lines: deque[str] = deque()
-        self._missed = 0
+        self._dropped = 0
         self._busy = False
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -34,20 +34,20 @@ class Printer:
         """Print `line` soon. Never blocks."""
         with self._changed:
             if len(self._lines) >= MAX_LINES:
-                self._missed += 1
+                self._dropped += 1
                 return
             self._lines.append(line)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="printer", daemon=True)
+                self._thread = threading.Thread(target=self._print_queued, name="printer", daemon=True)
                 self._thread.start()
             self._changed.notify_all()
 
-    def settle(self, seconds: float) -> bool:
+    def flush(self, seconds: float) -> bool:
         """Wait until everything is printed; False where `seconds` were not enough."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._lines and not self._busy, seconds)
 
-    def _run(self) -> None:
+    def _print_queued(self) -> None:
         while True:
             with self._changed:
                 self._busy = False
@@ -55,12 +55,12 @@ class Printer:
                 self._changed.wait_for(lambda: self._lines)
                 lines, self._busy = list(self._lines), True
                 self._lines.clear()
-                if self._missed:
-                    lines.append(self._say_missed(self._missed))
-                    self._missed = 0
-            self._write("".join(line + "\n" for line in lines).encode(self._encoding, "backslashreplace"))
+                if self._dropped:
+                    lines.append(self._dropped_note(self._dropped))
+                    self._dropped = 0
+            self._write_data("".join(line + "\n" for line in lines).encode(self._encoding, "backslashreplace"))
 
-    def _write(self, data: bytes) -> None:
+    def _write_data(self, data: bytes) -> None:
         while data and self._descriptor >= 0:
             try:
                 data = data[os.write(self._descriptor, data) :]

@@ -12,11 +12,11 @@ import click
 from a2a_proxy.cli.errors import UserError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_LARGEST = 1 << 20
+_MAX_POLICY_SIZE = 1 << 20
 """Octets of a policy file."""
 
 
-def redact_options(command: _Command) -> _Command:
+def add_redaction_options(command: _Command) -> _Command:
     """`--redact` and `--redact-policy`."""
     words = click.option(
         "--redact",
@@ -42,7 +42,7 @@ def policy_words(redact: tuple[str, ...], redact_policy: Path | None, *, keep_se
     from a2a_proxy.redaction.policy import PolicyError, policy_of, words_of
 
     try:
-        named = words_of(_read(redact_policy)) if redact_policy is not None else []
+        named = words_of(_read_policy_file(redact_policy)) if redact_policy is not None else []
     except PolicyError as wrong:
         raise UserError(f"{redact_policy}: {wrong}", wrong.hint) from wrong
     if keep_secrets and (named or redact) and tuple(redact) != ("none",):
@@ -54,16 +54,16 @@ def policy_words(redact: tuple[str, ...], redact_policy: Path | None, *, keep_se
         raise UserError(f"{where}: {wrong}", wrong.hint) from wrong
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_policy_file(path: Path) -> dict[str, Any]:
     """The tables of the file. Raises UserError."""
     try:
         with path.open("rb") as file:
-            octets = file.read(_LARGEST + 1)
+            data = file.read(_MAX_POLICY_SIZE + 1)
     except OSError as wrong:
         raise UserError(f"cannot read {path}: {(wrong.strerror or str(wrong)).lower()}", "check the name") from wrong
-    if len(octets) > _LARGEST:
+    if len(data) > _MAX_POLICY_SIZE:
         raise UserError(f"{path} is too large for a policy", "name a TOML file of at most 1 MiB")
     try:
-        return tomllib.loads(octets.decode())
+        return tomllib.loads(data.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as wrong:
         raise UserError(f"{path} is not TOML: {wrong}", 'for example: preset = "pii"') from wrong

@@ -26,18 +26,18 @@ from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.script import POLLING_OPERATION, ReplayScript
 from a2a_proxy.replay.load import load_script
 
-EXIT_WANTING = 1
+EXIT_INCOMPLETE = 1
 """Misses, or recorded calls that nobody asked for, where the user wants to know."""
-_PLAIN = (
+_COPIED_OPTIONS = (
     *("session", "agent", "allow_incomplete", "allow_redacted", "keep_card"),
     *("fail_on_miss", "fail_unused", "log_format", "quiet"),
 )
 """Options that mean what they say."""
-_MS = 1_000_000
-_S = 1_000_000_000
-_LONGEST = 10 * 365 * 86400 * _S
+_MS_IN_NS = 1_000_000
+_SECOND_IN_NS = 1_000_000_000
+_MAX_DURATION = 10 * 365 * 86400 * _SECOND_IN_NS
 """Ns: ten years."""
-_BINDINGS = {"jsonrpc": Binding.JSONRPC, "rest": Binding.REST, "grpc": Binding.GRPC}
+_BINDING_NAMES = {"jsonrpc": Binding.JSONRPC, "rest": Binding.REST, "grpc": Binding.GRPC}
 
 
 class ReplayConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,29 +64,29 @@ def replay_config(**typed: Any) -> ReplayConfig:
     """The config of the options, by their names. Raises UserError."""
     return ReplayConfig(
         recording=typed["recording"],
-        listen=_listens(typed["listen"], typed["stdio"]),
-        options=_options(typed),
-        faults=tuple(map(_fault, typed["fault"])),
-        add_interfaces=tuple(_BINDINGS[word] for word in typed["add_interface"]),
-        **{name: typed[name] for name in _PLAIN},
+        listen=_parse_listens(typed["listen"], typed["stdio"]),
+        options=_replay_options(typed),
+        faults=tuple(map(_parse_fault, typed["fault"])),
+        add_interfaces=tuple(_BINDING_NAMES[word] for word in typed["add_interface"]),
+        **{name: typed[name] for name in _COPIED_OPTIONS},
     )
 
 
-def _options(typed: dict[str, Any]) -> ReplayOptions:
+def _replay_options(typed: dict[str, Any]) -> ReplayOptions:
     """How it is played; pauses are typed in ms, patience in s."""
     return ReplayOptions(
         match=MatchPreset(typed["match"]),
-        policies=dict(map(_policy, typed["policy"])),
-        speed=_speed(typed["speed"]),
-        gap=_ns("--gap", typed["gap"], _MS),
-        max_gap=_ns("--max-gap", typed["max_gap"], _MS),
-        patience=_ns("--patience", typed["patience"], _S) or None,
+        policies=dict(map(_parse_repeat_policy, typed["policy"])),
+        speed=_parse_speed(typed["speed"]),
+        gap=_to_ns("--gap", typed["gap"], _MS_IN_NS),
+        max_gap=_to_ns("--max-gap", typed["max_gap"], _MS_IN_NS),
+        patience=_to_ns("--patience", typed["patience"], _SECOND_IN_NS) or None,
         keep_times=typed["keep_times"],
         lenient=typed["lenient"],
     )
 
 
-def _listens(words: Sequence[str], stdio: bool) -> tuple[Listen, ...]:
+def _parse_listens(words: Sequence[str], stdio: bool) -> tuple[Listen, ...]:
     """Where to listen; nowhere on a pipe."""
     if stdio and words:
         raise UserError("--listen and --stdio: a mock has one or the other", "leave one of them out")
@@ -100,16 +100,16 @@ def _listens(words: Sequence[str], stdio: bool) -> tuple[Listen, ...]:
 
 def run_replay(config: ReplayConfig) -> int:
     """Serve until SIGINT, SIGTERM or SIGHUP, or until the pipe is closed; the exit code. Raises UserError."""
-    script = _script(config)
+    script = _load_script(config)
     if not script.calls:
         raise UserError(
             f"{config.recording} has no call that can be replayed",
             f"see what is in it: {shell_line('a2a-inspect', 'ls', str(config.recording))}",
         )
-    return run(_run(config, script))
+    return run(_serve_script(config, script))
 
 
-def _script(config: ReplayConfig) -> ReplayScript:
+def _load_script(config: ReplayConfig) -> ReplayScript:
     try:
         with contextlib.closing(open_recording_or_cassette(config.recording)) as recording:
             script = load_script(
@@ -129,30 +129,30 @@ def _script(config: ReplayConfig) -> ReplayScript:
         raise UserError(str(wrong), wrong.hint, EXIT_USAGE) from wrong
 
 
-async def _run(config: ReplayConfig, script: ReplayScript) -> int:
+async def _serve_script(config: ReplayConfig, script: ReplayScript) -> int:
     console = make_console(config.log_format, quiet=config.quiet, pipe=not config.listen)
     try:
-        player = await (_network(config, script, console) if config.listen else _pipe(config, script, console))
+        player = await (_serve_network(config, script, console) if config.listen else _serve_stdio(config, script, console))
         console.summary(player)
     finally:
         console.close()
     unused = config.fail_unused and bool(player.unused_calls())
-    return EXIT_WANTING if unused or (config.fail_on_miss and player.misses) else 0
+    return EXIT_INCOMPLETE if unused or (config.fail_on_miss and player.misses) else 0
 
 
-async def _network(config: ReplayConfig, script: ReplayScript, console: ReplayConsole) -> Player:
+async def _serve_network(config: ReplayConfig, script: ReplayScript, console: ReplayConsole) -> Player:
     from a2a_proxy.replay.serve.mock import MockServer
 
     mock = MockServer(
         script,
         config.options,
         listen=config.listen,
-        report=console.told,
+        report=console.show_event,
         keep_card=config.keep_card,
         add_interfaces=config.add_interfaces,
     )
     stop = asyncio.Event()
-    _on_signals(stop)
+    _stop_on_signals(stop)
     try:
         await mock.start()
     except RouteError as wrong:
@@ -163,12 +163,12 @@ async def _network(config: ReplayConfig, script: ReplayScript, console: ReplayCo
     return mock.player
 
 
-async def _pipe(config: ReplayConfig, script: ReplayScript, console: ReplayConsole) -> Player:
+async def _serve_stdio(config: ReplayConfig, script: ReplayScript, console: ReplayConsole) -> Player:
     from a2a_proxy.replay.serve.mock import PipeMock
 
-    mock = PipeMock(script, config.options, report=console.told)
+    mock = PipeMock(script, config.options, report=console.show_event)
     stop = asyncio.Event()
-    _on_signals(stop)
+    _stop_on_signals(stop)
     console.start(script, [], mock.cards)
     serving, stopped = asyncio.create_task(mock.run()), asyncio.create_task(stop.wait())
     await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
@@ -178,13 +178,13 @@ async def _pipe(config: ReplayConfig, script: ReplayScript, console: ReplayConso
     return mock.player
 
 
-def _on_signals(stop: asyncio.Event) -> None:
+def _stop_on_signals(stop: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     for number in end_signals():
         loop.add_signal_handler(number, stop.set)
 
 
-def _policy(word: str) -> tuple[str, RepeatPolicy]:
+def _parse_repeat_policy(word: str) -> tuple[str, RepeatPolicy]:
     operation, equals, name = word.partition("=")
     if not equals or name not in list(RepeatPolicy):
         raise UserError(
@@ -199,14 +199,14 @@ def _policy(word: str) -> tuple[str, RepeatPolicy]:
     return operation, RepeatPolicy(name)
 
 
-def _fault(word: str) -> InjectedFault:
+def _parse_fault(word: str) -> InjectedFault:
     try:
         return parse_fault(word)
     except FaultError as wrong:
         raise UserError(f"--fault: {wrong}", 'for example: --fault "drop #3.4"') from wrong
 
 
-def _speed(word: str) -> float:
+def _parse_speed(word: str) -> float:
     named = {"instant": 0.0, "recorded": 1.0}
     try:
         speed = named[word] if word in named else float(word)
@@ -217,10 +217,10 @@ def _speed(word: str) -> float:
     return speed
 
 
-def _ns(option: str, typed: float | None, unit: int) -> int | None:
+def _to_ns(option: str, value: float | None, unit: int) -> int | None:
     """A time in ns. Raises UserError for `nan` and `inf`, which click takes for numbers, and for what nobody means."""
-    if typed is None:
+    if value is None:
         return None
-    if not math.isfinite(typed) or typed * unit > _LONGEST:
-        raise UserError(f"{option}: {typed} is no time to wait", f"for example: {option} 30")
-    return round(typed * unit)
+    if not math.isfinite(value) or value * unit > _MAX_DURATION:
+        raise UserError(f"{option}: {value} is no time to wait", f"for example: {option} 30")
+    return round(value * unit)

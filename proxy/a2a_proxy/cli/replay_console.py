@@ -24,10 +24,10 @@ from a2a_proxy.replay.serve.performance import AllowedCall, MissedCall, PlayedCa
 from a2a_proxy.replay.serve.servable import SERVED_BINDINGS, UnservableCalls, find_unservable
 
 _CLOSE_SECONDS = 2.0
-_MOST_PLACES = 8
-_MOST_UNUSED = 20
-_COLOURS = {"ok": "32", "error": "31", "miss": "31", "cut": "33", "client gone": "33"}
-_NAMES = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "REST", Binding.GRPC: "gRPC", Binding.STDIO: "stdio"}
+_MAX_PLACES = 8
+_MAX_UNUSED = 20
+_OUTCOME_COLOURS = {"ok": "32", "error": "31", "miss": "31", "cut": "33", "client gone": "33"}
+_BINDING_NAMES = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "REST", Binding.GRPC: "gRPC", Binding.STDIO: "stdio"}
 
 
 class ReplayConsole(Protocol):
@@ -36,7 +36,7 @@ class ReplayConsole(Protocol):
     def start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
         """It listens; nowhere on a pipe."""
 
-    def told(self, told: ReplayReport) -> None:
+    def show_event(self, event: ReplayReport) -> None:
         """A call is over, missed, or a webhook was posted."""
 
     def summary(self, player: Player) -> None:
@@ -51,10 +51,10 @@ class ReplayTextConsole:
 
     def __init__(self, *, quiet: bool, pipe: bool) -> None:
         out = sys.stderr if pipe else sys.stdout
-        self._out = Printer(out, _dropped)
-        self._err = self._out if pipe else Printer(sys.stderr, _dropped)
+        self._out = Printer(out, _dropped_lines_note)
+        self._err = self._out if pipe else Printer(sys.stderr, _dropped_lines_note)
         self._quiet = quiet
-        self._pipe = pipe
+        self._is_stdio = pipe
         self._colour = out is not None and out.isatty() and not os.environ.get("NO_COLOR")
         self._played = 0
 
@@ -62,87 +62,87 @@ class ReplayTextConsole:
         """What is served, where, and what is not."""
         where = ", ".join(addresses) or "stdin and stdout"
         self._err(f"a2a-proxy {__version__} replays {make_visible(script.name)} on {where}")
-        served = (Binding.STDIO,) if self._pipe else SERVED_BINDINGS
+        served = (Binding.STDIO,) if self._is_stdio else SERVED_BINDINGS
         found = find_unservable(script, served)
-        missing = {binding: _missing(found, binding) for binding in served}
-        counts = (f"{_NAMES[each]} {len(script.calls) - len(missing[each])}" for each in served)
-        self._err(f"{_count(len(script.calls), 'call')} recorded; served: {', '.join(counts)}")
+        missing = {binding: _missing_skills(found, binding) for binding in served}
+        counts = (f"{_BINDING_NAMES[each]} {len(script.calls) - len(missing[each])}" for each in served)
+        self._err(f"{_format_count(len(script.calls), 'call')} recorded; served: {', '.join(counts)}")
         for gap in found:
-            on = f" on {_NAMES[gap.binding]}" if gap.binding is not None else ""
-            self._err(f"not served{on}: {_places(gap.places)}: {make_visible(gap.reason)}")
-        if not self._pipe:
-            self._card(cards)
-        if not self._pipe:
+            on = f" on {_BINDING_NAMES[gap.binding]}" if gap.binding is not None else ""
+            self._err(f"not served{on}: {_format_places(gap.places)}: {make_visible(gap.reason)}")
+        if not self._is_stdio:
+            self._print_card_note(cards)
+        if not self._is_stdio:
             self._err("stop with Ctrl-C")
 
-    def told(self, told: ReplayReport) -> None:
+    def show_event(self, event: ReplayReport) -> None:
         """A line; of a miss, and of what was answered all the same, its whole text."""
-        if isinstance(told, MissedCall):
-            self._out(told.miss.full_text())
-        elif isinstance(told, AllowedCall):
-            self._out(told.miss.allowed_text())
-        elif isinstance(told, WebhookPosted):
-            self._posted(told)
-        elif isinstance(told, UnservedCall):
-            self._out(f"{told.place:<6} {make_visible(told.operation)}  {told.binding}  not served: {make_visible(told.reason)}")
+        if isinstance(event, MissedCall):
+            self._out(event.miss.full_text())
+        elif isinstance(event, AllowedCall):
+            self._out(event.miss.allowed_text())
+        elif isinstance(event, WebhookPosted):
+            self._print_webhook(event)
+        elif isinstance(event, UnservedCall):
+            self._out(f"{event.place:<6} {make_visible(event.operation)}  {event.binding}  not served: {make_visible(event.reason)}")
         else:
             self._played += 1
             if not self._quiet:
-                self._out(self._line(told))
+                self._out(self._format_call(event))
 
     def summary(self, player: Player) -> None:
         """How many were played, missed and never asked for."""
         unused = player.unused_calls()
-        said = [f"{_count(self._played, 'call')} played", _count(len(player.misses), "miss", "misses")]
+        said = [f"{_format_count(self._played, 'call')} played", _format_count(len(player.misses), "miss", "misses")]
         if player.allowed_misses:
-            said.append(f"{_count(len(player.allowed_misses), 'call')} answered though something differs")
-        said.append(f"{_count(len(unused), 'recorded call')} not asked for")
+            said.append(f"{_format_count(len(player.allowed_misses), 'call')} answered though something differs")
+        said.append(f"{_format_count(len(unused), 'recorded call')} not asked for")
         self._err(", ".join(said))
         if unused:
-            listed = ", ".join(f"{call.place} {call.operation}" for call in unused[:_MOST_UNUSED])
-            more = f" and {len(unused) - _MOST_UNUSED} more" if len(unused) > _MOST_UNUSED else ""
+            listed = ", ".join(f"{call.place} {call.operation}" for call in unused[:_MAX_UNUSED])
+            more = f" and {len(unused) - _MAX_UNUSED} more" if len(unused) > _MAX_UNUSED else ""
             self._err(f"not asked for: {listed}{more}")
 
     def close(self) -> None:
         """Wait until all is printed."""
-        self._out.settle(_CLOSE_SECONDS)
-        self._err.settle(_CLOSE_SECONDS)
+        self._out.flush(_CLOSE_SECONDS)
+        self._err.flush(_CLOSE_SECONDS)
 
-    def _card(self, cards: ReplayCards) -> None:
+    def _print_card_note(self, cards: ReplayCards) -> None:
         if cards.has_card:
-            listed = ", ".join(_NAMES[each] for each in cards.offered_bindings)
+            listed = ", ".join(_BINDING_NAMES[each] for each in cards.offered_bindings)
             self._err(f"the agent card lists {listed or 'no interface'}, with URLs that lead here")
         for text, hint in cards.card_notes():
             self._err(f"a2a-proxy: warning: {make_visible(text)}")
             if hint:
                 self._err(f"a2a-proxy: hint: {hint}")
 
-    def _posted(self, told: WebhookPosted) -> None:
-        url = make_visible(told.url)
-        if told.status:
-            self._out(f"webhook {url} answered {told.status}" + (f" at try {told.tries}" if told.tries > 1 else ""))
+    def _print_webhook(self, event: WebhookPosted) -> None:
+        url = make_visible(event.url)
+        if event.status:
+            self._out(f"webhook {url} answered {event.status}" + (f" at try {event.tries}" if event.tries > 1 else ""))
         else:
-            self._out(f"webhook {url} not reached in {_count(told.tries, 'try', 'tries')}: {make_visible(told.reason)}")
+            self._out(f"webhook {url} not reached in {_format_count(event.tries, 'try', 'tries')}: {make_visible(event.reason)}")
 
-    def _line(self, told: PlayedCall) -> str:
-        how = f"\x1b[{_COLOURS[told.outcome]}m{told.outcome}\x1b[0m" if self._colour and told.outcome in _COLOURS else told.outcome
-        took = f"{told.duration / 1e6:.1f} ms" if told.duration < 1e9 else f"{told.duration / 1e9:.1f} s"
-        spoken = f"{told.binding} {told.dialect}"
-        return f"{told.place:<6} {told.operation}  {spoken}  {_count(told.sent, 'message')}  {took}  {how}"
+    def _format_call(self, event: PlayedCall) -> str:
+        how = f"\x1b[{_OUTCOME_COLOURS[event.outcome]}m{event.outcome}\x1b[0m" if self._colour and event.outcome in _OUTCOME_COLOURS else event.outcome
+        took = f"{event.duration / 1e6:.1f} ms" if event.duration < 1e9 else f"{event.duration / 1e9:.1f} s"
+        spoken = f"{event.binding} {event.dialect}"
+        return f"{event.place:<6} {event.operation}  {spoken}  {_format_count(event.sent, 'message')}  {took}  {how}"
 
 
 class ReplayJsonConsole:
     """For programs."""
 
     def __init__(self, *, pipe: bool) -> None:
-        self._out = Printer(sys.stderr if pipe else sys.stdout, lambda count: _json("skipped", count=count))
-        self._pipe = pipe
+        self._out = Printer(sys.stderr if pipe else sys.stdout, lambda count: _encode_event("skipped", count=count))
+        self._is_stdio = pipe
         self._played = 0
 
     def start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
         """`start`."""
-        found = find_unservable(script, (Binding.STDIO,) if self._pipe else SERVED_BINDINGS)
-        self._put(
+        found = find_unservable(script, (Binding.STDIO,) if self._is_stdio else SERVED_BINDINGS)
+        self._print_event(
             "start",
             version=__version__,
             recording=script.name,
@@ -150,34 +150,34 @@ class ReplayJsonConsole:
             calls=len(script.calls),
             not_served=msgspec.to_builtins(found),
             card=[str(each) for each in cards.offered_bindings] if cards.has_card else None,
-            warnings=[text for text, _ in cards.card_notes()] if not self._pipe else [],
+            warnings=[text for text, _ in cards.card_notes()] if not self._is_stdio else [],
         )
 
-    def told(self, told: ReplayReport) -> None:
+    def show_event(self, event: ReplayReport) -> None:
         """`call`, `miss`, `allowed`, `webhook` or `not-served`."""
-        if isinstance(told, MissedCall):
-            self._put("miss", binding=str(told.binding), text=told.miss.full_text(), **_detail(told))
-        elif isinstance(told, AllowedCall):
-            self._put("allowed", binding=str(told.binding), text=told.miss.allowed_text(), **_detail(told))
-        elif isinstance(told, WebhookPosted):
-            self._put("webhook", **msgspec.to_builtins(told))
-        elif isinstance(told, UnservedCall):
-            self._put("not-served", **msgspec.to_builtins(told))
+        if isinstance(event, MissedCall):
+            self._print_event("miss", binding=str(event.binding), text=event.miss.full_text(), **_miss_detail(event))
+        elif isinstance(event, AllowedCall):
+            self._print_event("allowed", binding=str(event.binding), text=event.miss.allowed_text(), **_miss_detail(event))
+        elif isinstance(event, WebhookPosted):
+            self._print_event("webhook", **msgspec.to_builtins(event))
+        elif isinstance(event, UnservedCall):
+            self._print_event("not-served", **msgspec.to_builtins(event))
         else:
             self._played += 1
-            self._put("call", **msgspec.to_builtins(told))
+            self._print_event("call", **msgspec.to_builtins(event))
 
     def summary(self, player: Player) -> None:
         """`summary`."""
         unused = [call.place for call in player.unused_calls()]
-        self._put("summary", played=self._played, misses=len(player.misses), loose=len(player.allowed_misses), unused=unused)
+        self._print_event("summary", played=self._played, misses=len(player.misses), loose=len(player.allowed_misses), unused=unused)
 
     def close(self) -> None:
         """Wait until all is printed."""
-        self._out.settle(_CLOSE_SECONDS)
+        self._out.flush(_CLOSE_SECONDS)
 
-    def _put(self, event: str, **fields: object) -> None:
-        self._out(_json(event, **fields))
+    def _print_event(self, event: str, **fields: object) -> None:
+        self._out(_encode_event(event, **fields))
 
 
 def make_console(log_format: str, *, quiet: bool, pipe: bool) -> ReplayConsole:
@@ -185,26 +185,26 @@ def make_console(log_format: str, *, quiet: bool, pipe: bool) -> ReplayConsole:
     return ReplayJsonConsole(pipe=pipe) if log_format == "json" else ReplayTextConsole(quiet=quiet, pipe=pipe)
 
 
-def _detail(told: MissedCall | AllowedCall) -> dict[str, Any]:
-    return {name: item for name, item in told.miss.error_detail().items() if name != "@type"}
+def _miss_detail(event: MissedCall | AllowedCall) -> dict[str, Any]:
+    return {name: item for name, item in event.miss.error_detail().items() if name != "@type"}
 
 
-def _json(event: str, **fields: object) -> str:
+def _encode_event(event: str, **fields: object) -> str:
     return json.dumps({"event": event, **fields}, ensure_ascii=True, default=str)
 
 
-def _missing(found: list[UnservableCalls], binding: Binding) -> set[str]:
+def _missing_skills(found: list[UnservableCalls], binding: Binding) -> set[str]:
     return {place for gap in found if gap.binding is binding for place in gap.places}
 
 
-def _places(places: tuple[str, ...]) -> str:
-    more = f" and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
-    return ", ".join(places[:_MOST_PLACES]) + more
+def _format_places(places: tuple[str, ...]) -> str:
+    more = f" and {len(places) - _MAX_PLACES} more" if len(places) > _MAX_PLACES else ""
+    return ", ".join(places[:_MAX_PLACES]) + more
 
 
-def _count(number: int, one: str, several: str = "") -> str:
-    return f"{number} {one if number == 1 else several or one + 's'}"
+def _format_count(number: int, singular: str, plural_form: str = "") -> str:
+    return f"{number} {singular if number == 1 else plural_form or singular + 's'}"
 
 
-def _dropped(count: int) -> str:
+def _dropped_lines_note(count: int) -> str:
     return f"({count} lines not shown)"

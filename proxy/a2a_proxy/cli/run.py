@@ -22,11 +22,11 @@ from a2a_proxy.cli.capture_watch import CaptureState, CaptureWatch
 from a2a_proxy.cli.config import ProxyConfig
 from a2a_proxy.cli.console import Console, StartInfo, make_console
 from a2a_proxy.cli.end_signals import end_signals
-from a2a_proxy.cli.errors import UserError, state_directory
-from a2a_proxy.cli.fail_on import grave
-from a2a_proxy.cli.followers import Followers, followed
+from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.fail_on import has_failing_finding
+from a2a_proxy.cli.followers import Followers, run_followers
 from a2a_proxy.cli.metrics import MetricsFollower
-from a2a_proxy.cli.self_loops import Resolved, refuse_circles
+from a2a_proxy.cli.self_loops import ResolvedUpstreams, refuse_self_loops
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recorder.keeper import RecorderKeeper
@@ -38,17 +38,17 @@ from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.run import run
 from a2a_proxy.relay.server import Relay
 
-_GRACE = 2.0
+_END_SECONDS = 2.0
 """Seconds that open connections get after the first Ctrl-C."""
-_DRAIN_LINES = 1.0
+_DRAIN_NOTE_SECONDS = 1.0
 """Seconds between lines that say how much is left."""
-_STILL = 30.0
+_STALLED_DISK_SECONDS = 30.0
 """Seconds for which a disk may take nothing before it is not waited for any more."""
-_UNNOTICED = 0.3
+_QUIET_SECONDS = 0.3
 """Seconds that need no explanation."""
 
 
-Work = Callable[[list[str]], Coroutine[None, None, None]]
+ProxyWork = Callable[[list[str]], Coroutine[None, None, None]]
 """What a run does by itself; it is given the listening addresses."""
 
 
@@ -64,18 +64,18 @@ def run_proxy(config: ProxyConfig) -> int:
 class ProxyRun:
     """One run, from the first socket to the last row."""
 
-    def __init__(self, config: ProxyConfig, work: Work | None = None, console: Console | None = None) -> None:
+    def __init__(self, config: ProxyConfig, work: ProxyWork | None = None, console: Console | None = None) -> None:
         """`work` is called with the listening addresses; the run ends with it. Without it a signal ends the run."""
         self.command = ("a2a-proxy", *sys.argv[1:])
         """As the recording has it, once it is redacted."""
         self._config = config
         self._work = work
         self._console = console or make_console(config.log_format, quiet=config.quiet)
-        wanted = followed(config.hooks, config.otlp, config.archive, self._console)
+        wanted = run_followers(config.hooks, config.otlp, config.archive, self._console)
         self._followers = Followers(wanted, self._console)
         self._metrics = MetricsFollower(config.metrics, self._console)
         self._stop = asyncio.Event()
-        self._leave = asyncio.Event()
+        self._leave_now = asyncio.Event()
         self._interrupts = 0
 
     async def run(self) -> int:
@@ -84,62 +84,62 @@ class ProxyRun:
         Raises:
             UserError: it cannot start; nothing has been created.
         """
-        resolved = await self._resolve()
+        resolved = await self._resolve_upstreams()
         clock = session_clock()
-        relay = Relay(self._config.routes, clock, self._config.editing, self._tell)
-        await self._listen(relay)  # first, so that a busy port leaves nothing behind
+        relay = Relay(self._config.routes, clock, self._config.editing, self._show_note)
+        await self._relay_only(relay)  # first, so that a busy port leaves nothing behind
         try:
             await self._metrics.listen()
-            refuse_circles(relay.bound_addresses, resolved)
-            with state_directory():
+            refuse_self_loops(relay.bound_addresses, resolved)
+            with state_directory_errors():
                 self._announce_leftovers()
-                session = self._session(clock())
+                session = self._make_session_file(clock())
                 folder = file_layout.create_journal(session)
-            keeper = RecorderKeeper(folder.path, self._heard)
-            journal = self._journal(folder.path, keeper)
+            keeper = RecorderKeeper(folder.path, self._on_status)
+            journal = self._open_journal(folder.path, keeper)
         except BaseException:
             self._metrics.close()
             await relay.stop(0)
             raise
         try:
-            self._signals()
+            self._install_signal_handlers()
             relay.accept(journal)
-            session = await self._record(relay, keeper, folder.path, session)
+            session = await self._relay_and_record(relay, keeper, folder.path, session)
             self._followers.start(session.recording, session.uuid)
             self._metrics.start(session.recording, session.uuid, folder.path)
         except BaseException:
             self._metrics.close()
             keeper.kill()
             await relay.stop(0)
-            journal.close(clock(), _GRACE)
+            journal.close(clock(), _END_SECONDS)
             folder.release()
             file_layout.delete_journal(folder.path)
             raise
-        watched = CaptureState(folder.path, journal.stats, lambda: _behind(keeper), lambda: folder.restore_files(session))
+        watched = CaptureState(folder.path, journal.stats, lambda: _recorder_lag(keeper), lambda: folder.restore_files(session))
         watch = asyncio.ensure_future(CaptureWatch(watched, self._console).run())
         try:
-            await self._until_done(relay)
+            await self._wait_until_done(relay)
         finally:
             try:
-                await self._let_end(relay)
+                await self._wait_for_connections(relay)
             finally:
                 watch.cancel()
-                code = await self._finish(journal, keeper, clock())
-                self._followers.give_up()  # of a session that was not recorded to its end
+                code = await self._finish_recording(journal, keeper, clock())
+                self._followers.stop_now()  # of a session that was not recorded to its end
                 self._metrics.close()
-                self._forget_empty(keeper.outcome, session.recording)
+                self._delete_empty_recording(keeper.outcome, session.recording)
                 folder.release()
                 self._console.close()
         return code
 
-    async def _finish(self, journal: Journal, keeper: RecorderKeeper, at: int) -> int:
+    async def _finish_recording(self, journal: Journal, keeper: RecorderKeeper, session_file: int) -> int:
         """Write the journal's end and let the recorder come to it; the exit code."""
-        journal.end(at)
-        written = await self._settle(journal)
+        journal.end(session_file)
+        written = await self._wait_for_disk(journal)
         keeper.release()
-        return await self._drain(keeper) if written else self._left(keeper)
+        return await self._drain_recorder(keeper) if written else self._report_recorder_lag(keeper)
 
-    def _forget_empty(self, outcome: RecorderDone | RecorderFailed | None, path: str) -> None:
+    def _delete_empty_recording(self, outcome: RecorderDone | RecorderFailed | None, path: str) -> None:
         """Nobody named the recording and nothing is in it: it must not pass for the newest one."""
         if (
             self._config.record is None
@@ -152,12 +152,12 @@ class ProxyRun:
 
             delete_single_session_file(path)
 
-    def _journal(self, folder: Path, keeper: RecorderKeeper) -> Journal:
-        with state_directory():
+    def _open_journal(self, folder: Path, keeper: RecorderKeeper) -> Journal:
+        with state_directory_errors():
             call_later = asyncio.get_running_loop().call_later
             return Journal(folder, call_later, self._config.limits, wake_fd=keeper.wake_write)
 
-    async def _until_done(self, relay: Relay) -> None:
+    async def _wait_until_done(self, relay: Relay) -> None:
         """Until a signal comes or the work is done."""
         stop = asyncio.ensure_future(self._stop.wait())
         if self._work is None:
@@ -173,20 +173,20 @@ class ProxyRun:
         elif not task.cancelled():
             task.result()
 
-    async def _let_end(self, relay: Relay) -> None:
+    async def _wait_for_connections(self, relay: Relay) -> None:
         """Give open connections a moment, unless the user is in a hurry."""
-        end = asyncio.ensure_future(relay.stop(_GRACE))
-        await asyncio.wait((end,), timeout=_UNNOTICED)
+        end = asyncio.ensure_future(relay.stop(_END_SECONDS))
+        await asyncio.wait((end,), timeout=_QUIET_SECONDS)
         if not end.done():
             self._console.stopping(relay.stats.open)
-            leave = asyncio.ensure_future(self._leave.wait())
+            leave = asyncio.ensure_future(self._leave_now.wait())
             await asyncio.wait((end, leave), return_when=asyncio.FIRST_COMPLETED)
             leave.cancel()
         if not end.done():
             await relay.stop(0)
         await end
 
-    def _session(self, started: int) -> SessionFile:
+    def _make_session_file(self, started: int) -> SessionFile:
         path = self._config.record or file_layout.recordings_dir() / recording_name(started)
         return SessionFile(
             recording=str(path.absolute()),
@@ -198,14 +198,14 @@ class ProxyRun:
             live=self._config.live,
         )
 
-    async def _listen(self, relay: Relay) -> None:
+    async def _relay_only(self, relay: Relay) -> None:
         try:
             await relay.listen()
         except RouteError as wrong:
             raise UserError(wrong.message, wrong.hint) from wrong
 
-    async def _record(self, relay: Relay, keeper: RecorderKeeper, folder: Path, session: SessionFile) -> SessionFile:
-        routes = self._described(relay)
+    async def _relay_and_record(self, relay: Relay, keeper: RecorderKeeper, folder: Path, session: SessionFile) -> SessionFile:
+        routes = self._describe_routes(relay)
         listens = tuple(", ".join(addresses) for addresses, _, _ in routes)
         upstreams = tuple(f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream for _, upstream, grpc in routes)
         session = msgspec.structs.replace(session, listens=listens, upstreams=upstreams)
@@ -222,7 +222,7 @@ class ProxyRun:
             )
         return session
 
-    def _described(self, relay: Relay) -> list[tuple[list[str], str, str]]:
+    def _describe_routes(self, relay: Relay) -> list[tuple[list[str], str, str]]:
         """Listening addresses, upstream and upstream for gRPC (or empty) of each route."""
 
         def named(upstream: Upstream | None) -> str:
@@ -233,12 +233,12 @@ class ProxyRun:
 
         return [(addresses, named(route.upstream), named(route.grpc)) for route, addresses in relay.bound_addresses]
 
-    def _tell(self, note: ConsoleNote) -> None:
+    def _show_note(self, note: ConsoleNote) -> None:
         self._console.note(make_visible(note.text), note.hint, loud=note.loud)
 
-    async def _resolve(self) -> Resolved:
+    async def _resolve_upstreams(self) -> ResolvedUpstreams:
         loop = asyncio.get_running_loop()
-        resolved: Resolved = {}
+        resolved: ResolvedUpstreams = {}
         for route in self._config.routes:
             for upstream in filter(None, (route.upstream, route.grpc)):
                 try:
@@ -257,12 +257,12 @@ class ProxyRun:
             sessions = "a session was" if len(left) == 1 else f"{len(left)} sessions were"
             self._console.note(f"{sessions} not recorded to the end", "finish with: a2a-inspect recover")
 
-    def _signals(self) -> None:
+    def _install_signal_handlers(self) -> None:
         loop = asyncio.get_running_loop()
         for number in end_signals():
-            loop.add_signal_handler(number, self._interrupted, number)
+            loop.add_signal_handler(number, self._on_signal, number)
 
-    def _interrupted(self, number: int) -> None:
+    def _on_signal(self, number: int) -> None:
         """Stop; at the second Ctrl-C or SIGTERM leave the rest to `recover`.
 
         SIGHUP does not count: the kernel and a shell may each send one, and a supervisor SIGTERM as well.
@@ -270,9 +270,9 @@ class ProxyRun:
         self._interrupts += number != signal.SIGHUP
         self._stop.set()
         if self._interrupts > 1:
-            self._leave.set()
+            self._leave_now.set()
 
-    async def _settle(self, journal: Journal) -> bool:
+    async def _wait_for_disk(self, journal: Journal) -> bool:
         """Wait for the disk while it writes; False where it stands still for too long, or the user will not wait."""
         told = moved = time.monotonic()
         before = journal.stats()
@@ -280,39 +280,39 @@ class ProxyRun:
             now, stats = time.monotonic(), journal.stats()
             if (stats.position, stats.queued) != (before.position, before.queued):
                 moved, before = now, stats
-            if self._leave.is_set() or now - moved > _STILL:
+            if self._leave_now.is_set() or now - moved > _STALLED_DISK_SECONDS:
                 return False
-            if now - told >= _DRAIN_LINES:
-                self._console.note(f"stopping: the disk is slow, {text.size(stats.queued)} left to write", loud=False)
+            if now - told >= _DRAIN_NOTE_SECONDS:
+                self._console.note(f"stopping: the disk is slow, {text.format_size(stats.queued)} left to write", loud=False)
                 told = now
         return True
 
-    async def _drain(self, keeper: RecorderKeeper) -> int:
-        told, before = time.monotonic() + _UNNOTICED - _DRAIN_LINES, -1
+    async def _drain_recorder(self, keeper: RecorderKeeper) -> int:
+        told, before = time.monotonic() + _QUIET_SECONDS - _DRAIN_NOTE_SECONDS, -1
         while not await asyncio.to_thread(keeper.drain, 0.1):
-            if self._leave.is_set():
-                return self._left(keeper)
-            now, behind = time.monotonic(), _behind(keeper)
-            if now - told >= _DRAIN_LINES and behind != before:
+            if self._leave_now.is_set():
+                return self._report_recorder_lag(keeper)
+            now, behind = time.monotonic(), _recorder_lag(keeper)
+            if now - told >= _DRAIN_NOTE_SECONDS and behind != before:
                 self._console.draining(behind)
                 told, before = now, behind
         outcome = keeper.outcome
         if isinstance(outcome, RecorderDone):
-            await self._followers.end(self._leave)
+            await self._followers.end(self._leave_now)
             self._console.status(outcome)
-            return int(grave(outcome, self._config.fail_on))
+            return int(has_failing_finding(outcome, self._config.fail_on))
         return int(isinstance(outcome, RecorderFailed))
 
-    def _heard(self, said: Status) -> None:
+    def _on_status(self, status: Status) -> None:
         """The recorder said something. Its summary waits until nothing else can follow it (`_drain`)."""
-        if not isinstance(said, RecorderDone):
-            self._console.status(said)
+        if not isinstance(status, RecorderDone):
+            self._console.status(status)
 
-    def _left(self, keeper: RecorderKeeper) -> int:
+    def _report_recorder_lag(self, keeper: RecorderKeeper) -> int:
         keeper.kill()
         self._console.note("left before everything was recorded", "finish with: a2a-inspect recover")
         return 0
 
 
-def _behind(keeper: RecorderKeeper) -> int:
+def _recorder_lag(keeper: RecorderKeeper) -> int:
     return keeper.progress.behind if keeper.progress is not None else 0

@@ -8,11 +8,11 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.relay.own_addresses import is_own_listener
 from a2a_proxy.relay.route import Route, Upstream
 
-Resolved = dict[Upstream, list[str]]
+ResolvedUpstreams = dict[Upstream, list[str]]
 """The addresses of each upstream."""
 
 
-def refuse_circles(listening: Sequence[tuple[Route, list[str]]], resolved: Mapping[Upstream, list[str]]) -> None:
+def refuse_self_loops(listening: Sequence[tuple[Route, list[str]]], resolved: Mapping[Upstream, list[str]]) -> None:
     """Follow each kind of connection from listener to listener; a chain that ends elsewhere is fine.
 
     `listening` has the routes with the addresses they are bound to, `host:port`.
@@ -31,14 +31,14 @@ def refuse_circles(listening: Sequence[tuple[Route, list[str]]], resolved: Mappi
             for upstream in to
         ]
         for start, upstream in enumerate(to):
-            if start in _reachable(start, nexts):
+            if start in _reachable_listeners(start, nexts):
                 raise UserError(
                     f"upstream {upstream.text} leads back to the proxy itself",
                     "--upstream names the agent's port, not the proxy's",
                 )
 
 
-def _reachable(start: int, nexts: list[list[int]]) -> set[int]:
+def _reachable_listeners(start: int, nexts: list[list[int]]) -> set[int]:
     """All that can be reached from `start` in one step or more."""
     found: set[int] = set()
     ahead = list(nexts[start])

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from a2a_proxy.present.sizes import span
+from a2a_proxy.present.sizes import parse_duration
 
 if TYPE_CHECKING:
     from a2a_proxy.telemetry.span_options import Compat, SpanKind, SpanOptions
 
-_SHORTEST = 10
+_MIN_SEGMENT_SECONDS = 10
 """Seconds of a segment, at least."""
 
 
-def shape_options(prefix: str, variable: str = "") -> Callable[[Any], Any]:
+def add_span_options(prefix: str, variable: str = "") -> Callable[[Any], Any]:
     """`--content`, `--compat` and `--segment` behind this prefix, and as environment variables behind that one."""
 
     def named(word: str) -> str | None:
@@ -53,15 +53,15 @@ def shape_options(prefix: str, variable: str = "") -> Callable[[Any], Any]:
     return add
 
 
-def shape_of(kind: SpanKind, *, content: bool, compat: tuple[Compat, ...], segment: str) -> SpanOptions:
+def parse_span_options(kind: SpanKind, *, content: bool, compat: tuple[Compat, ...], segment: str) -> SpanOptions:
     """The shape of these words. Raises UserError: the segment is no time."""
     from a2a_proxy.telemetry.span_options import SpanOptions
 
-    length = span("segment", segment, _SHORTEST) if segment else 0
+    length = parse_duration("segment", segment, _MIN_SEGMENT_SECONDS) if segment else 0
     return SpanOptions(kind, content, tuple(dict.fromkeys(compat)), length)
 
 
-def shape_words(shape: SpanOptions) -> list[str]:
+def span_option_words(shape: SpanOptions) -> list[str]:
     """What `a2a-inspect export otlp` is given for the same spans."""
     words = ["--span-kind", shape.kind] if shape.kind != "internal" else []
     words += ["--content"] if shape.content else []

@@ -22,11 +22,11 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.journal_files import JournalLimits
-from a2a_proxy.cli.errors import UserError, state_directory
-from a2a_proxy.cli.follower_options import FollowerOptions, wanted
+from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.follower_options import FollowerOptions, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.model import name_json
-from a2a_proxy.present.sizes import octets
+from a2a_proxy.present.sizes import parse_size
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import recording_name
@@ -39,9 +39,9 @@ from a2a_proxy.relay.stdio_agent import exit_like
 if TYPE_CHECKING:
     from a2a_proxy.recorder.keeper import RecorderKeeper
 
-_LOG = "stdio"
+_LOG_NAME = "stdio"
 """Name of the log of what follows, as of a hook's."""
-NOT_FOUND, NOT_RUN = 127, 126
+EXIT_NOT_FOUND, EXIT_NOT_RUN = 127, 126
 """Exit codes, as a shell has them."""
 _DISK_SECONDS = 2.0
 """How long a disk that takes nothing may hold up the end."""
@@ -61,7 +61,7 @@ class StdioConfig(msgspec.Struct, frozen=True):
     """Of the journal."""
     fail_on: str
     """From which severity on a finding makes the run fail: a name of `Severity` in lower case, or `never`."""
-    wanted: FollowerOptions = FollowerOptions()
+    followers: FollowerOptions = FollowerOptions()
 
 
 def stdio_config(
@@ -77,8 +77,8 @@ def stdio_config(
 ) -> StdioConfig:
     """The config of the options; `followers` are those of `wanted`. Raises UserError."""
     words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
-    limits = JournalLimits(max_bytes=octets("--journal-max", journal_max))
-    return StdioConfig(command, record, words, limits, fail_on, wanted(**followers))
+    limits = JournalLimits(max_bytes=parse_size("--journal-max", journal_max))
+    return StdioConfig(command, record, words, limits, fail_on, parse_follower_options(**followers))
 
 
 def run_stdio(config: StdioConfig) -> NoReturn:
@@ -90,16 +90,16 @@ def run_stdio(config: StdioConfig) -> NoReturn:
     if not config.command:
         raise UserError("the agent's command is missing", "for example: a2a-proxy stdio -- npx run my-agent")
     if config.record is not None:
-        _check(config.record)
+        _check_recording(config.record)
     clock = session_clock()
-    with state_directory():
-        session = _session(config, clock())
+    with state_directory_errors():
+        session = _make_session_file(config, clock())
         folder = file_layout.create_journal(session)
     try:
-        relay = _start(config.command)
+        relay = _start_agent(config.command)
         try:
-            with state_directory():
-                journal = Journal(folder.path, _no_timer, config.limits)
+            with state_directory_errors():
+                journal = Journal(folder.path, _ignore_timer, config.limits)
         except BaseException:
             relay.kill()
             raise
@@ -108,12 +108,12 @@ def run_stdio(config: StdioConfig) -> NoReturn:
         folder.release()
         raise
     relay.start(JournalBuffer(journal, clock))
-    recorder = _RecorderStarter(folder, journal, session, config.wanted)
+    recorder = _RecorderStarter(folder, journal, session, config.followers)
     recorder.start()
     code = relay.wait()
     recorder.join(_LAUNCH_SECONDS)
     journal.close(clock(), _DISK_SECONDS)
-    if code == 0 and config.fail_on != "never" and recorder.failed(config.fail_on):
+    if code == 0 and config.fail_on != "never" and recorder.wait_for_failure(config.fail_on):
         code = 1
     exit_like(code)
 
@@ -121,10 +121,10 @@ def run_stdio(config: StdioConfig) -> NoReturn:
 class _RecorderStarter(threading.Thread):
     """Starts the recorder process without anybody waiting for it. It outlives this one, and finishes alone."""
 
-    def __init__(self, folder: JournalFolder, journal: Journal, session: SessionFile, wanted: FollowerOptions) -> None:
+    def __init__(self, folder: JournalFolder, journal: Journal, session: SessionFile, followers: FollowerOptions) -> None:
         super().__init__(name="recorder-start", daemon=True)
         self._session = session
-        self._wanted = wanted
+        self._followers = followers
         self._folder = folder
         self._journal = journal
         self._keeper: RecorderKeeper | None = None
@@ -141,17 +141,17 @@ class _RecorderStarter(threading.Thread):
         self._journal.set_wake_fd(keeper.wake_write)
         keeper.launch()
         self._keeper = keeper
-        if self._wanted != FollowerOptions():
-            self._follow()
+        if self._followers != FollowerOptions():
+            self._start_followers()
 
-    def _follow(self) -> None:
+    def _start_followers(self) -> None:
         """Start the process that keeps what follows (`beside.Work`, whose module is too large for this process)."""
         from a2a_proxy.follower.hook_log import log_path, open_log
 
         work = {"recording": self._session.recording, "session": self._session.uuid, "journal": str(self._folder.path)}
-        words = name_json.encode({**work, **msgspec.structs.asdict(self._wanted)}).decode()
+        words = name_json.encode({**work, **msgspec.structs.asdict(self._followers)}).decode()
         with contextlib.suppress(OSError):  # nobody can be told, and the recording has all
-            log = open_log(log_path(_LOG))
+            log = open_log(log_path(_LOG_NAME))
             try:
                 subprocess.Popen(
                     [sys.executable, "-P", "-m", "a2a_proxy.cli.stdio_followers", words],
@@ -163,9 +163,9 @@ class _RecorderStarter(threading.Thread):
             finally:
                 os.close(log)
 
-    def failed(self, severity: str) -> bool:
+    def wait_for_failure(self, severity: str) -> bool:
         """Wait for the recording's end; True where something so grave was found, or nobody can tell."""
-        from a2a_proxy.cli.fail_on import grave
+        from a2a_proxy.cli.fail_on import has_failing_finding
         from a2a_proxy.recorder.status import RecorderDone
         from a2a_proxy.relay.stdio_agent import release_signals
 
@@ -175,17 +175,17 @@ class _RecorderStarter(threading.Thread):
         self._keeper.release()
         self._keeper.drain()
         outcome = self._keeper.outcome
-        return grave(outcome, severity) if isinstance(outcome, RecorderDone) else True
+        return has_failing_finding(outcome, severity) if isinstance(outcome, RecorderDone) else True
 
 
-def _check(record: Path) -> None:
+def _check_recording(record: Path) -> None:
     try:
         check_writable(record)
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
 
 
-def _session(config: StdioConfig, started: int) -> SessionFile:
+def _make_session_file(config: StdioConfig, started: int) -> SessionFile:
     path = config.record or file_layout.recordings_dir() / recording_name(started)
     return SessionFile(
         recording=str(path.absolute()),
@@ -199,20 +199,20 @@ def _session(config: StdioConfig, started: int) -> SessionFile:
     )
 
 
-def _start(command: tuple[str, ...]) -> StdioRelay:
+def _start_agent(command: tuple[str, ...]) -> StdioRelay:
     name = command[0]
     try:
         return StdioRelay(command)
     except OSError as wrong:
         if isinstance(wrong, FileNotFoundError) and shutil.which(name) is None:
             hint = "check the spelling and the PATH, or name it with its folder; no shell reads the command"
-            raise UserError(f"there is no command {name}", hint, NOT_FOUND) from wrong
+            raise UserError(f"there is no command {name}", hint, EXIT_NOT_FOUND) from wrong
         if isinstance(wrong, FileNotFoundError):
             hint = "look at its first line: " + shell_line("head", "-1", shutil.which(name) or name)
-            raise UserError(f"cannot run {name}: its interpreter is missing", hint, NOT_RUN) from wrong
+            raise UserError(f"cannot run {name}: its interpreter is missing", hint, EXIT_NOT_RUN) from wrong
         hint = "is it a program? try: " + shell_line("chmod", "+x", name)
-        raise UserError(f"cannot run {name}: {(wrong.strerror or str(wrong)).lower()}", hint, NOT_RUN) from wrong
+        raise UserError(f"cannot run {name}: {(wrong.strerror or str(wrong)).lower()}", hint, EXIT_NOT_RUN) from wrong
 
 
-def _no_timer(_seconds: float, _callback: object) -> None:
+def _ignore_timer(_seconds: float, _callback: object) -> None:
     """A tape hands everything over at once; what a slow disk left waiting goes with the next."""

@@ -18,14 +18,14 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.archive import ArchiveConfig
 from a2a_proxy.cli.console import TextConsole
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.followers import PATIENCE, Followers, followed
+from a2a_proxy.cli.followers import PATIENCE_SECONDS, Followers, run_followers
 from a2a_proxy.model import name_json
 from a2a_proxy.recorder.priority import lower_priority
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.settings import OtlpSettings
 
-_LOOK_EVERY = 0.5
+_POLL_SECONDS = 0.5
 """Seconds."""
 
 
@@ -50,7 +50,7 @@ def main() -> int:
     work: FollowersJob = name_json.decode(os.fsencode(sys.argv[1]), FollowersJob)
     console = TextConsole(None, sys.stderr, quiet=True)
     try:
-        keep(work, console)
+        run_job(work, console)
     except UserError as wrong:
         console.note(wrong.message, wrong.hint)
     finally:
@@ -58,36 +58,36 @@ def main() -> int:
     return 0
 
 
-def keep(work: FollowersJob, console: TextConsole, patience: float = PATIENCE) -> None:
+def run_job(job: FollowersJob, console: TextConsole, patience_seconds: float = PATIENCE_SECONDS) -> None:
     """The same, with the lines of a run on `console`. Raises UserError."""
-    console.note(f"{work.recording}: recorded from a stdio agent", loud=False)
-    if not _recorded(work, whole=False):
+    console.note(f"{job.recording}: recorded from a stdio agent", loud=False)
+    if not _wait_until_recorded(job, to_end=False):
         console.note("nothing was recorded: nobody has followed it", "finish with: a2a-inspect recover")
         return
-    followers = Followers(followed(work.hooks, work.otlp, work.archive, console), console)
-    followers.start(work.recording, work.session)
-    whole = _recorded(work, whole=True)
-    followers.wait(lambda: not whole, patience)
-    followers.give_up()
+    followers = Followers(run_followers(job.hooks, job.otlp, job.archive, console), console)
+    followers.start(job.recording, job.session)
+    whole = _wait_until_recorded(job, to_end=True)
+    followers.wait(lambda: not whole, patience_seconds)
+    followers.stop_now()
 
 
-def _recorded(work: FollowersJob, *, whole: bool) -> bool:
+def _wait_until_recorded(job: FollowersJob, *, to_end: bool) -> bool:
     """Wait until the session is in the recording, to its end where it has to be `whole`; False: nobody records it."""
     while True:
-        goes_on = file_layout.is_in_use(Path(work.journal))  # first: what was finished in between is seen
-        ended = _ended(work)
-        if ended or (ended is not None and not whole):
+        goes_on = file_layout.is_in_use(Path(job.journal))  # first: what was finished in between is seen
+        ended = _is_session_ended(job)
+        if ended or (ended is not None and not to_end):
             return True
         if not goes_on:
             return False
-        time.sleep(_LOOK_EVERY)
+        time.sleep(_POLL_SECONDS)
 
 
-def _ended(work: FollowersJob) -> bool | None:
+def _is_session_ended(job: FollowersJob) -> bool | None:
     """Whether the session is recorded to its end; None where it is not in the recording."""
     try:
-        with Recording(work.recording) as recording:
-            return next((bool(row.how) for row in recording.sessions() if row.facts.uuid == work.session), None)
+        with Recording(job.recording) as recording:
+            return next((bool(row.how) for row in recording.sessions() if row.facts.uuid == job.session), None)
     except RecordingError:
         return None
 

@@ -12,26 +12,26 @@ import stat
 import sys
 from typing import TextIO
 
-_STAND_INS = str.maketrans("─╌│┊├┤┼◀▶▲≠✕×»→←▸◂●◆…█▏▎▍▌▋▊▉", "--||+++<>^!xx>><><**~#|||####")
+_ASCII_REPLACEMENTS = str.maketrans("─╌│┊├┤┼◀▶▲≠✕×»→←▸◂●◆…█▏▎▍▌▋▊▉", "--||+++<>^!xx>><><**~#|||####")
 """What our own drawings have where their characters cannot be printed; each one cell wide."""
 
-_NAME = "a2a_visible"
+_ERROR_HANDLER_NAME = "a2a_visible"
 
 
 def prepare_streams() -> None:
     """Make the standard streams fit for what is printed: characters that their encoding lacks are written as ASCII, and
     where a stream was closed (`>&-`) what is printed goes nowhere, not into the next file that is opened."""
-    codecs.register_error(_NAME, _stand_in)
+    codecs.register_error(_ERROR_HANDLER_NAME, _replace_characters)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
             nowhere = os.open(os.devnull, os.O_WRONLY)  # takes the number that is free: 1 or 2
             setattr(sys, name, os.fdopen(nowhere, "w", encoding="utf-8"))
         elif isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=_NAME)
+            stream.reconfigure(errors=_ERROR_HANDLER_NAME)
 
 
-def reader_gone() -> bool:
+def is_reader_gone() -> bool:
     """Whoever read our output through a pipe (`| head`) has ended; while we have nothing to say nothing else tells."""
     poll = select.poll()
     try:
@@ -57,9 +57,9 @@ def terminal_gone(wrong: OSError) -> bool:
         return False
 
 
-def _stand_in(wrong: UnicodeError) -> tuple[str, int]:
+def _replace_characters(error: UnicodeError) -> tuple[str, int]:
     """Drawn characters by their look, all others by their number, as in `\\xe9`, so that nothing is lost."""
-    if not isinstance(wrong, UnicodeEncodeError):
-        raise wrong
-    drawn = wrong.object[wrong.start : wrong.end].translate(_STAND_INS)
-    return drawn.encode("ascii", "backslashreplace").decode("ascii"), wrong.end
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    drawn = error.object[error.start : error.end].translate(_ASCII_REPLACEMENTS)
+    return drawn.encode("ascii", "backslashreplace").decode("ascii"), error.end

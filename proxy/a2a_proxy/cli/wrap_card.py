@@ -9,21 +9,21 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.cli.errors import UserError, tell
+from a2a_proxy.cli.errors import UserError, print_error
 from a2a_proxy.cli.redaction_options import policy_words
-from a2a_proxy.present.sizes import octets
+from a2a_proxy.present.sizes import parse_size
 from a2a_proxy.protocol.stdio_command import is_command, is_stdio
 from a2a_proxy.relay.edits.card import read_card, write_card
 from a2a_proxy.relay.edits.stdio_command import has_program, is_wrapped, wrap_command
 
 EXIT_UNCHANGED = 1
 """The card was printed as it was, for a reason that stands on stderr."""
-_NAME, _COMMAND = "a2a-proxy", "stdio"
-_MARK = b"\xef\xbb\xbf"
-_EXAMPLE = 'for example: "url": "npx run my-agent", "preferredTransport": "stdio"'
+_PROGRAM_NAME, _STDIO_COMMAND = "a2a-proxy", "stdio"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_EXAMPLE_INTERFACE = 'for example: "url": "npx run my-agent", "preferredTransport": "stdio"'
 
 
-def options_of(
+def stdio_option_words(
     *,
     record: Path | None,
     keep_secrets: bool,
@@ -40,7 +40,7 @@ def options_of(
     words += [word for each in redact for word in ("--redact", each)]
     words += ["--redact-policy", os.path.abspath(redact_policy)] if redact_policy is not None else []
     if journal_max is not None:
-        octets("--journal-max", journal_max)
+        parse_size("--journal-max", journal_max)
         words += ["--journal-max", journal_max]
     return words + (["--fail-on", fail_on] if fail_on is not None else [])
 
@@ -51,44 +51,44 @@ def run_wrap_card(card: Path, options: list[str]) -> int:
     Raises:
         UserError: there is no card to read.
     """
-    changed, why = wrap_card(_read(card), options)
+    changed, why = wrap_card(_read_card_file(card), options)
     sys.stdout.buffer.write(changed)
     if why is None:
         return 0
     sys.stdout.flush()
-    tell(_NAME, why.message, why.hint)
+    print_error(_PROGRAM_NAME, why.message, why.hint)
     return EXIT_UNCHANGED
 
 
-def wrap_card(given: bytes, options: list[str]) -> tuple[bytes, UserError | None]:
+def wrap_card(card_bytes: bytes, options: list[str]) -> tuple[bytes, UserError | None]:
     """The card with its stdio commands wrapped, everything else octet for octet; and why it is as it was.
 
     Raises:
         UserError: it is no card.
     """
-    mark, text = (_MARK, given[len(_MARK) :]) if given.startswith(_MARK) else (b"", given)
-    _check(text)
+    mark, text = (_BYTE_ORDER_MARK, card_bytes[len(_BYTE_ORDER_MARK) :]) if card_bytes.startswith(_BYTE_ORDER_MARK) else (b"", card_bytes)
+    _check_card(text)
     card = read_card(text, "json")
     urls = [each.text for each in card.urls if is_stdio(each.transport)] if card is not None else []
     commands = [each for each in urls if is_command(each) and has_program(each)]
     if not commands:
-        return given, _nothing(urls)
-    words, program = _words(options)
-    new = {each: wrap_command(each, words, program) for each in commands if not is_wrapped(each, (_NAME, _COMMAND))}
+        return card_bytes, _no_stdio_error(urls)
+    words, program = _proxy_command(options)
+    new = {each: wrap_command(each, words, program) for each in commands if not is_wrapped(each, (_PROGRAM_NAME, _STDIO_COMMAND))}
     if card is not None and card.signed and new:
         message = "the card is signed, and another command would break its signature: it is left as it is"
-        return given, UserError(message, f"ask its issuer for a card with this command: {next(iter(new.values()))}")
+        return card_bytes, UserError(message, f"ask its issuer for a card with this command: {next(iter(new.values()))}")
     return mark + write_card(text, "json", new), None
 
 
-def _nothing(urls: list[str]) -> UserError:
+def _no_stdio_error(urls: list[str]) -> UserError:
     if urls:
         message = f"nothing to wrap: the stdio interface has {urls[0]!r}, which is no command"
-        return UserError(message, f"put the agent's command there, {_EXAMPLE}")
-    return UserError("nothing to wrap: the card has no stdio interface with a command", _EXAMPLE)
+        return UserError(message, f"put the agent's command there, {_EXAMPLE_INTERFACE}")
+    return UserError("nothing to wrap: the card has no stdio interface with a command", _EXAMPLE_INTERFACE)
 
 
-def _read(card: Path) -> bytes:
+def _read_card_file(card: Path) -> bytes:
     if str(card) == "-":
         return sys.stdin.buffer.read()
     try:
@@ -98,7 +98,7 @@ def _read(card: Path) -> bytes:
         raise UserError(f"cannot read {card}: {(wrong.strerror or str(wrong)).lower()}", hint) from wrong
 
 
-def _check(text: bytes) -> None:
+def _check_card(text: bytes) -> None:
     hint = "an agent card is one JSON object: look at the file, or at what came in"
     try:
         found = msgspec.json.decode(text)
@@ -108,9 +108,9 @@ def _check(text: bytes) -> None:
         raise UserError("the card is JSON, but no object", hint)
 
 
-def _words(options: list[str]) -> tuple[list[str], str]:
+def _proxy_command(options: list[str]) -> tuple[list[str], str]:
     """What is put before a command; and this program's path. Called by its name where the PATH leads to it."""
     program = os.path.abspath(sys.argv[0])
-    found = shutil.which(_NAME)
+    found = shutil.which(_PROGRAM_NAME)
     known = found is not None and os.path.realpath(found) == os.path.realpath(program)
-    return [_NAME if known else program, _COMMAND, *options, "--"], program
+    return [_PROGRAM_NAME if known else program, _STDIO_COMMAND, *options, "--"], program

@@ -10,11 +10,11 @@ import aiohttp
 import grpc
 
 from a2a_proto import message_class, to_dict
-from a2a_proxy.demo.agent import encode
+from a2a_proxy.demo.agent import encode_message
 from a2a_proxy.demo.story import Json
 
-_SERVICE = "/lf.a2a.v1.A2AService"
-_NUMBERED = {"A2A-Version": "1.1"}
+_SERVICE_PATH = "/lf.a2a.v1.A2AService"
+_VERSION_1_1_HEADERS = {"A2A-Version": "1.1"}
 _HEADERS = {"A2A-Version": "1.0", "Authorization": "Bearer demo-credential-that-is-never-recorded"}
 
 
@@ -28,30 +28,30 @@ class DemoClient:
     async def run(self, *, lossy: bool = False) -> None:
         """Have all conversations; with a lossy agent one more, of which it loses an event."""
         async with aiohttp.ClientSession(headers=_HEADERS) as http:
-            await self._card(http)
-            await self._plan_jsonrpc(http)
-            await self._table_rest(http)
+            await self._fetch_card(http)
+            await self._plan_trip_over_jsonrpc(http)
+            await self._book_table_over_rest(http)
         async with grpc.aio.insecure_channel(self._authority) as channel:
-            await self._plan_grpc(channel)
+            await self._plan_trip_over_grpc(channel)
         if lossy:
-            async with aiohttp.ClientSession(headers=_HEADERS | _NUMBERED) as http:
-                await self._lose_jsonrpc(http)
+            async with aiohttp.ClientSession(headers=_HEADERS | _VERSION_1_1_HEADERS) as http:
+                await self._follow_lossy_stream(http)
 
-    async def _card(self, http: aiohttp.ClientSession) -> None:
+    async def _fetch_card(self, http: aiohttp.ClientSession) -> None:
         async with http.get(f"{self._base}/.well-known/agent-card.json") as response:
             await response.read()
 
-    async def _plan_jsonrpc(self, http: aiohttp.ClientSession) -> None:
+    async def _plan_trip_over_jsonrpc(self, http: aiohttp.ClientSession) -> None:
         """A stream with an artifact in three chunks."""
         call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage"}
-        params = {"message": _message("Plan a day in Lisbon for me")}
+        params = {"message": _user_message("Plan a day in Lisbon for me")}
         async with http.post(f"{self._base}/rpc", json=call | {"params": params}) as response:
             await response.read()
 
-    async def _lose_jsonrpc(self, http: aiohttp.ClientSession) -> None:
+    async def _follow_lossy_stream(self, http: aiohttp.ClientSession) -> None:
         """A stream of 1.1, then the task as it is: whoever counts sees what the stream left out."""
         call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage"}
-        params = {"message": _message("Plan a day in Faro for me")}
+        params = {"message": _user_message("Plan a day in Faro for me")}
         async with http.post(f"{self._base}/rpc", json=call | {"params": params}) as response:
             first = (await response.text()).partition("\n")[0].removeprefix("data: ")
         ask = {
@@ -63,38 +63,38 @@ class DemoClient:
         async with http.post(f"{self._base}/rpc", json=ask) as response:
             await response.read()
 
-    async def _table_rest(self, http: aiohttp.ClientSession) -> None:
+    async def _book_table_over_rest(self, http: aiohttp.ClientSession) -> None:
         """Input-required and its follow-up, then a question about a task that does not exist."""
-        first = await self._post(http, _message("Book a table by the water"))
+        first = await self._post_message(http, _user_message("Book a table by the water"))
         task = first["task"]
-        answer = _message("four people", taskId=task["id"], contextId=task["contextId"])
-        await self._post(http, answer)
+        answer = _user_message("four people", taskId=task["id"], contextId=task["contextId"])
+        await self._post_message(http, answer)
         async with http.get(f"{self._base}/tasks/{uuid.uuid4()}") as response:
             await response.read()
 
-    async def _post(self, http: aiohttp.ClientSession, message: Json) -> Any:
+    async def _post_message(self, http: aiohttp.ClientSession, message: Json) -> Any:
         body = json.dumps({"message": message})
         headers = {"Content-Type": "application/a2a+json"}
         async with http.post(f"{self._base}/message:send", data=body, headers=headers) as response:
             return json.loads(await response.read())
 
-    async def _plan_grpc(self, channel: grpc.aio.Channel) -> None:
+    async def _plan_trip_over_grpc(self, channel: grpc.aio.Channel) -> None:
         """The same plan over gRPC, then the finished task once more."""
         metadata = tuple((name.lower(), value) for name, value in _HEADERS.items())
-        request = encode("SendMessageRequest", {"message": _message("Plan a day in Porto for me")})
+        request = encode_message("SendMessageRequest", {"message": _user_message("Plan a day in Porto for me")})
         task = ""
-        stream = channel.unary_stream(f"{_SERVICE}/SendStreamingMessage", _same, _same)
+        stream = channel.unary_stream(f"{_SERVICE_PATH}/SendStreamingMessage", _pass_through, _pass_through)
         async for raw in stream(request, metadata=metadata):
             event = to_dict(message_class("1.0", "StreamResponse").FromString(raw))
             task = event["task"]["id"] if "task" in event else task
-        get = channel.unary_unary(f"{_SERVICE}/GetTask", _same, _same)
-        await get(encode("GetTaskRequest", {"id": task}), metadata=metadata)
+        get = channel.unary_unary(f"{_SERVICE_PATH}/GetTask", _pass_through, _pass_through)
+        await get(encode_message("GetTaskRequest", {"id": task}), metadata=metadata)
 
 
-def _same(data: bytes) -> bytes:
+def _pass_through(data: bytes) -> bytes:
     """Octets go as they are: the messages are made and read by the project's own descriptors."""
     return data
 
 
-def _message(words: str, **ids: str) -> Json:
+def _user_message(words: str, **ids: str) -> Json:
     return {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", "parts": [{"text": words}], **ids}

@@ -10,7 +10,7 @@ import msgspec
 
 Json = dict[str, Any]
 
-_DAY = (
+_DAY_PLAN = (
     "Morning: the castle before the crowds, then down through the old town on foot.\n",
     "Afternoon: tram along the river, custard tarts while they are warm.\n",
     "Evening: fado in a cellar with eight tables; be there by seven.\n",
@@ -27,21 +27,21 @@ class DemoTask(msgspec.Struct):
     generation: int = 0
     """The number of its last change (1.1 draft); 0 where its client does not know of them."""
 
-    def snapshot(self) -> Json:
+    def as_json(self) -> Json:
         """The task as `Task` (A2A 1.0 section 4.1)."""
         task: Json = {"id": self.id, "contextId": self.context, "status": self.status}
         if self.artifacts:
             task["artifacts"] = self.artifacts
-        return task | self.numbered()
+        return task | self.generation_metadata()
 
-    def numbered(self) -> Json:
+    def generation_metadata(self) -> Json:
         """What an event, or the task, says of its generation."""
         return {"generation": str(self.generation)} if self.generation else {}
 
-    def changed(self) -> Json:
+    def next_generation(self) -> Json:
         """The same after one more change."""
         self.generation += bool(self.generation)
-        return self.numbered()
+        return self.generation_metadata()
 
 
 class TravelAgent:
@@ -50,52 +50,52 @@ class TravelAgent:
     def __init__(self) -> None:
         self._tasks: dict[str, DemoTask] = {}
 
-    def task(self, identifier: str) -> DemoTask | None:
+    def find_task(self, identifier: str) -> DemoTask | None:
         """The task of that id, None where there is none."""
         return self._tasks.get(identifier)
 
-    def answer(self, message: Json, *, numbered: bool = False) -> Iterator[Json]:
+    def answer_message(self, message: Json, *, numbered: bool = False) -> Iterator[Json]:
         """The events that answer `message`, each one a StreamResponse; a new task's with its generations if wanted."""
         known = self._tasks.get(message.get("taskId", ""))
         context = message.get("contextId") or str(uuid.uuid4())
         task = known or DemoTask(str(uuid.uuid4()), context, generation=int(numbered))
         self._tasks[task.id] = task
-        yield {"task": task.snapshot()}
-        words = _text(message)
+        yield {"task": task.as_json()}
+        words = _message_text(message)
         if known is not None:
-            yield from self._booked(task, words)
+            yield from self._book_table(task, words)
         elif "table" in words:
-            yield self._status(task, "TASK_STATE_WORKING", "Looking for a table by the water")
-            yield self._status(task, "TASK_STATE_INPUT_REQUIRED", "For how many people?")
+            yield self._status_update(task, "TASK_STATE_WORKING", "Looking for a table by the water")
+            yield self._status_update(task, "TASK_STATE_INPUT_REQUIRED", "For how many people?")
         else:
-            yield from self._planned(task)
+            yield from self._plan_day(task)
 
-    def _planned(self, task: DemoTask) -> Iterator[Json]:
-        yield self._status(task, "TASK_STATE_WORKING", "Reading the map")
-        for index, line in enumerate(_DAY):
-            yield self._chunk(task, "plan", line, append=index > 0, last=index == len(_DAY) - 1)
-        yield self._status(task, "TASK_STATE_COMPLETED")
+    def _plan_day(self, task: DemoTask) -> Iterator[Json]:
+        yield self._status_update(task, "TASK_STATE_WORKING", "Reading the map")
+        for index, line in enumerate(_DAY_PLAN):
+            yield self._artifact_update(task, "plan", line, append=index > 0, last=index == len(_DAY_PLAN) - 1)
+        yield self._status_update(task, "TASK_STATE_COMPLETED")
 
-    def _booked(self, task: DemoTask, words: str) -> Iterator[Json]:
-        yield self._status(task, "TASK_STATE_WORKING", "Booking")
-        yield self._chunk(task, "booking", f"Table booked, 19:30, {words}", append=False, last=True)
-        yield self._status(task, "TASK_STATE_COMPLETED")
+    def _book_table(self, task: DemoTask, words: str) -> Iterator[Json]:
+        yield self._status_update(task, "TASK_STATE_WORKING", "Booking")
+        yield self._artifact_update(task, "booking", f"Table booked, 19:30, {words}", append=False, last=True)
+        yield self._status_update(task, "TASK_STATE_COMPLETED")
 
-    def _status(self, task: DemoTask, state: str, words: str = "") -> Json:
+    def _status_update(self, task: DemoTask, state: str, words: str = "") -> Json:
         status: Json = {"state": state}
         if words:
             ids = {"messageId": str(uuid.uuid4()), "taskId": task.id, "contextId": task.context}
             status["message"] = {**ids, "role": "ROLE_AGENT", "parts": [{"text": words}]}
         task.status = status
-        return {"statusUpdate": {"taskId": task.id, "contextId": task.context, "status": status, **task.changed()}}
+        return {"statusUpdate": {"taskId": task.id, "contextId": task.context, "status": status, **task.next_generation()}}
 
-    def _chunk(self, task: DemoTask, name: str, line: str, *, append: bool, last: bool) -> Json:
+    def _artifact_update(self, task: DemoTask, name: str, line: str, *, append: bool, last: bool) -> Json:
         artifact: Json = {"artifactId": name, "name": name, "parts": [{"text": line}]}
         if append:
             task.artifacts[-1]["parts"].append({"text": line})
         else:
             task.artifacts.append({"artifactId": name, "name": name, "parts": [{"text": line}]})
-        update: Json = {"taskId": task.id, "contextId": task.context, "artifact": artifact, **task.changed()}
+        update: Json = {"taskId": task.id, "contextId": task.context, "artifact": artifact, **task.next_generation()}
         if append:
             update["append"] = True
         if last:
@@ -103,7 +103,7 @@ class TravelAgent:
         return {"artifactUpdate": update}
 
 
-def card(base: str, grpc: str, *, numbered: bool = False) -> Json:
+def agent_card(base: str, grpc: str, *, numbered: bool = False) -> Json:
     """The agent card: JSON-RPC and REST at `base`, gRPC at `grpc` (`host:port`); JSON-RPC also as 1.1 if wanted."""
     ways = [("JSONRPC", f"{base}/rpc", "1.0"), ("HTTP+JSON", base, "1.0"), ("GRPC", grpc, "1.0")]
     if numbered:
@@ -122,5 +122,5 @@ def card(base: str, grpc: str, *, numbered: bool = False) -> Json:
     }
 
 
-def _text(message: Json) -> str:
+def _message_text(message: Json) -> str:
     return " ".join(part.get("text", "") for part in message.get("parts", []))

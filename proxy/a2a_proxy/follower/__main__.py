@@ -9,8 +9,8 @@ import functools
 import signal
 import sys
 
-from a2a_proxy.follower.entry import Job, run
-from a2a_proxy.follower.hook_consumer import CallTally, Faults, HookConsumer, describe
+from a2a_proxy.follower.entry import FollowerJob, run_follower
+from a2a_proxy.follower.hook_consumer import CallTally, HookErrors, HookConsumer, describe_error
 from a2a_proxy.follower.process import Follower
 from a2a_proxy.follower.status import FollowerFailed
 from a2a_proxy.hooks.find import HookError, load_hook
@@ -20,25 +20,25 @@ from a2a_proxy.recording.errors import RecordingError
 
 def main() -> int:
     """Follow the recording until there is nothing more."""
-    return run("a2a_proxy.follower", "--hook", follow)
+    return run_follower("a2a_proxy.follower", "--hook", run_hook)
 
 
-def follow(job: Job) -> FollowerFailed | None:
+def run_hook(job: FollowerJob) -> FollowerFailed | None:
     """Load the hook and call it to the end; what keeps it from that."""
-    name = job.given
+    name = job.program_args
     tally = CallTally()
-    faults = Faults(name, job.log, job.tell)
+    faults = HookErrors(name, job.log, job.notify)
     try:
         make = load_hook(name)
     except HookError as wrong:
         return FollowerFailed(wrong.message, wrong.hint)
     except BaseException as wrong:
-        faults.log(wrong)
-        return FollowerFailed(f"hook {name} cannot be loaded: {describe(wrong)}")
+        faults.log_traceback(wrong)
+        return FollowerFailed(f"hook {name} cannot be loaded: {describe_error(wrong)}")
     try:
         hurry = functools.cache(restore_priority)
         follower = Follower(
-            job.aim, lambda: HookConsumer(name, make, tally, faults), job.ledger, tally, job.tell, hurry
+            job.target, lambda: HookConsumer(name, make, tally, faults), job.checkpoint, tally, job.notify, hurry
         )
         signal.signal(signal.SIGTERM, lambda *_: setattr(follower, "stopping", True))
         follower.run()

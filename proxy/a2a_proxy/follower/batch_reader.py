@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.follower.checkpoint import SessionCursor, TableProgress
-from a2a_proxy.follower.closed_segments import ended, tables
+from a2a_proxy.follower.closed_segments import ended_segments, segment_tables
 from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.recording.read.cursor import Fingerprint, fingerprint
@@ -21,11 +21,11 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FrameRow, SessionRow, make_key, split_key
 from a2a_proxy.recording.store.database import translate_errors
 
-FRAMES = 512
+MAX_FRAMES = 512
 """Frames of a batch."""
-FINDINGS = 4096
+MAX_FINDINGS = 4096
 """Findings of a batch."""
-_ASKED = 500
+_MAX_QUERY_KEYS = 500
 """Keys in one query."""
 _LAST_FRAME = "SELECT id FROM frame WHERE session = ? AND exchange = ? ORDER BY seq DESC LIMIT 1"
 
@@ -53,18 +53,18 @@ class RowBatch(msgspec.Struct):
     """There are further frames already."""
 
 
-def next_batch(recording: Recording, session: int, cursor: SessionCursor, wants: frozenset[RowKind]) -> RowBatch | None:
+def next_batch(recording: Recording, session: int, cursor: SessionCursor, row_kinds: frozenset[RowKind]) -> RowBatch | None:
     """What comes after `cursor`; None where there is no such session (any more). Raises RecordingError."""
     with translate_errors(recording.path):
         recording.db.execute("BEGIN")
         try:
             row = recording.session(session)
-            return _Look(recording, row, cursor, wants).batch() if row is not None else None
+            return _BatchReader(recording, row, cursor, row_kinds).read_batch() if row is not None else None
         finally:
             recording.db.execute("COMMIT")
 
 
-def value_of(recording: Recording, item: FollowedRow) -> Any:
+def read_value(recording: Recording, item: FollowedRow) -> Any:
     """The value of the model; None where the row is gone. Raises RecordingError."""
     if item.kind is RowKind.FRAME:
         row: FrameRow | None = item.value or recording.frame(item.row, payload=False)
@@ -75,10 +75,10 @@ def value_of(recording: Recording, item: FollowedRow) -> Any:
     if item.kind is RowKind.EXCHANGE:
         over = recording.exchange(item.row)
         return over and over.exchange
-    return _part(recording, item.kind, item.row)
+    return _read_conversation_part(recording, item.kind, item.row)
 
 
-def _part(recording: Recording, kind: RowKind, number: int) -> Segment | Interruption | Handoff | None:
+def _read_conversation_part(recording: Recording, kind: RowKind, number: int) -> Segment | Interruption | Handoff | None:
     session, before = split_key(number)[0], number - 1
     if kind is RowKind.SEGMENT:
         return next((row.segment for row in recording.segments(session, after=before, limit=1)), None)
@@ -87,107 +87,107 @@ def _part(recording: Recording, kind: RowKind, number: int) -> Segment | Interru
     return next((row.handoff for row in recording.handoffs(session, after=before, limit=1)), None)
 
 
-class _Look:
+class _BatchReader:
     """One look at one session."""
 
     def __init__(
-        self, recording: Recording, session: SessionRow, cursor: SessionCursor, wants: frozenset[RowKind]
+        self, recording: Recording, session: SessionRow, cursor: SessionCursor, row_kinds: frozenset[RowKind]
     ) -> None:
         self._recording = recording
         self._db: sqlite3.Connection = recording.db
         self._session = session
-        self._wants = wants
-        self._before = cursor
+        self._row_kinds = row_kinds
+        self._cursor = cursor
         self._items: list[FollowedRow] = []
-        self._last_at: dict[int, int] = {}
+        self._last_frame_times: dict[int, int] = {}
         """Place of the last frame of each exchange that has one here."""
 
-    def batch(self) -> RowBatch:
+    def read_batch(self) -> RowBatch:
         """All of it, in order."""
-        before = self._before
-        last = self._passed("frame", before.frame, before.frame_print, before.own_frame)
-        rows = list(self._recording.frames_after(last, FRAMES, session=self._session.id, payloads=False))
-        full = len(rows) == FRAMES
-        top = self._frames(rows)
-        after = SessionCursor(frame=rows[-1].id if full else self._newest("frame"), at=top)
+        before = self._cursor
+        last = self._last_handled_row("frame", before.frame, before.frame_print, before.own_frame)
+        rows = list(self._recording.frames_after(last, MAX_FRAMES, session=self._session.id, payloads=False))
+        full = len(rows) == MAX_FRAMES
+        top = self._add_frames(rows)
+        after = SessionCursor(frame=rows[-1].id if full else self._newest_row("frame"), at=top)
         after.own_frame = rows[-1].id if rows else before.own_frame
         after.frame_print = fingerprint(self._db, "frame", after.frame)
-        after.finding, after.own_finding = self._findings(top if full else None)
+        after.finding, after.own_finding = self._add_findings(top if full else None)
         after.finding_print = fingerprint(self._db, "finding", after.finding)
-        for kind in tables(self._db) & self._wants:
-            after.parts[kind] = self._parts(kind, top if full else None, top)
-        self._exchanges(after, full)
+        for kind in segment_tables(self._db) & self._row_kinds:
+            after.parts[kind] = self._add_parts(kind, top if full else None, top)
+        self._add_exchanges(after, full)
         self._items.sort(key=lambda item: (item.at, item.kind))
-        return RowBatch(self._session, [item for item in self._items if item.kind in self._wants], after, full)
+        return RowBatch(self._session, [item for item in self._items if item.kind in self._row_kinds], after, full)
 
-    def _frames(self, rows: list[FrameRow]) -> int:
-        top = self._before.at
+    def _add_frames(self, rows: list[FrameRow]) -> int:
+        top = self._cursor.at
         for row in rows:
             top = max(top, row.frame.at)
             self._items.append(FollowedRow(top, RowKind.FRAME, row.id, row))
             if row.frame.exchange:
-                self._last_at[row.frame.exchange] = top
+                self._last_frame_times[row.frame.exchange] = top
         return top
 
-    def _newest(self, table: str) -> int:
+    def _newest_row(self, table: str) -> int:
         """Rows of other sessions are passed as well, or each look would pass them again."""
         return self._db.execute(f"SELECT max(id) FROM {table}").fetchone()[0] or 0
 
-    def _passed(self, table: str, row: int, known: Fingerprint, own: int) -> int:
+    def _last_handled_row(self, table: str, row: int, last_print: Fingerprint, own_row: int) -> int:
         """The row after which there is what is new: the one that was passed last, if it is still that one. Where the
         newest are pruned SQLite gives their numbers to those that come next; the session's own rows are still there."""
-        return row if fingerprint(self._db, table, row) == known else own
+        return row if fingerprint(self._db, table, row) == last_print else own_row
 
-    def _findings(self, until: int | None) -> tuple[int, int]:
+    def _add_findings(self, until: int | None) -> tuple[int, int]:
         """Take those before `until` (ns), all with None; the id of the last one that is passed, and of the last own."""
-        before = self._before
-        last = self._passed("finding", before.finding, before.finding_print, before.own_finding)
+        before = self._cursor
+        last = self._last_handled_row("finding", before.finding, before.finding_print, before.own_finding)
         own = before.own_finding
-        rows = list(self._recording.findings(self._session.id, after=last, limit=FINDINGS))
+        rows = list(self._recording.findings(self._session.id, after=last, limit=MAX_FINDINGS))
         for row in rows:
             if until is not None and row.finding.at >= until:
                 return last, own
-            self._items.append(FollowedRow(max(row.finding.at, self._before.at), RowKind.FINDING, row.id, row))
+            self._items.append(FollowedRow(max(row.finding.at, self._cursor.at), RowKind.FINDING, row.id, row))
             last = own = row.id
-        return (last if len(rows) == FINDINGS else self._newest("finding")), own
+        return (last if len(rows) == MAX_FINDINGS else self._newest_row("finding")), own
 
-    def _parts(self, kind: RowKind, until: int | None, top: int) -> TableProgress:
+    def _add_parts(self, kind: RowKind, until: int | None, top: int) -> TableProgress:
         """Those that ended before `until` (ns), all with None; what is known of them then."""
-        started, before = self._session.facts.started, self._before
+        started, before = self._session.facts.started, self._cursor
         limit = None if until is None else until - started
-        found, known = ended(self._db, kind, self._session.id, before.parts.get(kind, TableProgress()), limit)
+        found, known = ended_segments(self._db, kind, self._session.id, before.parts.get(kind, TableProgress()), limit)
         for number, at in found:
             self._items.append(FollowedRow(max(before.at, min(started + at, top)), kind, number))
         return known
 
-    def _exchanges(self, after: SessionCursor, full: bool) -> None:
+    def _add_exchanges(self, after: SessionCursor, full: bool) -> None:
         """The ends of those that are over, and of which all frames are here or were before."""
-        session, before = self._session.id, self._before
-        highest = make_key(session, max(self._last_at, default=0)) if full else make_key(session + 1, 0) - 1
+        session, before = self._session.id, self._cursor
+        highest = make_key(session, max(self._last_frame_times, default=0)) if full else make_key(session + 1, 0) - 1
         lowest = max(before.exchange, make_key(session, 0))
         find = "SELECT id FROM exchange WHERE id > ? AND id <= ? ORDER BY id"
         fresh = [row[0] for row in self._db.execute(find, (lowest, highest))]
         waiting = dict.fromkeys([*before.open, *fresh])
-        asked = [each for each in waiting if split_key(each)[1] in self._last_at] if full else list(waiting)
-        for number, closed in self._closed(asked):
+        asked = [each for each in waiting if split_key(each)[1] in self._last_frame_times] if full else list(waiting)
+        for number, closed in self._closed_exchanges(asked):
             exchange = split_key(number)[1]
-            if full and self._comes_later(exchange, after.frame):
+            if full and self._has_later_frame(exchange, after.frame):
                 continue
-            place = self._last_at.get(exchange) or max(before.at, min(closed, after.at))
+            place = self._last_frame_times.get(exchange) or max(before.at, min(closed, after.at))
             self._items.append(FollowedRow(place, RowKind.EXCHANGE, number))
             del waiting[number]
         after.exchange = fresh[-1] if fresh else before.exchange
         after.open = list(waiting)
 
-    def _closed(self, keys: list[int]) -> list[tuple[int, int]]:
+    def _closed_exchanges(self, keys: list[int]) -> list[tuple[int, int]]:
         """Those that are over, with the time, ns."""
         found: list[tuple[int, int]] = []
-        for start in range(0, len(keys), _ASKED):
-            some = keys[start : start + _ASKED]
+        for start in range(0, len(keys), _MAX_QUERY_KEYS):
+            some = keys[start : start + _MAX_QUERY_KEYS]
             query = f"SELECT id, closed FROM exchange WHERE closed IS NOT NULL AND id IN ({','.join('?' * len(some))})"
             found += [(row[0], self._session.facts.started + row[1]) for row in self._db.execute(query, some)]
         return found
 
-    def _comes_later(self, exchange: int, last: int) -> bool:
+    def _has_later_frame(self, exchange: int, last: int) -> bool:
         row = self._db.execute(_LAST_FRAME, (self._session.id, exchange)).fetchone()
         return row is not None and row[0] > last

@@ -13,12 +13,12 @@ import msgspec
 
 from a2a_proxy.recording.read.cursor import Fingerprint
 
-_EPOCH = struct.Struct("<Q")
-_MARK = struct.Struct("<QQQQQ")
+_EPOCH_FORMAT = struct.Struct("<Q")
+_MARK_FORMAT = struct.Struct("<QQQQQ")
 _SLOTS = (4096, 1 << 30)
 """Where they begin; what lies between takes no room on the disk."""
-_LENGTH_AT = _MARK.size
-_STATE_AT = _MARK.size + _EPOCH.size
+_LENGTH_AT = _MARK_FORMAT.size
+_STATE_AT = _MARK_FORMAT.size + _EPOCH_FORMAT.size
 
 
 class CallMark(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ class SessionCursor(msgspec.Struct):
     """There will be nothing more."""
 
 
-class Pending(msgspec.Struct):
+class PendingBatch(msgspec.Struct):
     """A batch on its way."""
 
     session: int
@@ -82,18 +82,18 @@ class Pending(msgspec.Struct):
     """Where the session is when all of them have been handed over."""
 
 
-class State(msgspec.Struct):
+class FollowerState(msgspec.Struct):
     """All that a new process needs."""
 
     file: tuple[int, int] | None = None
     """Device and inode of the recording; None before it was opened."""
     cursors: dict[int, SessionCursor] = {}
-    batch: Pending | None = None
+    batch: PendingBatch | None = None
     notes: dict[int, int] = {}
     """What a consumer wants to know again, by the key of a call."""
 
 
-_decode = msgspec.msgpack.Decoder(State)
+_decode = msgspec.msgpack.Decoder(FollowerState)
 
 
 class CheckpointFile:
@@ -102,38 +102,38 @@ class CheckpointFile:
     def __init__(self, descriptor: int) -> None:
         self._file = descriptor
 
-    def load(self) -> State:
+    def load(self) -> FollowerState:
         """The state that was stored last; an empty one at first."""
-        start = self._slot(self._epoch())
-        length = self._number(start + _LENGTH_AT)
-        return _decode.decode(os.pread(self._file, length, start + _STATE_AT)) if length else State()
+        start = self._slot_offset(self._read_epoch())
+        length = self._read_number(start + _LENGTH_AT)
+        return _decode.decode(os.pread(self._file, length, start + _STATE_AT)) if length else FollowerState()
 
-    def store(self, state: State, mark: CallMark) -> None:
+    def store(self, state: FollowerState, mark: CallMark) -> None:
         """Replace the state and the mark, both or neither."""
-        epoch = self._epoch() + 1
-        start, data = self._slot(epoch), msgspec.msgpack.encode(state)
-        os.pwrite(self._file, _packed(mark) + _EPOCH.pack(len(data)) + data, start)
-        os.pwrite(self._file, _EPOCH.pack(epoch), 0)
+        epoch = self._read_epoch() + 1
+        start, data = self._slot_offset(epoch), msgspec.msgpack.encode(state)
+        os.pwrite(self._file, _pack_mark(mark) + _EPOCH_FORMAT.pack(len(data)) + data, start)
+        os.pwrite(self._file, _EPOCH_FORMAT.pack(epoch), 0)
 
     def mark(self, mark: CallMark) -> None:
         """Replace the mark."""
-        os.pwrite(self._file, _packed(mark), self._slot(self._epoch()))
+        os.pwrite(self._file, _pack_mark(mark), self._slot_offset(self._read_epoch()))
 
     def read_mark(self) -> CallMark:
         """The mark as it is now."""
-        data = os.pread(self._file, _MARK.size, self._slot(self._epoch()))
-        return CallMark(*_MARK.unpack(data.ljust(_MARK.size, b"\0")))
+        data = os.pread(self._file, _MARK_FORMAT.size, self._slot_offset(self._read_epoch()))
+        return CallMark(*_MARK_FORMAT.unpack(data.ljust(_MARK_FORMAT.size, b"\0")))
 
-    def _epoch(self) -> int:
-        return self._number(0)
+    def _read_epoch(self) -> int:
+        return self._read_number(0)
 
-    def _number(self, at: int) -> int:
-        data: tuple[int] = _EPOCH.unpack(os.pread(self._file, _EPOCH.size, at).ljust(_EPOCH.size, b"\0"))
+    def _read_number(self, at: int) -> int:
+        data: tuple[int] = _EPOCH_FORMAT.unpack(os.pread(self._file, _EPOCH_FORMAT.size, at).ljust(_EPOCH_FORMAT.size, b"\0"))
         return data[0]
 
-    def _slot(self, epoch: int) -> int:
+    def _slot_offset(self, epoch: int) -> int:
         return _SLOTS[epoch & 1]
 
 
-def _packed(mark: CallMark) -> bytes:
-    return _MARK.pack(mark.done, mark.calls, mark.errors, mark.frame, mark.since)
+def _pack_mark(mark: CallMark) -> bytes:
+    return _MARK_FORMAT.pack(mark.done, mark.calls, mark.errors, mark.frame, mark.since)

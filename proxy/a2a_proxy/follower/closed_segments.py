@@ -15,9 +15,9 @@ from a2a_proxy.follower.checkpoint import TableProgress
 from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.recording.read.rows import make_key, split_key
 
-WINDOW = 16_384
+SEEN_WINDOW = 16_384
 """Numbers that are looked for again: a row that comes after so many others have begun is not found."""
-_ASKED = 500
+_MAX_QUERY_KEYS = 500
 
 
 class _SegmentTable(msgspec.Struct, frozen=True):
@@ -27,64 +27,64 @@ class _SegmentTable(msgspec.Struct, frozen=True):
     """Both as SQL, ns from the start of the session."""
 
 
-TABLES = {
+SEGMENT_TABLES = {
     RowKind.SEGMENT: _SegmentTable("segment", "began", 'began + start + "end" + ended'),
     RowKind.INTERRUPTION: _SegmentTable("interruption", "at", "ended"),
     RowKind.HANDOFF: _SegmentTable("handoff", "at", "ended"),
 }
 
 
-def ended(
-    db: sqlite3.Connection, kind: RowKind, session: int, known: TableProgress, until: int | None
+def ended_segments(
+    db: sqlite3.Connection, kind: RowKind, session: int, progress: TableProgress, until: int | None
 ) -> tuple[list[tuple[int, int]], TableProgress]:
     """Keys of those that have ended, each with the time, ns from the start of the session; and what is known then.
 
     With `until` (ns) only what began and ended before.
     """
-    table = TABLES[kind]
-    fresh = list(_fresh(db, table, session, known, until))
+    table = SEGMENT_TABLES[kind]
+    fresh = list(_new_numbers(db, table, session, progress, until))
     found: list[tuple[int, int]] = []
-    waiting = dict.fromkeys([*known.open, *fresh])
-    for number, at in _over(db, table, session, list(waiting)):
+    waiting = dict.fromkeys([*progress.open, *fresh])
+    for number, at in _ended_numbers(db, table, session, list(waiting)):
         if until is None or at < until:
             found.append((make_key(session, number), at))
             del waiting[number]
-    return found, _learned(known, fresh, list(waiting))
+    return found, _next_progress(progress, fresh, list(waiting))
 
 
-def tables(db: sqlite3.Connection) -> frozenset[RowKind]:
+def segment_tables(db: sqlite3.Connection) -> frozenset[RowKind]:
     """Those that the recording has: old ones have none."""
     names = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return frozenset(kind for kind, table in TABLES.items() if table.name in names)
+    return frozenset(kind for kind, table in SEGMENT_TABLES.items() if table.name in names)
 
 
-def _fresh(
-    db: sqlite3.Connection, table: _SegmentTable, session: int, known: TableProgress, until: int | None
+def _new_numbers(
+    db: sqlite3.Connection, table: _SegmentTable, session: int, progress: TableProgress, until: int | None
 ) -> Iterator[int]:
-    seen = int.from_bytes(known.seen)
-    lowest = make_key(session, max(known.top - WINDOW, 0))
+    seen = int.from_bytes(progress.seen)
+    lowest = make_key(session, max(progress.top - SEEN_WINDOW, 0))
     query = f"SELECT id, {table.began} FROM {table.name} WHERE id > ? AND id < ? ORDER BY id"
     for row, began in db.execute(query, (lowest, make_key(session + 1, 0))):
         number = split_key(row)[1]
         if until is not None and began >= until:
             return
-        if number > known.top or not seen >> (known.top - number) & 1:
+        if number > progress.top or not seen >> (progress.top - number) & 1:
             yield number
 
 
-def _over(db: sqlite3.Connection, table: _SegmentTable, session: int, numbers: list[int]) -> Iterator[tuple[int, int]]:
-    for start in range(0, len(numbers), _ASKED):
-        some = [make_key(session, number) for number in numbers[start : start + _ASKED]]
+def _ended_numbers(db: sqlite3.Connection, table: _SegmentTable, session: int, numbers: list[int]) -> Iterator[tuple[int, int]]:
+    for start in range(0, len(numbers), _MAX_QUERY_KEYS):
+        some = [make_key(session, number) for number in numbers[start : start + _MAX_QUERY_KEYS]]
         marks = ",".join("?" * len(some))
         query = f"SELECT id, {table.ended} FROM {table.name} WHERE ended IS NOT NULL AND id IN ({marks}) ORDER BY id"
         for row, at in db.execute(query, some):
             yield split_key(row)[1], at
 
 
-def _learned(known: TableProgress, fresh: list[int], waiting: list[int]) -> TableProgress:
-    top = max(known.top, max(fresh, default=0))
-    seen = int.from_bytes(known.seen) << (top - known.top)
+def _next_progress(progress: TableProgress, fresh: list[int], waiting: list[int]) -> TableProgress:
+    top = max(progress.top, max(fresh, default=0))
+    seen = int.from_bytes(progress.seen) << (top - progress.top)
     for number in fresh:
         seen |= 1 << (top - number)
-    seen &= (1 << WINDOW) - 1
+    seen &= (1 << SEEN_WINDOW) - 1
     return TableProgress(top, seen.to_bytes((seen.bit_length() + 7) // 8), waiting)

@@ -24,23 +24,23 @@ class Consumer(Protocol):
     """Takes the rows of one session. What it raises ends the process."""
 
     @property
-    def wants(self) -> frozenset[RowKind]:
+    def row_kinds(self) -> frozenset[RowKind]:
         """What it is to be given."""
 
     @property
-    def whole(self) -> bool:
+    def takes_batches(self) -> bool:
         """Values count as handed over when `settle` has returned, all of a batch at once; else each by itself."""
 
     def start(self, recording: str, session: SessionRow) -> None:
         """The session, before anything else."""
 
-    def take(self, kind: RowKind, value: Any) -> None:
+    def add_row(self, kind: RowKind, value: Any) -> None:
         """One value of the model: a Frame with its payload, a Finding, a Segment, an Exchange ..."""
 
-    def settle(self) -> bool:
+    def finish_batch(self) -> bool:
         """All values of a batch have been given; False where they have to be given again, for it was told to stop."""
 
-    def look(self, unfinished: list[int]) -> None:
+    def poll(self, unfinished: list[int]) -> None:
         """Now and then, also where nothing comes: keys of the exchanges that are known and not over."""
 
     def close(self) -> None:

@@ -20,18 +20,18 @@ from a2a_proxy.follower.status import FollowerDone, FollowerFailed, Status, enco
 from a2a_proxy.recorder.priority import set_idle_priority
 
 
-class Job(msgspec.Struct, frozen=True):
+class FollowerJob(msgspec.Struct, frozen=True):
     """What the process is for."""
 
-    given: str
+    program_args: str
     """What its option says: the name of a hook, say."""
-    aim: FollowTarget
-    ledger: CheckpointFile
+    target: FollowTarget
+    checkpoint: CheckpointFile
     log: HookLog
-    tell: Callable[[Status], None]
+    notify: Callable[[Status], None]
 
 
-def run(program: str, option: str, work: Callable[[Job], FollowerFailed | None]) -> int:
+def run_follower(program: str, option: str, follow: Callable[[FollowerJob], FollowerFailed | None]) -> int:
     """Do the work until there is nothing more; the exit code. `option`: that which says what the work is."""
     parser = argparse.ArgumentParser(prog=program)
     parser.add_argument("recording")
@@ -43,7 +43,7 @@ def run(program: str, option: str, work: Callable[[Job], FollowerFailed | None])
     parser.add_argument("--say", type=int, required=True)
     parser.add_argument("--life", type=int, required=True)
     typed = parser.parse_args()
-    end_with(typed.life)
+    die_with_pipe(typed.life)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started this
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if typed.follow:
@@ -59,19 +59,19 @@ def run(program: str, option: str, work: Callable[[Job], FollowerFailed | None])
         os.write(typed.say, encode(said) + b"\n")
 
     aim = FollowTarget(typed.recording, typed.session, typed.follow)
-    failed = work(Job(typed.given, aim, CheckpointFile(typed.ledger), log, tell))
+    failed = follow(FollowerJob(typed.given, aim, CheckpointFile(typed.ledger), log, tell))
     sys.stdout.flush()
     tell(failed or FollowerDone())
     return int(failed is not None)
 
 
-def end_with(life: int) -> None:
+def die_with_pipe(life_pipe: int) -> None:
     """Have the kernel end this process when the other end of the pipe `life` is closed, also in mid-computation, and on
     Linux where it is stopped (`Brake`)."""
     signal.signal(signal.SIGIO, signal.SIG_DFL)
-    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(life_pipe, fcntl.F_SETOWN, os.getpid())
     if sys.platform == "linux":
-        fcntl.fcntl(life, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
-    if select.select([life], [], [], 0)[0]:
+        fcntl.fcntl(life_pipe, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(life_pipe, fcntl.F_SETFL, fcntl.fcntl(life_pipe, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([life_pipe], [], [], 0)[0]:
         sys.exit(1)  # it was closed before

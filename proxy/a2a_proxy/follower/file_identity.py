@@ -7,11 +7,11 @@ import os
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 
-Identity = tuple[int, int]
+FileIdentity = tuple[int, int]
 """Device and inode."""
 
 
-def identity(path: str) -> Identity | None:
+def file_identity(path: str) -> FileIdentity | None:
     """Which file has this name now; None where none has, which may come again."""
     try:
         found = os.stat(path)
@@ -20,7 +20,7 @@ def identity(path: str) -> Identity | None:
     return found.st_dev, found.st_ino
 
 
-def reopened(path: str) -> Recording | None:
+def reopen_recording(path: str) -> Recording | None:
     """The file that has this name now; None while it is being made."""
     try:
         return Recording(path)

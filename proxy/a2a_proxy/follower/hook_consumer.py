@@ -18,11 +18,11 @@ from a2a_proxy.hooks.hook import METHODS, Session, overridden_methods
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.recording.read.rows import SessionRow
 
-_KINDS = 100
+_MAX_ERROR_KINDS = 100
 """Kinds of errors of one hook that are told apart."""
-_WIDTH = 200
+_MAX_ERROR_WIDTH = 200
 """Characters of an error that are told; all of them are in the log."""
-_WANTS = {
+_METHOD_ROWS = {
     "on_frame": RowKind.FRAME,
     "on_finding": RowKind.FINDING,
     "on_gap": RowKind.FINDING,
@@ -31,7 +31,7 @@ _WANTS = {
     "on_handoff": RowKind.HANDOFF,
     "on_exchange_end": RowKind.EXCHANGE,
 }
-_METHODS = {kind: method for method, kind in _WANTS.items() if kind is not RowKind.FINDING}
+_ROW_METHODS = {kind: method for method, kind in _METHOD_ROWS.items() if kind is not RowKind.FINDING}
 
 
 class CallTally(msgspec.Struct):
@@ -41,75 +41,75 @@ class CallTally(msgspec.Struct):
     errors: int = 0
 
 
-class Faults:
+class HookErrors:
     """Which errors of a hook are known already."""
 
-    def __init__(self, name: str, log: TextIOBase, tell: Callable[[Status], None]) -> None:
+    def __init__(self, name: str, log: TextIOBase, notify: Callable[[Status], None]) -> None:
         self._name = name
         self._log = log
-        self._tell = tell
-        self._known: set[tuple[str, type[BaseException]]] = set()
+        self._notify = notify
+        self._known_errors: set[tuple[str, type[BaseException]]] = set()
 
-    def note(self, method: str, wrong: BaseException) -> None:
+    def add_error(self, method: str, error: BaseException) -> None:
         """A call failed."""
-        kind = (method, type(wrong))
-        if kind in self._known or len(self._known) >= _KINDS:
+        kind = (method, type(error))
+        if kind in self._known_errors or len(self._known_errors) >= _MAX_ERROR_KINDS:
             return
-        self._known.add(kind)
-        self.log(wrong)
-        self._tell(HookCallFailed(f"hook {self._name}: {method} failed: {describe(wrong)}"))
+        self._known_errors.add(kind)
+        self.log_traceback(error)
+        self._notify(HookCallFailed(f"hook {self._name}: {method} failed: {describe_error(error)}"))
 
-    def log(self, wrong: BaseException) -> None:
+    def log_traceback(self, error: BaseException) -> None:
         """Write its traceback down."""
-        self._log.write("".join(traceback.format_exception(wrong)))
+        self._log.write("".join(traceback.format_exception(error)))
 
 
-def describe(wrong: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error in one line."""
-    text = " ".join(traceback.format_exception_only(wrong)[-1].split())
-    return text if len(text) <= _WIDTH else text[:_WIDTH] + "…"
+    text = " ".join(traceback.format_exception_only(error)[-1].split())
+    return text if len(text) <= _MAX_ERROR_WIDTH else text[:_MAX_ERROR_WIDTH] + "…"
 
 
 class HookConsumer:
     """One instance of a hook, for one session."""
 
-    def __init__(self, name: str, make: Callable[[], Any], tally: CallTally, faults: Faults) -> None:
+    def __init__(self, name: str, make: Callable[[], Any], tally: CallTally, errors: HookErrors) -> None:
         """Raises HookError where `make` fails, or makes no hook, or one with methods that cannot be called."""
         try:
             self._hook = make()
         except BaseException as wrong:
-            faults.log(wrong)
-            raise HookError(f"hook {name} cannot be made: {describe(wrong)}", "") from None
-        self._own = overridden_methods(self._hook)
-        if not self._own:
+            errors.log_traceback(wrong)
+            raise HookError(f"hook {name} cannot be made: {describe_error(wrong)}", "") from None
+        self._methods = overridden_methods(self._hook)
+        if not self._methods:
             raise HookError(f"hook {name} has no method to call", f"give it one of {', '.join(METHODS)}")
-        for method in sorted(self._own):
+        for method in sorted(self._methods):
             if inspect.iscoroutinefunction(getattr(self._hook, method)):
                 raise HookError(f"hook {name}: {method} is `async`, and nothing awaits it", "write it without `async`")
         self._tally = tally
-        self._faults = faults
+        self._errors = errors
 
     @property
-    def wants(self) -> frozenset[RowKind]:
+    def row_kinds(self) -> frozenset[RowKind]:
         """What its methods are called for."""
-        return frozenset(kind for method, kind in _WANTS.items() if method in self._own)
+        return frozenset(kind for method, kind in _METHOD_ROWS.items() if method in self._methods)
 
     @property
-    def whole(self) -> bool:
+    def takes_batches(self) -> bool:
         """Each call is made once."""
         return False
 
-    def settle(self) -> bool:
+    def finish_batch(self) -> bool:
         """Nothing is kept back."""
         return True
 
-    def look(self, unfinished: list[int]) -> None:
+    def poll(self, unfinished: list[int]) -> None:
         """Nothing is done where nothing comes."""
 
     def start(self, recording: str, session: SessionRow) -> None:
         """The session."""
         facts = session.facts
-        self._call(
+        self._call_method(
             "start",
             Session(
                 uuid=facts.uuid,
@@ -122,29 +122,29 @@ class HookConsumer:
             ),
         )
 
-    def take(self, kind: RowKind, value: Any) -> None:
+    def add_row(self, kind: RowKind, value: Any) -> None:
         """One value of the model."""
         if kind is RowKind.FINDING:
-            self._finding(value)
+            self._call_finding_methods(value)
         else:
-            self._call(_METHODS[kind], value)
+            self._call_method(_ROW_METHODS[kind], value)
 
     def close(self) -> None:
         """There is no more."""
-        self._call("close")
+        self._call_method("close")
 
-    def _finding(self, finding: Finding) -> None:
-        self._call("on_finding", finding)
+    def _call_finding_methods(self, finding: Finding) -> None:
+        self._call_method("on_finding", finding)
         gap = gap_of(finding)
         if gap is not None:
-            self._call("on_gap", gap)
+            self._call_method("on_gap", gap)
 
-    def _call(self, method: str, *values: Any) -> None:
-        if method not in self._own:
+    def _call_method(self, method: str, *values: Any) -> None:
+        if method not in self._methods:
             return
         self._tally.calls += 1
         try:
             getattr(self._hook, method)(*values)
         except BaseException as wrong:  # SystemExit too: who calls a hook goes on, whatever it does
             self._tally.errors += 1
-            self._faults.note(method, wrong)
+            self._errors.add_error(method, wrong)

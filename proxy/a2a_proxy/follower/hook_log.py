@@ -9,11 +9,11 @@ from pathlib import Path
 
 from a2a_proxy.capture import file_layout
 
-ROOM = 4 << 20
+MAX_LOG_BYTES = 4 << 20
 """Octets that one process may write."""
-_OLD = 1 << 20
+_MAX_OLD_BYTES = 1 << 20
 """A log of this size is put aside when the next run begins; the one put aside before is deleted."""
-_FULL = b"\n--- the log has taken all it may; the rest is not kept ---\n"
+_FULL_NOTE = b"\n--- the log has taken all it may; the rest is not kept ---\n"
 
 
 def log_path(name: str) -> Path:
@@ -23,7 +23,7 @@ def log_path(name: str) -> Path:
 
 def open_log(path: Path) -> int:
     """A descriptor that appends to it. Raises OSError."""
-    if path.exists() and path.stat().st_size > _OLD:
+    if path.exists() and path.stat().st_size > _MAX_OLD_BYTES:
         path.replace(path.with_suffix(".log.1"))
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
@@ -31,9 +31,9 @@ def open_log(path: Path) -> int:
 class HookLog(io.TextIOBase):
     """A text stream into a descriptor, which drops what is too much and never raises."""
 
-    def __init__(self, descriptor: int, room: int = ROOM) -> None:
+    def __init__(self, descriptor: int, room: int = MAX_LOG_BYTES) -> None:
         self._file = descriptor
-        self._room = room
+        self._remaining = room
 
     def writable(self) -> bool:
         """It is."""
@@ -41,14 +41,14 @@ class HookLog(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Take all of it, keep what there is room for."""
-        data = text.encode("utf-8", "backslashreplace")[: self._room] if self._room else b""
+        data = text.encode("utf-8", "backslashreplace")[: self._remaining] if self._remaining else b""
         if data:
-            self._room -= len(data)
-            self._put(data if self._room else data + _FULL)
+            self._remaining -= len(data)
+            self._write_data(data if self._remaining else data + _FULL_NOTE)
         return len(text)
 
-    def _put(self, data: bytes) -> None:
+    def _write_data(self, data: bytes) -> None:
         try:
             os.write(self._file, data)
         except OSError:  # a full disk: a hook does not stop for that
-            self._room = 0
+            self._remaining = 0

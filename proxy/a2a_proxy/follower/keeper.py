@@ -21,19 +21,19 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.follower import hook_log, status
 from a2a_proxy.follower.checkpoint import CheckpointFile
 from a2a_proxy.follower.status import FollowerDone, FollowerFailed, FollowerLag, FollowerNotice, HookCallFailed
-from a2a_proxy.follower.throttle import LOOK, Throttle
+from a2a_proxy.follower.throttle import IDLE_SECONDS, Throttle
 from a2a_proxy.recorder.priority import restore_priority_of
 
-Tell = Callable[[str, str], None]
+NoticeCallback = Callable[[str, str], None]
 """Takes a message and a hint."""
 
-STARTS = 4
+MAX_STARTS = 4
 """Processes that may die before the hook is given up."""
-PAUSES = (0.1, 1.0, 5.0)
+PAUSE_SECONDS = (0.1, 1.0, 5.0)
 """Seconds before the n-th restart."""
-_STUCK = 10.0
+_STUCK_SECONDS = 10.0
 """Seconds for which a call may take before it is told."""
-_LAST = 5.0
+_EXIT_SECONDS = 5.0
 """Seconds that a process has to end after it said its last word."""
 
 
@@ -50,17 +50,17 @@ class HookReport(msgspec.Struct, frozen=True, kw_only=True):
     log: str
 
 
-class Program(msgspec.Struct, frozen=True, kw_only=True):
+class FollowerProgram(msgspec.Struct, frozen=True, kw_only=True):
     """A process that follows, other than one which calls a hook."""
 
     module: str
     """Python's name of it."""
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     label: str
     """How it is called when people are told of it."""
-    ledger: int
+    checkpoint: int
     """Descriptor of the file of its ledger; the keeper closes it."""
-    stuck: float
+    stuck_seconds: float
     """Seconds for which a call may take before it is told."""
 
 
@@ -71,34 +71,34 @@ class HookKeeper:
         self,
         name: str,
         recording: str,
-        tell: Tell,
+        notify: NoticeCallback,
         *,
         session: str = "",
         follow: bool = False,
         prints: bool = False,
-        pauses: Sequence[float] = PAUSES,
-        stuck: float = _STUCK,
-        program: Program | None = None,
+        pauses: Sequence[float] = PAUSE_SECONDS,
+        stuck: float = _STUCK_SECONDS,
+        program: FollowerProgram | None = None,
     ) -> None:
         """`session`: uuid of the only one to follow. `follow`: also what is still to come. `tell` is called on the
         keeper's thread. Raises OSError: the state directory cannot be used."""
         self.name = name
         self.label = program.label if program is not None else f"hook {name}"
         self._module = program.module if program is not None else "a2a_proxy.follower"
-        wanted = program.words if program is not None else ("--hook", name)
-        self._words = [recording, *wanted, "--session", session]
-        self._words += [word for word, given in (("--follow", follow), ("--prints", prints)) if given]
+        wanted = program.arguments if program is not None else ("--hook", name)
+        self._arguments = [recording, *wanted, "--session", session]
+        self._arguments += [word for word, given in (("--follow", follow), ("--prints", prints)) if given]
         self._prints = prints
-        self._tell = tell
+        self._notify = notify
         self._pauses = pauses
-        self._stuck = program.stuck if program is not None else stuck
-        self._brakes = follow and sys.platform == "linux"
-        self._brake: Throttle | None = None
-        self._waited_for = False
-        self._told_stuck = False
+        self._stuck = program.stuck_seconds if program is not None else stuck
+        self._is_throttled = follow and sys.platform == "linux"
+        self._throttle: Throttle | None = None
+        self._is_urgent = False
+        self._reported_stuck = False
         self.log = hook_log.log_path(name)
-        self._ledger_file = program.ledger if program is not None else unnamed_file()
-        self._ledger = CheckpointFile(self._ledger_file)
+        self._checkpoint_descriptor = program.checkpoint if program is not None else open_unnamed_file()
+        self._checkpoint = CheckpointFile(self._checkpoint_descriptor)
         self._life_read, self._life = os.pipe()
         self._starting = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -106,7 +106,7 @@ class HookKeeper:
         self._ended = threading.Event()
         self._outcome = ""
         self._report: HookReport | None = None
-        self._thread = threading.Thread(target=self._keep, name=self.label, daemon=True)
+        self._thread = threading.Thread(target=self._supervise, name=self.label, daemon=True)
 
     def start(self) -> None:
         """Start following; returns at once."""
@@ -124,23 +124,23 @@ class HookKeeper:
     def hurry(self) -> None:
         """Somebody waits for it now."""
         with self._starting:
-            self._waited_for = True
-            self._release()
+            self._is_urgent = True
+            self._release_throttle()
         if self._process is not None and not self._ended.is_set():
             restore_priority_of(self._process.pid)
 
     def stop(self) -> None:
         """Have it end after the call that is being made."""
         self.hurry()
-        self._signal(signal.SIGTERM)
+        self._send_signal(signal.SIGTERM)
 
     def finish(self) -> HookReport:
         """End it now if it has not ended, and say how it did."""
         if self._report is None:
             ended = self._ended.is_set()
             if not ended:
-                self._signal(signal.SIGKILL)
-            mark = self._ledger.read_mark()
+                self._send_signal(signal.SIGKILL)
+            mark = self._checkpoint.read_mark()
             self._report = HookReport(
                 name=self.name,
                 outcome=self._outcome if ended else "slow",
@@ -149,137 +149,137 @@ class HookKeeper:
                 frame=mark.frame,
                 log=str(self.log),
             )
-            if self._ended.wait(_LAST):  # else its thread still has need of them
+            if self._ended.wait(_EXIT_SECONDS):  # else its thread still has need of them
                 os.close(self._life)
                 os.close(self._life_read)
-                os.close(self._ledger_file)
+                os.close(self._checkpoint_descriptor)
         return self._report
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _send_signal(self, number: signal.Signals) -> None:
         self._leaving.set()
         with self._starting:
             if self._process is not None:
                 self._process.send_signal(number)
 
-    def _keep(self) -> None:
+    def _supervise(self) -> None:
         try:
-            for start in range(1, STARTS + 1):
+            for start in range(1, MAX_STARTS + 1):
                 how = self._run_once()
                 if self._outcome or self._leaving.is_set():
                     self._outcome = self._outcome or "stopped"
                     return
-                if start < STARTS:
-                    self._told_death(start, how)
+                if start < MAX_STARTS:
+                    self._report_death(start, how)
                     self._leaving.wait(self._pauses[min(start, len(self._pauses)) - 1])
             self._outcome = "died"
-            told = f"{self.label} died {STARTS} times ({how}), given up; traffic and recording go on"
-            self._tell(told, f"see {self.log}")
+            message = f"{self.label} died {MAX_STARTS} times ({how}), given up; traffic and recording go on"
+            self._notify(message, f"see {self.log}")
         finally:
             self._ended.set()
 
-    def _told_death(self, start: int, how: str) -> None:
+    def _report_death(self, start: int, how: str) -> None:
         if start == 1:
-            told = f"{self.label} died ({how}); it is started again with the call in which it died"
-            self._tell(told, f"see {self.log}")
+            message = f"{self.label} died ({how}); it is started again with the call in which it died"
+            self._notify(message, f"see {self.log}")
 
     def _run_once(self) -> str:
         """One process from start to end; how it ended, in words."""
         read_end, write_end = os.pipe()
         try:
-            self._spawn(write_end)
+            self._spawn_process(write_end)
         except OSError as wrong:
             os.close(read_end)
             return f"it cannot be started: {(wrong.strerror or str(wrong)).lower()}"
         finally:
             os.close(write_end)
-        self._listen(read_end)
+        self._read_statuses(read_end)
         os.close(read_end)
-        return self._end()
+        return self._wait_for_exit()
 
-    def _spawn(self, say: int) -> None:
+    def _spawn_process(self, status_pipe: int) -> None:
         with self._starting:
             if self._leaving.is_set():
                 return
             out = hook_log.open_log(self.log)
-            passed = (self._life_read, say, self._ledger_file)
-            numbers = ["--life", str(passed[0]), "--say", str(passed[1]), "--ledger", str(passed[2])]
+            inherited = (self._life_read, status_pipe, self._checkpoint_descriptor)
+            numbers = ["--life", str(inherited[0]), "--say", str(inherited[1]), "--ledger", str(inherited[2])]
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", self._module, *self._words, *numbers],
+                    [sys.executable, "-P", "-m", self._module, *self._arguments, *numbers],
                     stdin=subprocess.DEVNULL,
                     stdout=None if self._prints else subprocess.DEVNULL,
                     stderr=out,
-                    pass_fds=passed,
+                    pass_fds=inherited,
                     start_new_session=True,
                 )
             finally:
                 os.close(out)
-            if self._brakes:
-                self._brake = Throttle(self._process, lambda: self._ledger.read_mark().since / 1e9)
-                if self._waited_for:
-                    self._release()
+            if self._is_throttled:
+                self._throttle = Throttle(self._process, lambda: self._checkpoint.read_mark().since / 1e9)
+                if self._is_urgent:
+                    self._release_throttle()
 
-    def _release(self) -> None:
-        if self._brake is not None:
-            self._brake.release()
+    def _release_throttle(self) -> None:
+        if self._throttle is not None:
+            self._throttle.release()
 
-    def _listen(self, pipe: int) -> None:
+    def _read_statuses(self, pipe: int) -> None:
         """Until it has said its last word, or is gone."""
         rest = b""
         while True:
-            pause = self._brake.step(time.monotonic()) if self._brake is not None else LOOK
+            pause = self._throttle.step(time.monotonic()) if self._throttle is not None else IDLE_SECONDS
             if not select.select([pipe], [], [], pause)[0]:
                 if self._process is None or self._process.poll() is not None:
                     return  # somebody else holds the pipe: a process that the hook has forked
-                self._look()
+                self._check_stuck()
                 continue
             data = os.read(pipe, 1 << 16)
             if not data:
                 return
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
-                self._hear(line)
+                self._on_status_line(line)
             if self._outcome:
                 return  # a thread of the hook may keep the process
 
-    def _hear(self, line: bytes) -> None:
+    def _on_status_line(self, line: bytes) -> None:
         try:
-            said = status.decode(line)
+            message = status.decode(line)
         except msgspec.DecodeError:
             return  # not ours: a hook has found the pipe
-        if isinstance(said, FollowerDone):
+        if isinstance(message, FollowerDone):
             self._outcome = "stopped" if self._leaving.is_set() else "done"
-        elif isinstance(said, FollowerFailed):
+        elif isinstance(message, FollowerFailed):
             self._outcome = "failed"
-            self._tell(said.message, said.hint or f"its traceback is in {self.log}")
-        elif isinstance(said, HookCallFailed):
-            self._tell(said.message, f"the calls go on; its traceback is in {self.log}")
-        elif isinstance(said, FollowerNotice):
-            self._tell(said.message, said.hint)
-        elif isinstance(said, FollowerLag):
-            self._tell(f"{self.label} is {said.frames:,} frames behind; the recording keeps them for it", "")
+            self._notify(message.message, message.hint or f"its traceback is in {self.log}")
+        elif isinstance(message, HookCallFailed):
+            self._notify(message.message, f"the calls go on; its traceback is in {self.log}")
+        elif isinstance(message, FollowerNotice):
+            self._notify(message.message, message.hint)
+        elif isinstance(message, FollowerLag):
+            self._notify(f"{self.label} is {message.frames:,} frames behind; the recording keeps them for it", "")
 
-    def _look(self) -> None:
-        since = self._ledger.read_mark().since
-        if since and not self._told_stuck and time.monotonic() - since / 1e9 > self._stuck:
-            self._told_stuck = True
-            told = f"a call of {self.label} has not returned for {self._stuck:.0f} s; traffic and recording go on"
-            self._tell(told, "")
+    def _check_stuck(self) -> None:
+        since = self._checkpoint.read_mark().since
+        if since and not self._reported_stuck and time.monotonic() - since / 1e9 > self._stuck:
+            self._reported_stuck = True
+            message = f"a call of {self.label} has not returned for {self._stuck:.0f} s; traffic and recording go on"
+            self._notify(message, "")
 
-    def _end(self) -> str:
+    def _wait_for_exit(self) -> str:
         process = self._process
         if process is None:
             return ""
-        self._release()
+        self._release_throttle()
         try:
-            code = process.wait(_LAST)
+            code = process.wait(_EXIT_SECONDS)
         except subprocess.TimeoutExpired:  # a thread of the hook keeps it
             process.kill()
             code = process.wait()
         return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def unnamed_file() -> int:
+def open_unnamed_file() -> int:
     """A descriptor of a file that is gone with the last process that has it; in memory where there is such a thing, so
     that a full disk takes no hook's place away."""
     if hasattr(os, "memfd_create"):

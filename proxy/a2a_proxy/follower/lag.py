@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from a2a_proxy.recording.read.reader import Recording
 
-_COUNT = """SELECT count(*) FROM frame JOIN session ON session.id = frame.session
+_COUNT_QUERY = """SELECT count(*) FROM frame JOIN session ON session.id = frame.session
   WHERE session.uuid = ? AND +frame.session = session.id AND frame.id > ?"""
 
 
-def frames_after(path: str, session: str, frame: int) -> int:
+def count_frames_after(path: str, session: str, frame: int) -> int:
     """Frames of the session of this uuid that were stored after this one. Raises RecordingError."""
     with Recording(path) as recording:
-        return int(recording.db.execute(_COUNT, (session, frame)).fetchone()[0])
+        return int(recording.db.execute(_COUNT_QUERY, (session, frame)).fetchone()[0])

@@ -12,20 +12,20 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.follower.batch_reader import FollowedRow, next_batch, value_of
-from a2a_proxy.follower.checkpoint import CallMark, CheckpointFile, Pending, SessionCursor, State
+from a2a_proxy.follower.batch_reader import FollowedRow, next_batch, read_value
+from a2a_proxy.follower.checkpoint import CallMark, CheckpointFile, PendingBatch, SessionCursor, FollowerState
 from a2a_proxy.follower.consumer import Consumer, RowKind
-from a2a_proxy.follower.file_identity import identity, reopened
+from a2a_proxy.follower.file_identity import file_identity, reopen_recording
 from a2a_proxy.follower.hook_consumer import CallTally
 from a2a_proxy.follower.status import FollowerLag, Status
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.rows import SessionRow
 
-LOOK_EVERY = 0.1
+POLL_SECONDS = 0.1
 """Seconds between two looks whether something was committed."""
-_CHECK_EVERY = 10
+_CHECK_ROUNDS = 10
 """Looks between two checks whether the file is still the one that has this name."""
-_FAR_BEHIND = 10_000
+_MIN_REPORTED_LAG = 10_000
 """Frames; told here, and each time it has doubled."""
 
 
@@ -44,82 +44,82 @@ class Follower:
 
     def __init__(
         self,
-        aim: FollowTarget,
-        make: Callable[[], Consumer],
-        ledger: CheckpointFile,
+        target: FollowTarget,
+        make_consumer: Callable[[], Consumer],
+        checkpoint: CheckpointFile,
         tally: CallTally,
-        tell: Callable[[Status], None],
+        notify: Callable[[Status], None],
         hurry: Callable[[], None] = lambda: None,
     ) -> None:
         """`make` makes the consumer of a session; `tally` is counted by it. `hurry` is called when a session that is
         followed live has ended: somebody may wait now. Raises RecordingError."""
-        self._aim = aim
-        self._make = make
-        self._ledger = ledger
+        self._target = target
+        self._make_consumer = make_consumer
+        self._checkpoint = checkpoint
         self._tally = tally
-        self._tell = tell
+        self._notify = notify
         self._hurry = hurry
-        self._told_behind = _FAR_BEHIND
+        self._reported_lag = _MIN_REPORTED_LAG
         self._consumers: dict[str, Consumer] = {}
-        self._mark = ledger.read_mark()
+        self._mark = checkpoint.read_mark()
         tally.calls, tally.errors = self._mark.calls, self._mark.errors
-        self._state = ledger.load()
-        self._recording = open_recording_or_cassette(aim.path)
+        self._state = checkpoint.load()
+        self._recording = open_recording_or_cassette(target.path)
         self._version = -1
         self.stopping = False
         """Set from outside: end after the call that is being made."""
-        self._adopt()
+        self._adopt_file()
 
     def run(self) -> None:
         """Until there is nothing more, or it is told to stop."""
         self._finish_batch()
         while not self.stopping:
             self._version = self._recording.data_version()
-            if not self._round():
-                if self._finished():
+            if not self._follow_round():
+                if self._is_finished():
                     break
-                self._wait()
-            self._look()
+                self._wait_for_commit()
+            self._poll_consumers()
         for name in list(self._consumers):
-            self._close(name)
+            self._close_consumer(name)
         self._recording.close()
 
-    def _round(self) -> bool:
+    def _follow_round(self) -> bool:
         """One batch of each session that goes on, all batches of one that has ended. False where there was nothing."""
         moved = False
-        for session in self._sessions():
+        for session in self._followed_sessions():
             cursor = self._state.cursors.setdefault(session.id, SessionCursor())
             while not (self.stopping or cursor.over):
-                more = self._advance(session, cursor)
+                more = self._hand_over_batch(session, cursor)
                 cursor = self._state.cursors[session.id]
                 moved |= more
-                if not more or (self._aim.follow and not session.how):
+                if not more or (self._target.follow and not session.how):
                     break
         return moved
 
-    def _sessions(self) -> list[SessionRow]:
+    def _followed_sessions(self) -> list[SessionRow]:
         rows = self._recording.sessions()
-        return [row for row in rows if self._aim.session in ("", row.facts.uuid)]
+        return [row for row in rows if self._target.session in ("", row.facts.uuid)]
 
-    def _advance(self, session: SessionRow, cursor: SessionCursor) -> bool:
+    def _hand_over_batch(self, session: SessionRow, cursor: SessionCursor) -> bool:
         """One batch; False where there is nothing now."""
-        consumer = self._consumer(session)
-        batch = next_batch(self._recording, session.id, cursor, consumer.wants)
+        consumer = self._consumer_of(session)
+        batch = next_batch(self._recording, session.id, cursor, consumer.row_kinds)
         if batch is None:
             return False
-        if batch.session.how and self._aim.follow:
+        if batch.session.how and self._target.follow:
             self._hurry()
         if batch.items:
-            self._state.batch = Pending(session.id, [(item.kind, item.row) for item in batch.items], batch.after)
-            self._store(done=0)
+            self._state.batch = PendingBatch(session.id, [(item.kind, item.row) for item in batch.items], batch.after)
+            self._store_state(done=0)
         if not batch.items or self._hand_over(consumer, batch.items, 0):
-            self._passed(session.id, batch.after)
+            self._commit_batch(session.id, batch.after)
         if batch.more:
-            self._tell_behind(batch.after.frame)
-        elif not batch.items and (batch.session.how or not self._aim.follow):
-            self._close(session.facts.uuid)
+            self._report_lag(batch.after.frame)
+        elif not batch.items and (batch.session.how or not self._target.follow):
+            self._close_consumer(session.facts.uuid)
             batch.after.over = True
-            self._store(done=0)
+            self._store_state(done=0)
         return bool(batch.items) or batch.more
 
     def _finish_batch(self) -> None:
@@ -129,126 +129,126 @@ class Follower:
             return
         session = self._recording.session(batch.session)
         items = [FollowedRow(0, RowKind(kind), row) for kind, row in batch.items]
-        if session is None or self._hand_over(self._consumer(session), items, self._mark.done):
-            self._passed(batch.session, batch.after)
+        if session is None or self._hand_over(self._consumer_of(session), items, self._mark.done):
+            self._commit_batch(batch.session, batch.after)
 
     def _hand_over(self, consumer: Consumer, items: list[FollowedRow], done: int) -> bool:
         """False where it was told to stop before all of them were settled."""
-        for number in range(0 if consumer.whole else done, len(items)):
+        for number in range(0 if consumer.takes_batches else done, len(items)):
             if self.stopping:
                 return False
             item = items[number]
-            value: Any = value_of(self._recording, item)
+            value: Any = read_value(self._recording, item)
             if value is not None:
-                consumer.take(item.kind, value)
+                consumer.add_row(item.kind, value)
             item.value = None
             frame = item.row if item.kind is RowKind.FRAME else self._mark.frame
-            self._note(done=self._mark.done if consumer.whole else number + 1, frame=frame)
-        return consumer.settle()
+            self._store_mark(done=self._mark.done if consumer.takes_batches else number + 1, frame=frame)
+        return consumer.finish_batch()
 
-    def _passed(self, session: int, after: SessionCursor) -> None:
+    def _commit_batch(self, session: int, after: SessionCursor) -> None:
         """All of a batch has been handed over."""
         self._state.cursors[session] = after
         if self._state.batch is not None:
             self._state.batch = None
-            self._store(done=0, frame=max(after.frame, self._mark.frame))
+            self._store_state(done=0, frame=max(after.frame, self._mark.frame))
         else:
-            self._note(done=0, frame=max(after.frame, self._mark.frame))
+            self._store_mark(done=0, frame=max(after.frame, self._mark.frame))
 
-    def _consumer(self, session: SessionRow) -> Consumer:
+    def _consumer_of(self, session: SessionRow) -> Consumer:
         name = session.facts.uuid
         if name not in self._consumers:
-            self._note(done=self._mark.done)
-            self._consumers[name] = consumer = self._make()
-            consumer.start(self._aim.path, session)
+            self._store_mark(done=self._mark.done)
+            self._consumers[name] = consumer = self._make_consumer()
+            consumer.start(self._target.path, session)
         return self._consumers[name]
 
-    def _close(self, name: str) -> None:
+    def _close_consumer(self, name: str) -> None:
         consumer = self._consumers.pop(name, None)
         if consumer is not None:
             consumer.close()
-            self._note(done=self._mark.done)
+            self._store_mark(done=self._mark.done)
 
-    def alive(self) -> None:
+    def report_alive(self) -> None:
         """A call goes on, and is none that hangs."""
-        self._note(done=self._mark.done)
+        self._store_mark(done=self._mark.done)
 
     @property
     def done(self) -> int:
         """How much of the batch is settled, as a consumer that takes it as a whole says, in this process or before."""
         return self._mark.done
 
-    def settled(self, done: int) -> None:
+    def save_done(self, count: int) -> None:
         """So much of the batch is: it outlives this process."""
-        self._note(done=done)
+        self._store_mark(done=count)
 
     @property
     def notes(self) -> dict[int, int]:
         """What a consumer has noted, by the key of a call; a recording that is begun anew has none."""
         return self._state.notes
 
-    def keep(self) -> None:
+    def save_notes(self) -> None:
         """What is noted now outlives this process."""
-        self._store(done=self._mark.done)
+        self._store_state(done=self._mark.done)
 
-    def _look(self) -> None:
-        for session in self._sessions():
+    def _poll_consumers(self) -> None:
+        for session in self._followed_sessions():
             consumer = self._consumers.get(session.facts.uuid)
             cursor = self._state.cursors.get(session.id)
             if consumer is not None and cursor is not None:
-                consumer.look(cursor.open)
+                consumer.poll(cursor.open)
 
-    def _finished(self) -> bool:
-        known = [self._state.cursors[row.id].over for row in self._sessions()]
-        return all(known) and bool(known or not self._aim.session)
+    def _is_finished(self) -> bool:
+        known = [self._state.cursors[row.id].over for row in self._followed_sessions()]
+        return all(known) and bool(known or not self._target.session)
 
-    def _wait(self) -> None:
+    def _wait_for_commit(self) -> None:
         """Until somebody has committed."""
-        self._idle()
+        self._mark_idle()
         looks = 0
         while not self.stopping and self._recording.data_version() == self._version:
-            time.sleep(LOOK_EVERY)
+            time.sleep(POLL_SECONDS)
             looks += 1
-            if looks % _CHECK_EVERY == 0 and self._adopt():
+            if looks % _CHECK_ROUNDS == 0 and self._adopt_file():
                 break
-            if looks % _CHECK_EVERY == 0:
-                self._look()
-                self._idle()
+            if looks % _CHECK_ROUNDS == 0:
+                self._poll_consumers()
+                self._mark_idle()
 
-    def _idle(self) -> None:
+    def _mark_idle(self) -> None:
         """No call is being made."""
-        self._ledger.mark(msgspec.structs.replace(self._mark, since=0))
+        self._checkpoint.mark(msgspec.structs.replace(self._mark, since=0))
 
-    def _adopt(self) -> bool:
+    def _adopt_file(self) -> bool:
         """Follow the file that has the name now: a recording that was deleted is begun anew by its recorder. True where
         it is another one."""
-        file = identity(self._aim.path)
+        file = file_identity(self._target.path)
         if file is None or self._state.file == file:
             return False
         if self._state.file is not None:
-            fresh = reopened(self._aim.path)
+            fresh = reopen_recording(self._target.path)
             if fresh is None:
                 return False
             self._recording.close()
             self._recording = fresh
-            self._state = State()
+            self._state = FollowerState()
         self._state.file = file
-        self._store(done=0)
+        self._store_state(done=0)
         return True
 
-    def _tell_behind(self, frame: int) -> None:
+    def _report_lag(self, frame: int) -> None:
         newest = self._recording.db.execute("SELECT max(id) FROM frame").fetchone()[0] or 0
-        if self._aim.follow and newest - frame >= self._told_behind:
-            self._told_behind = 2 * (newest - frame)
-            self._tell(FollowerLag(newest - frame))
+        if self._target.follow and newest - frame >= self._reported_lag:
+            self._reported_lag = 2 * (newest - frame)
+            self._notify(FollowerLag(newest - frame))
 
-    def _note(self, done: int, frame: int | None = None) -> None:
-        self._ledger.mark(self._marked(done, frame))
+    def _store_mark(self, done: int, frame: int | None = None) -> None:
+        self._checkpoint.mark(self._next_mark(done, frame))
 
-    def _store(self, done: int, frame: int | None = None) -> None:
-        self._ledger.store(self._state, self._marked(done, frame))
+    def _store_state(self, done: int, frame: int | None = None) -> None:
+        self._checkpoint.store(self._state, self._next_mark(done, frame))
 
-    def _marked(self, done: int, frame: int | None) -> CallMark:
+    def _next_mark(self, done: int, frame: int | None) -> CallMark:
         """Where it is now; the next call begins."""
         frame = self._mark.frame if frame is None else frame
         self._mark = CallMark(done, self._tally.calls, self._tally.errors, frame, time.monotonic_ns())

@@ -8,16 +8,16 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.task import MissedGenerations, Support, Task
 from a2a_proxy.present import text
 
-_SHOWN = 8
+_MAX_SHOWN_RANGES = 8
 """Ranges and gaps of a line; of more, the last ones."""
 
 
-def numbers(first: int, last: int) -> str:
+def format_range(first: int, last: int) -> str:
     """A range: `4`, or `4-6`."""
     return str(first) if first == last else f"{first}-{last}"
 
 
-def asked(exchange: Exchange) -> str:
+def requested_generations(exchange: Exchange) -> str:
     """What a call says about generations, and a long poll's answer; empty where it says nothing."""
     above = exchange.current_generation
     if above is None:
@@ -32,26 +32,26 @@ def asked(exchange: Exchange) -> str:
     return f"{waited}, got {got or 'none'}" + (", an older one" if 0 < got < above else "")
 
 
-def line(task: Task, operation: Callable[[int], str]) -> str:
+def generations_line(task: Task, operation: Callable[[int], str]) -> str:
     """A task's generations: `generations 1-3 5-9, 4 missed on #1, healed by #7 GetTask at 6`.
 
     `operation` names that of an exchange. Empty where the task has no numbers and nobody has asked for them.
     """
     if not task.generation:
         return "no generations: the agent gives none" if task.support is Support.NO else ""
-    some = task.seen[-_SHOWN:]
-    told = " ".join(numbers(first, last) for first, last in some)
+    some = task.seen[-_MAX_SHOWN_RANGES:]
+    told = " ".join(format_range(first, last) for first, last in some)
     parts = [f"generations {'… ' if len(some) < len(task.seen) else ''}{told}"]
-    parts += [f"{numbers(first, last)} not seen" for first, last in _holes(task)][-_SHOWN:]
-    parts += [_missed(each, operation) for each in task.missed[-_SHOWN:]]
-    if len(task.missed) > _SHOWN:
-        parts.append(f"{len(task.missed) - _SHOWN} more gaps before")
+    parts += [f"{format_range(first, last)} not seen" for first, last in _unseen_ranges(task)][-_MAX_SHOWN_RANGES:]
+    parts += [_missed_label(each, operation) for each in task.missed[-_MAX_SHOWN_RANGES:]]
+    if len(task.missed) > _MAX_SHOWN_RANGES:
+        parts.append(f"{len(task.missed) - _MAX_SHOWN_RANGES} more gaps before")
     if task.support is Support.NO:
         parts.append("one number on two events: clients must do without")
     return ", ".join(parts)
 
 
-def _holes(task: Task) -> Iterator[tuple[int, int]]:
+def _unseen_ranges(task: Task) -> Iterator[tuple[int, int]]:
     """Numbers between those told that no stream has left out: they passed while nobody listened."""
     for (_, before), (after, _) in zip(task.seen, task.seen[1:], strict=False):
         first = before + 1
@@ -65,12 +65,12 @@ def _holes(task: Task) -> Iterator[tuple[int, int]]:
             yield first, after - 1
 
 
-def _missed(gap: MissedGenerations, operation: Callable[[int], str]) -> str:
+def _missed_label(gap: MissedGenerations, operation: Callable[[int], str]) -> str:
     where = f" on #{gap.exchange}" if gap.exchange else ""
-    return f"{numbers(gap.first, gap.last)} missed{where}" + (f", {healed(gap, operation)}" if gap.healed else "")
+    return f"{format_range(gap.first, gap.last)} missed{where}" + (f", {healed_label(gap, operation)}" if gap.healed else "")
 
 
-def healed(gap: MissedGenerations, operation: Callable[[int], str]) -> str:
+def healed_label(gap: MissedGenerations, operation: Callable[[int], str]) -> str:
     """What made a gap good: `healed by #7 GetTask at 6`."""
     if not gap.by:
         return "came on another stream"
@@ -79,7 +79,7 @@ def healed(gap: MissedGenerations, operation: Callable[[int], str]) -> str:
     return f"healed by {' '.join(filter(None, (f'#{gap.by}', operation(gap.by))))} at {gap.generation}"
 
 
-def facts(task: Task) -> dict[str, object] | None:
+def generations_object(task: Task) -> dict[str, object] | None:
     """The same as JSON with stable names; None where there is nothing to tell."""
     if not task.generation and not task.support:
         return None
@@ -90,9 +90,9 @@ def facts(task: Task) -> dict[str, object] | None:
             {
                 "first": gap.first,
                 "last": gap.last,
-                "at": text.utc(gap.at),
+                "at": text.format_utc(gap.at),
                 "exchange": gap.exchange or None,
-                "healed": text.utc(gap.healed) if gap.healed else None,
+                "healed": text.format_utc(gap.healed) if gap.healed else None,
                 "healed_by": gap.by or None,
                 "healed_at_generation": gap.generation or None,
             }

@@ -12,61 +12,61 @@ from xml.etree import ElementTree
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 
-MOST = 200
+MAX_LINES = 200
 """Lines of a case; some services refuse a document of 30 MB."""
 
 
-class Suite:
+class JunitSuite:
     """One suite: its cases are in the order in which they are added."""
 
     def __init__(self, name: str, *, began: int = 0, properties: Mapping[str, object] | None = None) -> None:
         """`began`: ns since the epoch, 0 where there is no such time."""
-        self.element = ElementTree.Element("testsuite", name=clean(name))
+        self.element = ElementTree.Element("testsuite", name=escape_xml_text(name))
         if began:
-            self.element.set("timestamp", text.utc(began)[: len("2026-11-22T14:30:00")])  # its schemas have no zone
+            self.element.set("timestamp", text.format_utc(began)[: len("2026-11-22T14:30:00")])  # its schemas have no zone
         if properties:
             parent = ElementTree.SubElement(self.element, "properties")
             for key, value in properties.items():
-                ElementTree.SubElement(parent, "property", name=key, value=clean(str(value)))
+                ElementTree.SubElement(parent, "property", name=key, value=escape_xml_text(str(value)))
 
-    def case(self, classname: str, name: str, *, took: int | None = None) -> Case:
+    def add_case(self, classname: str, name: str, *, took: int | None = None) -> JunitCase:
         """One more case; `took`: ns, where that is known."""
-        element = ElementTree.SubElement(self.element, "testcase", classname=classname, name=clean(name))
+        element = ElementTree.SubElement(self.element, "testcase", classname=classname, name=escape_xml_text(name))
         if took is not None:
             element.set("time", f"{took / 1e9:.6f}")
-        return Case(element)
+        return JunitCase(element)
 
-    def count(self, what: str) -> int:
+    def count_cases(self, what: str) -> int:
         """How many cases have this inside."""
         return len(self.element.findall(f"testcase/{what}"))
 
 
-class Case:
+class JunitCase:
     """One case: without more it passed."""
 
     def __init__(self, element: ElementTree.Element) -> None:
         self._element = element
 
-    def failed(self, kind: str, message: str, lines: Sequence[str]) -> None:
+    def add_failure(self, kind: str, message: str, lines: Sequence[str]) -> None:
         """It failed; `message` in a line, `lines` in full."""
-        _told(ElementTree.SubElement(self._element, "failure", type=kind, message=clean(message)), lines)
+        _set_text(ElementTree.SubElement(self._element, "failure", type=kind, message=escape_xml_text(message)), lines)
 
-    def skipped(self, why: str) -> None:
+    def add_skipped(self, why: str) -> None:
         """It says nothing; why stands where each service looks for it."""
-        ElementTree.SubElement(self._element, "skipped", message=clean(why)).text = clean(why)
+        ElementTree.SubElement(self._element, "skipped", message=escape_xml_text(why)).text = escape_xml_text(why)
 
-    def said(self, lines: Sequence[str]) -> None:
+    def add_output(self, lines: Sequence[str]) -> None:
         """It passed, with this beside."""
-        _told(ElementTree.SubElement(self._element, "system-out"), lines)
+        _set_text(ElementTree.SubElement(self._element, "system-out"), lines)
 
 
-def document(name: str, suites: Iterable[Suite]) -> Iterator[str]:
+def junit_document(name: str, suites: Iterable[JunitSuite]) -> Iterator[str]:
     """The document of these suites, with the counts that readers want."""
     root = ElementTree.Element("testsuites", name=name)
     total = {"tests": 0, "failures": 0, "errors": 0}
     for suite in suites:
-        counts = {"tests": len(suite.element.findall("testcase")), "failures": suite.count("failure"), "errors": 0}
-        for key, count in {**counts, "skipped": suite.count("skipped")}.items():
+        counts = {"tests": len(suite.element.findall("testcase")), "failures": suite.count_cases("failure"), "errors": 0}
+        for key, count in {**counts, "skipped": suite.count_cases("skipped")}.items():
             suite.element.set(key, str(count))
         total = {key: count + counts[key] for key, count in total.items()}
         root.append(suite.element)
@@ -77,12 +77,12 @@ def document(name: str, suites: Iterable[Suite]) -> Iterator[str]:
     yield ElementTree.tostring(root, encoding="unicode")
 
 
-def clean(words: str) -> str:
+def escape_xml_text(text: str) -> str:
     """What XML cannot hold is escaped."""
-    return make_visible(words).encode("utf-8", "replace").decode()
+    return make_visible(text).encode("utf-8", "replace").decode()
 
 
-def _told(element: ElementTree.Element, lines: Sequence[str]) -> None:
-    left = len(lines) - MOST
-    more = [f"and {text.plural(left, 'more line')}, left out here"] if left > 0 else []
-    element.text = "\n".join([*map(clean, lines[:MOST]), *more])
+def _set_text(element: ElementTree.Element, lines: Sequence[str]) -> None:
+    left = len(lines) - MAX_LINES
+    more = [f"and {text.format_count(left, 'more line')}, left out here"] if left > 0 else []
+    element.text = "\n".join([*map(escape_xml_text, lines[:MAX_LINES]), *more])

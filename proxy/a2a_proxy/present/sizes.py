@@ -7,7 +7,7 @@ import re
 from a2a_proxy.cli.errors import UserError
 
 
-def octets(option: str, size: str) -> int:
+def parse_size(option: str, size: str) -> int:
     """A size as people write it (`500M`, `4GiB`, `65536`) in octets; K, M, G and T are powers of 1024.
 
     Raises:
@@ -20,7 +20,7 @@ def octets(option: str, size: str) -> int:
     return number
 
 
-def span(what: str, typed: str, least: int = 0) -> int:
+def parse_duration(option: str, text: str, min_ns: int = 0) -> int:
     """A span of time as people write it (`30d`, `12h`, `1.5m`), ns; `what` it is, or its option.
 
     Raises:
@@ -29,12 +29,12 @@ def span(what: str, typed: str, least: int = 0) -> int:
     from a2a_proxy.recording.query import kinds
 
     try:
-        length = kinds.parse_length(typed)
+        length = kinds.parse_length(text)
     except kinds.InvalidValue:
-        raise UserError(f"{what}: {typed!r} is no span of time", _SPANS) from None
-    if length < least * 1_000_000_000:
-        raise UserError(f"{what}: {typed} is too short", f"at least {least}s; {_SPANS}")
+        raise UserError(f"{option}: {text!r} is no span of time", _DURATION_HINT) from None
+    if length < min_ns * 1_000_000_000:
+        raise UserError(f"{option}: {text} is too short", f"at least {min_ns}s; {_DURATION_HINT}")
     return length
 
 
-_SPANS = "write a number and its unit: 90s, 5m, 1.5h, 30d, 2w"
+_DURATION_HINT = "write a number and its unit: 90s, 5m, 1.5h, 30d, 2w"

@@ -10,50 +10,50 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.protocol.outcome import outcome_of as outcome_of
 from a2a_proxy.protocol.outcome import latency_origin as latency_origin
 
-_SECOND = 1_000_000_000
+_SECOND_IN_NS = 1_000_000_000
 
 
-def clock(at: int) -> str:
+def format_time(at: int) -> str:
     """Local wall time of `at` (ns since the epoch), to the millisecond: `09:41:07.123`."""
-    seconds, rest = divmod(at, _SECOND)
+    seconds, rest = divmod(at, _SECOND_IN_NS)
     return f"{datetime.fromtimestamp(seconds):%H:%M:%S}.{rest // 1_000_000:03d}"
 
 
-def day(at: int) -> str:
+def format_date_time(at: int) -> str:
     """Local date and time of `at` (ns since the epoch): `2026-01-31 09:41:07`."""
-    return f"{datetime.fromtimestamp(at // _SECOND):%Y-%m-%d %H:%M:%S}"
+    return f"{datetime.fromtimestamp(at // _SECOND_IN_NS):%Y-%m-%d %H:%M:%S}"
 
 
-def utc(at: int) -> str:
+def format_utc(at: int) -> str:
     """RFC 3339 in UTC with nanoseconds, for machines."""
-    seconds, rest = divmod(at, _SECOND)
-    return f"{_utc_second(seconds)}.{rest:09d}Z"
+    seconds, rest = divmod(at, _SECOND_IN_NS)
+    return f"{_format_utc_second(seconds)}.{rest:09d}Z"
 
 
 @lru_cache(maxsize=64)
-def _utc_second(seconds: int) -> str:
+def _format_utc_second(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
-def duration(ns: int) -> str:
+def format_duration(ns: int) -> str:
     """A span of time in the unit that fits: `412 us`, `37 ms`, `4.2 s`, `3 min 20 s`."""
     if ns < 1_000_000:
         return f"{ns // 1000} us"
     if ns < 9_950_000:
         return f"{ns / 1_000_000:.1f} ms"
-    if ns < _SECOND:
+    if ns < _SECOND_IN_NS:
         return f"{max(ns // 1_000_000, 10)} ms"
     if ns < 59_950_000_000:
-        return f"{ns / _SECOND:.1f} s"
-    minutes, rest = divmod((ns + _SECOND // 2) // _SECOND, 60)
+        return f"{ns / _SECOND_IN_NS:.1f} s"
+    minutes, rest = divmod((ns + _SECOND_IN_NS // 2) // _SECOND_IN_NS, 60)
     return f"{minutes} min {rest} s"
 
 
-def size(octets: int) -> str:
+def format_size(byte_count: int) -> str:
     """A number of octets: `312 B`, `4.1 KiB`, `1.0 MiB`."""
-    if octets < 1024:
-        return f"{octets} B"
-    value = octets / 1024
+    if byte_count < 1024:
+        return f"{byte_count} B"
+    value = byte_count / 1024
     for unit in ("KiB", "MiB"):
         if round(value, 1) < 1024:  # as it is written: 1023.96 is no 1024.0
             return f"{value:.1f} {unit}"
@@ -61,39 +61,39 @@ def size(octets: int) -> str:
     return f"{value:.1f} GiB"
 
 
-def short(identifier: str, width: int = 8) -> str:
+def shorten_id(identifier: str, width: int = 8) -> str:
     """An id that fits a column: its first characters, with an ellipsis where it was longer."""
     return identifier if len(identifier) <= width + 1 else identifier[:width] + "…"
 
 
-def plural(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """`1 event`, `5 events`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def place(finding: Finding) -> str:
+def finding_location(finding: Finding) -> str:
     """Where a finding belongs: `#1.3` (exchange and frame), `#1`, or empty where it is about a connection."""
     if not finding.exchange:
         return ""
     return f"#{finding.exchange}" + (f".{finding.seq}" if finding.seq >= 0 else "")
 
 
-def standing(exchange: Exchange) -> str:
+def outcome_label(exchange: Exchange) -> str:
     """The outcome as people see it: a long poll that the agent holds `waits`."""
     return "waits" if exchange.waits else outcome_of(exchange)
 
 
-def title(exchange: Exchange) -> str:
+def exchange_title(exchange: Exchange) -> str:
     """What it was: the operation, or method and target of traffic that is not A2A."""
     return exchange.operation or f"{exchange.method} {exchange.target}".strip() or "unknown"
 
 
-def manner(exchange: Exchange) -> str:
+def binding_and_dialect(exchange: Exchange) -> str:
     """Binding and dialect: `jsonrpc 1.0`."""
     return f"{exchange.binding} {exchange.dialect}".strip()
 
 
-def live(exchange: Exchange) -> str:
+def live_stream_label(exchange: Exchange) -> str:
     """Of a live stream: whose messages it carries, `live:bidi` as in `--live bidi`, and who half-closed first."""
     if not exchange.live_payload:
         return ""
@@ -101,11 +101,11 @@ def live(exchange: Exchange) -> str:
     return "  ".join(filter(None, (f"live:{exchange.live_payload}", first)))
 
 
-def latency(exchange: Exchange) -> str:
+def latency_label(exchange: Exchange) -> str:
     """How long it took, and on a stream when its first event came, both from `zero`."""
     began = latency_origin(exchange)
     end = exchange.closed or exchange.last_event
-    total = duration(max(end - began, 0)) if end else ""
+    total = format_duration(max(end - began, 0)) if end else ""
     if exchange.streaming and exchange.first_event:
-        return f"first {duration(max(exchange.first_event - began, 0))}, {total}"
+        return f"first {format_duration(max(exchange.first_event - began, 0))}, {total}"
     return total

@@ -9,7 +9,7 @@ import functools
 import signal
 import sys
 
-from a2a_proxy.follower.entry import Job, run
+from a2a_proxy.follower.entry import FollowerJob, run_follower
 from a2a_proxy.follower.hook_consumer import CallTally
 from a2a_proxy.follower.process import Follower
 from a2a_proxy.follower.status import FollowerFailed
@@ -24,21 +24,21 @@ from a2a_proxy.telemetry.settings import decode
 
 def main() -> int:
     """Follow the recording until there is nothing more."""
-    return run("a2a_proxy.telemetry", "--otlp", follow)
+    return run_follower("a2a_proxy.telemetry", "--otlp", export_session)
 
 
-def follow(job: Job) -> FollowerFailed | None:
+def export_session(job: FollowerJob) -> FollowerFailed | None:
     """Export to the end; what keeps it from that."""
-    settings = decode(job.given)
+    settings = decode(job.program_args)
     count = CallTally()
     try:
         backend = SdkBackend(settings.target)
-        courier = RetrySender(backend, settings.target.shown, count, job.tell)
+        courier = RetrySender(backend, settings.target.shown, count, job.notify)
         hurry = functools.cache(restore_priority)
         follower = Follower(
-            job.aim, lambda: OtlpConsumer(settings, courier, follower), job.ledger, count, job.tell, hurry
+            job.target, lambda: OtlpConsumer(settings, courier, follower), job.checkpoint, count, job.notify, hurry
         )
-        courier.stopping, courier.alive = (lambda: follower.stopping), follower.alive
+        courier.is_stopping, courier.report_alive = (lambda: follower.stopping), follower.report_alive
         signal.signal(signal.SIGTERM, lambda *_: setattr(follower, "stopping", True))
         follower.run()
     except TelemetryError as wrong:

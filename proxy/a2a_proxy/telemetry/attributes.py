@@ -17,38 +17,38 @@ from a2a_proxy.protocol.rest_path import match_request_line
 from a2a_proxy.recording.read.rows import SessionRow
 from a2a_proxy.telemetry.call_facts import CallFacts
 from a2a_proxy.telemetry.events import CallEvents
-from a2a_proxy.telemetry.values import Attributes, Value, short
+from a2a_proxy.telemetry.values import Attributes, Value, shorten_value
 
-UNKNOWN = "unknown"
+UNKNOWN_OPERATION = "unknown"
 """Name of a span that is no operation of A2A: peers could make up any number of names."""
-PUSH = "push_notification"
-_BINDINGS = {Binding.REST: "http+json", Binding.CARD: "http+json", Binding.WEBHOOK: "http+json", Binding.OTHER: "http"}
-_NAMED = (Binding.GRPC, Binding.JSONRPC, Binding.STDIO)
+PUSH_OPERATION = "push_notification"
+_BINDING_LABELS = {Binding.REST: "http+json", Binding.CARD: "http+json", Binding.WEBHOOK: "http+json", Binding.OTHER: "http"}
+_RPC_BINDINGS = (Binding.GRPC, Binding.JSONRPC, Binding.STDIO)
 """Bindings that say a method's name."""
-_CAUSES = {"client cancel": "client_cancelled", "proxy stopped": "proxy_stop", "proxy killed": "proxy_stop"}
-_REASONS = {
+_CUT_ERROR_TYPES = {"client cancel": "client_cancelled", "proxy stopped": "proxy_stop", "proxy killed": "proxy_stop"}
+_CLOSE_REASONS = {
     "complete": "server_end",
     "client cancel": "client_cancel",
     "agent reset": "rst",
     "proxy stopped": "proxy_stop",
     "proxy killed": "proxy_stop",
 }
-_LOST = ("agent gone", "agent reset")
-_IDLE = 30_000_000_000
+_LOST_AGENT = ("agent gone", "agent reset")
+_IDLE_NS = 30_000_000_000
 """ns of silence after which a connection that is lost counts as closed for being idle: what stands between says not
 why, and closes after a minute mostly."""
 
 
-def name_of(exchange: Exchange) -> str:
+def span_name(exchange: Exchange) -> str:
     """The name of its span, one of few."""
     if exchange.binding is Binding.WEBHOOK:
-        return PUSH
-    return exchange.operation or UNKNOWN
+        return PUSH_OPERATION
+    return exchange.operation or UNKNOWN_OPERATION
 
 
-def binding_of(exchange: Exchange) -> str:
+def binding_label(exchange: Exchange) -> str:
     """How it was carried: `grpc`, `jsonrpc`, `http+json`, `stdio`."""
-    return _BINDINGS.get(exchange.binding, exchange.binding.value)
+    return _BINDING_LABELS.get(exchange.binding, exchange.binding.value)
 
 
 def error_type(exchange: Exchange) -> str:
@@ -57,13 +57,13 @@ def error_type(exchange: Exchange) -> str:
     if exchange.ours:
         return "refused"
     if exchange.error:
-        return _said_error(exchange)
+        return _reported_error(exchange)
     if exchange.how not in ("complete", ""):
-        return _CAUSES.get(exchange.how, "stream_cut")
+        return _CUT_ERROR_TYPES.get(exchange.how, "stream_cut")
     return ""
 
 
-def _said_error(exchange: Exchange) -> str:
+def _reported_error(exchange: Exchange) -> str:
     word = exchange.error.partition(":")[0].split(" ")[0]
     if word in RPC_REASONS.values():
         return word
@@ -74,28 +74,28 @@ def _said_error(exchange: Exchange) -> str:
     return str(exchange.error_code or exchange.status or "error")
 
 
-def attributes_of(facts: CallFacts, passage: CallEvents) -> Attributes:
+def call_attributes(facts: CallFacts, events: CallEvents) -> Attributes:
     """All of them."""
     exchange = facts.exchange
     made: dict[str, Value | None] = {
-        "a2a.method.name": name_of(exchange),
+        "a2a.method.name": span_name(exchange),
         "a2a.protocol.version": exchange.version_header or exchange.dialect.value,
         "a2a_proxy.wire.version": exchange.dialect.value,
-        "a2a_proxy.wire.method": exchange.method if exchange.binding in _NAMED else "",
-        "a2a_proxy.binding": binding_of(exchange),
+        "a2a_proxy.wire.method": exchange.method if exchange.binding in _RPC_BINDINGS else "",
+        "a2a_proxy.binding": binding_label(exchange),
         "error.type": error_type(exchange),
-        **_identity(facts),
-        **_rpc(exchange),
-        **_network(facts),
-        **_stream(exchange, passage),
-        **_particular(facts),
+        **_identity_attributes(facts),
+        **_rpc_attributes(exchange),
+        **_network_attributes(facts),
+        **_stream_attributes(exchange, events),
+        **_special_attributes(facts),
     }
-    known = {name: short(value) for name, value in made.items() if value is not None and value not in ("", ())}
+    known = {name: shorten_value(value) for name, value in made.items() if value is not None and value not in ("", ())}
     return known | facts.content.attributes()
 
 
-def _identity(facts: CallFacts) -> dict[str, Value | None]:
-    exchange, asked, card = facts.exchange, facts.asked, facts.card
+def _identity_attributes(facts: CallFacts) -> dict[str, Value | None]:
+    exchange, asked, card = facts.exchange, facts.request, facts.card
     return {
         "a2a.task.id": exchange.task_id,
         "a2a.task.state": exchange.states[-1] if exchange.states else "",
@@ -109,7 +109,7 @@ def _identity(facts: CallFacts) -> dict[str, Value | None]:
     }
 
 
-def _rpc(exchange: Exchange) -> dict[str, Value | None]:
+def _rpc_attributes(exchange: Exchange) -> dict[str, Value | None]:
     if exchange.binding is Binding.GRPC:
         status = exchange.grpc_status
         word = GRPC_STATUS_NAMES[status] if 0 <= status < len(GRPC_STATUS_NAMES) else str(status) if status > 0 else ""
@@ -126,13 +126,13 @@ def _rpc(exchange: Exchange) -> dict[str, Value | None]:
             "rpc.method": exchange.method,
             "rpc.status_code": code,
             "rpc.response.status_code": code,
-            "jsonrpc.request.id": _text_of(exchange.rpc_id),
+            "jsonrpc.request.id": _rpc_id_text(exchange.rpc_id),
             "jsonrpc.protocol.version": "2.0",
         }
     return {}
 
 
-def _text_of(rpc_id: str) -> str:
+def _rpc_id_text(rpc_id: str) -> str:
     """A JSON-RPC id as text: without the quotes that it has in JSON."""
     try:
         found = msgspec.json.decode(rpc_id)
@@ -141,12 +141,12 @@ def _text_of(rpc_id: str) -> str:
     return found if isinstance(found, str) else rpc_id
 
 
-def _network(facts: CallFacts) -> dict[str, Value | None]:
+def _network_attributes(facts: CallFacts) -> dict[str, Value | None]:
     exchange, connection = facts.exchange, facts.connection
     if exchange.binding is Binding.STDIO:
         return {"network.transport": "pipe", "a2a_proxy.agent.command": connection.upstream if connection else ""}
     upstream, client = (connection.upstream, connection.client) if connection else ("", "")
-    host, port = address(upstream)
+    host, port = split_address(upstream)
     grpc = exchange.binding is Binding.GRPC
     return {
         "network.transport": "tcp",
@@ -157,7 +157,7 @@ def _network(facts: CallFacts) -> dict[str, Value | None]:
         "http.response.status_code": exchange.status or None,
         "server.address": host,
         "server.port": port,
-        "client.address": address(client)[0],
+        "client.address": split_address(client)[0],
     }
 
 
@@ -177,7 +177,7 @@ def path_template(exchange: Exchange) -> str:
     return path[: len(found.prefix)] + "/".join(words)
 
 
-def address(text: str) -> tuple[str, int | None]:
+def split_address(text: str) -> tuple[str, int | None]:
     """Host and port of an address or URL, as far as it has them."""
     try:
         parts = urlsplit(text if "://" in text else f"//{text}")
@@ -186,36 +186,36 @@ def address(text: str) -> tuple[str, int | None]:
         return text, None
 
 
-def _stream(exchange: Exchange, passage: CallEvents) -> dict[str, Value | None]:
+def _stream_attributes(exchange: Exchange, events: CallEvents) -> dict[str, Value | None]:
     begun = latency_origin(exchange)
     over = bool(exchange.closed)
     return {
         "a2a_proxy.stream": exchange.streaming,
-        "a2a_proxy.stream.first_event_ms": _ms(begun, exchange.first_event),
+        "a2a_proxy.stream.first_event_ms": _elapsed_ms(begun, exchange.first_event),
         "a2a_proxy.stream.events": exchange.events,
         "a2a_proxy.stream.bytes_in": exchange.bytes_to_agent if over else None,
         "a2a_proxy.stream.bytes_out": exchange.bytes_to_client if over else None,
-        "a2a_proxy.stream.max_gap_ms": passage.max_gap / 1e6 if exchange.streaming else None,
-        "a2a_proxy.stream.close_reason": close_reason(exchange, passage.heard),
+        "a2a_proxy.stream.max_gap_ms": events.max_gap / 1e6 if exchange.streaming else None,
+        "a2a_proxy.stream.close_reason": close_reason(exchange, events.last_heard),
         "a2a_proxy.stream.half_close_first": {"agent": "server"}.get(exchange.half_close, exchange.half_close),
-        "a2a_proxy.upstream.latency_ms": _ms(begun, exchange.response_started),
+        "a2a_proxy.upstream.latency_ms": _elapsed_ms(begun, exchange.response_started),
     }
 
 
-def _ms(begun: int, at: int) -> float | None:
+def _elapsed_ms(started: int, at: int) -> float | None:
     """Time between two moments in ns, ms; None where the second has not come."""
-    return max(at - begun, 0) / 1e6 if at else None
+    return max(at - started, 0) / 1e6 if at else None
 
 
-def close_reason(exchange: Exchange, heard: int) -> str:
+def close_reason(exchange: Exchange, last_heard: int) -> str:
     """How it was over, in one word of few; empty while it is open. `heard`: when the agent sent something last, ns."""
-    silent = exchange.closed - max(heard, exchange.response_started, exchange.request_ended, exchange.started)
-    if exchange.how in _LOST and exchange.streaming and silent >= _IDLE:
+    silent = exchange.closed - max(last_heard, exchange.response_started, exchange.request_ended, exchange.started)
+    if exchange.how in _LOST_AGENT and exchange.streaming and silent >= _IDLE_NS:
         return "idle"
-    return _REASONS.get(exchange.how, exchange.how.replace(" ", "_"))
+    return _CLOSE_REASONS.get(exchange.how, exchange.how.replace(" ", "_"))
 
 
-def _particular(facts: CallFacts) -> dict[str, Value | None]:
+def _special_attributes(facts: CallFacts) -> dict[str, Value | None]:
     """What only some calls have: a card, an attempt, a stream before it."""
     fetch, delivery = facts.fetch, facts.delivery
     return {
@@ -228,7 +228,7 @@ def _particular(facts: CallFacts) -> dict[str, Value | None]:
     }
 
 
-def resource_of(session: SessionRow, environ: Mapping[str, str]) -> Attributes:
+def session_resource(session: SessionRow, environ: Mapping[str, str]) -> Attributes:
     """What made the spans of a session. `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` count as everywhere."""
     tool, _, version = session.facts.tool.partition(" ")
     made: Attributes = {"service.name": tool or "a2a-proxy", "a2a_proxy.session.id": session.facts.uuid}

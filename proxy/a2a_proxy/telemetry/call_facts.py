@@ -8,8 +8,8 @@ import msgspec
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Connection, Exchange
-from a2a_proxy.telemetry.ids import read_traceparent, read_tracestate
-from a2a_proxy.telemetry.message_content import NOTHING, MessageContent
+from a2a_proxy.telemetry.ids import parse_traceparent, parse_tracestate
+from a2a_proxy.telemetry.message_content import NO_CONTENT, MessageContent
 from a2a_proxy.telemetry.values import SpanContextIds, SpanLink
 
 
@@ -57,7 +57,7 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     exchange: Exchange
     connection: Connection | None
-    asked: RequestFacts
+    request: RequestFacts
     context: SpanContextIds
     parent: SpanContextIds | None
     card: CardIdentity | None = None
@@ -66,11 +66,11 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     delivery: PushDelivery | None = None
     resumed_from: int = 0
     """Number of the stream that was cut, and with which this one goes on; 0 where there is none."""
-    content: MessageContent = NOTHING
+    content: MessageContent = NO_CONTENT
     links: tuple[SpanLink, ...] = ()
 
 
-def asked(value: Any, message_id: str) -> RequestFacts:
+def parse_request(value: Any, message_id: str) -> RequestFacts:
     """Read the parameters of a call, in 1.0 form (`protocol.decoded`); a JSON-RPC envelope may be around them."""
     if isinstance(value, dict) and "jsonrpc" in value:
         value = value.get("params")
@@ -81,31 +81,31 @@ def asked(value: Any, message_id: str) -> RequestFacts:
     references = message.get("referenceTaskIds")
     named = tuple(each for each in references if isinstance(each, str)) if isinstance(references, list) else ()
     tenant = value.get("tenant")
-    parent = _context(message) or _context(value)
+    parent = _message_context(message) or _message_context(value)
     return RequestFacts(message_id, named, tenant if isinstance(tenant, str) else "", parent)
 
 
-def _context(value: dict[str, Any]) -> SpanContextIds | None:
+def _message_context(value: dict[str, Any]) -> SpanContextIds | None:
     metadata = value.get("metadata")
-    parent, state = (metadata.get(name) for name in _NAMES) if isinstance(metadata, dict) else (None, None)
-    return caller(parent, state if isinstance(state, str) else "") if isinstance(parent, str) else None
+    parent, state = (metadata.get(name) for name in _TRACE_HEADERS) if isinstance(metadata, dict) else (None, None)
+    return parse_trace_context(parent, state if isinstance(state, str) else "") if isinstance(parent, str) else None
 
 
-_NAMES = ("traceparent", "tracestate")
+_TRACE_HEADERS = ("traceparent", "tracestate")
 
 
-def of_headers(exchange: Exchange) -> SpanContextIds | None:
+def context_of_headers(exchange: Exchange) -> SpanContextIds | None:
     """The caller's span as header fields, or gRPC metadata, name it."""
     if not exchange.traceparent:
         return None
     states = (value for name, value in exchange.request_headers if name.lower() == b"tracestate")
-    return caller(exchange.traceparent, b",".join(states).decode("latin-1"))
+    return parse_trace_context(exchange.traceparent, b",".join(states).decode("latin-1"))
 
 
-def caller(traceparent: str, tracestate: str) -> SpanContextIds | None:
+def parse_trace_context(traceparent: str, tracestate: str) -> SpanContextIds | None:
     """The caller's span of two texts of W3C Trace Context; None where the first is none."""
-    found = read_traceparent(traceparent)
-    return msgspec.structs.replace(found, state=read_tracestate(tracestate)) if found is not None else None
+    found = parse_traceparent(traceparent)
+    return msgspec.structs.replace(found, state=parse_tracestate(tracestate)) if found is not None else None
 
 
 def state_label(number: int) -> str:

@@ -14,7 +14,7 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
 from a2a_proxy.telemetry.call_facts import CardFetch, CardIdentity
 
-_KEPT = 4096
+_MAX_CARDS = 4096
 """Cards of one address that are remembered, and calls of all of them."""
 
 
@@ -34,10 +34,10 @@ class CardHistory:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._cards: dict[str, list[_ChangedCard]] = {}
-        self._read: dict[int, CardIdentity | None] = {}
+        self._read_calls: dict[int, CardIdentity | None] = {}
         """What a call brought that is over, by its key."""
 
-    def rows(self, session: SessionRow) -> list[ExchangeRow]:
+    def card_calls(self, session: SessionRow) -> list[ExchangeRow]:
         """The calls of a session that ask for a card."""
         names = "(SELECT id FROM text WHERE value IN (?, ?))"
         query = f"SELECT id FROM exchange WHERE id >= ? AND id < ? AND operation IN {names} ORDER BY id"
@@ -45,49 +45,49 @@ class CardHistory:
         numbers = [row[0] for row in self._recording.db.execute(query, (*span, *CARD_OPERATIONS))]
         return [row for row in map(self._recording.exchange, numbers) if row is not None]
 
-    def learn(self, row: ExchangeRow, connection: Connection | None) -> None:
+    def add_call(self, row: ExchangeRow, connection: Connection | None) -> None:
         """What a call brought that is over."""
-        card = self._brought(row) if connection is not None and row.exchange.closed else None
+        card = self._fetched_card(row) if connection is not None and row.exchange.closed else None
         if card is None or connection is None:
             return
         known = self._cards.setdefault(connection.listen, [])
-        before = self._before(known, row.exchange)
+        before = self._previous_card(known, row.exchange)
         if before is None or before.card != card:
             known[:] = [each for each in known if each.exchange != row.exchange.id]
             known.append(_ChangedCard(row.exchange.id, row.exchange.closed, row.exchange.operation, card))
-            del known[:-_KEPT]
+            del known[:-_MAX_CARDS]
 
-    def last(self, connection: Connection | None, until: int) -> CardIdentity | None:
+    def latest_card(self, connection: Connection | None, until: int) -> CardIdentity | None:
         """The one that was brought last until then, ns."""
         seen = self._cards.get(connection.listen, []) if connection is not None else []
         before = [each.card for each in seen if each.at <= until]
         return before[-1] if before else None
 
-    def fetch(self, row: ExchangeRow, connection: Connection | None) -> CardFetch | None:
+    def card_fetch(self, row: ExchangeRow, connection: Connection | None) -> CardFetch | None:
         """What a call brought, beside what one like it brought before; None where it brought none."""
-        card = self._brought(row) if connection is not None and row.exchange.operation in CARD_OPERATIONS else None
+        card = self._fetched_card(row) if connection is not None and row.exchange.operation in CARD_OPERATIONS else None
         if card is None or connection is None:
             return None
-        before = self._before(self._cards.get(connection.listen, []), row.exchange)
+        before = self._previous_card(self._cards.get(connection.listen, []), row.exchange)
         return CardFetch(card, before.card.digest != card.digest if before is not None else None)
 
-    def _before(self, known: list[_ChangedCard], exchange: Exchange) -> _ChangedCard | None:
+    def _previous_card(self, known: list[_ChangedCard], exchange: Exchange) -> _ChangedCard | None:
         alike = (each for each in known if each.operation == exchange.operation and each.exchange != exchange.id)
         return next((each for each in sorted(alike, key=lambda seen: -seen.at) if each.at <= exchange.closed), None)
 
-    def _brought(self, row: ExchangeRow) -> CardIdentity | None:
-        if row.key in self._read:
-            return self._read[row.key]
-        cards = (_card_of(frame.frame, row.exchange) for frame in self._recording.frames(row.key))
+    def _fetched_card(self, row: ExchangeRow) -> CardIdentity | None:
+        if row.key in self._read_calls:
+            return self._read_calls[row.key]
+        cards = (_card_in_frame(frame.frame, row.exchange) for frame in self._recording.frames(row.key))
         card = next((card for card in cards if card is not None), None)
         if row.exchange.closed:
-            self._read[row.key] = card
-            if len(self._read) > _KEPT:
-                del self._read[next(iter(self._read))]
+            self._read_calls[row.key] = card
+            if len(self._read_calls) > _MAX_CARDS:
+                del self._read_calls[next(iter(self._read_calls))]
         return card
 
 
-def _card_of(frame: Frame, exchange: Exchange) -> CardIdentity | None:
+def _card_in_frame(frame: Frame, exchange: Exchange) -> CardIdentity | None:
     value = readable_payload(frame, exchange) if frame.kind is FrameKind.RESPONSE else None
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return None

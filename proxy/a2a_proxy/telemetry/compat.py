@@ -8,7 +8,7 @@ from a2a_proxy.telemetry.message_content import MessageContent
 from a2a_proxy.telemetry.span_options import Compat
 from a2a_proxy.telemetry.values import Attributes, Value
 
-_KONG = {
+_KONG_NAMES = {
     "kong.a2a.operation": "a2a.method.name",
     "kong.a2a.protocol.version": "a2a.protocol.version",
     "kong.a2a.task.id": "a2a.task.id",
@@ -18,23 +18,23 @@ _KONG = {
     "kong.a2a.streaming": "a2a_proxy.stream",
     "kong.a2a.ttfb_latency": "a2a_proxy.stream.first_event_ms",
 }
-_SSE = ("jsonrpc", "http+json")
+_SSE_BINDINGS = ("jsonrpc", "http+json")
 """Bindings whose streams are SSE."""
 
 
-def aliases(own: Mapping[str, Value], content: MessageContent, compat: Iterable[Compat]) -> Attributes:
+def compat_attributes(attributes: Mapping[str, Value], content: MessageContent, compat: Iterable[Compat]) -> Attributes:
     """The other names of what the attributes of a call's span say; where that says nothing, none."""
     made: dict[str, Value | None] = {}
     for each in compat:
         if each == "kong":
-            made |= {name: own.get(known) for name, known in _KONG.items()}
-            if own.get("a2a_proxy.stream") and own.get("a2a_proxy.binding") in _SSE:
-                made["kong.a2a.sse_events_count"] = own.get("a2a_proxy.stream.events")
+            made |= {name: attributes.get(known) for name, known in _KONG_NAMES.items()}
+            if attributes.get("a2a_proxy.stream") and attributes.get("a2a_proxy.binding") in _SSE_BINDINGS:
+                made["kong.a2a.sse_events_count"] = attributes.get("a2a_proxy.stream.events")
         elif each == "openinference":
-            made |= {"openinference.span.kind": "AGENT", "session.id": own.get("gen_ai.conversation.id")}
+            made |= {"openinference.span.kind": "AGENT", "session.id": attributes.get("gen_ai.conversation.id")}
             made |= {"input.value": content.input.text, "output.value": content.output.text}
         else:
-            made |= {"langfuse.observation.type": "agent", "session.id": own.get("gen_ai.conversation.id")}
+            made |= {"langfuse.observation.type": "agent", "session.id": attributes.get("gen_ai.conversation.id")}
             made |= {"langfuse.observation.input": content.input.text}
             made |= {"langfuse.observation.output": content.output.text}
     return {name: value for name, value in made.items() if value not in (None, "")}

@@ -16,11 +16,11 @@ from a2a_proxy.recording.joined.once import join_members
 from a2a_proxy.recording.read.multi_reader import MultiReaderFile, best_sessions
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
-from a2a_proxy.telemetry.links import handed_from, handoff_link, task_link
-from a2a_proxy.telemetry.span_reader import Beyond, SpanReader
+from a2a_proxy.telemetry.links import handoff_source, handoff_link, task_link
+from a2a_proxy.telemetry.span_reader import OtherRecordingLinks, SpanReader
 from a2a_proxy.telemetry.values import SpanContextIds, SpanLink
 
-_SESSION = 1
+_JOINED_SESSION = 1
 """The only session of the joined recording."""
 
 
@@ -32,38 +32,38 @@ class RecordingLinks:
         self._joined = joined
         self._numbers = numbers
         self._handoffs: dict[int, list[Handoff]] = {}
-        for row in joined.handoffs(_SESSION):
+        for row in joined.handoffs(_JOINED_SESSION):
             self._handoffs.setdefault(row.handoff.to_exchange, []).append(row.handoff)
         self._spans: dict[Origin, SpanReader] = {}
 
-    def beyond(self, file: int) -> Callable[[int], Beyond]:
+    def session_links(self, file: int) -> Callable[[int], OtherRecordingLinks]:
         """For the sessions of a file, by their number."""
-        return lambda session: partial(self._links, (file, session))
+        return lambda session: partial(self._links_of_exchange, (file, session))
 
-    def _links(self, of: Origin, number: int) -> Iterator[SpanLink]:
-        if not self._numbers.has_exchange(of, number):
+    def _links_of_exchange(self, exchange: Origin, number: int) -> Iterator[SpanLink]:
+        if not self._numbers.has_exchange(exchange, number):
             return
-        here = self._numbers.exchange_number(of, number)
-        first, task_id = self._first(here)
-        context = self._context(first, of)
+        here = self._numbers.exchange_number(exchange, number)
+        first, task_id = self._first_exchange_of_task(here)
+        context = self._span_context(first, exchange)
         if context is not None:
             yield task_link(context, task_id)
         for handoff in self._handoffs.get(here, []):
-            context = self._context(handed_from(self._joined, _SESSION, handoff), of)
+            context = self._span_context(handoff_source(self._joined, _JOINED_SESSION, handoff), exchange)
             if context is not None:
                 yield handoff_link(context, handoff)
 
-    def _first(self, here: int) -> tuple[int, str]:
+    def _first_exchange_of_task(self, exchange: int) -> tuple[int, str]:
         """The exchange of the joined recording that touched the task of this one first, and the task's id."""
-        row = self._joined.exchange(make_key(_SESSION, here))
+        row = self._joined.exchange(make_key(_JOINED_SESSION, exchange))
         task_id = row.exchange.task_id if row is not None else ""
-        tasks = (each.task for each in self._joined.task(task_id, session=_SESSION)) if task_id else ()
-        return next((task.exchanges[0] for task in tasks if here in task.exchanges), 0), task_id
+        tasks = (each.task for each in self._joined.task(task_id, session=_JOINED_SESSION)) if task_id else ()
+        return next((task.exchanges[0] for task in tasks if exchange in task.exchanges), 0), task_id
 
-    def _context(self, joined: int, of: Origin) -> SpanContextIds | None:
+    def _span_context(self, joined: int, own_origin: Origin) -> SpanContextIds | None:
         """Of the span of this exchange of the joined recording; None where it is of the same session."""
         origin = self._numbers.origin(joined)
-        if origin is None or origin[0] == of:
+        if origin is None or origin[0] == own_origin:
             return None
         place, number = origin
         file, session = place
@@ -73,11 +73,11 @@ class RecordingLinks:
             return None
         if place not in self._spans:
             self._spans[place] = SpanReader(recording, facts)
-        return self._spans[place].context(row.exchange)
+        return self._spans[place].span_context(row.exchange)
 
 
 @contextlib.contextmanager
-def across(recordings: Sequence[Recording]) -> Iterator[RecordingLinks]:
+def open_recording_links(recordings: Sequence[Recording]) -> Iterator[RecordingLinks]:
     """Of these, which stay open as long. Raises RecordingError."""
     members = [MultiReaderFile(number, "", recording) for number, recording in enumerate(recordings)]
     with join_members(members) as (joined, numbers):

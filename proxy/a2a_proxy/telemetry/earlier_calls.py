@@ -13,10 +13,10 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
 from a2a_proxy.telemetry.call_facts import PushDelivery
 
-_TOKEN = b"x-a2a-notification-token"
-_CREATE = "CreateTaskPushNotificationConfig"
-_SENDS = ("SendMessage", "SendStreamingMessage")
-_LOOKED_AT = 64
+_TOKEN_HEADER = b"x-a2a-notification-token"
+_CREATE_CONFIG = "CreateTaskPushNotificationConfig"
+_SEND_OPERATIONS = ("SendMessage", "SendStreamingMessage")
+_MAX_EARLIER_CALLS = 64
 """Calls of the task that one looks at, the last ones before it."""
 
 
@@ -27,74 +27,74 @@ class EarlierCalls:
         self._recording = recording
         self._session = session
 
-    def delivery(self, exchange: Exchange, task: Task | None) -> PushDelivery | None:
+    def push_delivery(self, exchange: Exchange, task: Task | None) -> PushDelivery | None:
         """Of a push notification; None where the call is none."""
         if exchange.binding is not Binding.WEBHOOK:
             return None
-        rows = self._before(exchange, task)
-        return PushDelivery(self._attempt(exchange, rows), self._token(exchange, rows))
+        rows = self._earlier_calls_of_task(exchange, task)
+        return PushDelivery(self._attempt_number(exchange, rows), self._is_token_valid(exchange, rows))
 
-    def resumed_from(self, exchange: Exchange, task: Task | None) -> int:
+    def interrupted_stream(self, exchange: Exchange, task: Task | None) -> int:
         """The number of the task's last stream that was broken off before this one asked for the rest; 0 where there is
         none. One that says which event it had last goes on with any."""
         asks = bool(header_value(exchange.request_headers, b"last-event-id"))
         if not exchange.streaming or not (asks or exchange.operation == "SubscribeToTask"):
             return 0
-        for row in self._before(exchange, task):
+        for row in self._earlier_calls_of_task(exchange, task):
             before = row.exchange
             if before.streaming and before.binding is not Binding.WEBHOOK and 0 < before.closed <= exchange.started:
                 return before.id if asks or before.how not in ("complete", "") else 0
         return 0
 
-    def _before(self, exchange: Exchange, task: Task | None) -> list[ExchangeRow]:
+    def _earlier_calls_of_task(self, exchange: Exchange, task: Task | None) -> list[ExchangeRow]:
         """Calls of the same task that began before it, the last one first."""
         numbers = [each for each in task.exchanges if each < exchange.id] if task is not None else []
-        keys = [make_key(self._session.id, each) for each in reversed(numbers[-_LOOKED_AT:])]
+        keys = [make_key(self._session.id, each) for each in reversed(numbers[-_MAX_EARLIER_CALLS:])]
         return [row for row in map(self._recording.exchange, keys) if row is not None]
 
-    def _attempt(self, exchange: Exchange, rows: list[ExchangeRow]) -> int:
-        body = self._first(make_key(self._session.id, exchange.id))
+    def _attempt_number(self, exchange: Exchange, rows: list[ExchangeRow]) -> int:
+        body = self._first_payload(make_key(self._session.id, exchange.id))
         attempt = 1
         for row in rows:
             before = row.exchange
-            if before.binding is not Binding.WEBHOOK or (before.authority, before.target) != _goal(exchange):
+            if before.binding is not Binding.WEBHOOK or (before.authority, before.target) != _push_target(exchange):
                 continue
-            if self._first(row.key) == body:
+            if self._first_payload(row.key) == body:
                 if 200 <= before.status < 300:
                     break
                 attempt += 1
         return attempt
 
-    def _token(self, exchange: Exchange, rows: list[ExchangeRow]) -> bool | None:
+    def _is_token_valid(self, exchange: Exchange, rows: list[ExchangeRow]) -> bool | None:
         """Whether it is the one that the client gave. A recording has labels there: the same for the same token."""
-        sent = header_value(exchange.request_headers, _TOKEN).decode("latin-1")
+        sent = header_value(exchange.request_headers, _TOKEN_HEADER).decode("latin-1")
         for row in rows:
-            if row.exchange.operation in (_CREATE, *_SENDS):
-                config = self._config(row)
-                if _leads(config, exchange.target):
+            if row.exchange.operation in (_CREATE_CONFIG, *_SEND_OPERATIONS):
+                config = self._push_config(row)
+                if _is_config_target(config, exchange.target):
                     given = config.get("token")
                     given = given if isinstance(given, str) else ""
                     return sent == given if sent or given else None
         return None
 
-    def _config(self, row: ExchangeRow) -> dict[str, Any]:
+    def _push_config(self, row: ExchangeRow) -> dict[str, Any]:
         """The push configuration in a request, in 1.0 form; empty where there is none."""
         found = next(iter(self._recording.frames(row.key, limit=1)), None)
         value = readable_payload(found.frame, row.exchange) if found is not None else None
-        for name in () if row.exchange.operation == _CREATE else ("configuration", "taskPushNotificationConfig"):
+        for name in () if row.exchange.operation == _CREATE_CONFIG else ("configuration", "taskPushNotificationConfig"):
             value = value.get(name) if isinstance(value, dict) else None
         return value if isinstance(value, dict) else {}
 
-    def _first(self, row_key: int) -> bytes:
+    def _first_payload(self, row_key: int) -> bytes:
         found = next(iter(self._recording.frames(row_key, limit=1)), None)
         return found.frame.payload if found is not None else b""
 
 
-def _goal(exchange: Exchange) -> tuple[str, str]:
+def _push_target(exchange: Exchange) -> tuple[str, str]:
     return exchange.authority, exchange.target
 
 
-def _leads(config: dict[str, Any], target: str) -> bool:
+def _is_config_target(config: dict[str, Any], target: str) -> bool:
     """The configuration wants notifications there; its host may be called otherwise where a proxy listens."""
     url = config.get("url")
     try:

@@ -10,11 +10,11 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.telemetry.call_facts import state_label
-from a2a_proxy.telemetry.values import MAX_EVENTS, Attributes, SpanEvent, cut
+from a2a_proxy.telemetry.values import MAX_EVENTS, Attributes, SpanEvent, cut_text
 
-SAID = frozenset({FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR})
+AGENT_MESSAGE_KINDS = frozenset({FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR})
 """Frames in which an agent says something."""
-_ENDS = frozenset({FrameKind.END, FrameKind.CUT})
+_END_KINDS = frozenset({FrameKind.END, FrameKind.CUT})
 
 
 class CallEvents:
@@ -28,13 +28,13 @@ class CallEvents:
         self.gaps: list[int] = []
         """All of those times, at most `MAX_EVENTS`."""
         self.frames = 0
-        self.heard = 0
+        self.last_heard = 0
         """When the agent sent something last, whatever it was, ns."""
         self._state = state
         self.last = last
         """When the agent sent its last message, ns."""
-        self._found: list[SpanEvent] = []
-        self._seen: list[SpanEvent] = []
+        self._finding_events: list[SpanEvent] = []
+        self._frame_events: list[SpanEvent] = []
         self._dropped = 0
 
     @property
@@ -42,15 +42,15 @@ class CallEvents:
         """The one that the task is in now; empty where nobody knows."""
         return self._state
 
-    def take(self, frame: Frame) -> None:
+    def add_frame(self, frame: Frame) -> None:
         """The next frame."""
         self.frames += 1
         if frame.truncated:
-            self._see(SpanEvent("a2a_proxy.truncated", frame.at, {"a2a_proxy.frame.size": frame.size}))
-        if frame.direction is not Direction.TO_CLIENT or frame.kind in _ENDS:
+            self._add_frame_event(SpanEvent("a2a_proxy.truncated", frame.at, {"a2a_proxy.frame.size": frame.size}))
+        if frame.direction is not Direction.TO_CLIENT or frame.kind in _END_KINDS:
             return
-        self.heard = frame.at
-        if frame.kind not in SAID:
+        self.last_heard = frame.at
+        if frame.kind not in AGENT_MESSAGE_KINDS:
             return
         if self.last:
             gap = max(frame.at - self.last, 0)
@@ -58,46 +58,46 @@ class CallEvents:
             if len(self.gaps) < MAX_EVENTS:
                 self.gaps.append(gap)
         else:
-            self._see(SpanEvent("a2a_proxy.first_event", frame.at))
+            self._add_frame_event(SpanEvent("a2a_proxy.first_event", frame.at))
         self.last = frame.at
         if frame.state:
-            self._state_told(frame)
+            self._apply_state(frame)
 
-    def found(self, finding: Finding) -> None:
+    def add_finding(self, finding: Finding) -> None:
         """The next finding."""
         told: Attributes = {
-            "a2a_proxy.finding.rule": cut(finding.rule),
+            "a2a_proxy.finding.rule": cut_text(finding.rule),
             "a2a_proxy.finding.severity": finding.severity.name.lower(),
-            "a2a_proxy.finding.summary": cut(finding.summary),
+            "a2a_proxy.finding.summary": cut_text(finding.summary),
         }
-        self._keep(self._found, SpanEvent("a2a_proxy.finding", finding.at, told))
+        self._append_event(self._finding_events, SpanEvent("a2a_proxy.finding", finding.at, told))
         gap = gap_of(finding)
         if gap is not None and gap.first:
-            numbers: Attributes = {"a2a.task.id": cut(gap.task_id), "expected": gap.first, "got": gap.last + 1}
-            self._keep(self._found, SpanEvent("a2a_proxy.generation_gap", finding.at, numbers))
+            numbers: Attributes = {"a2a.task.id": cut_text(gap.task_id), "expected": gap.first, "got": gap.last + 1}
+            self._append_event(self._finding_events, SpanEvent("a2a_proxy.generation_gap", finding.at, numbers))
 
     def events(self) -> tuple[tuple[SpanEvent, ...], int]:
         """The events by time, and how many were left out: what was found goes before what was seen."""
-        room = MAX_EVENTS - len(self._found)
-        kept: Iterable[SpanEvent] = [*self._seen[:room], *self._found]
-        return tuple(sorted(kept, key=attrgetter("at"))), self._dropped + max(len(self._seen) - room, 0)
+        room = MAX_EVENTS - len(self._finding_events)
+        kept: Iterable[SpanEvent] = [*self._frame_events[:room], *self._finding_events]
+        return tuple(sorted(kept, key=attrgetter("at"))), self._dropped + max(len(self._frame_events) - room, 0)
 
-    def _state_told(self, frame: Frame) -> None:
+    def _apply_state(self, frame: Frame) -> None:
         state = state_label(frame.state)
         if state == self._state:
             return
-        change: Attributes = {"to": state, "a2a.task.id": cut(frame.task_id)}
+        change: Attributes = {"to": state, "a2a.task.id": cut_text(frame.task_id)}
         if self._state:
             change["from"] = self._state
         if frame.generation:
             change["generation"] = frame.generation
         self._state = state
-        self._see(SpanEvent("a2a.task.state_change", frame.at, change))
+        self._add_frame_event(SpanEvent("a2a.task.state_change", frame.at, change))
 
-    def _see(self, event: SpanEvent) -> None:
-        self._keep(self._seen, event)
+    def _add_frame_event(self, event: SpanEvent) -> None:
+        self._append_event(self._frame_events, event)
 
-    def _keep(self, events: list[SpanEvent], event: SpanEvent) -> None:
+    def _append_event(self, events: list[SpanEvent], event: SpanEvent) -> None:
         if len(events) < MAX_EVENTS:
             events.append(event)
         else:

@@ -10,29 +10,29 @@ import os
 from pathlib import Path
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.follower.keeper import HookKeeper, HookReport, Program, Tell
+from a2a_proxy.follower.keeper import HookKeeper, HookReport, FollowerProgram, NoticeCallback
 from a2a_proxy.telemetry.settings import OtlpSettings, encode
 
-_STUCK = 60.0
+_STUCK_SECONDS = 60.0
 """Seconds for which a request may take: longer than any timeout that people set."""
 
 
 class OtlpKeeper(HookKeeper):
     """Keeps the process of one export alive."""
 
-    def __init__(self, settings: OtlpSettings, recording: str, tell: Tell, session: str) -> None:
+    def __init__(self, settings: OtlpSettings, recording: str, notify: NoticeCallback, session: str) -> None:
         """Raises OSError: the state directory cannot be used."""
-        self._path = ledger_path(session)
+        self._path = checkpoint_path(session)
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(file, fcntl.LOCK_SH)
-        program = Program(
+        program = FollowerProgram(
             module="a2a_proxy.telemetry",
-            words=("--otlp", encode(settings).decode()),
+            arguments=("--otlp", encode(settings).decode()),
             label="OTLP export",
-            ledger=file,
-            stuck=_STUCK,
+            checkpoint=file,
+            stuck_seconds=_STUCK_SECONDS,
         )
-        super().__init__("otlp", recording, tell, session=session, follow=True, program=program)
+        super().__init__("otlp", recording, notify, session=session, follow=True, program=program)
 
     def finish(self) -> HookReport:
         """`HookKeeper.finish`; the file goes where all of it has been sent."""
@@ -42,6 +42,6 @@ class OtlpKeeper(HookKeeper):
         return report
 
 
-def ledger_path(session: str) -> Path:
+def checkpoint_path(session: str) -> Path:
     """Where it is kept how far the export of the session of this uuid is. Raises OSError."""
     return file_layout.otlp_dir() / f"{session}.ledger"

@@ -7,50 +7,50 @@ from a2a_proxy.model.segment import Handoff
 from a2a_proxy.protocol.operations import SENDING_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
-from a2a_proxy.telemetry.values import SpanContextIds, SpanLink, cut
+from a2a_proxy.telemetry.values import SpanContextIds, SpanLink, cut_text
 
-_LOOKED_AT = 64
+_MAX_EARLIER_CALLS = 64
 """Calls before the new one, the last ones, among which is the one that the agent was at."""
 
 
-def handed_from(recording: Recording, session: int, handoff: Handoff) -> int:
+def handoff_source(recording: Recording, session: int, handoff: Handoff) -> int:
     """The exchange of the agent who hands off: the evidence, or what began its task where the evidence is in the new
     call itself; 0 where nobody knows."""
     if handoff.exchange != handoff.to_exchange:
         return handoff.exchange
     if not handoff.task_id:
-        return _at_work(recording, session, handoff)
+        return _active_exchange(recording, session, handoff)
     rows = recording.task(handoff.task_id, handoff.agent, session=session)
     first = rows[0].task.exchanges[0] if rows and rows[0].task.exchanges else 0
     return first if first != handoff.to_exchange else 0
 
 
-def _at_work(recording: Recording, session: int, handoff: Handoff) -> int:
+def _active_exchange(recording: Recording, session: int, handoff: Handoff) -> int:
     """What the agent was at when it handed over, while nobody had told its task: the only call of this agent and
     context that was open then; 0 where there is none, or another could be it."""
-    first = max(handoff.to_exchange - _LOOKED_AT, 1)
+    first = max(handoff.to_exchange - _MAX_EARLIER_CALLS, 1)
     limit = handoff.to_exchange - first
     rows = recording.exchanges(session, after=make_key(session, first) - 1, limit=limit, headers=False)
     before = (row.exchange for row in rows if row.exchange.id < handoff.to_exchange)
-    found = [each.id for each in before if _was_due(each, handoff) and _is_of(recording, session, each, handoff.agent)]
+    found = [each.id for each in before if _is_unanswered(each, handoff) and _is_exchange_of_agent(recording, session, each, handoff.agent)]
     return found[0] if len(found) == 1 else 0
 
 
-def _was_due(exchange: Exchange, handoff: Handoff) -> bool:
+def _is_unanswered(exchange: Exchange, handoff: Handoff) -> bool:
     """A message was sent, and not all of its answer had come when the agent handed over."""
     open_then = exchange.started <= handoff.at and (not exchange.closed or exchange.closed >= handoff.at)
     contexts = {exchange.context_id, handoff.context_id} - {""}
     return open_then and exchange.operation in SENDING_OPERATIONS and len(contexts) <= 1
 
 
-def _is_of(recording: Recording, session: int, exchange: Exchange, agent: str) -> bool:
+def _is_exchange_of_agent(recording: Recording, session: int, exchange: Exchange, agent: str) -> bool:
     row = recording.connection(make_key(session, exchange.connection))
     return row is not None and row.connection.upstream == agent
 
 
 def task_link(context: SpanContextIds, task_id: str) -> SpanLink:
     """To what touched the task first."""
-    return SpanLink(context, {"a2a_proxy.link": "task", "a2a.task.id": cut(task_id)})
+    return SpanLink(context, {"a2a_proxy.link": "task", "a2a.task.id": cut_text(task_id)})
 
 
 def handoff_link(context: SpanContextIds, handoff: Handoff) -> SpanLink:
@@ -58,5 +58,5 @@ def handoff_link(context: SpanContextIds, handoff: Handoff) -> SpanLink:
     told = {"kind": handoff.kind, "evidence": handoff.evidence, "agent": handoff.agent}
     return SpanLink(
         context,
-        {"a2a_proxy.link": "handoff", **{f"a2a_proxy.handoff.{name}": cut(value) for name, value in told.items()}},
+        {"a2a_proxy.link": "handoff", **{f"a2a_proxy.handoff.{name}": cut_text(value) for name, value in told.items()}},
     )

@@ -6,11 +6,11 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.telemetry.attributes import binding_of, name_of
+from a2a_proxy.telemetry.attributes import binding_label, span_name
 from a2a_proxy.telemetry.call_facts import state_label
-from a2a_proxy.telemetry.values import Attributes, LogLevel, LogValue, SpanContextIds, Value, cut, short
+from a2a_proxy.telemetry.values import Attributes, LogLevel, LogValue, SpanContextIds, Value, cut_text, shorten_value
 
-_LEVELS = {Severity.INFO: LogLevel.INFO, Severity.WARNING: LogLevel.WARN, Severity.ERROR: LogLevel.ERROR}
+_SEVERITY_LEVELS = {Severity.INFO: LogLevel.INFO, Severity.WARNING: LogLevel.WARN, Severity.ERROR: LogLevel.ERROR}
 
 
 def frame_log(frame: Frame, context: SpanContextIds) -> LogValue:
@@ -28,7 +28,7 @@ def frame_log(frame: Frame, context: SpanContextIds) -> LogValue:
     }
     if frame.generation:
         told["a2a_proxy.generation"] = frame.generation
-    attributes = {name: short(value) for name, value in told.items() if value != ""}
+    attributes = {name: shorten_value(value) for name, value in told.items() if value != ""}
     return LogValue(name="a2a.frame", at=frame.at, level=LogLevel.DEBUG, context=context, attributes=attributes)
 
 
@@ -39,8 +39,8 @@ def started_log(exchange: Exchange, context: SpanContextIds) -> LogValue:
         at=exchange.started,
         level=LogLevel.INFO,
         context=context,
-        body=f"{name_of(exchange)} goes on",
-        attributes=_about(exchange),
+        body=f"{span_name(exchange)} goes on",
+        attributes=_log_attributes(exchange),
     )
 
 
@@ -51,8 +51,8 @@ def alive_log(exchange: Exchange, context: SpanContextIds, at: int) -> LogValue:
         at=at,
         level=LogLevel.INFO,
         context=context,
-        body=f"{name_of(exchange)} goes on after {(at - exchange.started) // 1_000_000_000} s",
-        attributes={**_about(exchange), "a2a_proxy.stream.events": exchange.events},
+        body=f"{span_name(exchange)} goes on after {(at - exchange.started) // 1_000_000_000} s",
+        attributes={**_log_attributes(exchange), "a2a_proxy.stream.events": exchange.events},
     )
 
 
@@ -60,24 +60,24 @@ def finding_log(finding: Finding, context: SpanContextIds) -> LogValue:
     """A finding about a call whose span has gone out."""
     told: Attributes = {"a2a_proxy.finding.rule": finding.rule}
     told["a2a_proxy.finding.severity"] = finding.severity.name.lower()
-    level = _LEVELS[finding.severity]
+    level = _SEVERITY_LEVELS[finding.severity]
     return LogValue(
         name="a2a_proxy.finding",
         at=finding.at,
         level=level,
         context=context,
-        body=cut(finding.summary),
+        body=cut_text(finding.summary),
         attributes=told,
     )
 
 
-def _about(exchange: Exchange) -> Attributes:
+def _log_attributes(exchange: Exchange) -> Attributes:
     told: Attributes = {
-        "a2a.method.name": name_of(exchange),
-        "a2a_proxy.binding": binding_of(exchange),
+        "a2a.method.name": span_name(exchange),
+        "a2a_proxy.binding": binding_label(exchange),
         "a2a.task.id": exchange.task_id,
         "a2a.task.state": exchange.states[-1] if exchange.states else "",
         "gen_ai.conversation.id": exchange.context_id,
         "a2a_proxy.exchange": exchange.id,
     }
-    return {name: short(value) for name, value in told.items() if value != ""}
+    return {name: shorten_value(value) for name, value in told.items() if value != ""}

@@ -21,7 +21,7 @@ MAX_PARTS = 256
 """Parts of one direction; those after them are counted as octets too."""
 MAX_FRAMES = 4096
 """Frames of a call that are read for it."""
-_NAME = 128
+_MAX_NAME = 128
 """Characters of a name of an artifact, and of a media type."""
 
 
@@ -56,12 +56,12 @@ class MessageContent(msgspec.Struct, frozen=True):
         return made
 
 
-NOTHING = MessageContent()
+NO_CONTENT = MessageContent()
 
 
-def content_of(asked: Iterable[Message], events: Iterable[Event], *, finish: str, unread: int = 0) -> MessageContent:
+def message_content(requests: Iterable[Message], events: Iterable[Event], *, finish: str, unread: int = 0) -> MessageContent:
     """Of the messages of the client and what the agent answered, in order; `finish` is why the agent's end."""
-    return MessageContent(_said(_asked(asked)), _said(_answered(list(events), finish)), unread)
+    return MessageContent(_direction_content(_request_messages(requests)), _direction_content(_response_messages(list(events), finish)), unread)
 
 
 def finish_reason(failed: bool, states: tuple[str, ...]) -> str:
@@ -73,26 +73,26 @@ _Message = tuple[dict[str, Any], list[Part]]
 """A message without its parts, and those."""
 
 
-def _asked(messages: Iterable[Message]) -> Iterator[_Message]:
+def _request_messages(messages: Iterable[Message]) -> Iterator[_Message]:
     for message in messages:
-        yield {"role": _role(message, "user")}, message.parts
+        yield {"role": _role_label(message, "user")}, message.parts
 
 
-def _answered(events: list[Event], finish: str) -> Iterator[_Message]:
+def _response_messages(events: list[Event], finish: str) -> Iterator[_Message]:
     """Each message of the agent once, in the order in which they came, then the artifacts, put together."""
     seen: set[str] = set()
-    for message in _messages(events):
+    for message in _event_messages(events):
         if message.message_id and message.message_id in seen:
             continue
         seen.add(message.message_id)
-        yield {"role": _role(message, "assistant"), "finish_reason": finish}, message.parts
+        yield {"role": _role_label(message, "assistant"), "finish_reason": finish}, message.parts
     for found in assemble_artifacts(enumerate(events)).values():
         about = {"role": "assistant", "finish_reason": finish}
-        name = (found.artifact.name or found.artifact.artifact_id)[:_NAME]
+        name = (found.artifact.name or found.artifact.artifact_id)[:_MAX_NAME]
         yield (about | {"artifact": name} if name else about), found.artifact.parts
 
 
-def _messages(events: list[Event]) -> Iterator[Message]:
+def _event_messages(events: list[Event]) -> Iterator[Message]:
     for event in events:
         status = event.status_update.status if event.status_update else event.task.status if event.task else None
         for message in (event.message, status.message if status else None):
@@ -100,11 +100,11 @@ def _messages(events: list[Event]) -> Iterator[Message]:
                 yield message
 
 
-def _role(message: Message, usual: str) -> str:
-    return {"ROLE_AGENT": "assistant", "ROLE_USER": "user"}.get(message.role, usual)
+def _role_label(message: Message, default: str) -> str:
+    return {"ROLE_AGENT": "assistant", "ROLE_USER": "user"}.get(message.role, default)
 
 
-def _said(messages: Iterable[_Message]) -> DirectionContent:
+def _direction_content(messages: Iterable[_Message]) -> DirectionContent:
     room, parts_left, cut = MAX_TEXT, MAX_PARTS, 0
     made: list[dict[str, Any]] = []
     plain: list[str] = []
@@ -112,11 +112,11 @@ def _said(messages: Iterable[_Message]) -> DirectionContent:
         kept: list[dict[str, Any]] = []
         for part in parts:
             text = part.text or ""
-            fits = _first(text, room) if parts_left else ""
+            fits = _truncate_text(text, room) if parts_left else ""
             room -= len(fits.encode())
             cut += len(text.encode("utf-8", "replace")) - len(fits.encode())
             if parts_left and (fits or part.text is None):
-                kept.append({"type": "text", "content": fits} if part.text is not None else _other(part))
+                kept.append({"type": "text", "content": fits} if part.text is not None else _other_part(part))
                 parts_left -= 1
         if kept:
             made.append({**about, "parts": kept})
@@ -124,12 +124,12 @@ def _said(messages: Iterable[_Message]) -> DirectionContent:
     return DirectionContent(tuple(made), "\n\n".join(filter(None, plain)), cut)
 
 
-def _other(part: Part) -> dict[str, Any]:
+def _other_part(part: Part) -> dict[str, Any]:
     """What is no text: its kind, and of what type it is."""
     kind = "raw" if part.raw is not None else "url" if part.url is not None else "data"
-    return {"type": kind, **({"mime_type": part.media_type[:_NAME]} if part.media_type else {})}
+    return {"type": kind, **({"mime_type": part.media_type[:_MAX_NAME]} if part.media_type else {})}
 
 
-def _first(text: str, octets: int) -> str:
+def _truncate_text(text: str, max_bytes: int) -> str:
     """The beginning of it that has so many octets, in whole characters; what is no Unicode becomes `?`."""
-    return text.encode("utf-8", "replace")[:octets].decode("utf-8", "ignore")
+    return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")

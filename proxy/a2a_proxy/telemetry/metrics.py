@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from a2a_proxy import __version__
-from a2a_proxy.follower.histogram_buckets import CALLS, TASKS, WAITS, seconds
+from a2a_proxy.follower.histogram_buckets import CALL_BUCKETS, TASK_BUCKETS, WAIT_BUCKETS, histogram_seconds
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.outcome import outcome_of
-from a2a_proxy.telemetry.attributes import address, binding_of, name_of
+from a2a_proxy.telemetry.attributes import split_address, binding_label, span_name
 from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.sdk import metric_exporter, sdk_resource
 from a2a_proxy.telemetry.target import OtlpTarget
@@ -54,78 +54,78 @@ class SessionMetrics:
         meter = self._provider.get_meter(SCOPE, __version__)
         make = meter.create_histogram
         times: list[tuple[str, str, Sequence[float]]] = [
-            ("operation.duration", "From first octet to the end.", CALLS),
-            ("stream.first_event", "Until the agent's first message.", WAITS),
-            ("stream.event_gap", "Between two messages of the agent.", WAITS),
-            ("task.duration", "From first sight to a terminal state.", TASKS),
+            ("operation.duration", "From first octet to the end.", CALL_BUCKETS),
+            ("stream.first_event", "Until the agent's first message.", WAIT_BUCKETS),
+            ("stream.event_gap", "Between two messages of the agent.", WAIT_BUCKETS),
+            ("task.duration", "From first sight to a terminal state.", TASK_BUCKETS),
         ]
-        self._duration, self._first, self._gap, self._task = (
+        self._duration, self._first_event, self._event_gap, self._task = (
             make(f"a2a_proxy.{name}", "s", told, explicit_bucket_boundaries_advisory=of) for name, told, of in times
         )
-        self._frames, self._bytes = _Sums(), _Sums()
+        self._frames, self._bytes = _LabelledCounts(), _LabelledCounts()
         frames, octets = "Frames of calls that are over.", "Octets of calls that are over."
-        meter.create_observable_counter("a2a_proxy.frames", [self._frames.seen], "{frame}", frames)
-        meter.create_observable_counter("a2a_proxy.bytes", [self._bytes.seen], "By", octets)
+        meter.create_observable_counter("a2a_proxy.frames", [self._frames.observe], "{frame}", frames)
+        meter.create_observable_counter("a2a_proxy.bytes", [self._bytes.observe], "By", octets)
         self._findings = meter.create_counter("a2a_proxy.findings", "{finding}", "What the rules found.")
         self._gaps = meter.create_counter("a2a_proxy.generation.gaps", "{gap}", "Gaps in generations.")
-        self._stand = MetricsSnapshot()
-        meter.create_observable_gauge("a2a_proxy.streams.open", [self._open], "{stream}", "Calls that go on.")
-        meter.create_observable_gauge("a2a_proxy.tasks", [self._tasks], "{task}", "Tasks by state.")
+        self._snapshot = MetricsSnapshot()
+        meter.create_observable_gauge("a2a_proxy.streams.open", [self._observe_open_calls], "{stream}", "Calls that go on.")
+        meter.create_observable_gauge("a2a_proxy.tasks", [self._observe_tasks], "{task}", "Tasks by state.")
         lost = "Octets that passed and were not recorded."
-        meter.create_observable_counter("a2a_proxy.recorder.dropped", [self._dropped], "By", lost)
+        meter.create_observable_counter("a2a_proxy.recorder.dropped", [self._observe_dropped], "By", lost)
 
-    def ended(self, exchange: Exchange, passage: CallEvents, upstream: str, task: Task | None) -> None:
+    def record_call(self, exchange: Exchange, events: CallEvents, upstream: str, task: Task | None) -> None:
         """A call is over."""
         labels = {
-            "a2a.method.name": name_of(exchange),
-            "a2a_proxy.binding": binding_of(exchange),
+            "a2a.method.name": span_name(exchange),
+            "a2a_proxy.binding": binding_label(exchange),
             "a2a_proxy.outcome": outcome_of(exchange),
-            **_server(upstream),
+            **_server_attributes(upstream),
         }
-        self._duration.record(seconds(exchange.closed - exchange.started), labels)
+        self._duration.record(histogram_seconds(exchange.closed - exchange.started), labels)
         if exchange.first_event:
-            self._first.record(seconds(exchange.first_event - exchange.started), labels)
-        for gap in passage.gaps if exchange.streaming else ():
-            self._gap.record(seconds(gap), labels)
-        self._frames.add(passage.frames, labels)
+            self._first_event.record(histogram_seconds(exchange.first_event - exchange.started), labels)
+        for gap in events.gaps if exchange.streaming else ():
+            self._event_gap.record(histogram_seconds(gap), labels)
+        self._frames.add(events.frames, labels)
         self._bytes.add(exchange.bytes_to_agent, labels, ("a2a_proxy.direction", "to agent"))
         self._bytes.add(exchange.bytes_to_client, labels, ("a2a_proxy.direction", "to client"))
-        at = _finished(task, exchange)
+        at = _task_end(task, exchange)
         if task is not None and at:
-            told = {"a2a.task.state": TaskState(task.states[-1][1]).label, **_server(upstream)}
-            self._task.record(seconds(at - task.first), told)
+            told = {"a2a.task.state": TaskState(task.states[-1][1]).label, **_server_attributes(upstream)}
+            self._task.record(histogram_seconds(at - task.first), told)
 
-    def found(self, finding: Finding) -> None:
+    def record_finding(self, finding: Finding) -> None:
         """The rules found something."""
         self._findings.add(1, {"rule": finding.rule, "severity": finding.severity.name.lower()})
         if finding.rule == GAP_RULE:
             self._gaps.add(1)
 
-    def stand(self, stand: MetricsSnapshot) -> None:
+    def record_snapshot(self, snapshot: MetricsSnapshot) -> None:
         """How things stand now; it is sent by another thread."""
-        self._stand = stand
+        self._snapshot = snapshot
 
     def close(self) -> None:
         """Send what there is, and end."""
         self._provider.shutdown()
 
-    def _open(self, _: CallbackOptions) -> Iterable[Observation]:
+    def _observe_open_calls(self, _: CallbackOptions) -> Iterable[Observation]:
         from opentelemetry.metrics import Observation
 
-        return [Observation(count, _server(upstream)) for upstream, count in self._stand.open.items()]
+        return [Observation(count, _server_attributes(upstream)) for upstream, count in self._snapshot.open.items()]
 
-    def _tasks(self, _: CallbackOptions) -> Iterable[Observation]:
+    def _observe_tasks(self, _: CallbackOptions) -> Iterable[Observation]:
         from opentelemetry.metrics import Observation
 
-        return [Observation(count, {"a2a.task.state": state}) for state, count in self._stand.tasks.items()]
+        return [Observation(count, {"a2a.task.state": state}) for state, count in self._snapshot.tasks.items()]
 
-    def _dropped(self, _: CallbackOptions) -> Iterable[Observation]:
+    def _observe_dropped(self, _: CallbackOptions) -> Iterable[Observation]:
         from opentelemetry.metrics import Observation
 
-        return [Observation(self._stand.dropped)]
+        return [Observation(self._snapshot.dropped)]
 
 
-class _Sums:
+class _LabelledCounts:
     """Counts by labels, which the SDK asks for when it sends. Its own counters, added to three times a call, took a
     tenth of the export's processor time."""
 
@@ -136,14 +136,14 @@ class _Sums:
         """So many more."""
         self._counts[*labels.items(), *more] += count
 
-    def seen(self, _: CallbackOptions) -> Iterable[Observation]:
+    def observe(self, _: CallbackOptions) -> Iterable[Observation]:
         """Called by the thread that sends."""
         from opentelemetry.metrics import Observation
 
         return [Observation(count, dict(labels)) for labels, count in self._counts.copy().items()]
 
 
-def _finished(task: Task | None, exchange: Exchange) -> int:
+def _task_end(task: Task | None, exchange: Exchange) -> int:
     """When the task came to its end, ns, where this call was the one that told it; else 0: polls tell it again."""
     if task is None or not task.states or task.states[-1][1] not in _TERMINAL:
         return 0
@@ -151,7 +151,7 @@ def _finished(task: Task | None, exchange: Exchange) -> int:
     return at if exchange.started <= at <= exchange.closed and exchange.last_event >= at else 0
 
 
-def _server(upstream: str) -> dict[str, str | int]:
+def _server_attributes(upstream: str) -> dict[str, str | int]:
     """The agent's address as spans have it; the command of a stdio agent."""
-    host, port = address(upstream)
+    host, port = split_address(upstream)
     return {"server.address": upstream} if port is None else {"server.address": host, "server.port": port}

@@ -13,15 +13,15 @@ import msgspec
 
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key, split_key
-from a2a_proxy.telemetry.attributes import resource_of
+from a2a_proxy.telemetry.attributes import session_resource
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.logs import frame_log
 from a2a_proxy.telemetry.otlp_json import logs_object, spans_object
-from a2a_proxy.telemetry.request_outcome import Outcome, RequestResult
-from a2a_proxy.telemetry.retry_sender import BATCH, in_parts, requests
+from a2a_proxy.telemetry.request_outcome import RequestOutcome, RequestResult
+from a2a_proxy.telemetry.retry_sender import MAX_BATCH, send_in_parts, split_requests
 from a2a_proxy.telemetry.sdk import SdkBackend
-from a2a_proxy.telemetry.span_options import PLAIN, SpanOptions
-from a2a_proxy.telemetry.span_reader import Beyond, CallSpans, SpanReader
+from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
+from a2a_proxy.telemetry.span_reader import OtherRecordingLinks, CallSpans, SpanReader
 from a2a_proxy.telemetry.values import Attributes, LogValue, SpanValue
 
 _Value = TypeVar("_Value")
@@ -69,18 +69,18 @@ class BackendSink:
 
     def spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
         """`Sink.spans`."""
-        for _, outcome in in_parts(spans, partial(self._backend.send_spans, resource)):
-            self._check(outcome)
+        for _, outcome in send_in_parts(spans, partial(self._backend.send_spans, resource)):
+            self._check_outcome(outcome)
 
     def logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
         """`Sink.logs`."""
-        self._check(self._backend.send_logs(resource, logs))
+        self._check_outcome(self._backend.send_logs(resource, logs))
 
-    def _check(self, outcome: Outcome) -> None:
-        if outcome.answer is RequestResult.SENT and not outcome.rejected:
+    def _check_outcome(self, outcome: RequestOutcome) -> None:
+        if outcome.result is RequestResult.SENT and not outcome.rejected:
             return
         where = self._backend.target.shown
-        if outcome.answer is RequestResult.LATER:
+        if outcome.result is RequestResult.LATER:
             hint = "check the endpoint, and --protocol: grpc is mostly at port 4317, http/protobuf at 4318"
             raise TelemetryError(f"no answer from the OTLP backend {where}: {outcome.why}", hint)
         hint = "check the endpoint, its credentials (OTEL_EXPORTER_OTLP_HEADERS) and --protocol"
@@ -95,9 +95,9 @@ class RecordingExport:
         recording: Recording,
         sink: SpanSink,
         *,
-        shape: SpanOptions = PLAIN,
+        shape: SpanOptions = DEFAULT_SPAN_OPTIONS,
         frames: bool = False,
-        beyond: Callable[[int], Beyond] | None = None,
+        beyond: Callable[[int], OtherRecordingLinks] | None = None,
         done: ExportTotals | None = None,
     ) -> None:
         """`frames`: a log record for each frame as well. `beyond`: by session, links to spans of other recordings.
@@ -106,7 +106,7 @@ class RecordingExport:
         self._sink = sink
         self._shape = shape
         self._frames = frames
-        self._beyond = beyond
+        self._other_links = beyond
         self.done = done if done is not None else ExportTotals()
         """What went out until now, also where the export was ended."""
 
@@ -118,40 +118,40 @@ class RecordingExport:
                 continue
             mine = None if keys is None else {each for each in keys if split_key(each)[0] == session.id}
             if mine is None or mine:
-                self._session(session, mine)
+                self._export_session(session, mine)
 
-    def _session(self, session: SessionRow, keys: set[int] | None) -> None:
-        resource = resource_of(session, os.environ)
-        beyond = self._beyond(session.id) if self._beyond is not None else lambda _: ()
-        spans = SpanReader(self._recording, session, self._shape, beyond=beyond)
-        for some in _groups(self._made(session, spans, keys)):
-            for request in requests([span for made in some for span in made.spans]):
+    def _export_session(self, session: SessionRow, keys: set[int] | None) -> None:
+        resource = session_resource(session, os.environ)
+        beyond = self._other_links(session.id) if self._other_links is not None else lambda _: ()
+        spans = SpanReader(self._recording, session, self._shape, other_links=beyond)
+        for some in _split_batches(self._read_call_spans(session, spans, keys)):
+            for request in split_requests([span for made in some for span in made.spans]):
                 self._sink.spans(resource, request)
                 self.done.spans += len(request)
             if self._frames:
                 self._send_frames(session, resource, some)
 
-    def _made(self, session: SessionRow, spans: SpanReader, keys: set[int] | None) -> Iterator[CallSpans]:
+    def _read_call_spans(self, session: SessionRow, spans: SpanReader, keys: set[int] | None) -> Iterator[CallSpans]:
         chosen = map(self._recording.exchange, sorted(keys)) if keys is not None else None
         for row in self._recording.exchanges(session.id) if chosen is None else filter(None, chosen):
-            made = spans.made(row.exchange)
+            made = spans.call_spans(row.exchange)
             if made is None:
                 self.done.open += 1
             else:
                 yield made
 
     def _send_frames(self, session: SessionRow, resource: Attributes, calls: Sequence[CallSpans]) -> None:
-        logs = (log for made in calls for log in self._logs(session, made))
-        for some in _groups(logs):
+        logs = (log for made in calls for log in self._session_logs(session, made))
+        for some in _split_batches(logs):
             self._sink.logs(resource, some)
             self.done.logs += len(some)
 
-    def _logs(self, session: SessionRow, made: CallSpans) -> Iterator[LogValue]:
+    def _session_logs(self, session: SessionRow, made: CallSpans) -> Iterator[LogValue]:
         rows = self._recording.frames(make_key(session.id, made.exchange), payloads=False)
         return (frame_log(row.frame, made.context) for row in rows)
 
 
-def _groups(values: Iterable[_Value]) -> Iterator[list[_Value]]:
+def _split_batches(values: Iterable[_Value]) -> Iterator[list[_Value]]:
     source = iter(values)
-    while some := list(islice(source, BATCH)):
+    while some := list(islice(source, MAX_BATCH)):
         yield some

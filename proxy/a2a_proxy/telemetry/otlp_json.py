@@ -18,41 +18,41 @@ from a2a_proxy.telemetry.values import (
     SpanLink,
     SpanValue,
     Value,
-    moment,
-    sound,
+    clamp_time,
+    valid_value,
 )
 
-_ERROR = 2
+_STATUS_ERROR = 2
 """STATUS_CODE_ERROR."""
-_SAMPLED = 1
-_SCOPE = {"name": SCOPE, "version": __version__}
+_FLAG_SAMPLED = 1
+_SCOPE_OBJECT = {"name": SCOPE, "version": __version__}
 
 
 def spans_object(resource: Mapping[str, Value], spans: Iterable[SpanValue]) -> dict[str, Any]:
     """An ExportTraceServiceRequest."""
-    scope = {"scope": _SCOPE, "spans": [_span(each) for each in spans], "schemaUrl": SCHEMA_URL}
-    return {"resourceSpans": [{"resource": {"attributes": _pairs(resource)}, "scopeSpans": [scope]}]}
+    scope = {"scope": _SCOPE_OBJECT, "spans": [_span_object(each) for each in spans], "schemaUrl": SCHEMA_URL}
+    return {"resourceSpans": [{"resource": {"attributes": _attribute_objects(resource)}, "scopeSpans": [scope]}]}
 
 
 def logs_object(resource: Mapping[str, Value], logs: Iterable[LogValue]) -> dict[str, Any]:
     """An ExportLogsServiceRequest."""
-    scope = {"scope": _SCOPE, "logRecords": [_log(each) for each in logs], "schemaUrl": SCHEMA_URL}
-    return {"resourceLogs": [{"resource": {"attributes": _pairs(resource)}, "scopeLogs": [scope]}]}
+    scope = {"scope": _SCOPE_OBJECT, "logRecords": [_log_object(each) for each in logs], "schemaUrl": SCHEMA_URL}
+    return {"resourceLogs": [{"resource": {"attributes": _attribute_objects(resource)}, "scopeLogs": [scope]}]}
 
 
-def _span(span: SpanValue) -> dict[str, Any]:
+def _span_object(span: SpanValue) -> dict[str, Any]:
     made: dict[str, Any] = {
         "traceId": span.context.trace,
         "spanId": span.context.span,
-        "flags": _SAMPLED,
+        "flags": _FLAG_SAMPLED,
         "name": span.name,
         "kind": int(span.kind),
-        "startTimeUnixNano": str(moment(span.started)),
-        "endTimeUnixNano": str(moment(span.ended)),
-        "attributes": _pairs(span.attributes),
-        "events": [_event(each) for each in span.events],
-        "links": [_link(each) for each in span.links],
-        "status": {"code": _ERROR, "message": sound(span.error)} if span.error else {},
+        "startTimeUnixNano": str(clamp_time(span.started)),
+        "endTimeUnixNano": str(clamp_time(span.ended)),
+        "attributes": _attribute_objects(span.attributes),
+        "events": [_event_object(each) for each in span.events],
+        "links": [_link_object(each) for each in span.links],
+        "status": {"code": _STATUS_ERROR, "message": valid_value(span.error)} if span.error else {},
     }
     if span.parent is not None:
         made["parentSpanId"] = span.parent.span
@@ -63,33 +63,33 @@ def _span(span: SpanValue) -> dict[str, Any]:
     return made
 
 
-def _event(event: SpanEvent) -> dict[str, Any]:
-    return {"timeUnixNano": str(moment(event.at)), "name": event.name, "attributes": _pairs(event.attributes)}
+def _event_object(event: SpanEvent) -> dict[str, Any]:
+    return {"timeUnixNano": str(clamp_time(event.at)), "name": event.name, "attributes": _attribute_objects(event.attributes)}
 
 
-def _link(link: SpanLink) -> dict[str, Any]:
-    return {"traceId": link.context.trace, "spanId": link.context.span, "attributes": _pairs(link.attributes)}
+def _link_object(link: SpanLink) -> dict[str, Any]:
+    return {"traceId": link.context.trace, "spanId": link.context.span, "attributes": _attribute_objects(link.attributes)}
 
 
-def _log(log: LogValue) -> dict[str, Any]:
+def _log_object(log: LogValue) -> dict[str, Any]:
     return {
-        "timeUnixNano": str(moment(log.at)),
+        "timeUnixNano": str(clamp_time(log.at)),
         "severityNumber": int(log.level),
         "severityText": LogLevel(log.level).name,
-        "body": {"stringValue": sound(log.body)},
-        "attributes": _pairs(log.attributes),
+        "body": {"stringValue": valid_value(log.body)},
+        "attributes": _attribute_objects(log.attributes),
         "traceId": log.context.trace,
         "spanId": log.context.span,
-        "flags": _SAMPLED,
+        "flags": _FLAG_SAMPLED,
         "eventName": log.name,
     }
 
 
-def _pairs(attributes: Mapping[str, Value]) -> list[dict[str, Any]]:
-    return [{"key": name, "value": _value(sound(value))} for name, value in attributes.items()]
+def _attribute_objects(attributes: Mapping[str, Value]) -> list[dict[str, Any]]:
+    return [{"key": name, "value": _value_object(valid_value(value))} for name, value in attributes.items()]
 
 
-def _value(value: Value) -> dict[str, Any]:
+def _value_object(value: Value) -> dict[str, Any]:
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
@@ -98,4 +98,4 @@ def _value(value: Value) -> dict[str, Any]:
         return {"doubleValue": value}
     if isinstance(value, str):
         return {"stringValue": value}
-    return {"arrayValue": {"values": [_value(each) for each in value]}}
+    return {"arrayValue": {"values": [_value_object(each) for each in value]}}

@@ -20,46 +20,46 @@ class PartialSuccessListener:
         """A request begins."""
         self.rejected, self.why = 0, ""
 
-    def of_grpc(self, exporter: Any) -> Any:
+    def wrap_grpc_exporter(self, exporter: Any) -> Any:
         """The same class, heard: its stub answers what the backend has answered, and is made anew now and then."""
         partial = self
 
         class Heard(exporter):  # type: ignore[misc]
             def _initialize_channel_and_stub(self) -> None:
                 super()._initialize_channel_and_stub()
-                self._client: Any = _Stub(self._client, partial)
+                self._client: Any = _ListeningStub(self._client, partial)
 
         return Heard
 
-    def session(self, variables: Mapping[str, str]) -> Any:
+    def http_session(self, variables: Mapping[str, str]) -> Any:
         """A session that is heard; None where the SDK is to make one that variables describe."""
         session = own_session(variables)
         if session is not None:
-            session.hooks["response"].append(self._answered)
+            session.hooks["response"].append(self._on_http_response)
         return session
 
-    def take(self, response: Any) -> None:
+    def add_response(self, response: Any) -> None:
         """An ExportTraceServiceResponse."""
         self.rejected = max(response.partial_success.rejected_spans, 0)
         self.why = " ".join(response.partial_success.error_message.split())
 
-    def _answered(self, response: Any, *_: Any, **__: Any) -> None:
+    def _on_http_response(self, response: Any, *_: Any, **__: Any) -> None:
         from google.protobuf.message import DecodeError
         from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
         if response.ok:
             try:
-                self.take(ExportTraceServiceResponse.FromString(response.content))
+                self.add_response(ExportTraceServiceResponse.FromString(response.content))
             except DecodeError:
                 return  # a backend that answers in words of its own: it took all
 
 
-class _Stub:
+class _ListeningStub:
     def __init__(self, stub: Any, partial: PartialSuccessListener) -> None:
         self._stub = stub
         self._partial = partial
 
     def Export(self, *given: Any, **named: Any) -> Any:
         response = self._stub.Export(*given, **named)
-        self._partial.take(response)
+        self._partial.add_response(response)
         return response

@@ -13,20 +13,20 @@ from a2a_proxy.protocol.event import normalise, to_event, event_from_json
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow
 from a2a_proxy.telemetry.attributes import error_type
-from a2a_proxy.telemetry.message_content import MAX_FRAMES, NOTHING, MessageContent, content_of, finish_reason
-from a2a_proxy.telemetry.steps import EXTENSION, StepReport, reports
+from a2a_proxy.telemetry.message_content import MAX_FRAMES, NO_CONTENT, MessageContent, message_content, finish_reason
+from a2a_proxy.telemetry.steps import EXTENSION, StepReport, step_reports
 
-_EVENTS = (FrameKind.EVENT, FrameKind.RESPONSE)
+_AGENT_MESSAGE_KINDS = (FrameKind.EVENT, FrameKind.RESPONSE)
 
 
 class PayloadTexts(msgspec.Struct, frozen=True):
     """See the module."""
 
-    content: MessageContent = NOTHING
+    content: MessageContent = NO_CONTENT
     reports: tuple[StepReport, ...] = ()
 
 
-def spoken(recording: Recording, row: ExchangeRow, *, content: bool) -> PayloadTexts:
+def read_payload_texts(recording: Recording, row: ExchangeRow, *, content: bool) -> PayloadTexts:
     """Of a call that is over. Steps are looked for where the client asked for them, by the extension's URI."""
     exchange = row.exchange
     asks = EXTENSION in exchange.extensions
@@ -38,25 +38,25 @@ def spoken(recording: Recording, row: ExchangeRow, *, content: bool) -> PayloadT
     unread = 0
     for number, each in enumerate(recording.frames(row.key, payloads=False)):
         frame = each.frame
-        if frame.kind is not FrameKind.REQUEST and frame.kind not in _EVENTS:
+        if frame.kind is not FrameKind.REQUEST and frame.kind not in _AGENT_MESSAGE_KINDS:
             continue
         if frame.truncated or number >= MAX_FRAMES:
             unread += 1
             continue
         frame = msgspec.structs.replace(frame, payload=recording.payload(each))
         if frame.kind is FrameKind.REQUEST:
-            asked += _message(frame, exchange)
+            asked += _request_messages(frame, exchange)
         else:
             event = to_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
             events.append(event)
-            found += reports(frame.at, event) if asks else ()
+            found += step_reports(frame.at, event) if asks else ()
     if not content:
         return PayloadTexts(reports=tuple(found))
     finish = finish_reason(bool(error_type(exchange)), exchange.states)
-    return PayloadTexts(content_of(asked, events, finish=finish, unread=unread), tuple(found))
+    return PayloadTexts(message_content(asked, events, finish=finish, unread=unread), tuple(found))
 
 
-def _message(frame: Frame, exchange: Exchange) -> list[Message]:
+def _request_messages(frame: Frame, exchange: Exchange) -> list[Message]:
     """The message of a request, in a list; empty where it has none."""
     value: Any = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind).get("message")
     message = event_from_json({"message": value}).message if isinstance(value, dict) else None

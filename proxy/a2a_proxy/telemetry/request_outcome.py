@@ -10,16 +10,16 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.telemetry.error_advice import of_headers, plain
+from a2a_proxy.telemetry.error_advice import is_header_error, explain_error
 from a2a_proxy.telemetry.errors import TelemetryError
 
-_ANSWERED = ("INTERNAL", "UNKNOWN")
-_LATER = ("CANCELLED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS")
+_ANSWERED_STATUSES = ("INTERNAL", "UNKNOWN")
+_RETRIED_STATUSES = ("CANCELLED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS")
 """gRPC statuses after which one tries again."""
 _TOO_LARGE = "larger than max"
 """In the words of gRPC for a message that is larger than its peer takes; mostly 4 MiB."""
-_LATER_HTTP = (408, 429)
-_LARGE_HTTP = 413
+_RETRIED_HTTP = (408, 429)
+_TOO_LARGE_HTTP = 413
 _ERRNO = re.compile(r"\[Errno -?\d+\] ([\w ]+)")
 
 
@@ -37,16 +37,16 @@ class RequestResult(Enum):
     """It would take less at once."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class RequestOutcome(msgspec.Struct, frozen=True):
     """How a request went, and why."""
 
-    answer: RequestResult
+    result: RequestResult
     why: str = ""
     rejected: int = 0
     """Spans of a request that was SENT which the backend did not take all the same: `partial_success`."""
 
 
-SENT = Outcome(RequestResult.SENT)
+SENT = RequestOutcome(RequestResult.SENT)
 
 
 class ExporterLogHandler(logging.Handler):
@@ -56,7 +56,7 @@ class ExporterLogHandler(logging.Handler):
         """The exporters are about to be made."""
         super().__init__(logging.WARNING)
         self.begin()
-        self._made = self._bad_headers = False
+        self._has_exporters = self._bad_headers = False
         self._logger = logging.getLogger("opentelemetry")
         self._logger.addHandler(self)
         self._logger.propagate = False
@@ -64,7 +64,7 @@ class ExporterLogHandler(logging.Handler):
     def listen(self) -> None:
         """The exporters are there: they filter what they say, a second error of a kind within a minute. Raises
         TelemetryError: they leave out a header that was given."""
-        self._made = True
+        self._has_exporters = True
         if self._bad_headers:
             self.leave()
             hint = "NAME=VALUE, with commas between them, and %20 for a blank in a value"
@@ -76,73 +76,73 @@ class ExporterLogHandler(logging.Handler):
     def begin(self) -> None:
         """A request begins, in this thread: metrics are sent in another one."""
         self._thread = threading.get_ident()
-        self._last = Outcome(RequestResult.LATER, "no answer")
-        self._large: Outcome | None = None
-        self._said = ""
+        self._outcome = RequestOutcome(RequestResult.LATER, "no answer")
+        self._too_large: RequestOutcome | None = None
+        self._reason = ""
 
     def leave(self) -> None:
         """Hear no more."""
         self._logger.removeHandler(self)
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RequestOutcome:
         """What was said last."""
-        return self._last
+        return self._outcome
 
     def emit(self, record: logging.LogRecord) -> None:
         """`logging.Handler`."""
         if record.thread != self._thread:
             return
-        if not self._made:
-            self._set_up(record)
+        if not self._has_exporters:
+            self._on_setup_warning(record)
             return
         arguments = record.args if isinstance(record.args, tuple) else ()
         if record.levelno < logging.ERROR:
             if "max_request_size" in record.msg:  # the exporter does not try, and says nothing more
-                self._last = Outcome(RequestResult.LARGE, " ".join(record.getMessage().split()))
-            tried = _judged(arguments, "")
-            if tried.answer is RequestResult.LARGE:  # it is tried again all the same, until nobody waits for the answer
-                self._large = tried
-            self._said = _reason(arguments) or self._said
+                self._outcome = RequestOutcome(RequestResult.LARGE, " ".join(record.getMessage().split()))
+            tried = _failure_outcome(arguments, "")
+            if tried.result is RequestResult.LARGE:  # it is tried again all the same, until nobody waits for the answer
+                self._too_large = tried
+            self._reason = _retry_reason(arguments) or self._reason
             return
-        self._last = self._large or _judged(arguments, plain(self._said or " ".join(record.getMessage().split())))
+        self._outcome = self._too_large or _failure_outcome(arguments, explain_error(self._reason or " ".join(record.getMessage().split())))
 
-    def _set_up(self, record: logging.LogRecord) -> None:
+    def _on_setup_warning(self, record: logging.LogRecord) -> None:
         """About a variable. The text of a header is a secret; the rest is said as it would be without this."""
-        if of_headers(record.getMessage()):
+        if is_header_error(record.getMessage()):
             self._bad_headers = True
         elif logging.lastResort is not None:
             record.exc_info = None
             logging.lastResort.handle(record)
 
 
-def _reason(arguments: tuple[Any, ...]) -> str:
+def _retry_reason(arguments: tuple[Any, ...]) -> str:
     """What a warning about one try says: first of all the error; of one of the system, its words."""
     said = " ".join(str(arguments[0]).split()) if arguments else ""
     found = _ERRNO.search(said)
     return found[1].lower() if found else said
 
 
-def _judged(arguments: tuple[Any, ...], said: str) -> Outcome:
+def _failure_outcome(arguments: tuple[Any, ...], message: str) -> RequestOutcome:
     for each in arguments:
         name = getattr(each, "name", "")
         if name and name.isupper():
             details = str(arguments[-1] or "") if arguments[-1] is not each else ""
-            answer = RequestResult.LARGE if name == "RESOURCE_EXHAUSTED" and _TOO_LARGE in details else _by_status(name)
-            return Outcome(answer, plain(f"{name}: {' '.join(details.split())}" if details else name))
+            answer = RequestResult.LARGE if name == "RESOURCE_EXHAUSTED" and _TOO_LARGE in details else _result_of_status(name)
+            return RequestOutcome(answer, explain_error(f"{name}: {' '.join(details.split())}" if details else name))
         if isinstance(each, int) and 100 <= each < 600:
-            return Outcome(_by_http(each), f"HTTP {each}: {' '.join(str(arguments[-1]).split())}")
-    return Outcome(RequestResult.LATER, said)
+            return RequestOutcome(_result_of_http(each), f"HTTP {each}: {' '.join(str(arguments[-1]).split())}")
+    return RequestOutcome(RequestResult.LATER, message)
 
 
-def _by_status(name: str) -> RequestResult:
-    if name in _LATER:
+def _result_of_status(name: str) -> RequestResult:
+    if name in _RETRIED_STATUSES:
         return RequestResult.LATER
-    return RequestResult.FAILED if name in _ANSWERED else RequestResult.REFUSED
+    return RequestResult.FAILED if name in _ANSWERED_STATUSES else RequestResult.REFUSED
 
 
-def _by_http(status: int) -> RequestResult:
-    if status in _LATER_HTTP or status in (502, 503, 504):
+def _result_of_http(status: int) -> RequestResult:
+    if status in _RETRIED_HTTP or status in (502, 503, 504):
         return RequestResult.LATER
-    if status == _LARGE_HTTP:
+    if status == _TOO_LARGE_HTTP:
         return RequestResult.LARGE
     return RequestResult.FAILED if status >= 500 else RequestResult.REFUSED

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from a2a_proxy import __version__
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.partial_success import PartialSuccessListener
-from a2a_proxy.telemetry.request_outcome import SENT, ExporterLogHandler, Outcome, RequestResult
+from a2a_proxy.telemetry.request_outcome import SENT, ExporterLogHandler, RequestOutcome, RequestResult
 from a2a_proxy.telemetry.session import own_session
-from a2a_proxy.telemetry.target import OtlpTarget, past_proxies
+from a2a_proxy.telemetry.target import OtlpTarget, bypass_proxies
 from a2a_proxy.telemetry.values import (
     SCHEMA_URL,
     SCOPE,
@@ -26,8 +26,8 @@ from a2a_proxy.telemetry.values import (
     SpanEvent,
     SpanValue,
     Value,
-    moment,
-    sound,
+    clamp_time,
+    valid_value,
 )
 
 if TYPE_CHECKING:
@@ -61,70 +61,70 @@ class SdkBackend:
     def __init__(self, target: OtlpTarget) -> None:
         """Raises TelemetryError: not installed, or a variable of OpenTelemetry cannot be read."""
         check_installed()
-        past_proxies(os.environ)
+        bypass_proxies(os.environ)
         self.target = target
-        self._heard = ExporterLogHandler()
+        self._log_handler = ExporterLogHandler()
         try:
-            self._partial = PartialSuccessListener()
-            self._spans = _span_exporter(target, self._partial)
-            self._logs = _log_exporter(target)
+            self._partial_success = PartialSuccessListener()
+            self._exporter_of_spans = _span_exporter(target, self._partial_success)
+            self._exporter_of_logs = _log_exporter(target)
         except Exception as wrong:
-            self._heard.leave()
+            self._log_handler.leave()
             raise TelemetryError(
                 f"OTLP cannot be set up: {' '.join(str(wrong).split())}", "check the variables OTEL_EXPORTER_OTLP_*"
             ) from wrong
-        self._heard.listen()
+        self._log_handler.listen()
 
-    def send_spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> Outcome:
+    def send_spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> RequestOutcome:
         """One request, tried for as long as `OTEL_EXPORTER_OTLP_TIMEOUT` says."""
         made = sdk_resource(resource)
         readable = [readable_span(each, made) for each in spans]
-        self._partial.clear()
-        outcome = self._sent(lambda: self._spans.export(readable).name)
-        if outcome.answer is RequestResult.SENT and self._partial.rejected:
-            return Outcome(
-                RequestResult.SENT, self._partial.why or "no reason given", min(self._partial.rejected, len(spans))
+        self._partial_success.clear()
+        outcome = self._export_outcome(lambda: self._exporter_of_spans.export(readable).name)
+        if outcome.result is RequestResult.SENT and self._partial_success.rejected:
+            return RequestOutcome(
+                RequestResult.SENT, self._partial_success.why or "no reason given", min(self._partial_success.rejected, len(spans))
             )
         return outcome
 
-    def send_logs(self, resource: Attributes, logs: Sequence[LogValue]) -> Outcome:
+    def send_logs(self, resource: Attributes, logs: Sequence[LogValue]) -> RequestOutcome:
         """The same for log records."""
         made = sdk_resource(resource)
         readable = [readable_log(each, made) for each in logs]
-        return self._sent(lambda: self._logs.export(readable).name)
+        return self._export_outcome(lambda: self._exporter_of_logs.export(readable).name)
 
     def close(self) -> None:
         """End it; a request that waits for its next try waits no more."""
-        self._spans.shutdown()
-        self._logs.shutdown()  # type: ignore[no-untyped-call]
-        self._heard.leave()
+        self._exporter_of_spans.shutdown()
+        self._exporter_of_logs.shutdown()  # type: ignore[no-untyped-call]
+        self._log_handler.leave()
 
-    def _sent(self, export: Callable[[], str]) -> Outcome:
-        self._heard.begin()
+    def _export_outcome(self, export: Callable[[], str]) -> RequestOutcome:
+        self._log_handler.begin()
         if export() == "SUCCESS":
             return SENT
-        return self._heard.outcome()
+        return self._log_handler.outcome()
 
 
 def _span_exporter(target: OtlpTarget, partial: PartialSuccessListener) -> SpanExporter:
     if target.protocol == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as Grpc
 
-        heard: type[Grpc] = partial.of_grpc(Grpc)
-        return heard(endpoint=target.of("traces"))
+        heard: type[Grpc] = partial.wrap_grpc_exporter(Grpc)
+        return heard(endpoint=target.endpoint_of_signal("traces"))
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as Http
 
-    return Http(endpoint=target.of("traces"), session=partial.session(os.environ))
+    return Http(endpoint=target.endpoint_of_signal("traces"), session=partial.http_session(os.environ))
 
 
 def _log_exporter(target: OtlpTarget) -> LogRecordExporter:
     if target.protocol == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as Grpc
 
-        return Grpc(endpoint=target.of("logs"))
+        return Grpc(endpoint=target.endpoint_of_signal("logs"))
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter as Http
 
-    return Http(endpoint=target.of("logs"), session=own_session(os.environ))
+    return Http(endpoint=target.endpoint_of_signal("logs"), session=own_session(os.environ))
 
 
 def metric_exporter(target: OtlpTarget) -> MetricExporter:
@@ -132,17 +132,17 @@ def metric_exporter(target: OtlpTarget) -> MetricExporter:
     if target.protocol == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter as Grpc
 
-        return Grpc(endpoint=target.of("metrics"))
+        return Grpc(endpoint=target.endpoint_of_signal("metrics"))
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter as Http
 
-    return Http(endpoint=target.of("metrics"), session=own_session(os.environ))
+    return Http(endpoint=target.endpoint_of_signal("metrics"), session=own_session(os.environ))
 
 
 def sdk_resource(resource: Attributes) -> Resource:
     """As the SDK has it; without what its detectors would add about this process."""
     from opentelemetry.sdk.resources import Resource
 
-    return Resource(_attributes(resource))
+    return Resource(_sdk_attributes(resource))
 
 
 def readable_span(span: SpanValue, resource: Resource) -> ReadableSpan:
@@ -152,20 +152,20 @@ def readable_span(span: SpanValue, resource: Resource) -> ReadableSpan:
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
     from opentelemetry.trace import Link, SpanKind, Status, StatusCode
 
-    events: Any = BoundedList.from_seq(len(span.events), [_event(each) for each in span.events])
+    events: Any = BoundedList.from_seq(len(span.events), [_sdk_event(each) for each in span.events])
     events.dropped = span.dropped_events
     return ReadableSpan(
         name=span.name,
         kind=SpanKind[span.kind.name],
-        context=_context(span.context),
-        parent=_context(span.parent, remote=True) if span.parent is not None else None,
+        context=_sdk_span_context(span.context),
+        parent=_sdk_span_context(span.parent, remote=True) if span.parent is not None else None,
         resource=resource,
-        attributes=_attributes(span.attributes),
+        attributes=_sdk_attributes(span.attributes),
         events=events,
-        links=[Link(_context(each.context), _attributes(each.attributes)) for each in span.links],
-        status=Status(StatusCode.ERROR, str(sound(span.error))) if span.error else Status(),
-        start_time=moment(span.started),
-        end_time=moment(span.ended),
+        links=[Link(_sdk_span_context(each.context), _sdk_attributes(each.attributes)) for each in span.links],
+        status=Status(StatusCode.ERROR, str(valid_value(span.error))) if span.error else Status(),
+        start_time=clamp_time(span.started),
+        end_time=clamp_time(span.ended),
         instrumentation_scope=InstrumentationScope(SCOPE, __version__, SCHEMA_URL),
     )
 
@@ -178,25 +178,25 @@ def readable_log(log: LogValue, resource: Resource) -> ReadableLogRecord:
     from opentelemetry.trace import NonRecordingSpan, set_span_in_context
 
     record = LogRecord(
-        timestamp=moment(log.at),
-        observed_timestamp=moment(log.at),
-        context=set_span_in_context(NonRecordingSpan(_context(log.context))),
+        timestamp=clamp_time(log.at),
+        observed_timestamp=clamp_time(log.at),
+        context=set_span_in_context(NonRecordingSpan(_sdk_span_context(log.context))),
         severity_number=SeverityNumber(int(log.level)),
         severity_text=LogLevel(log.level).name,
-        body=str(sound(log.body)),
-        attributes=_attributes(log.attributes),
+        body=str(valid_value(log.body)),
+        attributes=_sdk_attributes(log.attributes),
         event_name=log.name,
     )
     return ReadableLogRecord(record, resource, InstrumentationScope(SCOPE, __version__, SCHEMA_URL))
 
 
-def _event(event: SpanEvent) -> Any:
+def _sdk_event(event: SpanEvent) -> Any:
     from opentelemetry.sdk.trace import Event
 
-    return Event(event.name, _attributes(event.attributes), timestamp=moment(event.at))
+    return Event(event.name, _sdk_attributes(event.attributes), timestamp=clamp_time(event.at))
 
 
-def _context(context: SpanContextIds, *, remote: bool = False) -> Any:
+def _sdk_span_context(context: SpanContextIds, *, remote: bool = False) -> Any:
     from opentelemetry.trace import SpanContext, TraceFlags, TraceState
 
     sampled = TraceFlags(TraceFlags.SAMPLED)
@@ -204,9 +204,9 @@ def _context(context: SpanContextIds, *, remote: bool = False) -> Any:
     return SpanContext(int(context.trace, 16), int(context.span, 16), remote, sampled, TraceState(members))
 
 
-def _attributes(attributes: Mapping[str, Value]) -> dict[str, Any]:
-    return {name: _value(value) for name, value in attributes.items()}
+def _sdk_attributes(attributes: Mapping[str, Value]) -> dict[str, Any]:
+    return {name: _sdk_value(value) for name, value in attributes.items()}
 
 
-def _value(value: Value) -> Any:
-    return sound(value)
+def _sdk_value(value: Value) -> Any:
+    return valid_value(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.telemetry.span_options import PLAIN, SpanOptions
+from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
 from a2a_proxy.telemetry.target import OtlpTarget
 
 
@@ -12,7 +12,7 @@ class OtlpSettings(msgspec.Struct, frozen=True):
     """See the module."""
 
     target: OtlpTarget
-    shape: SpanOptions = PLAIN
+    shape: SpanOptions = DEFAULT_SPAN_OPTIONS
     frames: bool = False
     """A log record for each frame as well."""
     metrics: bool = True

@@ -23,4 +23,4 @@ class SpanOptions(msgspec.Struct, frozen=True):
     """ns after which a call that goes on gets a span, and again (`segments`); 0: one span when it is over."""
 
 
-PLAIN = SpanOptions()
+DEFAULT_SPAN_OPTIONS = SpanOptions()

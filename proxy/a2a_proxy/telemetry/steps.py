@@ -23,17 +23,17 @@ EXTENSION = "traceability"
 """What the URI of the extension has in it, whatever its version."""
 MAX_STEPS = 128
 """Steps of one call; what is left out is counted."""
-_DEPTH = 8
+_MAX_DEPTH = 8
 """Reports within reports that are read: of an agent that the agent called."""
-_NAME = 64
+_MAX_NAME = 64
 """Characters of a name."""
-_APART = 86_400_000_000_000
+_MAX_CLOCK_DIFFERENCE = 86_400_000_000_000
 """ns between a step and its call; what is farther away is no time."""
-_DIGITS = re.compile(r"-?[0-9]{1,19}")
-_LARGEST = 1 << 63
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_INT64_LIMIT = 1 << 63
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-_Place = tuple[str, str]
+_StepKey = tuple[str, str]
 """What the agent calls a trace, and a step in it."""
 
 
@@ -51,23 +51,23 @@ class StepReport(msgspec.Struct, frozen=True):
 class _Step(msgspec.Struct):
     """One of them, and below which one it is said to be."""
 
-    said: dict[str, Any]
+    fields: dict[str, Any]
     at: int
-    place: _Place
-    above: _Place | None
+    place: _StepKey
+    parent: _StepKey | None
 
 
-def reports(at: int, event: Event) -> Iterator[StepReport]:
+def step_reports(at: int, event: Event) -> Iterator[StepReport]:
     """The reports in an event of this time (ns): in metadata of messages and artifacts, or as data of an artifact."""
-    for holder in _holders(event):
+    for holder in _metadata_owners(event):
         for value in (holder.metadata or {}).values():
-            yield from _report(at, value)
+            yield from _parse_reports(at, value)
         for part in holder.parts if isinstance(holder, Artifact) else ():
-            yield from _report(at, part.data)
+            yield from _parse_reports(at, part.data)
 
 
 def step_spans(
-    call: SpanValue, found: Iterable[StepReport], exchange: int, session: str
+    call: SpanValue, reports: Iterable[StepReport], exchange: int, session: str
 ) -> tuple[list[SpanValue], int]:
     """The spans of the steps below the call's, and how many steps were left out.
 
@@ -75,9 +75,9 @@ def step_spans(
     call.
     """
     kept: list[_Step] = []
-    told: set[_Place] = set()
+    told: set[_StepKey] = set()
     left = 0
-    for step in _steps(found):
+    for step in _flatten_steps(reports):
         if step.place[1] and step.place in told:
             continue
         told.add(step.place)
@@ -89,21 +89,21 @@ def step_spans(
         SpanContextIds(call.context.trace, step_id(session, exchange, number), call.context.state)
         for number in range(len(kept))
     ]
-    parents = _parents(kept)
+    parents = _parent_indexes(kept)
     spans = [
-        _span(step, call, own, call.context if above is None else contexts[above])
+        _step_span(step, call, own, call.context if above is None else contexts[above])
         for step, own, above in zip(kept, contexts, parents, strict=True)
     ]
     return spans, left
 
 
-def _parents(steps: list[_Step]) -> list[int | None]:
+def _parent_indexes(steps: list[_Step]) -> list[int | None]:
     """Which step each is below; None is the call."""
-    known: dict[_Place, int] = {}
+    known: dict[_StepKey, int] = {}
     for number, step in enumerate(steps):
         if step.place[1]:
             known.setdefault(step.place, number)
-    parents = [None if step.above is None else known.get(step.above) for step in steps]
+    parents = [None if step.parent is None else known.get(step.parent) for step in steps]
     for number in range(len(steps)):
         above, hops = parents[number], 0
         while above is not None and above != number and hops < len(steps):
@@ -113,7 +113,7 @@ def _parents(steps: list[_Step]) -> list[int | None]:
     return parents
 
 
-def _holders(event: Event) -> Iterator[Message | Artifact]:
+def _metadata_owners(event: Event) -> Iterator[Message | Artifact]:
     status = event.status_update.status if event.status_update else event.task.status if event.task else None
     for message in (event.message, status.message if status else None):
         if message is not None:
@@ -123,37 +123,37 @@ def _holders(event: Event) -> Iterator[Message | Artifact]:
     yield from event.task.artifacts if event.task is not None else ()
 
 
-def _report(at: int, value: Any) -> Iterator[StepReport]:
+def _parse_reports(at: int, value: Any) -> Iterator[StepReport]:
     steps = value.get("steps") if isinstance(value, dict) else None
-    if isinstance(steps, list) and (trace := _word(value, "trace_id")):
+    if isinstance(steps, list) and (trace := _text_field(value, "trace_id")):
         yield StepReport(at, trace, tuple(steps))
 
 
-def _steps(found: Iterable[StepReport]) -> Iterator[_Step]:
+def _flatten_steps(reports: Iterable[StepReport]) -> Iterator[_Step]:
     """All of them, those of reports within a report after its own."""
-    for report in found:
-        waiting: list[tuple[StepReport, _Place | None, int]] = [(report, None, 0)]
+    for report in reports:
+        waiting: list[tuple[StepReport, _StepKey | None, int]] = [(report, None, 0)]
         for one, root, depth in waiting:
             for said in one.steps:
                 if not isinstance(said, dict):
                     continue
-                place, parent = (one.trace, _word(said, "step_id")), _word(said, "parent_step_id")
+                place, parent = (one.trace, _text_field(said, "step_id")), _text_field(said, "parent_step_id")
                 yield _Step(said, one.at, place, (one.trace, parent) if parent else root)
-                inner = _inner(said) if depth < _DEPTH else None
-                waiting += [(each, place, depth + 1) for each in _report(one.at, inner)]
+                inner = _nested_reports(said) if depth < _MAX_DEPTH else None
+                waiting += [(each, place, depth + 1) for each in _parse_reports(one.at, inner)]
 
 
-def _span(step: _Step, call: SpanValue, context: SpanContextIds, parent: SpanContextIds) -> SpanValue:
-    kind, name = _kind_and_name(step.said)
-    started, ended = _times(step.said, call)
+def _step_span(step: _Step, call: SpanValue, context: SpanContextIds, parent: SpanContextIds) -> SpanValue:
+    kind, name = _kind_and_name(step.fields)
+    started, ended = _step_times(step.fields, call)
     made: dict[str, Value | None] = {
         "a2a_proxy.self_reported": True,
-        "a2a_proxy.step.id": _word(step.said, "step_id"),
+        "a2a_proxy.step.id": _text_field(step.fields, "step_id"),
         "a2a_proxy.step.type": kind,
         "a2a_proxy.step.timed": bool(started),
         "gen_ai.tool.name": name if kind == "tool" else "",
         "gen_ai.agent.name": name if kind == "agent" else "",
-        **{f"a2a_proxy.step.{each}": _number(step.said, each) for each in ("cost", "total_tokens", "latency")},
+        **{f"a2a_proxy.step.{each}": _number_field(step.fields, each) for each in ("cost", "total_tokens", "latency")},
     }
     return SpanValue(
         name=f"{kind} {name}" if name else kind,
@@ -167,27 +167,27 @@ def _span(step: _Step, call: SpanValue, context: SpanContextIds, parent: SpanCon
     )
 
 
-def _kind_and_name(said: dict[str, Any]) -> tuple[str, str]:
+def _kind_and_name(fields: dict[str, Any]) -> tuple[str, str]:
     """`tool`, `agent` or `step`, and which one."""
-    action = _object(said, "step_action")
-    tool, agent = _object(action, "tool_invocation"), _object(action, "agent_invocation")
-    kind = {"AGENT": "agent", "1": "agent", "TOOL": "tool", "2": "tool"}.get(_word(said, "call_type"), "")
+    action = _object_field(fields, "step_action")
+    tool, agent = _object_field(action, "tool_invocation"), _object_field(action, "agent_invocation")
+    kind = {"AGENT": "agent", "1": "agent", "TOOL": "tool", "2": "tool"}.get(_text_field(fields, "call_type"), "")
     kind = kind or ("tool" if tool else "agent" if agent else "step")
-    return kind, _word(tool, "tool_name") if kind == "tool" else _word(agent, "agent_name")
+    return kind, _text_field(tool, "tool_name") if kind == "tool" else _text_field(agent, "agent_name")
 
 
-def _times(said: dict[str, Any], call: SpanValue) -> tuple[int, int]:
+def _step_times(fields: dict[str, Any], call: SpanValue) -> tuple[int, int]:
     """Start and end, ns; 0 and 0 where they are not told, or are none."""
-    start, end = _time(_member(said, "start_time")), _time(_member(said, "end_time"))
+    start, end = _parse_time(_find_field(fields, "start_time")), _parse_time(_find_field(fields, "end_time"))
     start, end = start or end, end or start
-    near = call.started - _APART <= start <= end <= call.ended + _APART
+    near = call.started - _MAX_CLOCK_DIFFERENCE <= start <= end <= call.ended + _MAX_CLOCK_DIFFERENCE
     return (start, end) if near else (0, 0)
 
 
-def _time(value: Any) -> int:
+def _parse_time(value: Any) -> int:
     if isinstance(value, dict):
         seconds, nanos = value.get("seconds"), value.get("nanos", 0)
-        return _whole(seconds) * 1_000_000_000 + _whole(nanos)
+        return _parse_integer(seconds) * 1_000_000_000 + _parse_integer(nanos)
     if not isinstance(value, str):
         return 0
     try:
@@ -197,34 +197,34 @@ def _time(value: Any) -> int:
         return 0
 
 
-def _whole(value: Any) -> int:
+def _parse_integer(value: Any) -> int:
     """A number of 64 bits, also one that stands in text as JSON has those; 0 where it is none."""
-    if isinstance(value, str) and _DIGITS.fullmatch(value):
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LARGEST else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _INT64_LIMIT else 0
 
 
-def _number(said: dict[str, Any], name: str) -> int | float | None:
-    value = _member(said, name)
-    return value if isinstance(value, float) and isfinite(value) else _whole(value) or None
+def _number_field(fields: dict[str, Any], name: str) -> int | float | None:
+    value = _find_field(fields, name)
+    return value if isinstance(value, float) and isfinite(value) else _parse_integer(value) or None
 
 
-def _word(said: dict[str, Any], name: str) -> str:
-    value = _member(said, name)
-    text = value if isinstance(value, str) else str(_whole(value) or "")
-    return make_visible(text[:_NAME])
+def _text_field(fields: dict[str, Any], name: str) -> str:
+    value = _find_field(fields, name)
+    text = value if isinstance(value, str) else str(_parse_integer(value) or "")
+    return make_visible(text[:_MAX_NAME])
 
 
-def _object(said: dict[str, Any], name: str) -> dict[str, Any]:
-    value = _member(said, name)
+def _object_field(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    value = _find_field(fields, name)
     return value if isinstance(value, dict) else {}
 
 
-def _inner(said: dict[str, Any]) -> Any:
-    return _member(_object(_object(said, "step_action"), "agent_invocation"), "response_trace")
+def _nested_reports(fields: dict[str, Any]) -> Any:
+    return _find_field(_object_field(_object_field(fields, "step_action"), "agent_invocation"), "response_trace")
 
 
-def _member(said: dict[str, Any], name: str) -> Any:
+def _find_field(fields: dict[str, Any], name: str) -> Any:
     """By its name in protobuf, or the one that JSON makes of it."""
     head, *rest = name.split("_")
-    return said.get(name, said.get(head + "".join(map(str.capitalize, rest))))
+    return fields.get(name, fields.get(head + "".join(map(str.capitalize, rest))))

@@ -11,24 +11,24 @@ import msgspec
 from a2a_proxy.telemetry.errors import TelemetryError
 
 Signal = Literal["traces", "logs", "metrics"]
-Protocol = Literal["grpc", "http/protobuf"]
+OtlpProtocol = Literal["grpc", "http/protobuf"]
 
 GRPC_PORT, HTTP_PORT = 4317, 4318
 """On which collectors listen."""
-_PROTOCOL = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-_ENDPOINT = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_PROTOCOL_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+_ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
 class OtlpTarget(msgspec.Struct, frozen=True):
     """A backend."""
 
-    protocol: Protocol
+    protocol: OtlpProtocol
     endpoint: str = ""
     """As typed; empty where the exporters shall read it from their variables."""
     shown: str = ""
     """As it is told to people: host and port, nothing that could be a secret."""
 
-    def of(self, signal: Signal) -> str | None:
+    def endpoint_of_signal(self, signal: Signal) -> str | None:
         """The endpoint of one signal; None where the exporter finds it itself."""
         if not self.endpoint:
             return None
@@ -40,13 +40,13 @@ class OtlpTarget(msgspec.Struct, frozen=True):
         return f"{base}/v1/{signal}"
 
 
-def target(typed: str, protocol: str, environ: Mapping[str, str]) -> OtlpTarget:
+def otlp_target(typed_endpoint: str, protocol: str, environ: Mapping[str, str]) -> OtlpTarget:
     """What was typed (both may be empty) goes before what is in the environment. Raises TelemetryError."""
-    variable = next((environ[name] for name in _ENDPOINT if environ.get(name)), "")
-    typed = typed.strip()
-    endpoint = typed if "://" in typed or not typed else f"http://{typed}"
-    shown, port = _address(endpoint or variable or "http://localhost")
-    protocol = protocol or next((environ[name] for name in _PROTOCOL if environ.get(name)), "")
+    variable = next((environ[name] for name in _ENDPOINT_VARIABLES if environ.get(name)), "")
+    typed_endpoint = typed_endpoint.strip()
+    endpoint = typed_endpoint if "://" in typed_endpoint or not typed_endpoint else f"http://{typed_endpoint}"
+    shown, port = _split_endpoint(endpoint or variable or "http://localhost")
+    protocol = protocol or next((environ[name] for name in _PROTOCOL_VARIABLES if environ.get(name)), "")
     protocol = protocol or ("grpc" if port == GRPC_PORT else "http/protobuf")
     if protocol not in ("grpc", "http/protobuf"):
         raise TelemetryError(f"OTLP protocol {protocol!r} is not known here", "use grpc or http/protobuf")
@@ -59,33 +59,33 @@ def sdk_disabled(environ: Mapping[str, str]) -> bool:
     return environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
 
 
-_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")
-_HERE = ("localhost", "127.0.0.1", "::1")
+_PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")
+_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
-def past_proxies(environ: MutableMapping[str, str]) -> None:
+def bypass_proxies(environ: MutableMapping[str, str]) -> None:
     """A backend on this machine is found past a proxy that variables name: no proxy leads back here."""
     known = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
-    if known.strip() == "*" or not any(environ.get(each) or environ.get(each.upper()) for each in _PROXIES):
+    if known.strip() == "*" or not any(environ.get(each) or environ.get(each.upper()) for each in _PROXY_VARIABLES):
         return
     listed = [each for each in known.split(",") if each]
-    environ["no_proxy"] = ",".join([*listed, *(each for each in _HERE if each not in listed)])
+    environ["no_proxy"] = ",".join([*listed, *(each for each in _LOCAL_HOSTS if each not in listed)])
 
 
-def _address(endpoint: str) -> tuple[str, int | None]:
+def _split_endpoint(endpoint: str) -> tuple[str, int | None]:
     hint = "write a URL: http://localhost:4318 (HTTP), or http://localhost:4317 (gRPC)"
     try:
         parts = urlsplit(endpoint)
         port = parts.port
     except ValueError:
-        raise TelemetryError(f"{_named(endpoint)!r} is no OTLP endpoint", hint) from None
+        raise TelemetryError(f"{_endpoint_without_password(endpoint)!r} is no OTLP endpoint", hint) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise TelemetryError(f"{_named(endpoint)!r} is no OTLP endpoint", hint)
+        raise TelemetryError(f"{_endpoint_without_password(endpoint)!r} is no OTLP endpoint", hint)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return (f"{host}:{port}" if port else host), port
 
 
-def _named(endpoint: str) -> str:
+def _endpoint_without_password(endpoint: str) -> str:
     """Without the password that may be in it."""
     scheme, found, rest = endpoint.rpartition("://")
     return f"{scheme}{found}{rest.rpartition('@')[2]}"

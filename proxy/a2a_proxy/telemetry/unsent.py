@@ -12,7 +12,7 @@ from a2a_proxy.follower.process import Follower, FollowTarget
 from a2a_proxy.follower.status import FollowerNotice, Status
 from a2a_proxy.telemetry.consumer import OtlpConsumer
 from a2a_proxy.telemetry.errors import TelemetryError
-from a2a_proxy.telemetry.keeper import ledger_path
+from a2a_proxy.telemetry.keeper import checkpoint_path
 from a2a_proxy.telemetry.retry_sender import RetrySender
 from a2a_proxy.telemetry.sdk import SdkBackend
 from a2a_proxy.telemetry.settings import OtlpSettings
@@ -26,27 +26,27 @@ def send_unsent(recording: str, session: str, settings: OtlpSettings) -> CallTal
         RecordingError: the recording cannot be read.
         OSError: the state directory cannot be used.
     """
-    path = ledger_path(session)
+    path = checkpoint_path(session)
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
-        return _Rest(path, file).send(FollowTarget(recording, session), settings)
+        return _UnsentExport(path, file).send(FollowTarget(recording, session), settings)
     finally:
         os.close(file)
 
 
-class _Rest:
+class _UnsentExport:
     """What one ledger says."""
 
     def __init__(self, path: Path, file: int) -> None:
         self._path = path
         self._file = file
-        self._trouble: FollowerNotice | None = None
+        self._failure: FollowerNotice | None = None
         self._follower: Follower
 
-    def send(self, aim: FollowTarget, settings: OtlpSettings) -> CallTally:
+    def send(self, target: FollowTarget, settings: OtlpSettings) -> CallTally:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -56,21 +56,21 @@ class _Rest:
         count = CallTally()
         backend = SdkBackend(settings.target)
         try:
-            courier = RetrySender(backend, settings.target.shown, count, self._hear)
+            courier = RetrySender(backend, settings.target.shown, count, self._on_status)
             self._follower = follower = Follower(
-                aim, lambda: OtlpConsumer(settings, courier, follower), ledger, count, self._hear
+                target, lambda: OtlpConsumer(settings, courier, follower), ledger, count, self._on_status
             )
-            courier.stopping = lambda: follower.stopping
+            courier.is_stopping = lambda: follower.stopping
             follower.run()
         finally:
             backend.close()
-        if follower.stopping and self._trouble is not None:
-            raise TelemetryError(self._trouble.message, "check the endpoint; what was not sent can be sent later")
+        if follower.stopping and self._failure is not None:
+            raise TelemetryError(self._failure.message, "check the endpoint; what was not sent can be sent later")
         self._path.unlink(missing_ok=True)
         return CallTally(count.calls - before.calls, count.errors - before.errors)
 
-    def _hear(self, said: Status) -> None:
+    def _on_status(self, status: Status) -> None:
         """The backend takes nothing: who waits here is told, and may come again."""
-        if isinstance(said, FollowerNotice):
-            self._trouble = said
+        if isinstance(status, FollowerNotice):
+            self._failure = status
             self._follower.stopping = True

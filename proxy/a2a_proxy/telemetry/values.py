@@ -95,24 +95,24 @@ class LogValue(msgspec.Struct, frozen=True, kw_only=True):
     attributes: Attributes = {}
 
 
-def cut(text: str) -> str:
+def cut_text(text: str) -> str:
     """The text, or the beginning of it: a backend refuses what has megabytes, and all that comes with it."""
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "\u2026"
 
 
-def short(value: Value) -> Value:
+def shorten_value(value: Value) -> Value:
     """The value with its texts cut, at most `MAX_EVENTS` of them."""
     if isinstance(value, str):
-        return cut(value)
-    return tuple(map(cut, value[:MAX_EVENTS])) if isinstance(value, tuple) else value
+        return cut_text(value)
+    return tuple(map(cut_text, value[:MAX_EVENTS])) if isinstance(value, tuple) else value
 
 
-def moment(at: int) -> int:
+def clamp_time(at: int) -> int:
     """A time as OTLP can carry it: recordings have others too, of clocks that were wrong or made up."""
     return min(max(at, 0), (1 << 63) - 1)
 
 
-def sound(value: Value) -> Value:
+def valid_value(value: Value) -> Value:
     """The value as OTLP can carry it: text is Unicode, a number has 64 bits. Peers send others as well."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()

@@ -6,8 +6,8 @@ import pytest
 from rich.cells import cell_len
 
 from a2a_proxy.present.difference.blocks import BlockKind, DifferenceBlock, excerpts
-from a2a_proxy.present.difference.brief import brief
-from a2a_proxy.present.difference.layout import lines
+from a2a_proxy.present.difference.brief import summarize_value
+from a2a_proxy.present.difference.layout import layout_rows
 from a2a_proxy.recording.difference.words import compare_texts
 
 MADE = [
@@ -20,7 +20,7 @@ MADE = [
 
 
 def rows(made: list[DifferenceBlock], width: int) -> list[str]:
-    return [line.text for line in lines(made, width)]
+    return [line.text for line in layout_rows(made, width)]
 
 
 def test_one_column() -> None:
@@ -41,7 +41,7 @@ def test_two_columns() -> None:
     assert told[1] == f"{'#2 SendMessage':60}  ~  #6 SendMessage"
     assert told[3] == f"{'    working':60}  ~      completed"
     assert told[4] == f"{'':60}  +    frame 3  status failed"
-    assert [line.middle for line in lines(MADE, 125)] == [0, 65, 0, 65, 65]
+    assert [line.middle for line in layout_rows(MADE, 125)] == [0, 65, 0, 65, 65]
 
 
 @pytest.mark.parametrize("width", [20, 80, 119, 120, 161])
@@ -92,4 +92,4 @@ def test_a_text_that_is_another_one_has_no_brackets() -> None:
 )
 def test_values_in_a_line(value: object, said: str) -> None:
     """Events as people say them, whatever a peer put there."""
-    assert brief(value) == said
+    assert summarize_value(value) == said

@@ -112,7 +112,7 @@ def test_a_reader_of_junit_finds_all_of_it(tmp_path: Path) -> None:
         "exchanges": str(counts.exchanges),
         "frames": str(counts.frames),
     }
-    assert suite.timestamp == text.utc(session.facts.started)[:19]
+    assert suite.timestamp == text.format_utc(session.facts.started)[:19]
     cases = list(suite)
     assert document.tests == suite.tests == len(cases) >= len(all_rules())
     assert (document.failures, document.errors) == (suite.failures, suite.errors) == (1, 0)

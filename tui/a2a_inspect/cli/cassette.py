@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from a2a_proxy.cli.help_sections import SectionedGroup
-from a2a_proxy.cli.redaction_options import redact_options
+from a2a_proxy.cli.redaction_options import add_redaction_options
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with stable names.")
 _filter_option = click.option(
@@ -60,7 +60,7 @@ def migrate_cassettes(cassettes: tuple[Path, ...], check: bool) -> int:
 
 @cassette.command("scan")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@redact_options
+@add_redaction_options
 @_json_option
 def scan_files(files: tuple[Path, ...], redact: tuple[str, ...], redact_policy: Path | None, as_json: bool) -> int:
     """Prove that cassettes, or recordings, hold no secrets: tell each one, with its place and how it was found.
@@ -101,7 +101,7 @@ def diff_cassettes(words: tuple[str, ...], everything: bool, where: str, as_json
 @_filter_option
 @click.option("--exact", is_flag=True, help="Only what was chosen, though a replay of it may need more.")
 @click.option("--overwrite", is_flag=True, help="FILE may exist: it is replaced.")
-@redact_options
+@add_redaction_options
 @_json_option
 def trim_recording(
     words: tuple[str, ...], target: Path, redact: tuple[str, ...], redact_policy: Path | None, **options: Any

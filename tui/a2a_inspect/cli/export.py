@@ -10,7 +10,7 @@ import click
 from a2a_inspect.arguments import is_recording_path
 from a2a_inspect.formats.registry import DEFAULT_FORMAT, FORMATS, ExportFormat
 from a2a_proxy.cli.help_sections import SectionedGroup
-from a2a_proxy.cli.redaction_options import redact_options
+from a2a_proxy.cli.redaction_options import add_redaction_options
 
 _HELP = """Write a recording, or the exchanges that match, in a FORMAT: to a file, or to the next program.
 
@@ -43,7 +43,7 @@ def add_common_options(command: Any) -> Any:
 def add_selection_options(command: Any) -> Any:
     """What of a recording goes out, and how clean."""
     where = click.option("--filter", "-f", "where", default="", metavar="EXPR", help="Only what matches: 'task:b2a4'.")
-    return where(redact_options(command))
+    return where(add_redaction_options(command))
 
 
 output_option = click.option(

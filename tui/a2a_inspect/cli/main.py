@@ -16,7 +16,7 @@ from a2a_inspect.cli.otlp import otlp
 from a2a_proxy import __version__
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.main import run_cli
-from a2a_proxy.cli.redaction_options import redact_options
+from a2a_proxy.cli.redaction_options import add_redaction_options
 
 _HELP = """Look at recordings of A2A traffic, also while they are written.
 
@@ -286,19 +286,19 @@ def prune_recordings(
     import time
 
     from a2a_inspect.commands.prune import PruneLimits, prune
-    from a2a_proxy.present.sizes import octets, span
+    from a2a_proxy.present.sizes import parse_size, parse_duration
 
     limits = PruneLimits(
-        span("--older-than", older_than) if older_than is not None else None,
+        parse_duration("--older-than", older_than) if older_than is not None else None,
         keep,
-        octets("--max-size", max_size) if max_size is not None else None,
+        parse_size("--max-size", max_size) if max_size is not None else None,
     )
     prune(recordings, limits, time.time_ns(), **how)
 
 
 @cli.command("redaction")
 @_recording_argument
-@redact_options
+@add_redaction_options
 @_json_option
 def show_redaction(recording: Path | None, redact: tuple[str, ...], redact_policy: Path | None, as_json: bool) -> None:
     """Show what a redaction policy would take out of a recording, before `export` or a capture does it.

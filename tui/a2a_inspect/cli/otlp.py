@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from a2a_inspect.cli.export import add_selection_options
-from a2a_proxy.cli.span_options import shape_options
+from a2a_proxy.cli.span_options import add_span_options
 
 
 @click.command("otlp", short_help="spans of OpenTelemetry, to a backend or a file")
@@ -28,7 +28,7 @@ from a2a_proxy.cli.span_options import shape_options
 )
 @click.option("--unsent", is_flag=True, help="Only what a2a-proxy --otlp has left, where it stopped.")
 @click.option("--frames", is_flag=True, help="A log record for each frame as well.")
-@shape_options("--")
+@add_span_options("--")
 def otlp(recordings: tuple[Path, ...], **typed: Any) -> None:
     """Send the calls of a recording as spans, with recorded times, or write them as OTLP JSON.
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from a2a_inspect.data.recording_choice import open_recording, convert_recording_errors
-from a2a_proxy.archive.errors import extra
+from a2a_proxy.archive.errors import archive_extra
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.kinds import InvalidValue, parse_length
@@ -52,19 +52,19 @@ def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
         UserError: the recording or the archive cannot be used.
     """
     with _open_archive(url, options) as place, open_recording(path) as recording:
-        from a2a_proxy.archive.proxy_id import checked_id, proxy_id
+        from a2a_proxy.archive.proxy_id import check_id, proxy_id
         from a2a_proxy.archive.upload import SessionUpload
 
-        with state_directory():
-            proxy = checked_id(options.archive_id) if options.archive_id else proxy_id(file_layout.state_dir())
+        with state_directory_errors():
+            proxy = check_id(options.archive_id) if options.archive_id else proxy_id(file_layout.state_dir())
         frames = 0
         put_ones: list[Manifest] = []
         for session in recording.sessions():
             keeper = SessionUpload(place, proxy, recording, session)
-            frames += keeper.put(rest=True, told=put_ones.append)
-            if keeper.lacking:
+            frames += keeper.put_segments(include_rest=True, on_segment=put_ones.append)
+            if keeper.missing_frames:
                 uuid = make_visible(session.facts.uuid)
-                told = f"{make_visible(url)} has session {uuid} of a recording that had {keeper.lacking:,} frames less"
+                told = f"{make_visible(url)} has session {uuid} of a recording that had {keeper.missing_frames:,} frames less"
                 raise UserError(told, "put it there beside that one, with an --archive-id of its own")
         if options.as_json:
             for each in put_ones:
@@ -73,8 +73,8 @@ def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
         if not put_ones:
             print(f"{make_visible(url)} has all of {make_visible(str(path))} already")
             return
-        sent = text.size(place.traffic.put)
-        told = f"{text.plural(frames, 'frame')} in {text.plural(len(put_ones), 'segment')}, {sent}"
+        sent = text.format_size(place.traffic.put)
+        told = f"{text.format_count(frames, 'frame')} in {text.format_count(len(put_ones), 'segment')}, {sent}"
         print(f"put {told} as proxy {proxy} into {make_visible(url)}")
 
 
@@ -85,10 +85,10 @@ def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> i
         UserError: the archive cannot be read, or a time not be understood.
     """
     with _open_archive(url, options) as place:
-        from a2a_proxy.archive.search import gone, segments
+        from a2a_proxy.archive.search import find_gone_tables, find_segments
 
-        found = segments(place, _parse_query(words))
-        lost = gone(place, found)
+        found = find_segments(place, _parse_query(words))
+        lost = find_gone_tables(place, found)
         faults = [fault for each in found for fault in (_verify_segment(place, each) if options.verify else ())]
     for each in found:
         missing = lost.get(each.cut.name, [])
@@ -97,11 +97,11 @@ def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> i
         print(f"a2a-inspect: error: {make_visible(fault)}", file=sys.stderr)
     if not options.as_json:
         frames = sum(each.frames.rows for each in found)
-        octets = sum(each.frames.octets + each.facts.octets for each in found)
-        told = f"{text.plural(len(found), 'segment')}, {text.plural(frames, 'frame')}, {text.size(octets)}"
+        octets = sum(each.frames.byte_count + each.facts.byte_count for each in found)
+        told = f"{text.format_count(len(found), 'segment')}, {text.format_count(frames, 'frame')}, {text.format_size(octets)}"
         print(told + (", all as their manifests say" if options.verify and not faults else ""))
         if lost:
-            many = text.plural(len(lost), "segment")
+            many = text.format_count(len(lost), "segment")
             print(f"{many} with files that are gone, perhaps by a rule of the bucket")
         print(_request_counts(place))
     return int(bool(faults))
@@ -118,15 +118,15 @@ def download_recording(url: str, words: dict[str, str], target: Path, options: A
         raise UserError("nothing says what to fetch", f"for example: a2a-inspect archive fetch {url} --task ID --to F")
     what = ", ".join(f"{name} {word}" for name, word in sorted(given.items()))
     with _open_archive(url, options) as place:
-        from a2a_proxy.archive.restore import bring
+        from a2a_proxy.archive.restore import restore_recording
 
-        brought = bring(place, _parse_query(words), what, target)
+        brought = restore_recording(place, _parse_query(words), what, target)
     if options.as_json:
         traffic = {"lists": place.traffic.lists, "gets": place.traffic.gets, "octets": place.traffic.got}
         print(json.dumps({**msgspec.to_builtins(brought), **traffic}))
         return
-    calls = f"{text.plural(brought.exchanges, 'exchange')} with {text.plural(brought.frames, 'frame')}"
-    print(f"brought {calls} of {text.plural(brought.segments, 'segment')} into {make_visible(str(target))}")
+    calls = f"{text.format_count(brought.exchanges, 'exchange')} with {text.format_count(brought.frames, 'frame')}"
+    print(f"brought {calls} of {text.format_count(brought.segments, 'segment')} into {make_visible(str(target))}")
     if brought.gone:
         print(f"gone from the archive, perhaps by a rule of the bucket: {_join_keys(brought.gone)}; there may be more of it")
     print(_request_counts(place))
@@ -135,7 +135,7 @@ def download_recording(url: str, words: dict[str, str], target: Path, options: A
 def _request_counts(store: ArchiveStore) -> str:
     """What it took."""
     made = store.traffic
-    return f"{text.plural(made.lists, 'list')}, {text.plural(made.gets, 'GET')}, {text.size(made.got)}"
+    return f"{text.format_count(made.lists, 'list')}, {text.format_count(made.gets, 'GET')}, {text.format_size(made.got)}"
 
 
 def _join_keys(keys: tuple[str, ...]) -> str:
@@ -144,7 +144,7 @@ def _join_keys(keys: tuple[str, ...]) -> str:
 
 @contextlib.contextmanager
 def _open_archive(url: str, options: ArchiveOptions) -> Iterator[ArchiveStore]:
-    with convert_recording_errors(), extra():
+    with convert_recording_errors(), archive_extra():
         from a2a_proxy.archive.store import ArchiveStore
 
         yield ArchiveStore(url, _print_request if options.verbose else None)
@@ -183,12 +183,12 @@ def _parse_time(option: str, value: str, now: int) -> int:
 
 def _verify_segment(store: ArchiveStore, manifest: Manifest) -> Iterator[str]:
     from a2a_proxy.archive.errors import ArchiveError
-    from a2a_proxy.archive.files import stored
+    from a2a_proxy.archive.files import describe_file
 
     for table in ("frames", "facts"):
-        key = manifest.cut.key(table)
+        key = manifest.cut.object_key(table)
         try:
-            if stored(store.get(key), key) != manifest.file(table):
+            if describe_file(store.get(key), key) != manifest.stored_file(table):
                 yield f"{key} is not what its manifest says: it was changed"
         except ArchiveError as wrong:
             yield wrong.message
@@ -197,9 +197,9 @@ def _verify_segment(store: ArchiveStore, manifest: Manifest) -> Iterator[str]:
 def _segment_line(manifest: Manifest, missing: list[str]) -> str:
     cut = manifest.cut
     agents = make_visible(", ".join(manifest.agents))
-    size = text.size(manifest.frames.octets + manifest.facts.octets)
-    many = f"{text.plural(manifest.frames.rows, 'frame')}  {text.plural(manifest.tasks, 'task')}  {size}"
-    times = f"{text.utc(cut.since)} to {text.utc(cut.until)}"
+    size = text.format_size(manifest.frames.byte_count + manifest.facts.byte_count)
+    many = f"{text.format_count(manifest.frames.rows, 'frame')}  {text.format_count(manifest.tasks, 'task')}  {size}"
+    times = f"{text.format_utc(cut.since)} to {text.format_utc(cut.until)}"
     lost = f"  {' and '.join(missing)} gone" if missing else ""
     return f"{times}  proxy {cut.proxy}  {cut.name.rpartition('/')[2]}  {many}  {agents}{lost}"
 
@@ -207,17 +207,17 @@ def _segment_line(manifest: Manifest, missing: list[str]) -> str:
 def _segment_object(manifest: Manifest) -> dict[str, object]:
     cut = manifest.cut
     return {
-        "key": cut.key("frames"),
+        "key": cut.object_key("frames"),
         "proxy": cut.proxy,
         "session": cut.session,
         "number": cut.number,
-        "since": text.utc(cut.since),
-        "until": text.utc(cut.until),
+        "since": text.format_utc(cut.since),
+        "until": text.format_utc(cut.until),
         "over": cut.over,
         "frames": manifest.frames.rows,
         "tasks": manifest.tasks,
         "contexts": manifest.contexts,
         "traces": manifest.traces,
         "agents": list(manifest.agents),
-        "octets": manifest.frames.octets + manifest.facts.octets,
+        "octets": manifest.frames.byte_count + manifest.facts.byte_count,
     }

@@ -9,9 +9,9 @@ import msgspec
 from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.table import terminal_width
 from a2a_inspect.diff.places import DiffSide, compute_difference, parse_sides
-from a2a_proxy.present.difference.blocks import blocks
-from a2a_proxy.present.difference.layout import lines
-from a2a_proxy.present.difference.objects import Named, objects
+from a2a_proxy.present.difference.blocks import difference_blocks
+from a2a_proxy.present.difference.layout import layout_rows
+from a2a_proxy.present.difference.objects import AgentNames, difference_objects
 from a2a_proxy.protocol.text import make_visible
 
 
@@ -36,12 +36,12 @@ def print_diff(options: DiffOptions) -> int:
     if options.where and not found.matches:
         print_no_match(options.where)
     if options.as_json:
-        for told in objects(_side_names(left), _side_names(right), found, options.everything):
+        for told in difference_objects(_side_names(left), _side_names(right), found, options.everything):
             print(json.dumps(told))
     else:
         for side, name in ((left, "left "), (right, "right")):
             print(f"{name}  {make_visible(str(side.path))}{f' {side.place}' if side.place else ''}")
-        for line in lines(blocks(found, everything=options.everything), terminal_width()):
+        for line in layout_rows(difference_blocks(found, everything=options.everything), terminal_width()):
             print(line.text)
     return int(bool(found.count or (options.everything and found.ignored)))
 
@@ -59,5 +59,5 @@ def show_difference_screen(words: tuple[str, ...], where: str) -> int:
     return run_app(left.path, make_initial_screen=DiffScreen(left, right, where))
 
 
-def _side_names(side: DiffSide) -> Named:
+def _side_names(side: DiffSide) -> AgentNames:
     return {"recording": str(side.path), "place": side.place}

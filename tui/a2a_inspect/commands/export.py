@@ -43,7 +43,7 @@ def export_recording(export_options: ExportOptions, target: Path | None, form: s
             export_selection(taken, sys.stdout.buffer, form, **options)
             return
         count = export_selection(taken, target, form, **options)
-    print(f"{text.plural(count, 'exchange')} written to {make_visible(str(target))}", file=sys.stderr)
+    print(f"{text.format_count(count, 'exchange')} written to {make_visible(str(target))}", file=sys.stderr)
 
 
 @contextlib.contextmanager

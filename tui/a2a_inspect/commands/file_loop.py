@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from a2a_proxy.cli.errors import UserError, tell
+from a2a_proxy.cli.errors import UserError, print_error
 
 EXIT_FINDINGS = 1
 """Exit code: of a file there was something to say."""
@@ -23,6 +23,6 @@ def process_files(paths: Iterable[Path], process: Callable[[Path], bool]) -> int
             found = process(path) or found
         except UserError as wrong:
             sys.stdout.flush()  # so that the error stands between what is said of other files
-            tell("a2a-inspect", wrong.message, wrong.hint)
+            print_error("a2a-inspect", wrong.message, wrong.hint)
             failed = max(failed, wrong.code)
     return failed or (EXIT_FINDINGS if found else 0)

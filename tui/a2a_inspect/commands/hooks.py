@@ -11,7 +11,7 @@ from pathlib import Path
 
 from a2a_inspect.commands.table import table_lines
 from a2a_inspect.data.recording_choice import resolve_recording, open_recording
-from a2a_proxy.cli.errors import UserError, state_directory, tell
+from a2a_proxy.cli.errors import UserError, state_directory_errors, print_error
 from a2a_proxy.cli.hooks import check_hooks
 from a2a_proxy.follower.keeper import HookKeeper, HookReport
 from a2a_proxy.hooks.find import installed_hooks
@@ -49,7 +49,7 @@ def call_hooks(recording: Path | None, names: tuple[str, ...], *, follow: bool) 
     path = resolve_recording(recording)
     with open_recording(path):
         pass  # a file that is no recording is told here, once and not by each hook
-    with state_directory():
+    with state_directory_errors():
         keepers = [HookKeeper(name, str(path.absolute()), _print_message, follow=follow, prints=True) for name in names]
     with _interrupt_event() as stop:
         for keeper in keepers:
@@ -98,4 +98,4 @@ def _print_summary(report: HookReport, *, stopped: bool) -> int:
 
 
 def _print_message(message: str, hint: str) -> None:
-    tell(_PROGRAM, make_visible(message), hint)
+    print_error(_PROGRAM, make_visible(message), hint)

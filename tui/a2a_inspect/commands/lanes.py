@@ -63,7 +63,7 @@ def show_lanes(recording: Recording, options: LaneOptions) -> None:
 def _swimlane_lines(conversation: LaneConversation, options: LaneOptions) -> Iterator[str]:
     width = options.width or shutil.get_terminal_size((_PIPED_WIDTH, 0)).columns
     places = make_geometry(max(width, _MIN_WIDTH), conversation.lanes)
-    began = text.day(conversation.order.start) if conversation.order.frames else "nothing was recorded"
+    began = text.format_date_time(conversation.order.start) if conversation.order.frames else "nothing was recorded"
     yield f"session {conversation.session}  {conversation.title}  {began}"
     yield lane_head(places).rstrip()
     for row in iterate_rows(conversation):

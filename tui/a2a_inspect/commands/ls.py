@@ -64,7 +64,7 @@ def _exchange_table_lines(recording: Recording, session: SessionRow, where: str,
     if empty:
         yield session_line(session)
     elif several:
-        yield ", ".join(filter(None, (f"session {session.id}, {text.day(session.facts.started)}", about)))
+        yield ", ".join(filter(None, (f"session {session.id}, {text.format_date_time(session.facts.started)}", about)))
     if first is not None:
         width = terminal_width()
         room = TableLimits(width, {"OPERATION": 28}, EXCHANGE_SHRINK_ORDER, ("STATES",)) if width else None
@@ -85,14 +85,14 @@ def exchange_cells(row: ExchangeRow, *, with_session: bool, brief: bool) -> tupl
     exchange = row.exchange
     return (
         f"{row.session}:{exchange.id}" if with_session else str(exchange.id),
-        text.clock(exchange.started),
-        text.standing(exchange),
-        make_visible(text.title(exchange)),
-        text.manner(exchange),
-        make_visible(text.short(exchange.task_id)),
-        make_visible(", ".join(filter(None, (" > ".join(exchange.states), generations.asked(exchange))))),
+        text.format_time(exchange.started),
+        text.outcome_label(exchange),
+        make_visible(text.exchange_title(exchange)),
+        text.binding_and_dialect(exchange),
+        make_visible(text.shorten_id(exchange.task_id)),
+        make_visible(", ".join(filter(None, (" > ".join(exchange.states), generations.requested_generations(exchange))))),
         str(exchange.events) if exchange.streaming else "",
-        text.latency(exchange).rpartition(", ")[2] if brief else text.latency(exchange),
+        text.latency_label(exchange).rpartition(", ")[2] if brief else text.latency_label(exchange),
         make_visible(exchange.error) or (make_visible(exchange.how) if text.outcome_of(exchange) == "cut" else ""),
     )
 
@@ -120,7 +120,7 @@ def _task_cells(rows: Iterable[TaskRow], *, several: bool) -> Iterator[tuple[str
         yield (
             make_visible(task.task_id),
             state_name(task.state),
-            make_visible(text.short(task.context_id)),
+            make_visible(text.shorten_id(task.context_id)),
             make_visible(task.agent),
             " > ".join(state_name(state) for _, state in task.states),
             ", ".join(make_visible(artifact.name or artifact.artifact_id) for artifact in task.artifacts),
@@ -137,9 +137,9 @@ def task_object(row: TaskRow) -> dict[str, object]:
         "context_id": task.context_id,
         "agent": task.agent,
         "state": state_name(task.state),
-        "states": [{"at": text.utc(at), "state": state_name(state)} for at, state in task.states],
+        "states": [{"at": text.format_utc(at), "state": state_name(state)} for at, state in task.states],
         "generation": task.generation or None,
-        "generations": generations.facts(task),
+        "generations": generations.generations_object(task),
         "artifacts": [
             {
                 "artifact_id": artifact.artifact_id,

@@ -111,7 +111,7 @@ def _task_group_cells(group: list[TaskSighting], several_sessions: set[int]) -> 
         make_visible(last.task_id),
         make_visible(", ".join(dict.fromkeys(seen.member.name for seen in group))),
         state_name(last.state),
-        make_visible(text.short(next((seen.row.task.context_id for seen in group if seen.row.task.context_id), ""))),
+        make_visible(text.shorten_id(next((seen.row.task.context_id for seen in group if seen.row.task.context_id), ""))),
         make_visible(", ".join(dict.fromkeys(seen.row.task.agent for seen in group))),
         " > ".join(state_name(state) for state in passed),
         ", ".join(map(make_visible, names)),

@@ -103,7 +103,7 @@ def _session_object(session: MergedSession | SkippedSession) -> dict[str, object
         "recording": session.member.recording.path,
         "session": session.row.id,
         "uuid": facts.uuid,
-        "started": text.utc(facts.started),
+        "started": text.format_utc(facts.started),
         "upstreams": list(facts.upstreams),
     }
 
@@ -115,12 +115,12 @@ def _print_merge(target: Path, merged: list[MergedSession], skipped: list[Skippe
         ended = "" if each.row.how else "  (not ended)"
         path = make_visible(each.member.recording.path)
         print(
-            f"{verb} session {each.row.id} of {path} as {number}  {text.day(facts.started)}  "
-            f"{make_visible(where)}  {text.plural(each.frames, 'frame')}{ended}"
+            f"{verb} session {each.row.id} of {path} as {number}  {text.format_date_time(facts.started)}  "
+            f"{make_visible(where)}  {text.format_count(each.frames, 'frame')}{ended}"
         )
     for other in skipped:
         print(
             f"left out session {other.row.id} of {make_visible(other.member.recording.path)}: "
             f"it is in {make_visible(other.better.recording.path)}"
         )
-    print(f"{verb} {text.plural(len(merged), 'session')} into {make_visible(str(target))}")
+    print(f"{verb} {text.format_count(len(merged), 'session')} into {make_visible(str(target))}")

@@ -16,8 +16,8 @@ from a2a_inspect.data.recording_choice import resolve_recording as chosen_path
 from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted
 from a2a_inspect.formats.export import new_file
 from a2a_inspect.signals import interrupt_on_signals
-from a2a_proxy.cli.errors import UserError, state_directory
-from a2a_proxy.cli.span_options import shape_of
+from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.span_options import parse_span_options
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.sql import Rows
@@ -27,8 +27,8 @@ from a2a_proxy.telemetry.offline import BackendSink, ExportTotals, JsonLinesSink
 from a2a_proxy.telemetry.sdk import SdkBackend
 from a2a_proxy.telemetry.settings import OtlpSettings
 from a2a_proxy.telemetry.span_options import Compat, SpanKind, SpanOptions
-from a2a_proxy.telemetry.span_reader import Beyond
-from a2a_proxy.telemetry.target import OtlpTarget, sdk_disabled, target
+from a2a_proxy.telemetry.span_reader import OtherRecordingLinks
+from a2a_proxy.telemetry.target import OtlpTarget, sdk_disabled, otlp_target
 from a2a_proxy.telemetry.unsent import send_unsent
 
 _VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -56,7 +56,7 @@ class OtlpExportOptions(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def span_options(self) -> SpanOptions:
         """What spans are to say. Raises UserError."""
-        return shape_of(self.span_kind, content=self.content, compat=self.compat, segment=self.segment)
+        return parse_span_options(self.span_kind, content=self.content, compat=self.compat, segment=self.segment)
 
 
 def export_otlp(options: OtlpExportOptions) -> None:
@@ -78,7 +78,7 @@ def export_otlp(options: OtlpExportOptions) -> None:
                 )
                 export.run(part.keys, part.sessions)
         except TelemetryError as wrong:
-            sent = f" ({text.plural(done.spans, 'span')} went out before)" if done.spans else ""
+            sent = f" ({text.format_count(done.spans, 'span')} went out before)" if done.spans else ""
             raise UserError(make_visible(wrong.message) + sent, wrong.hint) from wrong
     print(_summary_words(done, where), file=sys.stderr)
 
@@ -89,7 +89,7 @@ class _RecordingExport(msgspec.Struct, frozen=True):
     recording: Recording
     keys: set[int] | None = None
     sessions: set[int] | None = None
-    links_beyond: Callable[[int], Beyond] | None = None
+    links_beyond: Callable[[int], OtherRecordingLinks] | None = None
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
             yield [_RecordingExport(taken.recording, None if taken.keys is None else set(taken.keys))]
         return
     from a2a_proxy.telemetry.cross_recording import (  # which can join recordings: one alone needs none of it
-        across,
+        open_recording_links,
         own_sessions,
     )
 
@@ -119,9 +119,9 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
         if options.where and not any(keys for _, keys in found):
             raise UserError(f"nothing matches {make_visible(options.where)}", "see what there is with: a2a-inspect ls")
         recordings = [recording for recording, _ in found]
-        linked = all_of_them.enter_context(across(recordings))
+        linked = all_of_them.enter_context(open_recording_links(recordings))
         yield [
-            _RecordingExport(recording, keys, sessions, linked.beyond(number))
+            _RecordingExport(recording, keys, sessions, linked.session_links(number))
             for number, ((recording, keys), sessions) in enumerate(zip(found, own_sessions(recordings), strict=True))
         ]
 
@@ -137,19 +137,19 @@ def _send_unsent(options: OtlpExportOptions) -> None:
     with open_recording(path) as recording:
         sessions = [row.facts.uuid for row in recording.sessions()]
     try:
-        with convert_recording_errors(), state_directory():
+        with convert_recording_errors(), state_directory_errors():
             for count in filter(None, (send_unsent(str(path.absolute()), each, settings) for each in sessions)):
                 sent, refused = sent + count.calls, refused + count.errors
     except TelemetryError as wrong:
         raise UserError(make_visible(wrong.message), wrong.hint) from wrong
     told = f", {refused:,} refused" if refused else ""
-    print(f"{text.plural(sent, 'call')} sent to {make_visible(where.shown)}{told}", file=sys.stderr)
+    print(f"{text.format_count(sent, 'call')} sent to {make_visible(where.shown)}{told}", file=sys.stderr)
 
 
 def _summary_words(totals: ExportTotals, where: str) -> str:
-    logs = f" and {text.plural(totals.logs, 'log record')}" if totals.logs else ""
-    still = f"; {text.plural(totals.open, 'call')} not over, left out" if totals.open else ""
-    return f"{text.plural(totals.spans, 'span')}{logs} {where}{still}"
+    logs = f" and {text.format_count(totals.logs, 'log record')}" if totals.logs else ""
+    still = f"; {text.format_count(totals.open, 'call')} not over, left out" if totals.open else ""
+    return f"{text.format_count(totals.spans, 'span')}{logs} {where}{still}"
 
 
 @contextmanager
@@ -188,6 +188,6 @@ def _endpoint_target(options: OtlpExportOptions) -> OtlpTarget:
     if not options.endpoint and not any(os.environ.get(name) for name in _VARIABLES):
         raise UserError("where to? --endpoint is missing", "a backend: --endpoint http://localhost:4318, a file: --to")
     try:
-        return target(options.endpoint, options.protocol or "", os.environ)
+        return otlp_target(options.endpoint, options.protocol or "", os.environ)
     except TelemetryError as wrong:
         raise UserError(make_visible(wrong.message), wrong.hint) from wrong

@@ -30,7 +30,7 @@ def process_lines(recording: Recording, session: SessionRow) -> Iterator[str]:
         who = process.peer.removeprefix("pid ")
         yield f"process {make_visible(who)}  {make_visible(process.upstream)}  {make_visible(process.how) or 'runs'}"
         for frame in _process_frames(recording, session, process):
-            yield f"    {text.clock(frame.at):>14} {_ARROWS[frame.direction]} {describe_frame(frame)}"
+            yield f"    {text.format_time(frame.at):>14} {_ARROWS[frame.direction]} {describe_frame(frame)}"
 
 
 def process_objects(recording: Recording, session: SessionRow) -> Iterator[dict[str, object]]:
@@ -38,7 +38,7 @@ def process_objects(recording: Recording, session: SessionRow) -> Iterator[dict[
     for process in _stdio_processes(recording, session):
         frames = [
             {
-                "at": text.utc(frame.at),
+                "at": text.format_utc(frame.at),
                 "direction": frame.direction.name.lower(),
                 "kind": frame.kind.name.lower(),
                 "note": frame.note,

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
@@ -48,7 +48,7 @@ class _StoredSession(msgspec.Struct, frozen=True):
 
     def description(self) -> str:
         """Which session it is."""
-        return f"session {self.id} of {make_visible(str(self.path))}  {text.day(self.started)}  {make_visible(self.where)}"
+        return f"session {self.id} of {make_visible(str(self.path))}  {text.format_date_time(self.started)}  {make_visible(self.where)}"
 
 
 def prune(paths: tuple[Path, ...], limits: PruneLimits, now: int, *, dry_run: bool, as_json: bool = False) -> None:
@@ -73,7 +73,7 @@ def prune(paths: tuple[Path, ...], limits: PruneLimits, now: int, *, dry_run: bo
             print(_session_object(each, dry_run) if as_json else f"{_deleted_words(dry_run)} {each.description()}")
     size = sum(each.size for each in chosen)
     if not as_json:
-        print(f"{_deleted_words(dry_run)} {text.plural(len(chosen), 'session')} of {len(stored)}, about {text.size(size)}")
+        print(f"{_deleted_words(dry_run)} {text.format_count(len(chosen), 'session')} of {len(stored)}, about {text.format_size(size)}")
 
 
 def _deleted_words(dry_run: bool) -> str:
@@ -82,12 +82,12 @@ def _deleted_words(dry_run: bool) -> str:
 
 def _session_object(session: _StoredSession, dry_run: bool) -> str:
     """One session that goes, as a line of JSON with stable names."""
-    facts = {"recording": str(session.path), "session": session.id, "started": text.utc(session.started), "size": session.size}
+    facts = {"recording": str(session.path), "session": session.id, "started": text.format_utc(session.started), "size": session.size}
     return json.dumps({**facts, "deleted": not dry_run})
 
 
 def _state_directory_recordings() -> Iterator[Path]:
-    with state_directory():
+    with state_directory_errors():
         yield from sorted(file_layout.recordings_dir().glob(f"*{RECORDING_SUFFIX}"))
 
 
@@ -118,7 +118,7 @@ def _has_journal(session: SessionRow) -> bool:
     """A journal of it is left: somebody writes it, or will. Raises UserError."""
     if session.how:
         return False
-    with state_directory():
+    with state_directory_errors():
         return session.facts.uuid in file_layout.sessions_with_journal()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import Leftover
-from a2a_proxy.cli.errors import state_directory, tell
+from a2a_proxy.cli.errors import state_directory_errors, print_error
 from a2a_proxy.present import text
 from a2a_proxy.recorder.keeper import RecorderKeeper
 from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, Status
@@ -16,7 +16,7 @@ def recover_all() -> int:
     Raises:
         UserError: the state directory cannot be read.
     """
-    with state_directory():
+    with state_directory_errors():
         left = file_layout.find_leftovers()
     if not left:
         print("nothing to recover")
@@ -35,9 +35,9 @@ def _recover_journal(journal: Leftover) -> int:
     keeper.drain()
     end = keeper.outcome or answer
     if isinstance(end, RecorderDone):
-        counts = f"{text.plural(end.exchanges, 'exchange')}, {text.plural(end.frames, 'frame')}"
+        counts = f"{text.format_count(end.exchanges, 'exchange')}, {text.format_count(end.frames, 'frame')}"
         print(f"recovered {journal.session.recording}: {counts} from the journal")
         return 0
     failed = end if isinstance(end, RecorderFailed) else RecorderFailed("no answer")
-    tell("a2a-inspect", f"cannot recover {journal.session.recording}: {failed.message}", failed.hint)
+    print_error("a2a-inspect", f"cannot recover {journal.session.recording}: {failed.message}", failed.hint)
     return 1

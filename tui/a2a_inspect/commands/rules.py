@@ -50,7 +50,7 @@ def _rule_list_lines(selected: list[Rule]) -> Iterator[str]:
         draft = " (draft)" if rule.draft else ""
         yield f"  {rule.id:16}{rule.severity.name.lower():9}{rule.title}{draft}"
     yield ""
-    count = text.plural(len(selected), "rule")
+    count = text.format_count(len(selected), "rule")
     yield f"{count}; one of them with its reason and examples: a2a-inspect rules {selected[0].id}"
 
 

@@ -84,7 +84,7 @@ def preview_redaction(path: Path | None, options: ScanOptions) -> None:
     for row in rows:
         print(f"{row['times']:>6}  {make_visible(row['where'])}  {make_visible(row['excerpt'])}  first in {row['place']}")
     if policy.metadata_only:
-        print(f"all payloads would go: {text.plural(counts.frames, 'frame')}; texts of errors and other headers too")
+        print(f"all payloads would go: {text.format_count(counts.frames, 'frame')}; texts of errors and other headers too")
     print(f"policy: {make_visible(' '.join(policy.words)) or 'default'}; {_preview_words(seen, policy)}")
 
 
@@ -92,7 +92,7 @@ def _preview_words(result: ScanResult, policy: RedactionPolicy) -> str:
     if not result.secrets:
         return "it would replace nothing else" if policy.metadata_only else "it would change nothing"
     different = len({each.secret for each in result.secrets})
-    return f"it would replace {text.plural(different, 'value')} in {text.plural(len(result.secrets), 'place')}"
+    return f"it would replace {text.format_count(different, 'value')} in {text.format_count(len(result.secrets), 'place')}"
 
 
 def _scan_recording(recording: Recording, policy: RedactionPolicy, path: Path | None, *, random: bool = True) -> ScanResult:
@@ -121,10 +121,10 @@ def _print_secrets(path: Path, result: ScanResult) -> None:
         print(f"{name}: {line}")
     if len(result.secrets) > _MAX_LISTED_SECRETS:
         print(f"{name}: and {len(result.secrets) - _MAX_LISTED_SECRETS} more")
-    labels = f"{text.plural(result.labels, 'label')} of secrets that were taken out"
+    labels = f"{text.format_count(result.labels, 'label')} of secrets that were taken out"
     if result.secrets:
         different = len({each.secret for each in result.secrets})
-        print(f"{name}: {text.plural(different, 'secret')} in {text.plural(len(result.secrets), 'place')}; {labels}")
+        print(f"{name}: {text.format_count(different, 'secret')} in {text.format_count(len(result.secrets), 'place')}; {labels}")
     else:
         print(f"{name}: no secrets; {labels}; {result.values} values looked at")
 

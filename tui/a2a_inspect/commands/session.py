@@ -25,7 +25,7 @@ def session_line(session: SessionRow) -> str:
     """`session 1  2026-01-31 09:41:07  127.0.0.1:9000 -> agent:8000  capture complete`."""
     facts = session.facts
     ways = ", ".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False))
-    return f"session {session.id}  {text.day(facts.started)}  {make_visible(ways)}  {_completeness_words(session)}"
+    return f"session {session.id}  {text.format_date_time(facts.started)}  {make_visible(ways)}  {_completeness_words(session)}"
 
 
 def member_lines(several: MultiReader) -> Iterator[str]:
@@ -71,7 +71,7 @@ def unread_connections(recording: Recording, session: SessionRow) -> Iterator[Co
 def connection_lines(recording: Recording, session: SessionRow) -> Iterator[str]:
     """A line per connection that could not be read and per finding about a connection."""
     for connection in unread_connections(recording, session):
-        octets = text.size(connection.bytes_to_agent + connection.bytes_to_client)
+        octets = text.format_size(connection.bytes_to_agent + connection.bytes_to_client)
         yield f"connection {connection.id}  {connection.kind}  {octets}, {_UNREAD[connection.kind]}"
     for row in connection_findings(recording, session):
         yield f"connection {row.finding.connection}  {finding_words(row.finding)}"
@@ -119,5 +119,5 @@ def connection_counts(recording: Recording, session: SessionRow) -> str:
     """How many of these lines there are: `1 connection not read, 2 findings of connections`; empty where none."""
     unread = sum(1 for _ in unread_connections(recording, session))
     found = sum(1 for _ in connection_findings(recording, session))
-    counts = [f"{text.plural(unread, 'connection')} not read"] if unread else []
-    return ", ".join([*counts, f"{text.plural(found, 'finding')} of connections"] if found else counts)
+    counts = [f"{text.format_count(unread, 'connection')} not read"] if unread else []
+    return ", ".join([*counts, f"{text.format_count(found, 'finding')} of connections"] if found else counts)

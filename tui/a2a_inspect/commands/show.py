@@ -125,14 +125,14 @@ def _task_line(task_id: str, task: Task | None) -> str:
         return f"task {make_visible(task_id)}"
     passed = " > ".join(state_name(state) for _, state in task.states)
     artifacts = "".join(
-        f"  artifact {make_visible(a.name or a.artifact_id)} ({text.plural(max(a.chunks, 1), 'chunk')}, {text.size(a.size)})"
+        f"  artifact {make_visible(a.name or a.artifact_id)} ({text.format_count(max(a.chunks, 1), 'chunk')}, {text.format_size(a.size)})"
         for a in task.artifacts
     )
     return f"task {make_visible(task_id)}  {passed}{artifacts}"
 
 
 def _generation_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:
-    told = generations.line(task, lambda number: operation_of(recording, session, number))
+    told = generations.generations_line(task, lambda number: operation_of(recording, session, number))
     if told:
         yield f"      {told}"
 
@@ -141,7 +141,7 @@ def _artifact_lines(recording: Recording, session: int, task: Task) -> Iterator[
     for name, found in artifacts_of(recording, session, task).items():
         end = "complete" if found.complete else "not complete"
         title = make_visible(found.artifact.name or name)
-        yield f"      artifact {title}  {text.plural(len(found.artifact.parts), 'part')}, {end}"
+        yield f"      artifact {title}  {text.format_count(len(found.artifact.parts), 'part')}, {end}"
         for part in found.artifact.parts:
             yield from (" " * 10 + make_visible(line) for line in part_text(part).split("\n") if line)
 
@@ -156,8 +156,8 @@ def _exchange_lines(
     notes: SessionNotes,
 ) -> Iterator[str]:
     exchange = row.exchange
-    parts = [f"#{exchange.id} {make_visible(text.title(exchange))}", text.manner(exchange), text.live(exchange)]
-    parts += [text.standing(exchange), text.latency(exchange), generations.asked(exchange), make_visible(exchange.error)]
+    parts = [f"#{exchange.id} {make_visible(text.exchange_title(exchange))}", text.binding_and_dialect(exchange), text.live_stream_label(exchange)]
+    parts += [text.outcome_label(exchange), text.latency_label(exchange), generations.requested_generations(exchange), make_visible(exchange.error)]
     if text.outcome_of(exchange) == "cut":
         parts.append(make_visible(exchange.how))
     yield "  ".join(part for part in parts if part)
@@ -212,10 +212,10 @@ def _is_implied_end(frame: Frame, exchange: Exchange) -> bool:
 def _frame_offset(exchange: Exchange, frame: Frame) -> str:
     """The agent's frames count as the latency in the head does, from the request's end; the client's from its start."""
     if frame.seq == 0:
-        return text.clock(frame.at)
+        return text.format_time(frame.at)
     answer = frame.direction is Direction.TO_CLIENT
     zero = text.latency_origin(exchange) if answer else exchange.started
-    return "+" + text.duration(max(frame.at - zero, 0))
+    return "+" + text.format_duration(max(frame.at - zero, 0))
 
 
 def _header_lines(exchange: Exchange) -> Iterator[str]:
@@ -253,7 +253,7 @@ def _exchange_object(recording: Recording, row: ExchangeRow, task: Task | None, 
     return {
         "session": row.session,
         **exchange_object(exchange),
-        "task_generations": generations.facts(task) if task is not None else None,
+        "task_generations": generations.generations_object(task) if task is not None else None,
         "request_headers": _decode_headers(exchange.request_headers),
         "response_headers": _decode_headers(exchange.response_headers),
         "trailers": _decode_headers(exchange.trailers),
@@ -276,7 +276,7 @@ def frame_object(frame: Frame, exchange: Exchange) -> dict[str, object]:
         "seq": frame.seq,
         "direction": "to_agent" if frame.direction is Direction.TO_AGENT else "to_client",
         "kind": _KIND_NAMES[frame.kind],
-        "at": text.utc(frame.at),
+        "at": text.format_utc(frame.at),
         "event": _EVENT_NAMES[frame.event],
         "task_id": frame.task_id,
         "context_id": frame.context_id,

@@ -58,12 +58,12 @@ def _statistics_lines(several: MultiReader, totals: RecordingTotals, tasks: Task
     octets = [sum(getattr(each, way) for each in totals.calls.values()) for way in ("bytes_to_agent", "bytes_to_client")]
     count = sum(each.count for each in totals.calls.values())
     yield (
-        f"{text.plural(count, 'exchange')}, {text.plural(totals.frames, 'frame')}, "
-        f"{text.size(octets[0])} to the agent, {text.size(octets[1])} to the client"
+        f"{text.format_count(count, 'exchange')}, {text.format_count(totals.frames, 'frame')}, "
+        f"{text.format_size(octets[0])} to the agent, {text.format_size(octets[1])} to the client"
     )
     if tasks:
         states = ", ".join(f"{number} {state}" for state, number in tasks)
-        yield f"{text.plural(sum(number for _, number in tasks), 'task')}: {states}"
+        yield f"{text.format_count(sum(number for _, number in tasks), 'task')}: {states}"
     if totals.calls:
         yield ""
         yield from _call_table_lines(totals)
@@ -87,7 +87,7 @@ def _call_table_lines(totals: RecordingTotals) -> Iterator[str]:
         cells.append(str(each.events))
         for name in measures:
             times = getattr(each, name)
-            cells += [text.duration(ns) for ns in (times.p50, times.p95, times.max)] if times else [""] * 3
+            cells += [text.format_duration(ns) for ns in (times.p50, times.p95, times.max)] if times else [""] * 3
         rows.append(cells)
     yield from table_lines(["OPERATION", "BINDING", "CALLS", *map(str.upper, outcomes), "EVENTS", *titles], rows)
 
@@ -95,7 +95,7 @@ def _call_table_lines(totals: RecordingTotals) -> Iterator[str]:
 def _count_table_lines(title: str, counts: list[tuple[str, int]], max_rows: int) -> Iterator[str]:
     yield from table_lines(["TIMES", title], [(str(number), what) for what, number in counts[:max_rows]])
     if rest := counts[max_rows:]:
-        yield f"{sum(number for _, number in rest):<5}  of {text.plural(len(rest), 'other kind')}"
+        yield f"{sum(number for _, number in rest):<5}  of {text.format_count(len(rest), 'other kind')}"
 
 
 def _statistics_object(several: MultiReader, totals: RecordingTotals, tasks: TaskStateCounts) -> dict[str, object]:

@@ -16,8 +16,8 @@ from a2a_inspect.commands.show import ARROWS, frame_object
 from a2a_inspect.data.recording_choice import open_recordings, convert_recording_errors
 from a2a_inspect.signals import interrupt_on_signals
 from a2a_proxy.cli.console import finding_object
-from a2a_proxy.cli.errors import tell
-from a2a_proxy.cli.streams import reader_gone
+from a2a_proxy.cli.errors import print_error
+from a2a_proxy.cli.streams import is_reader_gone
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.present import text
@@ -78,7 +78,7 @@ def _tail(paths: Sequence[Path], wanted: TailOptions, sleep: Callable[[float], N
         _print_entries(_entries_from_frame(_merge_by_time(each.read_past() for each in followers), wanted.count))
         while wanted.follow:
             sleep(POLL_INTERVAL)
-            if reader_gone():
+            if is_reader_gone():
                 return
             _print_entries(_merge_by_time(each.read_new() for each in followers if each.has_changed()))
 
@@ -112,9 +112,9 @@ def _print_entries(entries: Iterable[TailEntry]) -> None:
 def _wait_for_file(path: Path, sleep: Callable[[float], None]) -> bool:
     """Wait until a proxy has made the recording; False where nobody reads what we would say."""
     if not path.exists():
-        tell("a2a-inspect", f"there is no recording {path} yet: waiting", "Ctrl-C ends this")
+        print_error("a2a-inspect", f"there is no recording {path} yet: waiting", "Ctrl-C ends this")
     while not path.exists():
-        if reader_gone():
+        if is_reader_gone():
             return False
         sleep(POLL_INTERVAL)
     return True
@@ -245,11 +245,11 @@ class _Follower:
     def _frame_line(self, row: FrameRow) -> str:
         frame, exchange = row.frame, self._exchange_of_frame(row)
         place = f"#{frame.exchange}.{frame.seq}" if frame.exchange else f"connection {frame.connection}"
-        title = make_visible(text.title(exchange)) if exchange is not None else ""
+        title = make_visible(text.exchange_title(exchange)) if exchange is not None else ""
         return "  ".join(
             part
             for part in (
-                text.clock(frame.at),
+                text.format_time(frame.at),
                 f"{place:<8}",
                 title,
                 f"{ARROWS[frame.direction]} {_describe_frame(frame, exchange)}",
@@ -289,8 +289,8 @@ def _describe_frame(frame: Frame, exchange: Exchange | None) -> str:
 
 def _finding_line(row: FindingRow) -> str:
     finding = row.finding
-    place = text.place(finding) or f"connection {finding.connection}"
-    return f"{text.clock(finding.at)}  {place:<8}  {finding_words(finding)}"
+    place = text.finding_location(finding) or f"connection {finding.connection}"
+    return f"{text.format_time(finding.at)}  {place:<8}  {finding_words(finding)}"
 
 
 def _finding_object(row: FindingRow) -> dict[str, object]:

@@ -66,8 +66,8 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
     for place, reason in reasons:
         print(f"kept besides  {place}  {reason}")
     for name, count in _missing_counts(before, after).items():
-        print(f"left out  {text.plural(count, name.removesuffix('s'))} of {getattr(before, name)}")
-    print(f"{text.plural(after.exchanges, 'exchange')} written to {make_visible(str(options.target))}")
+        print(f"left out  {text.format_count(count, name.removesuffix('s'))} of {getattr(before, name)}")
+    print(f"{text.format_count(after.exchanges, 'exchange')} written to {make_visible(str(options.target))}")
 
 
 def _selected_keys(recording: Recording, options: TrimOptions) -> set[int]:

@@ -56,12 +56,12 @@ def _chunk_line(recording: Recording, session: int, name: str, frame: Frame, cur
     """`▸ chunk 1:2.5       +120 ms  1 part  34 B  append`, the frame under the cursor marked."""
     row = recording.exchange(make_key(session, frame.exchange))
     assert row is not None
-    at = "+" + text.duration(max(frame.at - text.latency_origin(row.exchange), 0))
+    at = "+" + text.format_duration(max(frame.at - text.latency_origin(row.exchange), 0))
     count = _count_parts(recording, session, frame, row.exchange, name)
     marks = [word for word in ("append", "last_chunk") if getattr(frame, word)]
     place = format_place(NotePlace(session, frame.exchange, frame.seq))
     mark = "▸ " if cursor_frame == (frame.exchange, frame.seq) else ""
-    words = (f"{place:10}", at, text.plural(count, "part"), text.size(frame.size), *marks)
+    words = (f"{place:10}", at, text.format_count(count, "part"), text.format_size(frame.size), *marks)
     yield f"{mark + 'chunk':18}{'  '.join(words)}"
 
 
@@ -100,8 +100,8 @@ def timing_lines(recording: Recording, exchange_key: int, frame: int | None, unt
             break
         since = one.at - before.get(one.direction, one.at)
         before[one.direction] = one.at
-        start = "+" + text.duration(max(one.at - row.exchange.started, 0))
-        gap = f"{text.duration(since)} after the one before" if since else ""
+        start = "+" + text.format_duration(max(one.at - row.exchange.started, 0))
+        gap = f"{text.format_duration(since)} after the one before" if since else ""
         mark = "▸ " if one.seq == frame else ""
         name = f"{mark}{one.seq} {_ARROWS[one.direction]} {one.kind.name.lower()}"
         lines.append(f"{name:18}{start:10}{gap}".rstrip())
@@ -125,4 +125,4 @@ def process_lines(recording: Recording, exchange_key: int) -> list[str]:
     if len(said) > _MAX_LOG_LINES:
         lines.append(f"(the last {_MAX_LOG_LINES} of {len(said)} lines: a2a-inspect show has all)")
     last = said[-_MAX_LOG_LINES:]
-    return [*lines, *(f"{text.clock(each.at):18}{_ARROWS[each.direction]} {describe_frame(each)}" for each in last), ""]
+    return [*lines, *(f"{text.format_time(each.at):18}{_ARROWS[each.direction]} {describe_frame(each)}" for each in last), ""]

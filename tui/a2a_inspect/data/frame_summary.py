@@ -20,7 +20,7 @@ _TRAILING_CONTROLS = re.compile('[␉␊␍]+(?=")')
 def summarize_frame(recording: Recording, row: FrameRow, exchange: Exchange | None) -> str:
     """As `protocol.describe` says it; what is damaged, in words."""
     try:
-        large = f" ({text.size(row.frame.size)})" if row.frame.size > _MAX_SUMMARIZED_BYTES else ""
+        large = f" ({text.format_size(row.frame.size)})" if row.frame.size > _MAX_SUMMARIZED_BYTES else ""
         payload = b"" if large else recording.payload(row)
     except RecordingError as damage:
         return damage.message

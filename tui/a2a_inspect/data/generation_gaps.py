@@ -15,15 +15,15 @@ GapWords = dict[tuple[str, int], str]
 def operation_of(recording: Recording, session: int, number: int) -> str:
     """What an exchange of a session did; empty where the recording does not have it."""
     row = recording.exchange(make_key(session, number))
-    return make_visible(text.title(row.exchange)) if row is not None else ""
+    return make_visible(text.exchange_title(row.exchange)) if row is not None else ""
 
 
 def missed_generation_words(recording: Recording, session: int, gap: MissedGenerations) -> str:
     """`generation 4 missed`, and where it is healed `, healed by #9 GetTask at 6`."""
-    words = f"generation {generations.numbers(gap.first, gap.last)} missed"
+    words = f"generation {generations.format_range(gap.first, gap.last)} missed"
     if not gap.healed:
         return words
-    return f"{words}, {generations.healed(gap, lambda number: operation_of(recording, session, number))}"
+    return f"{words}, {generations.healed_label(gap, lambda number: operation_of(recording, session, number))}"
 
 
 def read_gaps(recording: Recording, row: ExchangeRow, until: int = 0) -> GapWords:

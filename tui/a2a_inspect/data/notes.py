@@ -25,7 +25,7 @@ def note_counts(recording: Recording, session: int) -> str:
     """How much people wrote down about a session: `2 notes, 1 bookmark`; empty where nobody did."""
     notes = [row.note for row in recording.notes(session)]
     counts = (sum(bool(each.text) for each in notes), "note"), (sum(each.bookmark for each in notes), "bookmark")
-    return ", ".join(text.plural(count, what) for count, what in counts if count)
+    return ", ".join(text.format_count(count, what) for count, what in counts if count)
 
 
 def note_object(session: int, note: Note) -> dict[str, object]:
@@ -37,7 +37,7 @@ def note_object(session: int, note: Note) -> dict[str, object]:
         "seq": note.seq if note.seq >= 0 else None,
         "text": note.text,
         "bookmark": note.bookmark,
-        "at": text.utc(note.at),
+        "at": text.format_utc(note.at),
     }
 
 

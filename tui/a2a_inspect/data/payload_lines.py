@@ -60,7 +60,7 @@ def part_text(part: Part) -> str:
     about = " ".join(word for word in (part.filename, part.media_type) if word)
     if part.url is not None:
         return f"file {part.url} {about}"
-    return f"file {about} {text.size(len(part.raw or '') * 3 // 4)}"
+    return f"file {about} {text.format_size(len(part.raw or '') * 3 // 4)}"
 
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)

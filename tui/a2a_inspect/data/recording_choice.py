@@ -11,7 +11,7 @@ import click
 
 from a2a_inspect.data.references import is_recording_word, parse_reference
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.cli.unfinished import await_recorders
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
@@ -36,7 +36,7 @@ def resolve_recording(path: Path | None) -> Path:
     """
     if path is not None:
         return path
-    with state_directory():
+    with state_directory_errors():
         folder = file_layout.recordings_dir()
         newest = _coming(folder) or newest_recording(folder)
     if newest is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.errors import UserError, state_directory
+from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.redact import open_redacted
@@ -39,7 +39,7 @@ class RedactionOptions(msgspec.Struct, frozen=True):
 
 def label_key() -> bytes:
     """The key of labels: that of captures on this machine, so that one secret has one label. Raises UserError."""
-    with state_directory():
+    with state_directory_errors():
         try:
             return file_layout.redaction_key()
         except ValueError as wrong:

@@ -297,7 +297,7 @@ class _RecordingReader:
 
         rows = self.recording.task(row.exchange.task_id) if row.exchange.task_id else []
         told = (
-            generations.line(each.task, lambda number: operation_of(self.recording, row.session, number))
+            generations.generations_line(each.task, lambda number: operation_of(self.recording, row.session, number))
             for each in rows
             if each.session == row.session and row.exchange.id in each.task.exchanges
         )

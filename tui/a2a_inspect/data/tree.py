@@ -93,7 +93,7 @@ def _session_branches(recording: Recording, after: int) -> Iterator[TreeBranch]:
     rows = [row for row in recording.sessions() if row.id > after][: CHILDREN_PER_PAGE + 1]
     for row in rows:
         count = recording.db.execute(query, (make_key(row.id, 0), make_key(row.id + 1, 0))).fetchone()[0]
-        label = f"session {row.id}  {text.clock(row.facts.started)}  {text.plural(count, 'exchange')}"
+        label = f"session {row.id}  {text.format_time(row.facts.started)}  {text.format_count(count, 'exchange')}"
         yield TreeBranch(TreeLevel.SESSION, label, row.id)
 
 
@@ -134,7 +134,7 @@ def _exchange_branches(recording: Recording, branch: TreeBranch, after: int | No
 def _exchange_label(recording: Recording, row: ExchangeRow) -> str:
     query = "SELECT count(*) FROM frame WHERE session = ? AND exchange = ?"
     frames = recording.db.execute(query, (row.session, row.exchange.id)).fetchone()[0]
-    return make_visible(f"#{row.exchange.id} {text.title(row.exchange)} {text.standing(row.exchange)}  {frames}")
+    return make_visible(f"#{row.exchange.id} {text.exchange_title(row.exchange)} {text.outcome_label(row.exchange)}  {frames}")
 
 
 def _frame_branches(recording: Recording, branch: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
@@ -162,4 +162,4 @@ def _identifier(recording: Recording, number: int) -> str:
 
 
 def _short_id(name: str) -> str:
-    return make_visible(text.short(name))
+    return make_visible(text.shorten_id(name))

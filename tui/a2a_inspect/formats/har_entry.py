@@ -41,7 +41,7 @@ _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 def format_time(at: int) -> str:
     """A time, ns, in milliseconds as ISO 8601 has it."""
-    return f"{text.utc(at)[:-7]}Z"
+    return f"{text.format_utc(at)[:-7]}Z"
 
 
 def har_entry(

@@ -41,7 +41,7 @@ def _first_exchanges(selection: ExportSelection, session: int) -> list[int]:
 
 
 def _write_conversation(conversation: LaneConversation, stream: BinaryIO) -> None:
-    began = text.day(conversation.order.start) if conversation.order.frames else "nothing was recorded"
+    began = text.format_date_time(conversation.order.start) if conversation.order.frames else "nothing was recorded"
     title = escape_heading(f"Session {conversation.session}, {conversation.title}, {began}")
     lines = diagram_lines(conversation.lanes, iterate_rows(conversation), len(conversation.order))
     for line in (f"## {title}", "", "```mermaid", *lines, "```", ""):

@@ -131,7 +131,7 @@ def paint_row(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
 
 def _row_words(row: LaneRow) -> str:
     if row.what is RowKind.PAUSE:
-        return f"{text.duration(row.since_before)} of silence"
+        return f"{text.format_duration(row.since_before)} of silence"
     return row.text
 
 
@@ -143,7 +143,7 @@ def _overlay_label(lifelines: str, label: str, column: int, style: str) -> Style
 
 
 def _time_cells(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
-    before = text.duration(row.since_before) if row.since_start else ""
+    before = text.format_duration(row.since_before) if row.since_start else ""
     before = f"+{before}" if before else ""
     shown = before if len(before) <= _PAUSE_CELLS else ""  # the pause above says it
     place = fit_text(f"#{row.exchange}.{row.seq}", _PLACE_CELLS - 1) + " " if geometry.margin > MARGIN else ""

@@ -55,7 +55,7 @@ def _row_statement(row: LaneRow, lanes: int) -> str:
         arrow = "-x" if row.kind is FrameKind.CUT else "-->>" if back else "->>"
         return f"L{row.source}{arrow}L{row.target}: {_escape_label(row.text) or '(nothing)'}"
     if row.what in (RowKind.PAUSE, RowKind.TURN):
-        words = row.text or f"{text.duration(row.since_before)} of silence"
+        words = row.text or f"{text.format_duration(row.since_before)} of silence"
         return f"Note over {_lane_range(lanes)}: {_escape_label(words)}"
     return f"Note over L{row.source}: {_escape_label(row.text)}"
 

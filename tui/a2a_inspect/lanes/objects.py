@@ -16,7 +16,7 @@ def lanes_object(session: int, title: str, lanes: Sequence[PartyLane]) -> dict[s
 
 def row_object(row: LaneRow, lanes: Sequence[PartyLane]) -> dict[str, object]:
     """One row. `from` and `to` are names of lanes; `about` is the lane of what is no message."""
-    facts: dict[str, object] = {"what": str(row.what), "session": row.session, "at": text.utc(row.at)}
+    facts: dict[str, object] = {"what": str(row.what), "session": row.session, "at": text.format_utc(row.at)}
     facts["since_start_ns"] = row.since_start
     if row.what is RowKind.PAUSE:
         return {**facts, "length_ns": row.since_before}

@@ -154,5 +154,5 @@ class RowOrder:
             if frame.task == task or frame.exchange == exchange:
                 number = self._open_waits.pop((task, exchange))
                 mark = self.marks[number]
-                words = mark.text.replace("waits", f"waited {text.duration(frame.at - mark.at)}", 1)
+                words = mark.text.replace("waits", f"waited {text.format_duration(frame.at - mark.at)}", 1)
                 self.marks[number] = replace(mark, text=words)

@@ -97,10 +97,10 @@ class LaneConversation:
     @property
     def title(self) -> str:
         """What is shown, in words."""
-        names = [f"task {text.short(make_visible(row.task.task_id))}" for row in self.tasks]
+        names = [f"task {text.shorten_id(make_visible(row.task.task_id))}" for row in self.tasks]
         if not names:
             row = self._recording.exchange(self.root)
-            names = [f"#{split_key(self.root)[1]} {make_visible(text.title(row.exchange)) if row else ''}"]
+            names = [f"#{split_key(self.root)[1]} {make_visible(text.exchange_title(row.exchange)) if row else ''}"]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         return ", ".join(names[:3]) + more
 
@@ -159,7 +159,7 @@ class LaneConversation:
         said = summarize_frame(self._recording, row, exchange)
         if exchange is None:
             return said
-        title = text.title(exchange)
+        title = text.exchange_title(exchange)
         names = row.frame.kind is FrameKind.REQUEST and not row.frame.seq and not said.startswith(title)
         return f"{said}  {make_visible(title)}" if names else said
 

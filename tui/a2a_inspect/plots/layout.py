@@ -33,12 +33,12 @@ def plot_lines(histogram: Histogram, cursor: PlotCursor, size: tuple[int, int], 
     wide = max(width // max(histogram.scale.count, 1), 1)
     first, last = cursor.selected
     chosen = (first * wide, (last + 1) * wide)
-    step = text.duration(histogram.scale.step)
+    step = text.format_duration(histogram.scale.step)
     frames = [bucket.frames for bucket in histogram.buckets]
     octets = [bucket.bytes for bucket in histogram.buckets]
     yield _title_line("FRAMES", f"at most {max(frames, default=0)} in {step}", width)
     yield from (_column_line(line, wide, chosen, width) for line in draw_columns(frames, high, plain=plain))
-    yield _title_line("OCTETS", f"at most {text.size(max(octets, default=0))} in {step}", width)
+    yield _title_line("OCTETS", f"at most {text.format_size(max(octets, default=0))} in {step}", width)
     yield from (_column_line(line, wide, chosen, width) for line in draw_columns(octets, low, plain=plain))
     yield _severity_line(histogram.buckets, wide, width)
     yield _selection_line(chosen, cursor.at * wide, width, plain=plain)
@@ -94,9 +94,9 @@ def step_words(histogram: Histogram, cursor: PlotCursor) -> str:
             found[severity] = found.get(severity, 0) + count
     words = [
         f"{step_clock(histogram.scale.at(first), histogram.scale.step)} to {step_clock(histogram.scale.at(last + 1), histogram.scale.step)}",
-        text.plural(sum(bucket.frames for bucket in chosen), "frame"),
-        text.size(sum(bucket.bytes for bucket in chosen)),
-        f"{text.plural(sum(bucket.exchanges for bucket in chosen), 'exchange')} began",
+        text.format_count(sum(bucket.frames for bucket in chosen), "frame"),
+        text.format_size(sum(bucket.bytes for bucket in chosen)),
+        f"{text.format_count(sum(bucket.exchanges for bucket in chosen), 'exchange')} began",
         f"findings: {findings_words(Bucket(findings=found))}" if found else "",
     ]
     return "  ".join(word for word in words if word)
@@ -129,7 +129,7 @@ def _table_columns(plain: bool) -> list[ListColumn]:
 def _rank_cell(measure: str, rank: str) -> Callable[[CallRow], str]:
     def cell(row: CallRow) -> str:
         times = getattr(row[1], measure)
-        return text.duration(getattr(times, rank)) if times is not None else ""
+        return text.format_duration(getattr(times, rank)) if times is not None else ""
 
     return cell
 

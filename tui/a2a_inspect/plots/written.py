@@ -25,14 +25,14 @@ def histogram_lines(histogram: Histogram, *, plain: bool) -> Iterator[str]:
         (
             step_clock(histogram.scale.at(number), histogram.scale.step),
             str(bucket.frames),
-            text.size(bucket.bytes) if bucket.frames else "",
+            text.format_size(bucket.bytes) if bucket.frames else "",
             str(bucket.exchanges or ""),
             draw_bar(bucket.frames, peak, _MAX_BAR, plain=plain),
             findings_words(bucket),
         )
         for number, bucket in enumerate(histogram.buckets)
     ]
-    yield from table_lines((f"EACH {text.duration(histogram.scale.step)}", "FRAMES", "OCTETS", "BEGUN", "", "FINDINGS"), rows)
+    yield from table_lines((f"EACH {text.format_duration(histogram.scale.step)}", "FRAMES", "OCTETS", "BEGUN", "", "FINDINGS"), rows)
 
 
 def findings_words(bucket: Bucket) -> str:
@@ -42,9 +42,9 @@ def findings_words(bucket: Bucket) -> str:
 
 def step_clock(at: int, step: int) -> str:
     """When a step begins, in local time, no finer than steps are."""
-    clock = text.clock(at)
+    clock = text.format_time(at)
     if step >= 86_400_000_000_000:
-        return text.day(at)[:10]
+        return text.format_date_time(at)[:10]
     if step >= 1_000_000_000:
         return clock[:8]
     return clock if step >= 1_000_000 else f"{clock}{at // 1000 % 1000:03}"
@@ -56,7 +56,7 @@ def histogram_object(histogram: Histogram | None) -> dict[str, object] | None:
         return None
     buckets = [
         {
-            "at": text.utc(histogram.scale.at(number)),
+            "at": text.format_utc(histogram.scale.at(number)),
             "frames": bucket.frames,
             "bytes": bucket.bytes,
             "exchanges": bucket.exchanges,

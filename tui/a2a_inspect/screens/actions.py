@@ -104,17 +104,17 @@ class ActionScreen(CommandScreen):
             return
         if self.app.is_web:
             self.app.copy_to_clipboard(form.decode("utf-8", "replace"))
-            self.notify(f"{name} of {format_place(place)}, {text.size(len(form))}: handed to the browser", markup=False)
+            self.notify(f"{name} of {format_place(place)}, {text.format_size(len(form))}: handed to the browser", markup=False)
             return
         done = await asyncio.to_thread(copy_to_clipboard, form, _SUFFIXES.get(name, f"{name}.txt"), self.app.copy_to_clipboard)
-        self.notify(f"{name} of {format_place(place)}, {text.size(len(form))}: {make_visible(done)}", markup=False)
+        self.notify(f"{name} of {format_place(place)}, {text.format_size(len(form))}: {make_visible(done)}", markup=False)
 
     # Exporting.
 
     def _export_sets(self) -> dict[str, str]:
         """What can be exported now, in words."""
         marked = len({each.exchange for each in self._marks.marked_rows()})
-        sets = {SELECTED: text.plural(marked, "marked exchange") if marked else "the exchange under the cursor"}
+        sets = {SELECTED: text.format_count(marked, "marked exchange") if marked else "the exchange under the cursor"}
         if self.narrowing.expression():
             sets[FILTERED] = f"what matches {make_visible(self.narrowing.expression())}"
         return {**sets, ALL: "the whole recording"}
@@ -163,4 +163,4 @@ class ActionScreen(CommandScreen):
                 wanted = ExportSelection(recording, matching, f"what matches {where}")
             target = unused_path(folder, self._source.path, name, FORMATS[form].suffix)
             count = export_selection(wanted, target, form)
-        return f"{text.plural(count, 'exchange')} written to {make_visible(str(target))}"
+        return f"{text.format_count(count, 'exchange')} written to {make_visible(str(target))}"

@@ -17,7 +17,7 @@ from a2a_inspect.widgets.diff_view import DiffView
 from a2a_inspect.widgets.key_line import KeyLine
 from a2a_inspect.widgets.pane import PaneTitle
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.present.difference.blocks import BlockKind, DifferenceBlock, blocks
+from a2a_proxy.present.difference.blocks import BlockKind, DifferenceBlock, difference_blocks
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.difference.runs import ComparisonStopped, RunDifference
 
@@ -81,13 +81,13 @@ class DiffScreen(Screen[None]):
             if not worker.is_cancelled:
                 self.app.call_from_thread(self._show_blocks, None, said)
             return
-        made = blocks(found, everything=self._show_all_fields)
+        made = difference_blocks(found, everything=self._show_all_fields)
         if not worker.is_cancelled:
             self.app.call_from_thread(self._show_blocks, found, made)
 
     @work(thread=True, exclusive=True, group="diff", exit_on_error=False)
     def _show_again(self, difference: RunDifference) -> None:
-        made = blocks(difference, everything=self._show_all_fields)
+        made = difference_blocks(difference, everything=self._show_all_fields)
         if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self._show_blocks, difference, made)
 

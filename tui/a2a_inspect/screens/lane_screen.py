@@ -141,7 +141,7 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
         title = self._pane.title
         if conversation is not None:
             title.text = f"Swimlane › {conversation.title}"
-            title.remark = "following" if self._list.follow else text.plural(conversation.order.frames, "frame")
+            title.remark = "following" if self._list.follow else text.format_count(conversation.order.frames, "frame")
         if self._error:
             title.remark = make_visible(self._error)
         if isinstance(row, LaneRow) and conversation is not None:
@@ -170,8 +170,8 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
 def _full_row_text(row: LaneRow, lanes: Sequence[str]) -> str:
     """What the row under the cursor says, where it stands, and when: nothing of it cut."""
     if row.what is RowKind.PAUSE:
-        return f"nothing passed for {text.duration(row.since_before)}"
+        return f"nothing passed for {text.format_duration(row.since_before)}"
     place = f"#{row.exchange}" + (f".{row.seq}" if row.seq >= 0 else "") if row.exchange else ""
     way = f"{lanes[row.source]} → {lanes[row.target]}" if row.what is RowKind.FRAME else lanes[row.source]
-    about = "  ".join(each for each in (place, make_visible(way), text.clock(row.at), format_elapsed(row.since_start)) if each)
+    about = "  ".join(each for each in (place, make_visible(way), text.format_time(row.at), format_elapsed(row.since_start)) if each)
     return f"{about}\n{make_visible(row.text)}"

@@ -217,7 +217,7 @@ class PlotScreen(Screen[str]):
             return
         if not error:
             shift = "zoomed  " if self._cursor.zooms else ""
-            title.remark = shift + text.plural(shown.histogram.frames, "frame")
+            title.remark = shift + text.format_count(shown.histogram.frames, "frame")
         self._plot.show(list(plot_lines(shown.histogram, self._cursor, self._plot_size, plain=self._is_plain)))
         self._step_text.update(make_visible(step_words(shown.histogram, self._cursor)))
         self._table.show(list(table_lines(shown.totals, self._plot_width, plain=self._is_plain)))

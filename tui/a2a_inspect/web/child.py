@@ -10,7 +10,7 @@ from textual import messages
 from textual.drivers.web_driver import WebDriver
 
 from a2a_inspect.app import InspectApp, open_source
-from a2a_proxy.cli.errors import UserError, tell
+from a2a_proxy.cli.errors import UserError, print_error
 
 
 class TabDriver(WebDriver):
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     try:
         app = InspectApp(*open_source(Path(recording)), read_only="--write" not in flags, driver_class=TabDriver)
     except UserError as wrong:
-        tell("a2a-inspect", wrong.message, wrong.hint)
+        print_error("a2a-inspect", wrong.message, wrong.hint)
         return wrong.code
     return app.run() or 0
 

@@ -44,9 +44,9 @@ def breadcrumb_path(stream: ExchangeStream | None, line: FrameLine | None, sessi
         return ()
     exchange = stream.row.exchange
     steps = [f"session {stream.row.session}"] if sessions > 1 else []
-    steps += [f"context {text.short(exchange.context_id)}"] if exchange.context_id else []
-    steps += [f"task {text.short(exchange.task_id)}"] if exchange.task_id else []
-    steps.append(f"#{exchange.id} {text.title(exchange)}")
+    steps += [f"context {text.shorten_id(exchange.context_id)}"] if exchange.context_id else []
+    steps += [f"task {text.shorten_id(exchange.task_id)}"] if exchange.task_id else []
+    steps.append(f"#{exchange.id} {text.exchange_title(exchange)}")
     if line is not None and line.row.exchange_key == stream.row.key:
         steps.append(f"frame {line.row.frame.seq}")
     return tuple(steps)

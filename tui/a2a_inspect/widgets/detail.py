@@ -214,7 +214,7 @@ def _decode_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[
 
     if not frame.payload:
         return ["(no payload)"]
-    cut = [f"(first {text.size(len(frame.payload))} of {text.size(frame.size)})"] * frame.truncated
+    cut = [f"(first {text.format_size(len(frame.payload))} of {text.format_size(frame.size)})"] * frame.truncated
     if len(frame.payload) > limit:
         return cut + _first_payload_lines(frame, exchange, limit)
     try:
@@ -233,11 +233,11 @@ def _first_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[s
     from a2a_inspect.data.payload_lines import decoded_lines, indent_json
     from a2a_proxy.protocol.schema import is_protobuf
 
-    rest = f"({text.size(limit)} of {text.size(frame.size)}; + loads more)"
+    rest = f"({text.format_size(limit)} of {text.format_size(frame.size)}; + loads more)"
     if not is_protobuf(frame.schema):
         return [*islice(indent_json(frame.payload[:limit]), _MAX_LINES), rest]
     if len(frame.payload) > _MAX_DECODED_BYTES:
-        return [f"({text.size(frame.size)}: too large to show decoded; the octets are under Raw)"]
+        return [f"({text.format_size(frame.size)}: too large to show decoded; the octets are under Raw)"]
     left = limit
     lines: list[str] = []
     for line in decoded_lines(frame, exchange):

@@ -18,7 +18,7 @@ from textual.worker import get_current_worker
 
 from a2a_inspect.widgets.long_view import LongView
 from a2a_proxy.present.difference.blocks import BlockKind, DifferenceBlock
-from a2a_proxy.present.difference.layout import LayoutRow, lines
+from a2a_proxy.present.difference.layout import LayoutRow, layout_rows
 
 _CURSOR = "▌"
 _LEFT_MARKS, _RIGHT_MARKS = ("-", "~"), ("+", "~")
@@ -89,7 +89,7 @@ class DiffView(LongView):
 
     @work(thread=True, exclusive=True, group="layout", exit_on_error=False)
     def _make_layout(self, width: int) -> None:
-        made = list(lines(self._blocks, max(width - 3, 20)))
+        made = list(layout_rows(self._blocks, max(width - 3, 20)))
         if not get_current_worker().is_cancelled:
             self.app.call_from_thread(self._set_layout, made)
 

@@ -43,11 +43,11 @@ class ExchangeList(LazyList):
             [
                 *file_columns(files),
                 ListColumn("#", 4, self._number_cell, right=True, style=self._number_style),
-                ListColumn("TIME", 12, lambda row: text.clock(row.exchange.started), drop=1, style="list--dim"),
-                ListColumn("OUTCOME", 7, lambda row: text.standing(row.exchange), style=outcome_style),
-                ListColumn("OPERATION", 20, lambda row: text.title(row.exchange), grow=1, style="list--strong"),
-                ListColumn("BINDING", 12, lambda row: text.manner(row.exchange), drop=2, style="list--dim"),
-                ListColumn("TASK", 9, lambda row: text.short(row.exchange.task_id), drop=3, style="list--dim"),
+                ListColumn("TIME", 12, lambda row: text.format_time(row.exchange.started), drop=1, style="list--dim"),
+                ListColumn("OUTCOME", 7, lambda row: text.outcome_label(row.exchange), style=outcome_style),
+                ListColumn("OPERATION", 20, lambda row: text.exchange_title(row.exchange), grow=1, style="list--strong"),
+                ListColumn("BINDING", 12, lambda row: text.binding_and_dialect(row.exchange), drop=2, style="list--dim"),
+                ListColumn("TASK", 9, lambda row: text.shorten_id(row.exchange.task_id), drop=3, style="list--dim"),
                 FINDINGS_COLUMN,
                 ListColumn("EVENTS", 6, event_count, right=True),
                 ListColumn("TOOK", 8, duration_cell, right=True),
@@ -92,7 +92,7 @@ def file_columns(files: tuple[str, ...]) -> list[ListColumn]:
 
 def outcome_style(row: ExchangeRow) -> str:
     """How a row's outcome looks; it is told in words as well."""
-    return _STYLES[text.standing(row.exchange)]
+    return _STYLES[text.outcome_label(row.exchange)]
 
 
 def event_count(row: ExchangeRow) -> str:
@@ -104,14 +104,14 @@ def duration_cell(row: ExchangeRow) -> str:
     """How long it took, or has taken up to what came last."""
     exchange = row.exchange
     end = exchange.closed or exchange.last_event
-    return text.duration(max(end - text.latency_origin(exchange), 0)) if end else ""
+    return text.format_duration(max(end - text.latency_origin(exchange), 0)) if end else ""
 
 
 def states_and_error(row: ExchangeRow) -> str:
     """The states passed, in order, and what went wrong."""
     exchange = row.exchange
     wrong = exchange.error or ("" if is_successful(row) else exchange.how)
-    words = (" > ".join(exchange.states), generations.asked(exchange), wrong)
+    words = (" > ".join(exchange.states), generations.requested_generations(exchange), wrong)
     return "  ".join(word for word in words if word)
 
 

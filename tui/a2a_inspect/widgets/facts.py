@@ -72,10 +72,10 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
     yield "first octet", format_moment(frame.began, exchange)
     yield "last octet", format_moment(frame.at, exchange)
     if frame.direction is Direction.TO_CLIENT and exchange.request_ended and not exchange.live_payload:
-        yield "after the request", "+" + text.duration(max(frame.at - exchange.request_ended, 0))
+        yield "after the request", "+" + text.format_duration(max(frame.at - exchange.request_ended, 0))
     yield "span", f"octets {frame.start} to {frame.end} of this direction, {frame.end - frame.start} with framing"
-    kept = f", the first {text.plural(len(frame.payload), 'octet')} kept" if frame.truncated else ""
-    yield "payload", text.plural(frame.size, "octet") + kept
+    kept = f", the first {text.format_count(len(frame.payload), 'octet')} kept" if frame.truncated else ""
+    yield "payload", text.format_count(frame.size, "octet") + kept
     yield "sha-256", frame.sha256.hex()
     yield "read as", frame.schema
     sized = frame.framing.replace("\1", str(frame.size))
@@ -99,14 +99,14 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
 
     exchange = stream.row.exchange
     yield "number", f"{exchange.id} of session {stream.row.session}"
-    yield "outcome", ", ".join(word for word in (text.standing(exchange), exchange.how) if word)
+    yield "outcome", ", ".join(word for word in (text.outcome_label(exchange), exchange.how) if word)
     yield "error", exchange.error
-    yield "operation", text.title(exchange)
-    yield "binding", text.manner(exchange)
+    yield "operation", text.exchange_title(exchange)
+    yield "binding", text.binding_and_dialect(exchange)
     yield "method", exchange.method
     yield "version header", exchange.version_header
     yield "extensions", exchange.extensions
-    yield "started", text.utc(exchange.started)
+    yield "started", text.format_utc(exchange.started)
     for name in ("request_ended", "response_started", "first_event", "last_event", "closed"):
         at = getattr(exchange, name)
         yield name.replace("_", " "), format_moment(at, exchange) if at else ""
@@ -116,7 +116,7 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
     yield "grpc status", f"{status} {GRPC_STATUS_NAMES[status]}" if 0 <= status < len(GRPC_STATUS_NAMES) else ""
     yield "messages", f"{exchange.requests} to the agent, {exchange.events} to the client"
     yield "octets", f"{exchange.bytes_to_agent} to the agent, {exchange.bytes_to_client} to the client"
-    yield "asks", generations.asked(exchange)
+    yield "asks", generations.requested_generations(exchange)
     yield "task", exchange.task_id
     yield "generations", stream.generations
     yield "context", exchange.context_id
@@ -131,16 +131,16 @@ def _connection_facts(connection: Connection) -> Iterator[Fact]:
     yield "client", connection.client
     yield "listens", connection.listen
     yield "upstream", " at ".join(dict.fromkeys(word for word in (connection.upstream, connection.peer) if word))
-    yield "opened", text.utc(connection.opened)
-    yield "closed", f"{text.utc(connection.closed)}, {connection.how}" if connection.closed else "still open"
+    yield "opened", text.format_utc(connection.opened)
+    yield "closed", f"{text.format_utc(connection.closed)}, {connection.how}" if connection.closed else "still open"
     yield "octets", f"{connection.bytes_to_agent} to the agent, {connection.bytes_to_client} to the client"
-    yield "not captured", text.plural(connection.lost_bytes, "octet") if connection.lost_bytes else ""
+    yield "not captured", text.format_count(connection.lost_bytes, "octet") if connection.lost_bytes else ""
     yield "counted", ", ".join(f"{name} {count}" for name, count in connection.counters.items())
 
 
 def format_moment(at: int, exchange: Exchange) -> str:
     """A time, and how long after the exchange's first octet that was."""
-    return f"{text.utc(at)}, +{text.duration(max(at - exchange.started, 0))}"
+    return f"{text.format_utc(at)}, +{text.format_duration(max(at - exchange.started, 0))}"
 
 
 def _state_name(number: int) -> str:

@@ -36,7 +36,7 @@ class FrameList(LazyList):
                 ListColumn("KIND", 8, frame_kind, style=frame_kind_style, drop=2),
                 ListColumn("WHAT", 24, lambda line: line.text, grow=1, style=text_style),
                 ListColumn(
-                    "SIZE", 9, lambda line: text.size(line.row.frame.size), right=True, style="list--dim", drop=3
+                    "SIZE", 9, lambda line: text.format_size(line.row.frame.size), right=True, style="list--dim", drop=3
                 ),
             ],
             id=id,

@@ -62,12 +62,12 @@ class SummaryLine(Widget):
         mode = "replay" if self.replay else "paused" if self.paused else mode
         words = [(mode, "summary--mode")]
         complete, whole = completeness_words(now)
-        counts = [text.plural(now.findings, "finding")] if now.findings else []
-        counts += [text.plural(now.exchanges, "exchange"), text.plural(now.frames, "frame")]
+        counts = [text.format_count(now.findings, "finding")] if now.findings else []
+        counts += [text.format_count(now.exchanges, "exchange"), text.format_count(now.frames, "frame")]
         words += [(complete, "")] if whole else [(complete, "summary--loss")]
         words += [(count, "") for count in counts]
         if len(now.sessions) != 1:
-            words.append((text.plural(len(now.sessions), "session"), ""))
+            words.append((text.format_count(len(now.sessions), "session"), ""))
         return [*words, (_route_words(now), "")] if now.sessions else words[:1]
 
     def _named_style(self, name: str) -> Style:

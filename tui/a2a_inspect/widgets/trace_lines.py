@@ -59,4 +59,4 @@ def _latency_facts(exchange: Exchange) -> Iterator[Fact]:
 
 
 def _latency_words(at: int, zero: int, since: str) -> str:
-    return f"{text.duration(max(at - zero, 0))} {since}" if at else ""
+    return f"{text.format_duration(max(at - zero, 0))} {since}" if at else ""

@@ -20,8 +20,8 @@ from a2a_proxy.relay.edits.card_urls import CardAddress, is_local, parse_card_ur
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import HTTP1, Tls, Trust
 
-_CARDS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
-_SECONDS = 5.0
+_CARD_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
+_CONNECT_SECONDS = 5.0
 """How long a connection, or a card, may take."""
 
 
@@ -31,43 +31,43 @@ class AgentAddress(msgspec.Struct):
     upstreams: list[Upstream]
     """Each gets a listener of the proxy; the first is the one that was named."""
     grpc: Upstream | None = None
-    of: dict[Binding, tuple[int, str]] = {}
+    interfaces: dict[Binding, tuple[int, str]] = {}
     """Of a binding: the number of its upstream, and the path of its interface."""
     versions: dict[Binding, frozenset[Dialect]] = {}
     """The dialects that the card offers on a binding."""
     notes: list[str] = []
 
 
-async def reach(upstream: str, grpc: str, trust: Trust) -> AgentAddress:
+async def find_agent(upstream: str, grpc: str, trust: Trust) -> AgentAddress:
     """Knock, and read the card if there is one.
 
     Raises:
         UserError: an address cannot be read, or nobody answers there.
     """
     try:
-        main = Upstream.parse(upstream)
+        main_upstream = Upstream.parse(upstream)
         other = Upstream.parse(grpc) if grpc else None
-        context = Tls(trust).context(HTTP1) if main.tls else None
+        context = Tls(trust).context(HTTP1) if main_upstream.tls else None
     except RouteError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
-    for each in filter(None, (main, other)):
-        await _knock(each)
-    found = AgentAddress([main], other, {}, {}, [])
+    for each in filter(None, (main_upstream, other)):
+        await _check_connection(each)
+    agent = AgentAddress([main_upstream], other, {}, {}, [])
     connector = aiohttp.TCPConnector(ssl=context if context is not None else True)
-    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=_SECONDS)) as http:
-        for path in _CARDS:
-            card = await _card(http, f"http{'s' if main.tls else ''}://{main.address}{path}")
+    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=_CONNECT_SECONDS)) as http:
+        for path in _CARD_PATHS:
+            card = await _fetch_card(http, f"http{'s' if main_upstream.tls else ''}://{main_upstream.address}{path}")
             if card is not None:
-                _take(found, main, card)
-                return found
-    found.notes.append(f"{main.text} has no agent card: calls go to the recorded paths")
-    return found
+                _add_card_interfaces(agent, main_upstream, card)
+                return agent
+    agent.notes.append(f"{main_upstream.text} has no agent card: calls go to the recorded paths")
+    return agent
 
 
-async def _knock(upstream: Upstream) -> None:
+async def _check_connection(upstream: Upstream) -> None:
     """Raises UserError where nobody takes a connection."""
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(_CONNECT_SECONDS):
             _, writer = await asyncio.open_connection(upstream.host, upstream.port)
     except TimeoutError:
         raise UserError(f"cannot reach {upstream.text}: no answer", "check the host and the port") from None
@@ -78,7 +78,7 @@ async def _knock(upstream: Upstream) -> None:
     writer.close()
 
 
-async def _card(http: aiohttp.ClientSession, url: str) -> CardFacts | None:
+async def _fetch_card(http: aiohttp.ClientSession, url: str) -> CardFacts | None:
     try:
         async with http.get(url) as response:
             card = read_card(await response.read()) if response.status == 200 else None
@@ -87,7 +87,7 @@ async def _card(http: aiohttp.ClientSession, url: str) -> CardFacts | None:
     return card_facts(card) if card is not None else None
 
 
-def _take(found: AgentAddress, main: Upstream, card: CardFacts) -> None:
+def _add_card_interfaces(agent: AgentAddress, main_upstream: Upstream, card: CardFacts) -> None:
     """Where the card's interfaces are, the first of each binding; other hosts are told, not followed."""
     elsewhere: list[str] = []
     for interface in card.interfaces:
@@ -97,38 +97,38 @@ def _take(found: AgentAddress, main: Upstream, card: CardFacts) -> None:
             continue
         dialect = dialect_of_version(interface.version or card.version)
         if dialect is not Dialect.UNKNOWN:
-            found.versions[binding] = found.versions.get(binding, frozenset()) | {dialect}
-        if not _same_host(place, main):
+            agent.versions[binding] = agent.versions.get(binding, frozenset()) | {dialect}
+        if not _is_same_host(place, main_upstream):
             elsewhere.append(interface.url)
         elif binding is Binding.GRPC:
-            found.grpc = found.grpc or _at(place, main)
-        elif binding not in found.of:
-            found.of[binding] = _number(found, place, main), urlsplit(interface.url).path
+            agent.grpc = agent.grpc or _upstream_at(place, main_upstream)
+        elif binding not in agent.interfaces:
+            agent.interfaces[binding] = _upstream_index(agent, place, main_upstream), urlsplit(interface.url).path
     if elsewhere:
         told = make_visible(", ".join(dict.fromkeys(elsewhere)))
-        found.notes.append(f"the card of {main.text} leads elsewhere, which is not followed: {told}")
+        agent.notes.append(f"the card of {main_upstream.text} leads elsewhere, which is not followed: {told}")
 
 
-def _number(found: AgentAddress, place: CardAddress, main: Upstream) -> int:
+def _upstream_index(agent: AgentAddress, url: CardAddress, main_upstream: Upstream) -> int:
     """Of the upstream that an HTTP interface is at."""
-    if place.port == main.port:
+    if url.port == main_upstream.port:
         return 0
-    there = _at(place, main)
-    if there not in found.upstreams:
-        found.upstreams.append(there)
-    return found.upstreams.index(there)
+    there = _upstream_at(url, main_upstream)
+    if there not in agent.upstreams:
+        agent.upstreams.append(there)
+    return agent.upstreams.index(there)
 
 
-def _at(place: CardAddress, main: Upstream) -> Upstream:
-    tls = main.tls if place.tls is None else place.tls
-    address = f"[{main.host}]" if ":" in main.host else main.host
-    return Upstream.parse(f"{'https' if tls else 'http'}://{address}:{place.port}")
+def _upstream_at(url: CardAddress, main_upstream: Upstream) -> Upstream:
+    tls = main_upstream.tls if url.tls is None else url.tls
+    address = f"[{main_upstream.host}]" if ":" in main_upstream.host else main_upstream.host
+    return Upstream.parse(f"{'https' if tls else 'http'}://{address}:{url.port}")
 
 
-def _same_host(place: CardAddress, main: Upstream) -> bool:
-    return place.host == main.host.lower() or (is_local(place.host) and is_local(main.host.lower()))
+def _is_same_host(url: CardAddress, main_upstream: Upstream) -> bool:
+    return url.host == main_upstream.host.lower() or (is_local(url.host) and is_local(main_upstream.host.lower()))
 
 
-def offered(found: AgentAddress, binding: Binding) -> list[str]:
+def offered_dialects(agent: AgentAddress, binding: Binding) -> list[str]:
     """Dialects that the card offers on a binding, as words."""
-    return sorted(str(dialect) for dialect in found.versions.get(binding, ()))
+    return sorted(str(dialect) for dialect in agent.versions.get(binding, ()))

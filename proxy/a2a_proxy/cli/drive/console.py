@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from a2a_proxy.cli.console import HookEnd, StartInfo
-from a2a_proxy.cli.errors import tell
+from a2a_proxy.cli.console import HookSummary, StartInfo
+from a2a_proxy.cli.errors import print_error
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recorder.status import RecorderFailed, Status, TroubleStarted
 
@@ -16,15 +16,15 @@ class WarningConsole:
     def start(self, start: StartInfo) -> None:
         """Nobody needs the address."""
 
-    def status(self, said: Status) -> None:
+    def status(self, status: Status) -> None:
         """Trouble is told."""
-        if isinstance(said, TroubleStarted | RecorderFailed):
-            tell("a2a-proxy", said.message, said.hint)
+        if isinstance(status, TroubleStarted | RecorderFailed):
+            print_error("a2a-proxy", status.message, status.hint)
 
     def stopping(self, open_connections: int) -> None:
         """The drive is over."""
 
-    def draining(self, behind: int) -> None:
+    def draining(self, lag: int) -> None:
         """It takes a moment."""
 
     def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
@@ -34,7 +34,7 @@ class WarningConsole:
             if hint:
                 print(f"a2a-proxy: hint: {make_visible(hint)}", file=sys.stderr)
 
-    def hook(self, end: HookEnd) -> None:
+    def hook(self, summary: HookSummary) -> None:
         """There are none."""
 
     def close(self) -> None:

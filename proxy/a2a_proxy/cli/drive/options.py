@@ -17,9 +17,9 @@ from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.redaction.labels import is_label
 
-HEADERS = "A2A_PROXY_DRIVE_HEADERS"
+HEADERS_VARIABLE = "A2A_PROXY_DRIVE_HEADERS"
 """Environment: headers, one a line, for credentials that are not to be seen in a list of processes."""
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class DriveCommandOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,12 +30,12 @@ class DriveCommandOptions(msgspec.Struct, frozen=True, kw_only=True):
     upstream_grpc: str = ""
     command: tuple[str, ...] = ()
     """Of a stdio agent."""
-    wanted: RequestedTarget = RequestedTarget()
+    target: RequestedTarget = RequestedTarget()
     speed: float = 0.0
     timeout: float = 30.0
     where: str = ""
     credentials: Credentials = Credentials()
-    counting: ComparePolicy = ComparePolicy()
+    compare_policy: ComparePolicy = ComparePolicy()
     output_format: str = "text"
     output: Path | None = None
     record: Path | None = None
@@ -44,7 +44,7 @@ class DriveCommandOptions(msgspec.Struct, frozen=True, kw_only=True):
     upstream_insecure: bool = False
 
 
-def pace(word: str) -> float:
+def parse_speed(word: str) -> float:
     """`instant` is 0, `recorded` 1, a number itself. Raises UserError."""
     named = {"instant": 0.0, "recorded": 1.0}.get(word)
     try:
@@ -56,28 +56,28 @@ def pace(word: str) -> float:
     return value
 
 
-def headers(words: tuple[str, ...]) -> Headers:
+def parse_headers(words: tuple[str, ...]) -> Headers:
     """`Name: value`, those of the environment first. Raises UserError."""
     made = []
-    for word in (*filter(None, os.environ.get(HEADERS, "").split("\n")), *words):
+    for word in (*filter(None, os.environ.get(HEADERS_VARIABLE, "").split("\n")), *words):
         name, colon, value = word.partition(":")
-        if not colon or not _NAME.fullmatch(name.strip()) or not value.strip().isprintable():
+        if not colon or not _HEADER_NAME.fullmatch(name.strip()) or not value.strip().isprintable():
             # What stands there may be a credential: it is not told.
             raise UserError(
-                f"a --header, or one of {HEADERS}, is no header", "for example: --header 'Authorization: Bearer TOKEN'"
+                f"a --header, or one of {HEADERS_VARIABLE}, is no header", "for example: --header 'Authorization: Bearer TOKEN'"
             )
         made.append((name.strip().encode("latin-1"), value.strip().encode()))
     return tuple(made)
 
 
-def credentials(words: tuple[str, ...]) -> Credentials:
+def parse_credentials(words: tuple[str, ...]) -> Credentials:
     """The same, apart from those whose name is a label: their value is what it stands for. Raises UserError."""
-    given = headers(words)
+    given = parse_headers(words)
     secrets = {name: value for name, value in given if is_label(name)}
     return Credentials(tuple(each for each in given if each[0] not in secrets), secrets=secrets)
 
 
-def counting(strict: bool, shape: bool, ignore: tuple[str, ...]) -> ComparePolicy:
+def parse_compare_policy(strict: bool, shape: bool, ignore: tuple[str, ...]) -> ComparePolicy:
     """Raises UserError."""
     if strict and shape:
         raise UserError("--strict and --shape contradict each other", "choose one of them")
@@ -88,7 +88,7 @@ def counting(strict: bool, shape: bool, ignore: tuple[str, ...]) -> ComparePolic
         raise UserError(f"--ignore {str(wrong)!r} is no place in a message", hint) from wrong
 
 
-def options_of(
+def drive_command_options(
     *,
     header: tuple[str, ...],
     strict: bool,
@@ -101,27 +101,27 @@ def options_of(
     **typed: Any,
 ) -> DriveCommandOptions:
     """All of it. Raises UserError."""
-    _check_agent(typed["upstream"], typed["command"], binding, typed["recording"])
+    _check_target(typed["upstream"], typed["command"], binding, typed["recording"])
     if not 0 < timeout < 86_400:
         raise UserError(f"--timeout: {timeout:g} is no time to wait", "seconds, for example: --timeout 30")
     return DriveCommandOptions(
-        credentials=credentials(header),
-        counting=counting(strict, shape, ignore),
-        speed=pace(speed),
+        credentials=parse_credentials(header),
+        compare_policy=parse_compare_policy(strict, shape, ignore),
+        speed=parse_speed(speed),
         timeout=timeout,
-        wanted=RequestedTarget(_binding(binding, typed["command"]), Dialect(dialect) if dialect else None),
+        target=RequestedTarget(_parse_binding(binding, typed["command"]), Dialect(dialect) if dialect else None),
         **typed,
     )
 
 
-def _binding(word: str | None, command: tuple[str, ...]) -> Binding | None:
+def _parse_binding(word: str | None, command: tuple[str, ...]) -> Binding | None:
     """The one that was asked for; a command speaks stdio."""
     if word is None:
         return Binding.STDIO if command else None
     return Binding(word)
 
 
-def _check_agent(upstream: str, command: tuple[str, ...], binding: str | None, recording: Path) -> None:
+def _check_target(upstream: str, command: tuple[str, ...], binding: str | None, recording: Path) -> None:
     """There is an agent, and only one. Raises UserError."""
     if command and upstream:
         raise UserError("--upstream and a command are two agents", "choose one of them")

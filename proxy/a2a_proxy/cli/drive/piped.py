@@ -13,28 +13,28 @@ from a2a_proxy.drive.stdio import StdioTransport
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 
-_SELF = "from a2a_proxy.cli.main import main; main()"
-_SECONDS = 60.0
+_PROXY_CODE = "from a2a_proxy.cli.main import main; main()"
+_RECORD_SECONDS = 60.0
 """How long its recorder may take to finish."""
 
 
-def piped(command: tuple[str, ...], record: Path) -> StdioTransport:
+def connect_stdio_agent(command: tuple[str, ...], record: Path) -> StdioTransport:
     """The wire to the agent. Raises UserError where there is no such command."""
     if shutil.which(command[0]) is None:
         raise UserError(
             f"there is no command {command[0]}", "check the spelling and the PATH; no shell reads the command"
         )
-    return StdioTransport((sys.executable, "-c", _SELF, "stdio", "--record", str(record), "--", *command))
+    return StdioTransport((sys.executable, "-c", _PROXY_CODE, "stdio", "--record", str(record), "--", *command))
 
 
-async def finished(record: Path, pid: int) -> None:
+async def wait_until_recorded(record: Path, pid: int) -> None:
     """Wait until the recorder, which outlives the agent, has written all."""
-    async with asyncio.timeout(_SECONDS):
-        while not await asyncio.to_thread(_is_whole, record, pid):
+    async with asyncio.timeout(_RECORD_SECONDS):
+        while not await asyncio.to_thread(_is_recorded, record, pid):
             await asyncio.sleep(0.02)
 
 
-def _is_whole(record: Path, pid: int) -> bool:
+def _is_recorded(record: Path, pid: int) -> bool:
     if not record.exists():
         return False
     try:

@@ -10,10 +10,10 @@ import msgspec
 from a2a_proxy.drive.plan import SkippedCall, exchange_place
 from a2a_proxy.drive.run import DriveRemark
 from a2a_proxy.present import text
-from a2a_proxy.present.difference.blocks import blocks
-from a2a_proxy.present.difference.layout import lines
-from a2a_proxy.present.difference.objects import objects
-from a2a_proxy.present.junit import Suite, document
+from a2a_proxy.present.difference.blocks import difference_blocks
+from a2a_proxy.present.difference.layout import layout_rows
+from a2a_proxy.present.difference.objects import difference_objects
+from a2a_proxy.present.junit import JunitSuite, junit_document
 from a2a_proxy.protocol.text import shell_line, make_visible
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference
 
@@ -25,7 +25,7 @@ class DriveReport(msgspec.Struct, frozen=True):
     """Name of the recording."""
     live: str
     """The agent as it was named."""
-    found: RunDifference
+    difference: RunDifference
     """The recording on the left, the live agent on the right."""
     remarks: tuple[DriveRemark, ...] = ()
     left: tuple[SkippedCall, ...] = ()
@@ -43,12 +43,12 @@ def text_lines(report: DriveReport, width: int = 0) -> Iterator[str]:
     for note in report.notes:
         yield f"note: {make_visible(note)}"
     for each in report.left:
-        yield f"not driven: {each.place} {make_visible(text.title(each.row.exchange))}: {each.reason}"
+        yield f"not driven: {each.place} {make_visible(text.exchange_title(each.row.exchange))}: {each.reason}"
     for remark in report.remarks:
         yield f"{remark.place} {make_visible(remark.operation)}: {make_visible(remark.text)}"
     if report.incomplete:
         yield f"the recording of the drive is not complete: {make_visible(report.incomplete)}"
-    for line in lines(blocks(report.found), width):
+    for line in layout_rows(difference_blocks(report.difference), width):
         yield line.text
     if report.kept:
         yield ""
@@ -58,7 +58,7 @@ def text_lines(report: DriveReport, width: int = 0) -> Iterator[str]:
 def json_lines(report: DriveReport, _width: int = 0) -> Iterator[str]:
     """For programs: as of `a2a-inspect diff --json`, then what was not driven, and what did not go as recorded."""
     sides = ({"recording": report.recorded, "place": ""}, {"recording": report.kept, "agent": report.live, "place": ""})
-    for each in objects(*sides, report.found, everything=False):
+    for each in difference_objects(*sides, report.difference, everything=False):
         yield json.dumps(each)
     for note in report.notes:
         yield json.dumps({"kind": "note", "message": note})
@@ -72,41 +72,41 @@ def json_lines(report: DriveReport, _width: int = 0) -> Iterator[str]:
 
 def junit_lines(report: DriveReport, _width: int = 0) -> Iterator[str]:
     """For CI: a case a call."""
-    suite = Suite(f"a2a-proxy drive {report.recorded} at {report.live}")
-    for match in report.found.matches:
-        case = suite.case("a2a.drive", _name(match), took=_took(match))
+    suite = JunitSuite(f"a2a-proxy drive {report.recorded} at {report.live}")
+    for match in report.difference.matches:
+        case = suite.add_case("a2a.drive", _case_name(match), took=_live_duration(match))
         if match.change is not None:
-            told = list(_told(match, report))
-            case.failed(str(match.change), told[0], told)
-    if any(row.counts for row in report.found.tasks):
-        words = [line.text for line in lines(blocks(RunDifference([], report.found.tasks)), 0)]
-        suite.case("a2a.drive", "the course of the tasks").failed("changed", words[-1], words)
+            told = list(_failure_lines(match, report))
+            case.add_failure(str(match.change), told[0], told)
+    if any(row.counts for row in report.difference.tasks):
+        words = [line.text for line in layout_rows(difference_blocks(RunDifference([], report.difference.tasks)), 0)]
+        suite.add_case("a2a.drive", "the course of the tasks").add_failure("changed", words[-1], words)
     for each in report.left:
-        suite.case("a2a.drive", f"{each.place} {text.title(each.row.exchange)}").skipped(each.reason)
-    return document("a2a-proxy drive", [suite])
+        suite.add_case("a2a.drive", f"{each.place} {text.exchange_title(each.row.exchange)}").add_skipped(each.reason)
+    return junit_document("a2a-proxy drive", [suite])
 
 
-def _took(match: CallPair) -> int | None:
+def _live_duration(match: CallPair) -> int | None:
     """How long the live agent took for a call, ns; None where it did not end it."""
     call = match.right.exchange if match.right is not None else None
     return call.closed - call.started if call is not None and call.closed else None
 
 
-def _name(match: CallPair) -> str:
+def _case_name(match: CallPair) -> str:
     row = match.left or match.right
     assert row is not None
     side = "" if match.left is not None else " (only the live agent had it)"
-    return f"{exchange_place(row)} {text.title(row.exchange)} {text.manner(row.exchange)}{side}"
+    return f"{exchange_place(row)} {text.exchange_title(row.exchange)} {text.binding_and_dialect(row.exchange)}{side}"
 
 
-def _told(match: CallPair, report: DriveReport) -> Iterator[str]:
+def _failure_lines(match: CallPair, report: DriveReport) -> Iterator[str]:
     """What is wrong with a call; the verdict of the whole is not repeated."""
     place = exchange_place(match.left) if match.left is not None else ""
     yield from (remark.text for remark in report.remarks if remark.place == place)
     if match.change is not None and match.difference is None:
         yield f"{match.change}"
     single = RunDifference([match], [])
-    yield from (line.text for line in lines(blocks(single), 0) if line.text)
+    yield from (line.text for line in layout_rows(difference_blocks(single), 0) if line.text)
 
 
 FORMATS: dict[str, Callable[[DriveReport, int], Iterator[str]]] = {

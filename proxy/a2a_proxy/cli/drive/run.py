@@ -16,10 +16,10 @@ import msgspec
 
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.config import proxy_config
-from a2a_proxy.cli.drive.agent import AgentAddress, offered, reach
+from a2a_proxy.cli.drive.agent import AgentAddress, offered_dialects, find_agent
 from a2a_proxy.cli.drive.console import WarningConsole
-from a2a_proxy.cli.drive.options import HEADERS, DriveCommandOptions
-from a2a_proxy.cli.drive.piped import finished, piped
+from a2a_proxy.cli.drive.options import HEADERS_VARIABLE, DriveCommandOptions
+from a2a_proxy.cli.drive.piped import wait_until_recorded, connect_stdio_agent
 from a2a_proxy.cli.drive.report import FORMATS, DriveReport, text_lines
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
 from a2a_proxy.cli.errors import UserError
@@ -56,20 +56,20 @@ def run_drive(options: DriveCommandOptions) -> int:
         UserError: the recording cannot be driven, or the agent not be reached.
     """
     _refuse_overwriting(options)
-    with _opened(options.recording) as recording:
+    with _open_recording(options.recording) as recording:
         rows = recording.find_exchanges(options.where) if options.where else recording.exchanges()
-        plan = load_plan(recording, rows, options.wanted)
-        _check(plan, options)
-        with _place(options) as file:
-            driven = run(_driven(plan, options, file))
-            report = _compared(recording, plan, driven, options, file)
-    _write(report, options)
+        plan = load_plan(recording, rows, options.target)
+        _check_plan(plan, options)
+        with _recording_file(options) as file:
+            driven = run(_drive_network_agent(plan, options, file))
+            report = _compare_runs(recording, plan, driven, options, file)
+    _write_report(report, options)
     if report.incomplete:
         return INCOMPLETE
-    return DIFFERENT if report.found.count else 0
+    return DIFFERENT if report.difference.count else 0
 
 
-def _check(plan: DrivePlan, options: DriveCommandOptions) -> None:
+def _check_plan(plan: DrivePlan, options: DriveCommandOptions) -> None:
     """Raises UserError where there is nothing to be driven, or not all of what was."""
     if plan.missing and not options.allow_incomplete:
         more = f" (and {len(plan.missing) - 1} more)" if len(plan.missing) > 1 else ""
@@ -90,9 +90,9 @@ class DriveResult(msgspec.Struct):
     notes: list[str]
 
 
-async def _driven(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
+async def _drive_network_agent(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
     """Raises UserError, also where a signal ends it."""
-    work = asyncio.ensure_future((_piped if options.command else _proxied)(plan, options, file))
+    work = asyncio.ensure_future((_drive_stdio_agent if options.command else _proxied)(plan, options, file))
     for number in end_signals():
         asyncio.get_running_loop().add_signal_handler(number, work.cancel)
     try:
@@ -104,8 +104,8 @@ async def _driven(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> 
 async def _proxied(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
     """Raises UserError."""
     trust = Trust(options.upstream_ca, options.upstream_insecure)
-    reached = await reach(options.upstream, options.upstream_grpc, trust)
-    _remark_dialects(plan, options.wanted, reached)
+    reached = await find_agent(options.upstream, options.upstream_grpc, trust)
+    _note_dialects(plan, options.target, reached)
     config = proxy_config(
         listen=("127.0.0.1:0",) * len(reached.upstreams),
         upstream=tuple(each.text for each in reached.upstreams),
@@ -121,17 +121,17 @@ async def _proxied(plan: DrivePlan, options: DriveCommandOptions, file: Path) ->
     drives: list[Drive] = []
 
     async def work(addresses: list[str]) -> None:
-        drives.append(await _drive(plan, options, _wires(plan, reached, addresses)))
+        drives.append(await _run_calls(plan, options, _open_transports(plan, reached, addresses)))
 
     proxy = ProxyRun(config, work, WarningConsole())
-    proxy.command = _command(proxy.command, options.credentials)
+    proxy.command = _redact_command(proxy.command, options.credentials)
     await proxy.run()
     if not drives:
         raise _stopped()
     return DriveResult(drives[0], os.getpid(), reached.notes)
 
 
-def _command(words: tuple[str, ...], credentials: Credentials) -> tuple[str, ...]:
+def _redact_command(words: tuple[str, ...], credentials: Credentials) -> tuple[str, ...]:
     """The command line without the values of headers, whatever they are called."""
     hidden = list(words)
     for octets in (*(value for _, value in credentials.headers), *credentials.secrets.values()):
@@ -140,11 +140,11 @@ def _command(words: tuple[str, ...], credentials: Credentials) -> tuple[str, ...
     return tuple(hidden)
 
 
-async def _piped(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
-    wire = piped(options.command, file)
-    drive = await _drive(plan, options, {Binding.STDIO: wire})
+async def _drive_stdio_agent(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
+    wire = connect_stdio_agent(options.command, file)
+    drive = await _run_calls(plan, options, {Binding.STDIO: wire})
     if wire.pid:
-        await finished(file, wire.pid)
+        await wait_until_recorded(file, wire.pid)
     return DriveResult(drive, wire.pid, [])
 
 
@@ -152,10 +152,10 @@ def _stopped() -> UserError:
     return UserError("stopped before all calls were made", "nothing was compared", INTERRUPTED)
 
 
-async def _drive(plan: DrivePlan, options: DriveCommandOptions, wires: dict[Binding, CallTransport]) -> Drive:
+async def _run_calls(plan: DrivePlan, options: DriveCommandOptions, wires: dict[Binding, CallTransport]) -> Drive:
     """Make all calls and let go of what they went over."""
     credentials = options.credentials.for_plan(plan.steps)
-    drive = Drive(plan, wires, DriveOptions(options.speed, options.wanted, options.timeout, credentials))
+    drive = Drive(plan, wires, DriveOptions(options.speed, options.target, options.timeout, credentials))
     try:
         await drive.run()
     finally:
@@ -164,77 +164,77 @@ async def _drive(plan: DrivePlan, options: DriveCommandOptions, wires: dict[Bind
     return drive
 
 
-def _wires(plan: DrivePlan, reached: AgentAddress, addresses: list[str]) -> dict[Binding, CallTransport]:
-    named = [upstream.authority for upstream in reached.upstreams]
-    default = DriveRoute(addresses[0], named[0])
-    of = {binding: DriveRoute(addresses[at], named[at], path) for binding, (at, path) in reached.of.items()}
-    if reached.grpc is not None:
-        of[Binding.GRPC] = DriveRoute(addresses[0], reached.grpc.authority)
-    routes = DriveRoutes(default, of, plan.paths)
+def _open_transports(plan: DrivePlan, agent: AgentAddress, addresses: list[str]) -> dict[Binding, CallTransport]:
+    authorities = [upstream.authority for upstream in agent.upstreams]
+    default = DriveRoute(addresses[0], authorities[0])
+    binding_routes = {binding: DriveRoute(addresses[at], authorities[at], path) for binding, (at, path) in agent.interfaces.items()}
+    if agent.grpc is not None:
+        binding_routes[Binding.GRPC] = DriveRoute(addresses[0], agent.grpc.authority)
+    routes = DriveRoutes(default, binding_routes, plan.paths)
     http, grpc = HttpTransport(routes), GrpcTransport(routes)
     return dict.fromkeys((Binding.JSONRPC, Binding.REST, Binding.CARD, Binding.OTHER), http) | {Binding.GRPC: grpc}
 
 
-def _remark_dialects(plan: DrivePlan, wanted: RequestedTarget, reached: AgentAddress) -> None:
+def _note_dialects(plan: DrivePlan, target: RequestedTarget, agent: AgentAddress) -> None:
     """What is spoken and the live agent's card does not offer."""
-    spoken = {(speech.binding, speech.dialect) for speech in map(wanted.target_of, plan.steps) if speech.operation}
+    spoken = {(speech.binding, speech.dialect) for speech in map(target.target_of, plan.steps) if speech.operation}
     for binding, dialect in sorted(spoken):
-        told = offered(reached, binding)
-        if told and str(dialect) not in told and not (str(dialect) == "1.1" and "1.0" in told):
-            offers = ", ".join(told)
-            hint = f"to say it so: --dialect {told[-1]}"
-            reached.notes.append(f"calls speak {dialect} over {binding}, the agent's card offers {offers}; {hint}")
-        missing = binding not in reached.versions and binding in (Binding.JSONRPC, Binding.REST, Binding.GRPC)
-        if missing and reached.versions:
-            offers = ", ".join(sorted(map(str, reached.versions)))
-            hint = f"to send them so: --binding {min(map(str, reached.versions))}"
-            reached.notes.append(f"calls go over {binding}, the agent's card offers {offers}; {hint}")
+        dialects = offered_dialects(agent, binding)
+        if dialects and str(dialect) not in dialects and not (str(dialect) == "1.1" and "1.0" in dialects):
+            offers = ", ".join(dialects)
+            hint = f"to say it so: --dialect {dialects[-1]}"
+            agent.notes.append(f"calls speak {dialect} over {binding}, the agent's card offers {offers}; {hint}")
+        missing = binding not in agent.versions and binding in (Binding.JSONRPC, Binding.REST, Binding.GRPC)
+        if missing and agent.versions:
+            offers = ", ".join(sorted(map(str, agent.versions)))
+            hint = f"to send them so: --binding {min(map(str, agent.versions))}"
+            agent.notes.append(f"calls go over {binding}, the agent's card offers {offers}; {hint}")
 
 
-def _compared(
-    recording: Recording, plan: DrivePlan, driven: DriveResult, options: DriveCommandOptions, file: Path
+def _compare_runs(
+    recording: Recording, plan: DrivePlan, result: DriveResult, options: DriveCommandOptions, file: Path
 ) -> DriveReport:
-    with _opened(file) as live:
-        session = _session(live, driven.pid)
-        left = take_run(recording, (step.row for step in plan.steps if step.number not in driven.drive.skipped))
-        found = compare_runs(left, take_run(live, live.exchanges(session.id)))
-        found = add_skipped(found, [plan.steps[number].row for number in sorted(driven.drive.skipped)])
-        bare = frozenset(step.row.key for step in plan.steps if _unsent(step, options))
+    with _open_recording(file) as live:
+        session = _find_session(live, result.pid)
+        left = take_run(recording, (step.row for step in plan.steps if step.number not in result.drive.skipped))
+        difference = compare_runs(left, take_run(live, live.exchanges(session.id)))
+        difference = add_skipped(difference, [plan.steps[number].row for number in sorted(result.drive.skipped)])
+        bare = frozenset(step.row.key for step in plan.steps if _withheld_headers(step, options))
         given = options.credentials.replaced_names(plan.steps)
-        found = apply_policy(found, msgspec.structs.replace(options.counting, bare=bare, given=given))
+        difference = apply_policy(difference, msgspec.structs.replace(options.compare_policy, bare=bare, given=given))
     return DriveReport(
         str(options.recording),
         shlex.join(options.command) or options.upstream,
-        found,
-        tuple(driven.drive.remarks),
+        difference,
+        tuple(result.drive.remarks),
         plan.skipped,
-        (*driven.notes, *_labels(plan, options)),
+        (*result.notes, *_note_labels(plan, options)),
         str(options.record) if options.record is not None else "",
         session.complete if session.complete != "complete" else "",
     )
 
 
-def _session(live: Recording, pid: int) -> SessionRow:
+def _find_session(live: Recording, pid: int) -> SessionRow:
     """The one that this process has recorded. Raises UserError where there is none."""
-    own = [session for session in live.sessions() if session.facts.pid == pid]
-    if not own:
+    sessions = [session for session in live.sessions() if session.facts.pid == pid]
+    if not sessions:
         raise UserError("the drive was not recorded", "try once more with --record FILE")
-    return own[-1]
+    return sessions[-1]
 
 
-def _labels(plan: DrivePlan, options: DriveCommandOptions) -> Iterator[str]:
+def _note_labels(plan: DrivePlan, options: DriveCommandOptions) -> Iterator[str]:
     """What could not be sent, for nobody knows it: credentials that are labels in the recording."""
     names: dict[str, list[str]] = {}
     for step in plan.steps:
         labels = {name: label for name, label in header_labels(step) if label.encode() not in options.credentials.secrets}
-        for name in _unsent(step, options):
+        for name in _withheld_headers(step, options):
             names.setdefault(name.lower(), []).append(labels[name.lower()])
     for name, each in names.items():
         calls, kinds = "1 call" if len(each) == 1 else f"{len(each)} calls", list(dict.fromkeys(each))
         what = "a label, not the credential" if len(kinds) == 1 else f"one of {len(kinds)} labels, not the credential"
         yield (
             f"the recorded {name} is {what}: {calls} went out without it; "
-            f"to send one: --header '{name if len(kinds) == 1 else kinds[0]}: VALUE', or {HEADERS} in the environment"
+            f"to send one: --header '{name if len(kinds) == 1 else kinds[0]}: VALUE', or {HEADERS_VARIABLE} in the environment"
         )
     bodies = sum(any(turn.frame is not None and turn.frame.redacted for turn in step.turns) for step in plan.steps)
     if bodies:
@@ -242,13 +242,13 @@ def _labels(plan: DrivePlan, options: DriveCommandOptions) -> Iterator[str]:
         yield f"{requests} labels in the place of credentials, and went out with them"
 
 
-def _unsent(step: PlannedCall, options: DriveCommandOptions) -> tuple[str, ...]:
+def _withheld_headers(step: PlannedCall, options: DriveCommandOptions) -> tuple[str, ...]:
     """Names of headers that a call goes without."""
     return options.credentials.apply_to(step.exchange.request_headers)[1]
 
 
 @contextlib.contextmanager
-def _place(options: DriveCommandOptions) -> Iterator[Path]:
+def _recording_file(options: DriveCommandOptions) -> Iterator[Path]:
     """Where the drive is recorded; gone afterwards unless the user named it."""
     if options.record is not None:
         yield options.record
@@ -259,10 +259,10 @@ def _place(options: DriveCommandOptions) -> Iterator[Path]:
         yield file
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        _forget(file)
+        _delete_journals(file)
 
 
-def _forget(file: Path) -> None:
+def _delete_journals(file: Path) -> None:
     """Of a drive that was broken off there may be a journal left: nobody can finish a recording that is gone."""
     with contextlib.suppress(OSError):
         for left in file_layout.find_leftovers():
@@ -271,7 +271,7 @@ def _forget(file: Path) -> None:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Recording]:
+def _open_recording(path: Path) -> Iterator[Recording]:
     """Raises UserError where it cannot be read."""
     try:
         with open_recording_or_cassette(path) as recording, guard_corruption(recording):
@@ -279,8 +279,8 @@ def _opened(path: Path) -> Iterator[Recording]:
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
     except QueryError as wrong:
-        told = "\n  ".join((wrong.message, *wrong.caret.split("\n")))
-        raise UserError(told, wrong.hint or "what can be written is in the manual, filters.md") from wrong
+        message = "\n  ".join((wrong.message, *wrong.caret.split("\n")))
+        raise UserError(message, wrong.hint or "what can be written is in the manual, filters.md") from wrong
 
 
 def _refuse_overwriting(options: DriveCommandOptions) -> None:
@@ -295,16 +295,16 @@ def _refuse_overwriting(options: DriveCommandOptions) -> None:
         )
 
 
-def _write(report: DriveReport, options: DriveCommandOptions) -> None:
-    made = FORMATS[options.output_format]
+def _write_report(report: DriveReport, options: DriveCommandOptions) -> None:
+    format_lines = FORMATS[options.output_format]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     if options.output is None or str(options.output) == "-":
-        for line in made(report, width):
+        for line in format_lines(report, width):
             print(line)
         return
     try:
         with options.output.open("w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in made(report, 0))
+            file.writelines(f"{line}\n" for line in format_lines(report, 0))
     except OSError as wrong:
         reason = (wrong.strerror or str(wrong)).lower()
         raise UserError(f"cannot write {options.output}: {reason}", "choose another file: --output FILE") from wrong

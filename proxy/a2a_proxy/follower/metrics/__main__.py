@@ -15,16 +15,16 @@ from pathlib import Path
 
 from prometheus_client import disable_created_metrics
 
-from a2a_proxy.follower.entry import end_with
+from a2a_proxy.follower.entry import die_with_pipe
 from a2a_proxy.follower.metrics.numbers import CONTENT_TYPE
 from a2a_proxy.follower.metrics.readiness import RecorderLag
-from a2a_proxy.follower.metrics.server import MetricsPages, serve
+from a2a_proxy.follower.metrics.server import MetricsPages, serve_pages
 from a2a_proxy.follower.metrics.session_reader import MetricsSession
 from a2a_proxy.recorder.priority import lower_priority
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 
-_LOOK_EVERY = 0.25
+_POLL_SECONDS = 0.25
 """Seconds between two looks at the recording."""
 
 
@@ -37,42 +37,42 @@ def main() -> int:
     parser.add_argument("--life", type=int, required=True)
     parser.add_argument("sockets", type=int, nargs="+")
     typed = parser.parse_args()
-    end_with(typed.life)
+    die_with_pipe(typed.life)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the proxy
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     lower_priority()
     disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of the page, of no use in this format
     pages = MetricsPages()
-    serve([socket.socket(fileno=number) for number in typed.sockets], pages)
+    serve_pages([socket.socket(fileno=number) for number in typed.sockets], pages)
     while True:  # the recording may be deleted, and is made anew then
         try:
-            _count(typed.recording, typed.session, typed.journal, pages)
+            _count_session(typed.recording, typed.session, typed.journal, pages)
         except RecordingError as wrong:
             pages.lacking = f"the recording cannot be read: {wrong.message}"
         except OSError as wrong:
             pages.lacking = f"the recording cannot be read: {(wrong.strerror or str(wrong)).lower()}"
-        time.sleep(_LOOK_EVERY)
+        time.sleep(_POLL_SECONDS)
 
 
-def _count(path: str, uuid: str, journal: Path, pages: MetricsPages) -> None:
+def _count_session(path: str, uuid: str, journal: Path, pages: MetricsPages) -> None:
     """Until the recording is another one. Raises RecordingError, OSError."""
-    file = _file(path)
+    file = _file_identity_of(path)
     with Recording(path) as recording:
         row = next((row for row in recording.sessions() if row.facts.uuid == uuid), None)
         if row is None:
             return
         session = MetricsSession(recording, row, journal)
         progress = RecorderLag(time.monotonic())
-        while _file(path) == file:
-            if session.look():
+        while _file_identity_of(path) == file:
+            if session.read_new_rows():
                 continue
-            late = progress.late(session.behind(), session.position(), time.monotonic())
-            pages.metrics, pages.kind = session.numbers.page(), CONTENT_TYPE
-            pages.lacking = session.lacking() or late  # last: who is told that all is well finds the numbers
-            time.sleep(_LOOK_EVERY)
+            late = progress.describe_lag(session.lag(), session.position(), time.monotonic())
+            pages.metrics, pages.kind = session.numbers.exposition(), CONTENT_TYPE
+            pages.lacking = session.capture_gaps() or late  # last: who is told that all is well finds the numbers
+            time.sleep(_POLL_SECONDS)
 
 
-def _file(path: str) -> tuple[int, int]:
+def _file_identity_of(path: str) -> tuple[int, int]:
     found = os.stat(path)
     return found.st_dev, found.st_ino
 

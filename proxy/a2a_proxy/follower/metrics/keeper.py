@@ -10,11 +10,11 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-STARTS = 4
+MAX_STARTS = 4
 """Processes that may die before it is given up."""
-_PAUSES = (0.1, 1.0, 5.0)
+_PAUSE_SECONDS = (0.1, 1.0, 5.0)
 """Seconds before the n-th restart."""
-_LAST = 5.0
+_EXIT_SECONDS = 5.0
 """Seconds that the process has to end."""
 
 
@@ -24,23 +24,23 @@ class MetricsKeeper:
     def __init__(
         self,
         sockets: Sequence[socket.socket],
-        tell: Callable[[str, str], None],
-        pauses: Sequence[float] = _PAUSES,
+        notify: Callable[[str, str], None],
+        pauses: Sequence[float] = _PAUSE_SECONDS,
     ) -> None:
         """`sockets` listen already; they are closed with this. `tell` takes a message and a hint, on a thread."""
         self._sockets = sockets
-        self._tell = tell
+        self._notify = notify
         self._pauses = pauses
         self._life_read, self._life = os.pipe()
         self._leaving = threading.Event()
-        self._words: list[str] = []
+        self._arguments: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None
-        self._thread = threading.Thread(target=self._keep, name="metrics keeper", daemon=True)
+        self._thread = threading.Thread(target=self._supervise, name="metrics keeper", daemon=True)
 
     def start(self, recording: str, session: str, journal: Path) -> None:
         """Follow the session of this uuid; returns at once."""
-        self._words = [recording, "--session", session, "--journal", str(journal), "--life", str(self._life_read)]
-        self._words += [str(sock.fileno()) for sock in self._sockets]
+        self._arguments = [recording, "--session", session, "--journal", str(journal), "--life", str(self._life_read)]
+        self._arguments += [str(sock.fileno()) for sock in self._sockets]
         self._thread.start()
 
     @property
@@ -53,36 +53,36 @@ class MetricsKeeper:
         self._leaving.set()
         os.close(self._life)
         if self._thread.ident is not None:
-            self._thread.join(_LAST)
+            self._thread.join(_EXIT_SECONDS)
         os.close(self._life_read)
-        self._let_go()
+        self._close_sockets()
 
-    def _let_go(self) -> None:
+    def _close_sockets(self) -> None:
         """Close the port: who asks there is refused, and does not wait for an answer that never comes."""
         for sock in self._sockets:
             sock.close()
 
-    def _keep(self) -> None:
-        for start in range(STARTS):
+    def _supervise(self) -> None:
+        for start in range(MAX_STARTS):
             try:
                 code = self._run_once()
             except OSError as wrong:
-                self._let_go()
-                self._tell(f"metrics are not served: {(wrong.strerror or str(wrong)).lower()}", "")
+                self._close_sockets()
+                self._notify(f"metrics are not served: {(wrong.strerror or str(wrong)).lower()}", "")
                 return
             if self._leaving.is_set():
                 return
             if start == 0:
-                self._tell(f"the process that serves metrics died (exit code {code}); it is started again", "")
+                self._notify(f"the process that serves metrics died (exit code {code}); it is started again", "")
             self._leaving.wait(self._pauses[min(start, len(self._pauses) - 1)])
         if not self._leaving.is_set():
-            self._let_go()
-            self._tell(f"the process that serves metrics died {STARTS} times, given up; recording goes on", "")
+            self._close_sockets()
+            self._notify(f"the process that serves metrics died {MAX_STARTS} times, given up; recording goes on", "")
 
     def _run_once(self) -> int:
         passed = (self._life_read, *(sock.fileno() for sock in self._sockets))
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "a2a_proxy.follower.metrics", *self._words],
+            [sys.executable, "-P", "-m", "a2a_proxy.follower.metrics", *self._arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

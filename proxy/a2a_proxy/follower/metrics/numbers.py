@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from a2a_proxy.follower.histogram_buckets import CALLS, TASKS, WAITS, seconds
+from a2a_proxy.follower.histogram_buckets import CALL_BUCKETS, TASK_BUCKETS, WAIT_BUCKETS, histogram_seconds
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
@@ -13,10 +13,10 @@ from a2a_proxy.model.frame import Frame
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Of a page whose names need no escaping. Many readers know no other version, and refuse what says 1.0.0."""
 GAP_RULE = "A2A-GEN-001"
-_CALL = ("method", "binding", "upstream")
+_CALL_LABELS = ("method", "binding", "upstream")
 
 
-def status_of(exchange: Exchange) -> str:
+def call_status(exchange: Exchange) -> str:
     """How a call ended: `ok`, `error` (the agent said so), `cut` (it did not come to its end)."""
     if exchange.how != "complete":
         return "cut"
@@ -31,85 +31,85 @@ class SessionMetrics:
         self._duration = Histogram(
             "a2a_proxy_operation_duration_seconds",
             "From the first octet of the request to the end of the call.",
-            (*_CALL, "status"),
+            (*_CALL_LABELS, "status"),
             registry=registry,
-            buckets=CALLS,
+            buckets=CALL_BUCKETS,
         )
         self._first_event = Histogram(
             "a2a_proxy_stream_first_event_seconds",
             "From the first octet of the request to the first message of the agent.",
-            _CALL,
+            _CALL_LABELS,
             registry=registry,
-            buckets=WAITS,
+            buckets=WAIT_BUCKETS,
         )
         self._event_gap = Histogram(
             "a2a_proxy_stream_event_gap_seconds",
             "Between two events of a stream.",
-            _CALL,
+            _CALL_LABELS,
             registry=registry,
-            buckets=WAITS,
+            buckets=WAIT_BUCKETS,
         )
         self._task = Histogram(
             "a2a_proxy_task_duration_seconds",
             "From the first sight of a task to the state in which it ended.",
             ("state", "upstream"),
             registry=registry,
-            buckets=TASKS,
+            buckets=TASK_BUCKETS,
         )
-        way = (*_CALL, "direction")
+        way = (*_CALL_LABELS, "direction")
         self._frames = Counter("a2a_proxy_frames", "Messages and wire events.", way, registry=registry)
         self._bytes = Counter("a2a_proxy_bytes", "Octets of these on the wire.", way, registry=registry)
         found = ("rule", "severity")
         self._findings = Counter("a2a_proxy_findings", "What the rules found.", found, registry=registry)
         self._gaps = Counter("a2a_proxy_generation_gaps", "Generations left out in a stream.", registry=registry)
-        self._open = Gauge("a2a_proxy_open_calls", "Calls that are not over.", _CALL, registry=registry)
+        self._open = Gauge("a2a_proxy_open_calls", "Calls that are not over.", _CALL_LABELS, registry=registry)
         self._seen: set[tuple[str, str, str]] = set()
         """Labels of calls that were open: a series goes to 0, it does not vanish."""
         self._tasks = Gauge("a2a_proxy_tasks", "Tasks of this session by state.", ("state",), registry=registry)
         self._lost = Counter("a2a_proxy_recorder_lost_bytes", "Octets that passed uncaptured.", registry=registry)
-        self._counted = 0
+        self._total_findings = 0
         """Of those."""
-        self._behind = Gauge(
+        self._lag = Gauge(
             "a2a_proxy_recorder_behind_bytes", "Octets of the journal not yet in the recording.", registry=registry
         )
 
-    def frame(self, frame: Frame, call: tuple[str, str, str]) -> None:
+    def record_frame(self, frame: Frame, call: tuple[str, str, str]) -> None:
         """A frame of a call, or of none."""
         way = "to_agent" if frame.direction is Direction.TO_AGENT else "to_client"
         self._frames.labels(*call, way).inc()
         self._bytes.labels(*call, way).inc(max(frame.end - frame.start, 0))
 
-    def gap(self, ns: int, call: tuple[str, str, str]) -> None:
+    def record_event_gap(self, ns: int, call: tuple[str, str, str]) -> None:
         """Time between two events."""
-        self._event_gap.labels(*call).observe(seconds(ns))
+        self._event_gap.labels(*call).observe(histogram_seconds(ns))
 
-    def ended(self, exchange: Exchange, call: tuple[str, str, str]) -> None:
+    def record_call(self, exchange: Exchange, call: tuple[str, str, str]) -> None:
         """A call is over."""
-        self._duration.labels(*call, status_of(exchange)).observe(seconds(exchange.closed - exchange.started))
+        self._duration.labels(*call, call_status(exchange)).observe(histogram_seconds(exchange.closed - exchange.started))
         if exchange.streaming and exchange.first_event:
-            self._first_event.labels(*call).observe(seconds(exchange.first_event - exchange.started))
+            self._first_event.labels(*call).observe(histogram_seconds(exchange.first_event - exchange.started))
 
-    def task_ended(self, ns: int, state: str, upstream: str) -> None:
+    def record_task_end(self, ns: int, state: str, upstream: str) -> None:
         """A task came to a state that is final."""
-        self._task.labels(state, upstream).observe(seconds(ns))
+        self._task.labels(state, upstream).observe(histogram_seconds(ns))
 
-    def finding(self, finding: Finding) -> None:
+    def record_finding(self, finding: Finding) -> None:
         """A finding."""
         self._findings.labels(finding.rule, finding.severity.name.lower()).inc()
         if finding.rule == GAP_RULE:
             self._gaps.inc()
 
-    def stand(self, open_calls: dict[tuple[str, str, str], int], tasks: dict[str, int], lost: int, behind: int) -> None:
+    def record_snapshot(self, open_calls: dict[tuple[str, str, str], int], tasks: dict[str, int], lost: int, lag: int) -> None:
         """How things stand now."""
         self._seen |= open_calls.keys()
         for call in self._seen:
             self._open.labels(*call).set(open_calls.get(call, 0))
         for state, count in tasks.items():
             self._tasks.labels(state).set(count)
-        self._lost.inc(max(lost - self._counted, 0))
-        self._counted = max(lost, self._counted)
-        self._behind.set(behind)
+        self._lost.inc(max(lost - self._total_findings, 0))
+        self._total_findings = max(lost, self._total_findings)
+        self._lag.set(lag)
 
-    def page(self) -> bytes:
+    def exposition(self) -> bytes:
         """The exposition, as Prometheus reads it."""
         return generate_latest(self._registry)

@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import msgspec
 
-_TEXT = "text/plain; charset=utf-8"
-_PATIENCE = 10.0
+_TEXT_TYPE = "text/plain; charset=utf-8"
+_REQUEST_SECONDS = 10.0
 """Seconds for a client to say what it wants."""
 
 
@@ -17,7 +17,7 @@ class MetricsPages(msgspec.Struct):
     """What is served at the moment. Replaced as a whole by the thread that counts."""
 
     metrics: bytes = b""
-    kind: str = _TEXT
+    kind: str = _TEXT_TYPE
     lacking: str = "the recording is not there yet"
     """Why it is not ready; empty where it is."""
 
@@ -25,21 +25,21 @@ class MetricsPages(msgspec.Struct):
         """Status, content type and body."""
         path = path.partition("?")[0]
         if path == "/healthz":
-            return 200, _TEXT, b"alive\n"
+            return 200, _TEXT_TYPE, b"alive\n"
         if path == "/readyz":
-            return (503, _TEXT, f"{self.lacking}\n".encode()) if self.lacking else (200, _TEXT, b"ready\n")
+            return (503, _TEXT_TYPE, f"{self.lacking}\n".encode()) if self.lacking else (200, _TEXT_TYPE, b"ready\n")
         if path == "/metrics":
             if not self.metrics:
-                return 503, _TEXT, b"not counted yet\n"
+                return 503, _TEXT_TYPE, b"not counted yet\n"
             return 200, self.kind, self.metrics
-        return 404, _TEXT, b"there is /metrics, /healthz and /readyz\n"
+        return 404, _TEXT_TYPE, b"there is /metrics, /healthz and /readyz\n"
 
 
-def serve(sockets: list[socket.socket], pages: MetricsPages) -> None:
+def serve_pages(sockets: list[socket.socket], pages: MetricsPages) -> None:
     """Serve them on listening sockets, in threads of their own; returns at once."""
 
     class Handler(BaseHTTPRequestHandler):
-        timeout = _PATIENCE
+        timeout = _REQUEST_SECONDS
         server_version, sys_version = "a2a-proxy", ""
 
         def do_GET(self) -> None:

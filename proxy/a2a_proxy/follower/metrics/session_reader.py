@@ -15,14 +15,14 @@ from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 
-_BATCH = 5_000
+_MAX_BATCH = 5_000
 """Rows that one look reads of each kind."""
-_KEPT = 4_096
+_MAX_CACHED = 4_096
 """Calls whose labels are known."""
-_CLOSED = "SELECT id FROM exchange WHERE id IN (SELECT value FROM json_each(?)) AND closed IS NOT NULL"
-NO_CALL = ("", "", "")
+_CLOSED_QUERY = "SELECT id FROM exchange WHERE id IN (SELECT value FROM json_each(?)) AND closed IS NOT NULL"
+NO_LABELS = ("", "", "")
 
-Call = tuple[str, str, str]
+CallLabels = tuple[str, str, str]
 """Labels: method, binding, upstream."""
 
 
@@ -37,80 +37,80 @@ class MetricsSession:
         self._journal = journal
         self._frame = self._finding = 0
         self._exchange = make_key(row.id, 0)
-        self._open: dict[int, Call] = {}
+        self._open: dict[int, CallLabels] = {}
         self._last_event: dict[int, int] = {}
         """Of open streams: when their last event came, ns."""
-        self._calls: dict[int, Call] = {}
+        self._labels_by_call: dict[int, CallLabels] = {}
         self._upstreams: dict[int, str] = {}
 
-    def look(self) -> bool:
+    def read_new_rows(self) -> bool:
         """Read what is new; False where there was nothing more. Raises RecordingError."""
-        moved = [self._begun(), self._frames(), self._findings()]
+        moved = [self._read_new_calls(), self._read_frames(), self._read_findings()]
         if not any(moved):
-            self._ended()  # when all that was said in them is counted
-            self._stand()
+            self._record_ended_calls()  # when all that was said in them is counted
+            self._record_snapshot()
         return any(moved)
 
-    def _begun(self) -> bool:
-        rows = list(self._recording.exchanges(self._id, after=self._exchange, limit=_BATCH))
+    def _read_new_calls(self) -> bool:
+        rows = list(self._recording.exchanges(self._id, after=self._exchange, limit=_MAX_BATCH))
         for row in rows:
-            self._open[row.key] = self._labels(row.exchange)
+            self._open[row.key] = self._exchange_labels(row.exchange)
             self._exchange = row.key
-        return len(rows) == _BATCH
+        return len(rows) == _MAX_BATCH
 
-    def _frames(self) -> bool:
+    def _read_frames(self) -> bool:
         count = 0
-        for row in self._recording.frames_after(self._frame, limit=_BATCH, session=self._id, payloads=False):
+        for row in self._recording.frames_after(self._frame, limit=_MAX_BATCH, session=self._id, payloads=False):
             frame, self._frame = row.frame, row.id
-            call = self._call(make_key(self._id, frame.exchange)) if frame.exchange else NO_CALL
-            self.numbers.frame(frame, call)
+            call = self._call_labels(make_key(self._id, frame.exchange)) if frame.exchange else NO_LABELS
+            self.numbers.record_frame(frame, call)
             if frame.kind is FrameKind.EVENT:
-                self._event(frame, call)
+                self._record_event(frame, call)
             if frame.task_id and frame.state and frame.event is not EventKind.NONE:
-                self._state(frame, call[2])
+                self._record_task_state(frame, call[2])
             count += 1
-        return count == _BATCH
+        return count == _MAX_BATCH
 
-    def _event(self, frame: Frame, call: Call) -> None:
+    def _record_event(self, frame: Frame, call: CallLabels) -> None:
         number = make_key(self._id, frame.exchange)
         before = self._last_event.get(number)
         if before is not None:
-            self.numbers.gap(max(frame.at - before, 0), call)
+            self.numbers.record_event_gap(max(frame.at - before, 0), call)
         if number in self._open:
             self._last_event[number] = frame.at
 
-    def _state(self, frame: Frame, upstream: str) -> None:
+    def _record_task_state(self, frame: Frame, upstream: str) -> None:
         """Where this frame was the one that ended a task, how long that took."""
         if not any(int(state) == frame.state and state.terminal for state in TaskState):
             return
         for row in self._recording.task(frame.task_id):
             if row.session == self._id and (frame.at, frame.state) in row.task.states:
-                self.numbers.task_ended(frame.at - row.task.first, TaskState(frame.state).label, upstream)
+                self.numbers.record_task_end(frame.at - row.task.first, TaskState(frame.state).label, upstream)
 
-    def _ended(self) -> None:
+    def _record_ended_calls(self) -> None:
         wanted = json.dumps(list(self._open))
-        for (number,) in self._recording.db.execute(_CLOSED, (wanted,)).fetchall() if self._open else ():
+        for (number,) in self._recording.db.execute(_CLOSED_QUERY, (wanted,)).fetchall() if self._open else ():
             row = self._recording.exchange(number)
             self._open.pop(number)
             self._last_event.pop(number, None)
             if row is not None:
-                self.numbers.ended(row.exchange, self._labels(row.exchange))
+                self.numbers.record_call(row.exchange, self._exchange_labels(row.exchange))
 
-    def _findings(self) -> bool:
+    def _read_findings(self) -> bool:
         count = 0
-        for row in self._recording.findings(self._id, after=self._finding, limit=_BATCH):
-            self.numbers.finding(row.finding)
+        for row in self._recording.findings(self._id, after=self._finding, limit=_MAX_BATCH):
+            self.numbers.record_finding(row.finding)
             self._finding = row.id
             count += 1
-        return count == _BATCH
+        return count == _MAX_BATCH
 
-    def _stand(self) -> None:
+    def _record_snapshot(self) -> None:
         tasks = task_states(self._recording, self._id)
         row = self._recording.session(self._id)
         lost = row.lost if row is not None else 0
-        self.numbers.stand(Counter(self._open.values()), tasks, lost, self.behind())
+        self.numbers.record_snapshot(Counter(self._open.values()), tasks, lost, self.lag())
 
-    def behind(self) -> int:
+    def lag(self) -> int:
         """Octets of the journal that are not in the recording yet."""
         row = self._recording.session(self._id)
         if self._journal is None or row is None or row.how:
@@ -122,30 +122,30 @@ class MetricsSession:
         row = self._recording.session(self._id)
         return row.position if row is not None else None
 
-    def lacking(self) -> str:
+    def capture_gaps(self) -> str:
         """What the capture lacks, in words; empty where it lacks nothing so far."""
         row = self._recording.session(self._id)
         if row is None:
             return "the session is gone from the recording"
         return f"{row.lost} octets passed uncaptured" if row.lost else row.missing_text
 
-    def _call(self, number: int) -> Call:
+    def _call_labels(self, number: int) -> CallLabels:
         """Its labels; the operation may not have been known when it began."""
-        known = self._open if number in self._open else self._calls
+        known = self._open if number in self._open else self._labels_by_call
         if number not in known or known[number][0] == OTHER:
             row = self._recording.exchange(number)
-            known[number] = self._labels(row.exchange) if row is not None else NO_CALL
-            if len(self._calls) > _KEPT:
-                del self._calls[next(iter(self._calls))]
+            known[number] = self._exchange_labels(row.exchange) if row is not None else NO_LABELS
+            if len(self._labels_by_call) > _MAX_CACHED:
+                del self._labels_by_call[next(iter(self._labels_by_call))]
         return known[number]
 
-    def _labels(self, exchange: Exchange) -> Call:
-        return exchange.operation or OTHER, exchange.binding.value, self._upstream(exchange.connection)
+    def _exchange_labels(self, exchange: Exchange) -> CallLabels:
+        return exchange.operation or OTHER, exchange.binding.value, self._upstream_address(exchange.connection)
 
-    def _upstream(self, number: int) -> str:
+    def _upstream_address(self, number: int) -> str:
         if number not in self._upstreams:
             row = self._recording.connection(make_key(self._id, number))
             self._upstreams[number] = row.connection.upstream if row is not None else ""
-            if len(self._upstreams) > _KEPT:
+            if len(self._upstreams) > _MAX_CACHED:
                 del self._upstreams[next(iter(self._upstreams))]
         return self._upstreams[number]

@@ -10,7 +10,7 @@ import msgspec
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.present import text
-from a2a_proxy.present.difference.brief import brief, written
+from a2a_proxy.present.difference.brief import summarize_value, format_json
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.difference.artifacts import ArtifactText, ArtifactTexts
 from a2a_proxy.recording.difference.exchanges import Difference
@@ -19,11 +19,11 @@ from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, P
 from a2a_proxy.recording.difference.words import WordRun, compare_texts
 from a2a_proxy.recording.read.rows import ExchangeRow
 
-BLOCKS = 20_000
+MAX_BLOCKS = 20_000
 """Of one difference; what comes after is counted, not shown."""
-MARKS = {ValueChange.LEFT: "-", ValueChange.RIGHT: "+", ValueChange.CHANGED: "~", ValueChange.MOVED: ">", None: " "}
-_ALONE = (ValueChange.LEFT, ValueChange.RIGHT)
-_CONTEXT = 30
+CHANGE_MARKS = {ValueChange.LEFT: "-", ValueChange.RIGHT: "+", ValueChange.CHANGED: "~", ValueChange.MOVED: ">", None: " "}
+_ONE_SIDED = (ValueChange.LEFT, ValueChange.RIGHT)
+_CONTEXT_CHARACTERS = 30
 """Characters of what is the same that are shown before and after what is not."""
 
 
@@ -54,11 +54,11 @@ class DifferenceBlock(msgspec.Struct, frozen=True):
     ignored: bool = False
 
 
-def blocks(found: RunDifference, *, everything: bool = False) -> list[DifferenceBlock]:
+def difference_blocks(difference: RunDifference, *, everything: bool = False) -> list[DifferenceBlock]:
     """All blocks; with `everything` also of canonical fields."""
-    made = list(_verdict(found))
-    for block in _calls(found, everything):
-        if len(made) >= BLOCKS:
+    made = list(_summary_blocks(difference))
+    for block in _call_blocks(difference, everything):
+        if len(made) >= MAX_BLOCKS:
             made.append(
                 DifferenceBlock(BlockKind.NOTE, "there is more: it is too much to show; choose a call, or use a filter")
             )
@@ -67,30 +67,30 @@ def blocks(found: RunDifference, *, everything: bool = False) -> list[Difference
     return made
 
 
-def _verdict(found: RunDifference) -> Iterator[DifferenceBlock]:
-    yield DifferenceBlock(BlockKind.NOTE, _in_one_line(found))
-    for match in found.matches:
+def _summary_blocks(difference: RunDifference) -> Iterator[DifferenceBlock]:
+    yield DifferenceBlock(BlockKind.NOTE, _summary_line(difference))
+    for match in difference.matches:
         if match.left is not None and match.right is not None:
             ends = text.outcome_of(match.left.exchange), text.outcome_of(match.right.exchange)
-            if ends[0] != ends[1] and len(found.matches) > 1:
+            if ends[0] != ends[1] and len(difference.matches) > 1:
                 yield DifferenceBlock(
-                    BlockKind.NOTE, f"{_number(match.left)} ended {ends[0]}, {_number(match.right)} {ends[1]}"
+                    BlockKind.NOTE, f"{_exchange_label(match.left)} ended {ends[0]}, {_exchange_label(match.right)} {ends[1]}"
                 )
-    if found.ignored:
+    if difference.ignored:
         yield DifferenceBlock(
-            BlockKind.NOTE, f"{text.plural(found.ignored, 'difference')} in canonical fields not counted"
+            BlockKind.NOTE, f"{text.format_count(difference.ignored, 'difference')} in canonical fields not counted"
         )
-    for remark in found.cut:
+    for remark in difference.cut:
         yield DifferenceBlock(BlockKind.NOTE, f"note: {make_visible(remark)}")
 
 
-def _in_one_line(found: RunDifference) -> str:
-    changes = [match.change for match in found.matches]
-    compared = f"{text.plural(len(changes), 'call')} compared"
-    if not found.count:
+def _summary_line(difference: RunDifference) -> str:
+    changes = [match.change for match in difference.matches]
+    compared = f"{text.format_count(len(changes), 'call')} compared"
+    if not difference.count:
         return f"same: {compared}" if len(changes) != 1 else "same"
     if len(changes) == 1 and changes[0] is ValueChange.CHANGED:
-        return f"different: {text.plural(found.count, 'difference')}"
+        return f"different: {text.format_count(difference.count, 'difference')}"
     words = []
     for change, said in (
         (ValueChange.CHANGED, "differ"),
@@ -101,67 +101,67 @@ def _in_one_line(found: RunDifference) -> str:
     ):
         if number := changes.count(change):
             words.append(f"{number} {said}" if not (change is ValueChange.CHANGED and number == 1) else "1 differs")
-    return f"different: of {text.plural(len(changes), 'call')} {', '.join(words)}"
+    return f"different: of {text.format_count(len(changes), 'call')} {', '.join(words)}"
 
 
-def _calls(found: RunDifference, everything: bool) -> Iterator[DifferenceBlock]:
-    for row in found.tasks:
+def _call_blocks(difference: RunDifference, everything: bool) -> Iterator[DifferenceBlock]:
+    for row in difference.tasks:
         if everything or row.counts:
             yield DifferenceBlock(BlockKind.NOTE, "")
-            yield from _row(row, f"task {make_visible(text.short(str((row.left or ('',))[0])))} {(row.left or ('',))[-1]}")
-    single = len(found.matches) == 1
+            yield from _row_blocks(row, f"task {make_visible(text.shorten_id(str((row.left or ('',))[0])))} {(row.left or ('',))[-1]}")
+    single = len(difference.matches) == 1
     before: ValueChange | None = None
-    for match in found.matches:
+    for match in difference.matches:
         if match.change is None and not everything and not single:
             continue
-        if match.change is not before or match.change not in _ALONE:
+        if match.change is not before or match.change not in _ONE_SIDED:
             yield DifferenceBlock(BlockKind.NOTE, "")
         before = match.change
-        yield _title(match)
+        yield _title_block(match)
         if match.difference is not None:
-            yield from _inside(match.difference, everything)
+            yield from _difference_rows(match.difference, everything)
 
 
-def _title(match: CallPair) -> DifferenceBlock:
-    sides = [_call(row) if row is not None else "" for row in (match.left, match.right)]
+def _title_block(match: CallPair) -> DifferenceBlock:
+    sides = [_call_label(row) if row is not None else "" for row in (match.left, match.right)]
     anchor = match.change not in (ValueChange.CHANGED, None)
-    return DifferenceBlock(BlockKind.TITLE, sides[0], sides[1], MARKS[match.change], anchor=anchor)
+    return DifferenceBlock(BlockKind.TITLE, sides[0], sides[1], CHANGE_MARKS[match.change], anchor=anchor)
 
 
-def _number(row: ExchangeRow) -> str:
+def _exchange_label(row: ExchangeRow) -> str:
     return f"#{row.exchange.id}" if row.session == 1 else f"#{row.session}:{row.exchange.id}"
 
 
-def _call(row: ExchangeRow) -> str:
+def _call_label(row: ExchangeRow) -> str:
     exchange = row.exchange
-    words = [_number(row), text.title(exchange), text.manner(exchange)]
-    words += [text.standing(exchange), text.latency(exchange), _end(exchange)]
+    words = [_exchange_label(row), text.exchange_title(exchange), text.binding_and_dialect(exchange)]
+    words += [text.outcome_label(exchange), text.latency_label(exchange), _end_reason(exchange)]
     return make_visible("  ".join(word for word in words if word))
 
 
-def _end(exchange: Exchange) -> str:
+def _end_reason(exchange: Exchange) -> str:
     return exchange.error or (exchange.how if text.outcome_of(exchange) == "cut" else "")
 
 
-def _inside(found: Difference, everything: bool) -> Iterator[DifferenceBlock]:
-    texts = {each.name: each for each in found.texts}
-    for row in found.rows:
+def _difference_rows(difference: Difference, everything: bool) -> Iterator[DifferenceBlock]:
+    texts = {each.name: each for each in difference.texts}
+    for row in difference.rows:
         if not (everything or row.counts):
             continue
         path = row.left or row.right or ()
         if row.part is ExchangePart.ARTIFACTS and path[-1] == "text":
-            yield from _artifact(row, texts[str(path[0])])
+            yield from _artifact_blocks(row, texts[str(path[0])])
         else:
-            yield from _row(row, _about(row))
+            yield from _row_blocks(row, _row_label(row))
 
 
-def _about(row: DifferenceRow) -> str:
+def _row_label(row: DifferenceRow) -> str:
     """What a row is about: `event 3 | 4  $.statusUpdate.status.state`."""
-    place = _place(row.left, row.right)
+    place = _path_label(row.left, row.right)
     if row.part is ExchangePart.EVENTS:
-        return f"{_frames('frame', row)} {place}"
+        return f"{_frames_label('frame', row)} {place}"
     if row.part is ExchangePart.REQUEST:
-        return f"request {place}" if row.frames in ((0, 0), (-1, -1)) else f"{_frames('request', row)} {place}"
+        return f"request {place}" if row.frames in ((0, 0), (-1, -1)) else f"{_frames_label('request', row)} {place}"
     words = " ".join(str(step) for step in row.left or row.right or ())
     if row.part is ExchangePart.ARTIFACTS:
         return f"artifact {make_visible(words)}"
@@ -172,23 +172,23 @@ def _about(row: DifferenceRow) -> str:
     return make_visible(words.replace("_", " "))
 
 
-def _place(left: Path | None, right: Path | None) -> str:
+def _path_label(left: Path | None, right: Path | None) -> str:
     one, other = (make_visible(format_path(path)) if path is not None else "" for path in (left, right))
     if one == "$" and other in ("$", ""):
         return ""
     return one or (other if other != "$" else "") if one == other or not (one and other) else f"{one} | {other}"
 
 
-def _frames(noun: str, row: DifferenceRow) -> str:
+def _frames_label(noun: str, row: DifferenceRow) -> str:
     numbers = [str(frame) for frame in row.frames if frame >= 0]
     return f"{noun} {' | '.join(dict.fromkeys(numbers))}"
 
 
-def _row(row: DifferenceRow, about: str) -> Iterator[DifferenceBlock]:
+def _row_blocks(row: DifferenceRow, label: str) -> Iterator[DifferenceBlock]:
     why = f"  ({row.ignored})" if row.ignored else ""
-    mark, ignored = MARKS[row.change], bool(row.ignored)
-    head = about.strip() + why
-    before, after = _worth(row, row.before), _worth(row, row.after)
+    mark, ignored = CHANGE_MARKS[row.change], bool(row.ignored)
+    head = label.strip() + why
+    before, after = _row_value(row, row.before), _row_value(row, row.after)
     if row.change is ValueChange.LEFT:
         yield DifferenceBlock(BlockKind.HEAD, f"{head}  {before}", "", mark, anchor=True, ignored=ignored)
     elif row.change is ValueChange.RIGHT:
@@ -197,50 +197,50 @@ def _row(row: DifferenceRow, about: str) -> Iterator[DifferenceBlock]:
         yield DifferenceBlock(BlockKind.HEAD, f"{head}  {before}", None, mark, anchor=True, ignored=ignored)
     else:
         yield DifferenceBlock(BlockKind.HEAD, head, None, mark, anchor=True, ignored=ignored)
-        yield _changed(row.before, row.after, mark, ignored)
+        yield _value_block(row.before, row.after, mark, ignored)
 
 
-def _worth(row: DifferenceRow, value: Any) -> str:
+def _row_value(row: DifferenceRow, value: Any) -> str:
     """A value in a line; of a finding what it says."""
     if row.part is ExchangePart.FINDINGS and isinstance(value, dict):
-        return brief(next(iter(value.values()), ""))
-    return brief(value)
+        return summarize_value(next(iter(value.values()), ""))
+    return summarize_value(value)
 
 
-def _changed(before: Any, after: Any, mark: str, ignored: bool) -> DifferenceBlock:
+def _value_block(before: Any, after: Any, mark: str, ignored: bool) -> DifferenceBlock:
     if isinstance(before, str) and isinstance(after, str):
         left, right = excerpts(compare_texts(before, after))
         return DifferenceBlock(BlockKind.VALUE, left, right, mark, ignored=ignored)
-    return DifferenceBlock(BlockKind.VALUE, make_visible(written(before)), make_visible(written(after)), mark, ignored=ignored)
+    return DifferenceBlock(BlockKind.VALUE, make_visible(format_json(before)), make_visible(format_json(after)), mark, ignored=ignored)
 
 
-def _artifact(row: DifferenceRow, texts: ArtifactTexts) -> Iterator[DifferenceBlock]:
+def _artifact_blocks(row: DifferenceRow, texts: ArtifactTexts) -> Iterator[DifferenceBlock]:
     """An artifact's text by words, and the chunks in which they differ."""
     pieces = compare_texts(texts.left.text, texts.right.text)
     gone, new = (
         sum(len(p.text.split()) for p in pieces if p.change is side) for side in (ValueChange.LEFT, ValueChange.RIGHT)
     )
-    words = f"{text.plural(gone, 'word')} only left, {new} only right"
+    words = f"{text.format_count(gone, 'word')} only left, {new} only right"
     yield DifferenceBlock(
-        BlockKind.HEAD, f"artifact {make_visible(texts.name)} text: {words}", None, MARKS[row.change], anchor=True
+        BlockKind.HEAD, f"artifact {make_visible(texts.name)} text: {words}", None, CHANGE_MARKS[row.change], anchor=True
     )
-    for run in _together(pieces):
+    for run in _group_changes(pieces):
         first = next(piece for piece in run if piece.change)
         left, right = excerpts(run)
-        sides = _chunk(texts.left, first.left) + left, _chunk(texts.right, first.right) + right
-        yield DifferenceBlock(BlockKind.VALUE, *sides, MARKS[row.change])
+        sides = _chunk_label(texts.left, first.left) + left, _chunk_label(texts.right, first.right) + right
+        yield DifferenceBlock(BlockKind.VALUE, *sides, CHANGE_MARKS[row.change])
 
 
-def _chunk(side: ArtifactText, at: int) -> str:
+def _chunk_label(side: ArtifactText, at: int) -> str:
     """The frame that brought the chunk, where there are several."""
     return f"frame {side.frame_at(at)}: " if len(side.starts) > 1 else ""
 
 
-def _together(pieces: tuple[WordRun, ...]) -> Iterator[tuple[WordRun, ...]]:
+def _group_changes(pieces: tuple[WordRun, ...]) -> Iterator[tuple[WordRun, ...]]:
     """Differences with a little of what is around them; those that are near each other in one."""
     group: list[WordRun] = []
     for piece in pieces:
-        if piece.change is not None or len(piece.text) <= 2 * _CONTEXT:
+        if piece.change is not None or len(piece.text) <= 2 * _CONTEXT_CHARACTERS:
             group.append(piece)
             continue
         if any(each.change for each in group):
@@ -256,18 +256,18 @@ def excerpts(pieces: tuple[WordRun, ...]) -> tuple[str, str]:
     for side, other in ((ValueChange.LEFT, ValueChange.RIGHT), (ValueChange.RIGHT, ValueChange.LEFT)):
         mine = [piece for piece in pieces if piece.change is not other]
         alone = all(piece.change for piece in mine)
-        words = [_shown(piece, number, len(mine), side, alone) for number, piece in enumerate(mine)]
+        words = [_excerpt_run(piece, number, len(mine), side, alone) for number, piece in enumerate(mine)]
         made.append(make_visible("".join(words)))
     return made[0], made[1]
 
 
-def _shown(piece: WordRun, number: int, of: int, side: ValueChange, alone: bool) -> str:
+def _excerpt_run(piece: WordRun, number: int, of: int, side: ValueChange, alone: bool) -> str:
     if piece.change is side:
         said = piece.text[:1000] + ("…" if len(piece.text) > 1000 else "")
         return said if alone else f"[{said}]"
     words = piece.text
-    if len(words) <= 2 * _CONTEXT:
+    if len(words) <= 2 * _CONTEXT_CHARACTERS:
         return words
-    head = words[:_CONTEXT] if number else ""
-    tail = words[-_CONTEXT:] if number < of - 1 else ""
+    head = words[:_CONTEXT_CHARACTERS] if number else ""
+    tail = words[-_CONTEXT_CHARACTERS:] if number < of - 1 else ""
     return f"{head}…{tail}"

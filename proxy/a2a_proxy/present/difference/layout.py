@@ -9,7 +9,7 @@ from rich.cells import cell_len, chop_cells
 
 from a2a_proxy.present.difference.blocks import BlockKind, DifferenceBlock
 
-SIDE_BY_SIDE = 120
+MIN_TWO_COLUMN_WIDTH = 120
 """Cells from which both sides stand beside each other."""
 _INDENT = {BlockKind.NOTE: 0, BlockKind.TITLE: 0, BlockKind.HEAD: 2, BlockKind.VALUE: 4}
 
@@ -26,20 +26,20 @@ class LayoutRow(msgspec.Struct, frozen=True):
     """In one column: it is of the right side."""
 
 
-def lines(made: Sequence[DifferenceBlock], width: int) -> Iterator[LayoutRow]:
+def layout_rows(blocks: Sequence[DifferenceBlock], width: int) -> Iterator[LayoutRow]:
     """All rows; with a width of 0 each value in one row, however long."""
-    for number, block in enumerate(made):
-        if width >= SIDE_BY_SIDE and block.right is not None:
-            yield from _beside(number, block, width)
+    for number, block in enumerate(blocks):
+        if width >= MIN_TWO_COLUMN_WIDTH and block.right is not None:
+            yield from _two_column_rows(number, block, width)
         else:
-            yield from (LayoutRow(text, number, right=right) for text, right in _below(block, width))
+            yield from (LayoutRow(text, number, right=right) for text, right in _stacked_rows(block, width))
 
 
-def _beside(number: int, block: DifferenceBlock, width: int) -> Iterator[LayoutRow]:
+def _two_column_rows(number: int, block: DifferenceBlock, width: int) -> Iterator[LayoutRow]:
     """`left   ~  right`."""
     half = (width - 5) // 2
     indent = " " * _INDENT[block.kind]
-    left, right = (_wrapped(side or "", half - len(indent)) for side in (block.left, block.right))
+    left, right = (_wrap_text(side or "", half - len(indent)) for side in (block.left, block.right))
     for row in range(max(len(left), len(right), 1)):
         one = indent + (left[row] if row < len(left) else "")
         other = indent + (right[row] if row < len(right) else "")
@@ -48,34 +48,34 @@ def _beside(number: int, block: DifferenceBlock, width: int) -> Iterator[LayoutR
         yield LayoutRow(f"{one}{gap}  {mark}  {other}".rstrip(), number, len(one) + len(gap) + 5)
 
 
-def _below(block: DifferenceBlock, width: int) -> Iterator[tuple[str, bool]]:
+def _stacked_rows(block: DifferenceBlock, width: int) -> Iterator[tuple[str, bool]]:
     """The left one with a minus, the right one with a plus; each row with whether it is of the right."""
     indent, mark = " " * _INDENT[block.kind], block.mark
     left, right = block.left, block.right or ""
     if block.kind is BlockKind.NOTE:
-        yield from _hung(indent, left, width, False)
+        yield from _indented_rows(indent, left, width, False)
     elif block.kind is not BlockKind.VALUE:
         if left or not right:
-            yield from _hung(f"{indent}{mark} ", left, width, False)
+            yield from _indented_rows(f"{indent}{mark} ", left, width, False)
         if right and right != left:
-            yield from _hung(f"{indent}{'|' if left else mark} ", right, width, True)
+            yield from _indented_rows(f"{indent}{'|' if left else mark} ", right, width, True)
     else:
-        yield from _hung(f"{indent}- ", left, width, False)
-        yield from _hung(f"{indent}+ ", right, width, True)
+        yield from _indented_rows(f"{indent}- ", left, width, False)
+        yield from _indented_rows(f"{indent}+ ", right, width, True)
 
 
-def _hung(head: str, said: str, width: int, right: bool) -> Iterator[tuple[str, bool]]:
+def _indented_rows(head: str, value: str, width: int, right: bool) -> Iterator[tuple[str, bool]]:
     """Rows under each other, the further ones indented as the first."""
-    for number, row in enumerate(_wrapped(said, width - len(head)) or [""]):
+    for number, row in enumerate(_wrap_text(value, width - len(head)) or [""]):
         yield ((head if not number else " " * len(head)) + row).rstrip(), right
 
 
-def _wrapped(said: str, width: int) -> list[str]:
-    if width <= 8 or cell_len(said) <= width:
-        return [said] if said else []
+def _wrap_text(value: str, width: int) -> list[str]:
+    if width <= 8 or cell_len(value) <= width:
+        return [value] if value else []
     rows: list[str] = []
     row = ""
-    for word in said.split(" "):
+    for word in value.split(" "):
         longer = f"{row} {word}" if row else word
         if cell_len(longer) <= width:
             row = longer

@@ -10,49 +10,49 @@ from a2a_proxy.recording.difference.runs import CallPair, RunDifference
 from a2a_proxy.recording.difference.values import DifferenceRow, format_path
 from a2a_proxy.recording.read.rows import ExchangeRow
 
-Named = dict[str, str]
+AgentNames = dict[str, str]
 """A side: its `recording`, and what `place` of it."""
 
 
-def objects(left: Named, right: Named, found: RunDifference, everything: bool) -> Iterator[dict[str, Any]]:
+def difference_objects(left: AgentNames, right: AgentNames, difference: RunDifference, everything: bool) -> Iterator[dict[str, Any]]:
     """The verdict, then each task and each call in which something differs; with `everything` each call."""
-    changes = [str(match.change or "same") for match in found.matches]
+    changes = [str(match.change or "same") for match in difference.matches]
     yield {
         "kind": "summary",
         "left": left,
         "right": right,
-        "same": not found.count,
-        "differences": found.count,
-        "ignored": found.ignored,
+        "same": not difference.count,
+        "differences": difference.count,
+        "ignored": difference.ignored,
         "calls": {change: changes.count(change) for change in sorted(set(changes))},
-        "cut": list(found.cut),
+        "cut": list(difference.cut),
     }
-    for row in found.tasks:
+    for row in difference.tasks:
         if everything or row.counts:
-            yield {"kind": "task", **_row(row)}
-    for match in found.matches:
+            yield {"kind": "task", **_row_object(row)}
+    for match in difference.matches:
         if match.change is not None or everything:
-            yield _call(match, everything)
+            yield _call_object(match, everything)
 
 
-def _call(match: CallPair, everything: bool) -> dict[str, Any]:
+def _call_object(match: CallPair, everything: bool) -> dict[str, Any]:
     rows = match.difference.rows if match.difference is not None else ()
     return {
         "kind": "call",
         "change": str(match.change or "same"),
         "moved": match.moved,
-        "left": _exchange(match.left),
-        "right": _exchange(match.right),
-        "differences": [_row(row) for row in rows if everything or row.counts],
+        "left": _exchange_object(match.left),
+        "right": _exchange_object(match.right),
+        "differences": [_row_object(row) for row in rows if everything or row.counts],
         "cut": list(match.difference.cut) if match.difference is not None else [],
     }
 
 
-def _exchange(row: ExchangeRow | None) -> dict[str, Any] | None:
+def _exchange_object(row: ExchangeRow | None) -> dict[str, Any] | None:
     return None if row is None else {"session": row.session, **exchange_object(row.exchange)}
 
 
-def _row(row: DifferenceRow) -> dict[str, Any]:
+def _row_object(row: DifferenceRow) -> dict[str, Any]:
     """A row; what it does not have is left out."""
     made: dict[str, Any] = {"part": str(row.part), "change": str(row.change)}
     for name, path, frame in (("left", row.left, row.frames[0]), ("right", row.right, row.frames[1])):

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport, evidence_facts
 from a2a_proxy.present import text
-from a2a_proxy.present.junit import Case, Suite, document
+from a2a_proxy.present.junit import JunitCase, JunitSuite, junit_document
 from a2a_proxy.rules.define.catalogue import all_rules
 
 
 def lines(report: CheckReport) -> Iterator[str]:
     """The document."""
-    return document("a2a-inspect check", (_session_suite(one, report) for one in report.sessions))
+    return junit_document("a2a-inspect check", (_session_suite(one, report) for one in report.sessions))
 
 
-def _session_suite(session: CheckedSession, report: CheckReport) -> Suite:
+def _session_suite(session: CheckedSession, report: CheckReport) -> JunitSuite:
     """A case fails with findings of its rule that are grave enough; what the decoders said is a case too."""
     by_rule: dict[str, list[CheckFinding]] = {rule.id: [] for rule in report.executed_rules}
     for each in session.findings:
@@ -24,30 +24,30 @@ def _session_suite(session: CheckedSession, report: CheckReport) -> Suite:
     of = f"{session.path} session {session.session}"
     where = f" ({of})" if len(report.sessions) > 1 else ""  # else services take all but one of these cases for the same
     known = {"recording": session.path, "session": session.session, "exchanges": session.exchanges, "frames": session.frames}
-    suite = Suite(of, began=session.started, properties=known)
+    suite = JunitSuite(of, began=session.started, properties=known)
     for ident, found in by_rule.items():
         name = f"{ident} {titles[ident]}" if ident in titles else ident
-        _set_case_result(suite.case(_suite_class_name(ident), name + where), found, report, skipped=ident in session.skipped_rules)
+        _set_case_result(suite.add_case(_suite_class_name(ident), name + where), found, report, skipped=ident in session.skipped_rules)
     if session.incomplete_reason:
-        case = suite.case("a2a.capture", f"the capture is complete{where}")
-        case.failed("incomplete", session.incomplete_reason, [session.incomplete_reason])
+        case = suite.add_case("a2a.capture", f"the capture is complete{where}")
+        case.add_failure("incomplete", session.incomplete_reason, [session.incomplete_reason])
     return suite
 
 
-def _set_case_result(case: Case, findings: list[CheckFinding], report: CheckReport, *, skipped: bool) -> None:
+def _set_case_result(case: JunitCase, findings: list[CheckFinding], report: CheckReport, *, skipped: bool) -> None:
     """Give a case what was found of its rule, gravest first."""
     counting = sorted(
         (each for each in findings if not each.suppressed), key=lambda each: each.finding.severity, reverse=True
     )
     if counting and report.fail_on is not None and counting[0].finding.severity >= report.fail_on:
         worst = counting[0].finding
-        case.failed(worst.severity.name.lower(), worst.summary, [_finding_line(each) for each in counting])
+        case.add_failure(worst.severity.name.lower(), worst.summary, [_finding_line(each) for each in counting])
     elif counting:
-        case.said([_finding_line(each) for each in counting])
+        case.add_output([_finding_line(each) for each in counting])
     elif findings:
-        case.skipped(f"suppressed: {findings[0].suppressed}")
+        case.add_skipped(f"suppressed: {findings[0].suppressed}")
     elif skipped:
-        case.skipped("without payloads (metadata only) it can say nothing")
+        case.add_skipped("without payloads (metadata only) it can say nothing")
 
 
 def _suite_class_name(ident: str) -> str:
@@ -59,5 +59,5 @@ def _finding_line(check_finding: CheckFinding) -> str:
     finding = check_finding.finding
     rule = all_rules().get(finding.rule)
     told = [rule.title] if rule is not None else []
-    where = " ".join(filter(None, (finding.severity.name.lower(), text.place(finding), check_finding.operation)))
+    where = " ".join(filter(None, (finding.severity.name.lower(), text.finding_location(finding), check_finding.operation)))
     return f"{where}: {finding.summary} ({'; '.join(told + evidence_facts(finding))})"

@@ -18,8 +18,8 @@ def lines(report: CheckReport) -> Iterator[str]:
     for one in report.sessions:
         yield from _session_lines(one)
     yield from _idle_suppression_lines(report)
-    yield f"{text.plural(len(report.executed_rules), 'rule')} ran: {_rule_ranges(report)}"
-    told = ", ".join(text.plural(report.count_findings(each), each.name.lower()) for each in reversed(Severity))
+    yield f"{text.format_count(len(report.executed_rules), 'rule')} ran: {_rule_ranges(report)}"
+    told = ", ".join(text.format_count(report.count_findings(each), each.name.lower()) for each in reversed(Severity))
     yield f"found: {told}" + (f"; {report.suppressed_findings} suppressed" if report.suppressed_findings else "")
     if report.most_severe_rule:
         yield f"what a rule means: a2a-inspect rules {report.most_severe_rule}"
@@ -32,16 +32,16 @@ def _idle_suppression_lines(report: CheckReport) -> Iterator[str]:
     for each, why in idle[:_MAX_NOTES]:
         yield f"note: the suppression of {make_visible(each.rule)} ({make_visible(each.reason)}) {why}"
     if len(idle) > _MAX_NOTES:
-        yield f"note: {text.plural(len(idle) - _MAX_NOTES, 'more suppression')} out of date or without anything to cover"
+        yield f"note: {text.format_count(len(idle) - _MAX_NOTES, 'more suppression')} out of date or without anything to cover"
 
 
 def _session_lines(session: CheckedSession) -> Iterator[str]:
     name = make_visible(session.path) + (f" session {session.session}" if session.session > 1 else "")
-    yield f"{name}: {text.plural(session.exchanges, 'exchange')}, {text.plural(session.frames, 'frame')}"
+    yield f"{name}: {text.format_count(session.exchanges, 'exchange')}, {text.format_count(session.frames, 'frame')}"
     if session.incomplete_reason:
         yield f"  the capture is incomplete: {make_visible(session.incomplete_reason)}"
     if session.skipped_rules:
-        yield f"  without payloads (metadata only): {text.plural(len(session.skipped_rules), 'rule')} that need them said nothing"
+        yield f"  without payloads (metadata only): {text.format_count(len(session.skipped_rules), 'rule')} that need them said nothing"
     for each in session.findings:
         if not each.suppressed:
             yield from _finding_lines(each)
@@ -51,7 +51,7 @@ def _finding_lines(check_finding: CheckFinding) -> Iterator[str]:
     finding = check_finding.finding
     sure = "" if finding.confidence == "high" else f" ({make_visible(finding.confidence)} confidence)"
     rule = make_visible(finding.rule)
-    yield f"  {finding.severity.name.lower():8}{rule:16}{text.place(finding):9}{make_visible(finding.summary)}{sure}"
+    yield f"  {finding.severity.name.lower():8}{rule:16}{text.finding_location(finding):9}{make_visible(finding.summary)}{sure}"
     if told := evidence_facts(finding):
         yield f"  {'':33}{make_visible('; '.join(told))}"
 

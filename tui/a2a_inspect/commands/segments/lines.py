@@ -51,7 +51,7 @@ def _turn_line(turn: Turn) -> str:
         _measure_words("person answered after", turn.human_wait),
     ]
     name = f"turn {turn.number}" if turn.number else "before any turn"
-    return f"{name}  {text.clock(first.began)}  {', '.join(each for each in measures if each)}".rstrip(" ")
+    return f"{name}  {text.format_time(first.began)}  {', '.join(each for each in measures if each)}".rstrip(" ")
 
 
 def _measure_words(name: str, value: int | None) -> str:
@@ -60,7 +60,7 @@ def _measure_words(name: str, value: int | None) -> str:
 
 def signed_duration(value: int) -> str:
     """A duration that may be negative: the agent spoke before the client was done."""
-    return f"-{text.duration(-value)}" if value < 0 else text.duration(value)
+    return f"-{text.format_duration(-value)}" if value < 0 else text.format_duration(value)
 
 
 def _format_offset(at: int, zero: int) -> str:
@@ -73,8 +73,8 @@ def _segment_line(segment: Segment, content: SegmentContent, zero: int) -> str:
         f"{_format_offset(segment.start, zero)} {arrow}",
         f"{segment.speaker}{f' {make_visible(segment.author)}' if segment.author else ''}",
         segment.reason or "(open)",
-        text.duration(segment.end - segment.start) if segment.frames > 1 else "",
-        text.plural(segment.frames, "frame"),
+        text.format_duration(segment.end - segment.start) if segment.frames > 1 else "",
+        text.format_count(segment.frames, "frame"),
         _segment_place(segment),
         _generation_range(segment),
         _quote_excerpt(content.text),
@@ -104,7 +104,7 @@ def _generation_range(segment: Segment) -> str:
 
 def _media_words(media: Media) -> str:
     about = " ".join(make_visible(word) for word in (media.filename, media.media_type) if word)
-    where = make_visible(to_one_line(media.url, _MAX_EXCERPT)) if media.url else text.size(len(media.data))
+    where = make_visible(to_one_line(media.url, _MAX_EXCERPT)) if media.url else text.format_size(len(media.data))
     return f"[{about} {where}]".replace("[ ", "[")
 
 
@@ -121,8 +121,8 @@ def interruption_words(interruption: Interruption) -> str:
         _measure_words("reaction", interruption.reaction_time),
     ]
     if interruption.residual_frames:
-        residue = f"{text.plural(interruption.residual_frames, 'frame')} after it, {text.size(interruption.residual_bytes)}"
-        parts.append(f"{residue}, {text.size(interruption.wasted)} of content wasted")
+        residue = f"{text.format_count(interruption.residual_frames, 'frame')} after it, {text.format_size(interruption.residual_bytes)}"
+        parts.append(f"{residue}, {text.format_size(interruption.wasted)} of content wasted")
     return "  ".join(each for each in parts if each)
 
 
@@ -140,7 +140,7 @@ def handoff_words(handoff: Handoff) -> str:
     parts = [
         f"hand-off to {to}  {handoff.kind} by {handoff.evidence}  #{handoff.exchange}.{handoff.seq}",
         _measure_words("latency", handoff.latency) or ("no output" if handoff.ended else "(open)"),
-        f"briefing {text.size(handoff.briefing)}" if handoff.briefing else "",
+        f"briefing {text.format_size(handoff.briefing)}" if handoff.briefing else "",
     ]
     return "  ".join(each for each in parts if each)
 
@@ -154,7 +154,7 @@ def _tool_line(tool: ToolCall) -> str:
     parts = [
         f"tool {make_visible(to_one_line(tool.name, _MAX_EXCERPT))}",
         _measure_words("latency", tool.latency),
-        text.plural(len(tool.answers), "answer"),
+        text.format_count(len(tool.answers), "answer"),
         _measure_words("one every", tool.period),
         "" if tool.completed else "abandoned",
     ]

@@ -79,7 +79,7 @@ def write_media(folder: Path, objects: list[MediaObject]) -> list[dict[str, obje
             "media_type": each.media_type,
             "filename": each.filename,
             "size": len(each.data),
-            "chunks": [{"at": text.utc(at), "offset": offset} for at, offset in each.chunks],
+            "chunks": [{"at": text.format_utc(at), "offset": offset} for at, offset in each.chunks],
         }
         for each in objects
     ]

@@ -41,10 +41,10 @@ def segment_object(segment: Segment, content: SegmentContent) -> JsonObject:
         "speaker": segment.speaker,
         "author": segment.author or None,
         "turn": segment.turn,
-        "began": text.utc(segment.began),
-        "start": text.utc(segment.start),
-        "end": text.utc(segment.end),
-        "ended": text.utc(segment.ended) if segment.ended else None,
+        "began": text.format_utc(segment.began),
+        "start": text.format_utc(segment.start),
+        "end": text.format_utc(segment.end),
+        "ended": text.format_utc(segment.ended) if segment.ended else None,
         "reason": segment.reason or None,
         "duration_ns": segment.end - segment.start,
         "frames": segment.frames,
@@ -64,7 +64,7 @@ def segment_object(segment: Segment, content: SegmentContent) -> JsonObject:
 def media_object(event: SegmentEvent, media: Media) -> JsonObject:
     """A part with octets, or an address."""
     return {
-        "at": text.utc(event.at),
+        "at": text.format_utc(event.at),
         "exchange": event.exchange,
         "seq": event.seq,
         "path": media.path,
@@ -80,7 +80,7 @@ def media_object(event: SegmentEvent, media: Media) -> JsonObject:
 
 def _tool_event_object(event: SegmentEvent, tool: ToolEvent) -> JsonObject:
     kind = "response" if tool.response else "call"
-    return {"at": text.utc(event.at), "kind": kind, "name": tool.name, "id": tool.id}
+    return {"at": text.format_utc(event.at), "kind": kind, "name": tool.name, "id": tool.id}
 
 
 def turn_object(turn: Turn, contents: dict[int, SegmentContent]) -> JsonObject:
@@ -88,7 +88,7 @@ def turn_object(turn: Turn, contents: dict[int, SegmentContent]) -> JsonObject:
     characters = sum(contents[each.id].output_characters for each in turn.agents if each.id in contents)
     return {
         "turn": turn.number,
-        "began": text.utc(turn.segments[0].began),
+        "began": text.format_utc(turn.segments[0].began),
         "segments": [each.id for each in turn.segments],
         "time_to_first_event_ns": turn.first_event,
         "time_to_first_output_ns": turn.first_output,
@@ -108,11 +108,11 @@ def interruption_object(interruption: Interruption) -> JsonObject:
     return {
         "number": interruption.id,
         "kind": interruption.kind,
-        "at": text.utc(interruption.at),
+        "at": text.format_utc(interruption.at),
         "frame": {"exchange": interruption.exchange, "seq": interruption.seq},
         "segment": interruption.segment,
         "outcome": interruption.outcome or None,
-        "ended": text.utc(interruption.ended) if interruption.ended else None,
+        "ended": text.format_utc(interruption.ended) if interruption.ended else None,
         "latency_ns": interruption.latency,
         "reaction_time_ns": interruption.reaction_time,
         "residual_frames": interruption.residual_frames,
@@ -127,13 +127,13 @@ def handoff_object(handoff: Handoff, carried: float | None = None) -> JsonObject
         "number": handoff.id,
         "kind": handoff.kind,
         "evidence": handoff.evidence,
-        "at": text.utc(handoff.at),
+        "at": text.format_utc(handoff.at),
         "frame": {"exchange": handoff.exchange, "seq": handoff.seq},
         "segment": handoff.segment,
         "to_agent": handoff.to_agent,
         "to_task": handoff.to_task or None,
         "to_exchange": handoff.to_exchange,
-        "ended": text.utc(handoff.ended) if handoff.ended else None,
+        "ended": text.format_utc(handoff.ended) if handoff.ended else None,
         "latency_ns": handoff.latency,
         "briefing_bytes": handoff.briefing,
         "context_carried": carried,
@@ -145,7 +145,7 @@ def tool_object(tool: ToolCall) -> JsonObject:
     return {
         "name": tool.name,
         "id": tool.id,
-        "called": text.utc(tool.called_at) if tool.called_at else None,
+        "called": text.format_utc(tool.called_at) if tool.called_at else None,
         "answers": len(tool.answers),
         "latency_ns": tool.latency,
         "period_ns": tool.period,

@@ -106,4 +106,4 @@ def _write_media_files(
         if as_json:
             print(json.dumps({"what": "media", "session": session, **told}))
     if not as_json:
-        print(f"  {text.plural(len(objects), 'media object')} written to {folder}")
+        print(f"  {text.format_count(len(objects), 'media object')} written to {folder}")

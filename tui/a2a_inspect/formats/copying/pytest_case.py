@@ -69,14 +69,14 @@ def pytest_module(call: CopiedCall) -> str:
     make = _grpc_test_parts if call.exchange.binding is Binding.GRPC else _http_test_parts
     imports, constants, request, checks = make(call)
     helpers = "\n\n\n".join(inspect.getsource(each).rstrip() for each in (members, states, artifacts, errors))
-    name = re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text.title(call.exchange))).strip("_").lower()
+    name = re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text.exchange_title(call.exchange))).strip("_").lower()
     head = f'"""{_docstring_text(call)}"""\n\n{imports}\n\n{constants}'
     test = f"def test_{name}(a2a_agent: Any) -> None:\n" + "\n".join(f"    {line}" for line in checks)
     return "\n\n\n".join((head, helpers, request, test)) + "\n"
 
 
 def _docstring_text(call: CopiedCall) -> str:
-    return f"""{_escape_for_docstring(text.title(call.exchange))} as it was recorded ({call.place}, {text.manner(call.exchange)}).
+    return f"""{_escape_for_docstring(text.exchange_title(call.exchange))} as it was recorded ({call.place}, {text.binding_and_dialect(call.exchange)}).
 
 Make its cassette, then replay it:
 

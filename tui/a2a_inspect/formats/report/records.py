@@ -43,7 +43,7 @@ def session_record(session: SessionRow) -> dict[str, object]:
     facts = session.facts
     return {
         "number": session.id,
-        "started": text.utc(facts.started),
+        "started": text.format_utc(facts.started),
         "ways": [f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False)],
         "capture": "complete" if session.complete == "complete" else session.complete or "not ended",
         "redaction": list(facts.redaction),
@@ -52,8 +52,8 @@ def session_record(session: SessionRow) -> dict[str, object]:
 
 def row_record(row: LaneRow, exchange: int, detail: int) -> list[object]:
     """A row of the diagram; `exchange` and `more`, its frame or finding, are numbers of records, -1 for none."""
-    before = text.duration(row.since_before) if row.since_start and row.what is RowKind.FRAME else ""
-    words = f"{text.duration(row.since_before)} of silence" if row.what is RowKind.PAUSE else flatten_line_ends(row.text)
+    before = text.format_duration(row.since_before) if row.since_start and row.what is RowKind.FRAME else ""
+    words = f"{text.format_duration(row.since_before)} of silence" if row.what is RowKind.PAUSE else flatten_line_ends(row.text)
     return [
         str(row.what),
         format_elapsed(row.since_start),
@@ -78,7 +78,7 @@ def detail_record(row: int, frame: Frame, exchange: Exchange | None, notes: Sequ
         payload = "payload not recorded: metadata only"
     record: dict[str, object] = {"row": row, "facts": facts, "form": form, "payload": payload[:MAX_PAYLOAD]}
     if len(payload) > MAX_PAYLOAD:
-        record["cut"] = f"the first {text.size(MAX_PAYLOAD)} of {text.size(len(payload))}"
+        record["cut"] = f"the first {text.format_size(MAX_PAYLOAD)} of {text.format_size(len(payload))}"
     return {**record, **({"notes": list(notes)} if notes else {})}
 
 
@@ -100,10 +100,10 @@ def exchange_record(row: ExchangeRow, notes: Sequence[str], first: int) -> dict[
     told = {name: value for name, value in exchange_object(exchange).items() if value not in (None, "", [])}
     return {
         "place": format_place(NotePlace(row.session, exchange.id)),
-        "title": text.title(exchange),
-        "manner": text.manner(exchange),
-        "outcome": text.standing(exchange),
-        "took": text.latency(exchange),
+        "title": text.exchange_title(exchange),
+        "manner": text.binding_and_dialect(exchange),
+        "outcome": text.outcome_label(exchange),
+        "took": text.latency_label(exchange),
         "facts": told,
         "headers": [
             *_header_rows("request", exchange.request_headers),
@@ -127,7 +127,7 @@ def finding_record(session: int, finding: Finding, row: int) -> dict[str, object
         "summary": finding.summary,
         "place": format_place(NotePlace(session, finding.exchange, finding.seq)) if finding.exchange else f"{session}",
         "connection": 0 if finding.exchange else finding.connection,
-        "at": text.utc(finding.at),
+        "at": text.format_utc(finding.at),
         "evidence": evidence_words(finding),
         "confidence": finding.confidence,
         "task": finding.task_id,
@@ -158,7 +158,7 @@ def task_record(recording: Recording, row: TaskRow, start: int) -> dict[str, obj
         "context": task.context_id,
         "states": [[(at - start) / _MS, state_name(state), format_elapsed(at - start)] for at, state in task.states],
         "end": (max(task.last, *(at for at, _ in task.states), task.first) - start) / _MS,
-        "generations": generations.line(task, lambda number: operation_of(recording, row.session, number)),
+        "generations": generations.generations_line(task, lambda number: operation_of(recording, row.session, number)),
         "missed": [[(gap.at - start) / _MS, missed_generation_words(recording, row.session, gap)] for gap in task.missed],
         "artifacts": [_artifact_words(each) for each in task.artifacts],
         "messages": task.messages,
@@ -167,7 +167,7 @@ def task_record(recording: Recording, row: TaskRow, start: int) -> dict[str, obj
 
 def _artifact_words(each: ArtifactState) -> str:
     end = "complete" if each.complete else "not complete"
-    words = f"{text.plural(max(each.chunks, 1), 'chunk')}, {text.size(each.size)}, {end}"
+    words = f"{text.format_count(max(each.chunks, 1), 'chunk')}, {text.format_size(each.size)}, {end}"
     return f"{each.name or each.artifact_id} ({words})"
 
 

@@ -71,7 +71,7 @@ class ReportConversation:
             {
                 "title": talk.title,
                 "session": talk.session,
-                "began": text.utc(start) if talk.order.frames else "",
+                "began": text.format_utc(start) if talk.order.frames else "",
                 "first": first,
                 "rows": self._tables.count("row") - first,
                 "frames": talk.order.frames,
@@ -97,10 +97,10 @@ class ReportConversation:
                 continue
             first = self._first_rows.get(number, -1)
             self._tables.add("exchange", records.exchange_record(row, self._notes.line_at(number), first))
-            standing = text.standing(row.exchange)
+            standing = text.outcome_label(row.exchange)
             self._outcome = self._outcome or " ".join(filter(None, (standing, row.exchange.error)))
             self.failed_exchanges += standing == "error"
-            yield text.title(row.exchange)
+            yield text.exchange_title(row.exchange)
 
     def _read_findings(self) -> Iterator[Finding]:
         """In order of exchanges, as the diagram has them."""
@@ -128,7 +128,7 @@ class ReportConversation:
     def _frame_words(self, row: LaneRow) -> str:
         """What a frame says, without the operation behind it (`lanes.read`), for the list of conversations."""
         exchange: Exchange | None = self._conversation.exchange(row.exchange)
-        title = f"  {make_visible(text.title(exchange))}" if exchange is not None else ""
+        title = f"  {make_visible(text.exchange_title(exchange))}" if exchange is not None else ""
         return flatten_line_ends(row.text.removesuffix(title).removeprefix("message user "))
 
     def _write_detail(self, row: LaneRow, number: int) -> int:
