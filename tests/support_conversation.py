@@ -181,7 +181,9 @@ def prefixed(message: bytes, flag: int = 0) -> bytes:
 class Player:
     """A wire decoder with a conversation behind it."""
 
-    def __init__(self, shared: SessionContext | None = None, facts: ConnectionFacts = FACTS, connection: int = 1) -> None:
+    def __init__(
+        self, shared: SessionContext | None = None, facts: ConnectionFacts = FACTS, connection: int = 1
+    ) -> None:
         self.shared = shared or SessionContext()
         self.decoder = ConnectionDecoder()
         self.conversation = ConnectionConversation(connection, facts, self.shared)

@@ -104,7 +104,9 @@ class Case(msgspec.Struct, frozen=True):
 
     def _script(self) -> Script:
         """The session goes on long enough for every deadline."""
-        made = run_together(self.first.script(subscribes=False), self.second.script(subscribes=True), after=self.after * STEP)
+        made = run_together(
+            self.first.script(subscribes=False), self.second.script(subscribes=True), after=self.after * STEP
+        )
         return made.then(fetch_card(), 15_000 * MS)
 
 

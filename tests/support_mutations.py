@@ -590,8 +590,8 @@ MUTATIONS: list[Mutation] = []
 
 def must_be_found(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test of one mutation; nothing is left out for being one of many."""
-    monkeypatch.setattr(repeat_limit, "EACH", 10**9)
-    monkeypatch.setattr(repeat_limit, "ALL", 10**9)
+    monkeypatch.setattr(repeat_limit, "MAX_PER_EXCHANGE", 10**9)
+    monkeypatch.setattr(repeat_limit, "MAX_PER_KIND", 10**9)
     outcome = judge(mutation.sample, mutation.change, mutation.prepare)
     assert outcome.found
     assert (outcome.misplaced, outcome.missed, outcome.unexpected) == ([], [], [])

@@ -16,7 +16,7 @@ from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
-from a2a_proxy.replay.core.script import LineKind, RecordedPush, RecordedCall, ReplayScript, ScriptLine, ScriptSide
+from a2a_proxy.replay.core.script import LineKind, RecordedCall, RecordedPush, ReplayScript, ScriptLine, ScriptSide
 from a2a_proxy.replay.load import load_script
 
 SAMPLES = sorted(Path(__file__).parents[1].glob("recordings/*.a2a.jsonl"))

@@ -183,7 +183,7 @@ def recording(walk: Walk, folder: Path) -> Path:
 async def pictures(walk: Walk, size: str, theme: str, folder: Path) -> AsyncIterator[tuple[str, str, InspectApp]]:
     """The scenes one after another: the name of a picture, the picture, and the application that shows it."""
     app = InspectApp(RecordingSource(recording(walk, folder)), theme=theme)
-    with typing_slowly(), patch("a2a_inspect.dialogs.filter_box._PAUSE", 0.001):
+    with typing_slowly(), patch("a2a_inspect.dialogs.filter_box._APPLY_DELAY", 0.001):
         async with app.run_test(size=SIZES[size]) as pilot:
             stage = Stage(app, pilot)
             for scene in walk.scenes:

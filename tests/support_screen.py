@@ -32,7 +32,7 @@ def all_handled(app: InspectApp) -> bool:
 @contextmanager
 def typing_slowly() -> Iterator[None]:
     """On a machine that is busy the second key of `gg` is typed seconds after the first."""
-    with patch("a2a_inspect.widgets.long_view._TWICE", PATIENCE):
+    with patch("a2a_inspect.widgets.long_view._DOUBLE_PRESS_SECONDS", PATIENCE):
         yield
 
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCHEMA_SETS",
-    "SchemaSet",
     "LivePayload",
     "ParseError",
     "RenderError",
+    "SchemaSet",
     "choose_a2a_v1",
     "detect_live",
     "from_dict",

@@ -26,7 +26,13 @@ def compile_descriptor_set(schema_set: SchemaSet) -> bytes:
     """The descriptor set of a line, made anew from its `.proto` files. Raises ValueError where protoc refuses them."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / "set.binpb"
-        arguments = ["protoc", f"-I{PACKAGE_DIR}", f"-I{WELL_KNOWN}", "--include_imports", f"--descriptor_set_out={out}"]
+        arguments = [
+            "protoc",
+            f"-I{PACKAGE_DIR}",
+            f"-I{WELL_KNOWN}",
+            "--include_imports",
+            f"--descriptor_set_out={out}",
+        ]
         if protoc.main([*arguments, SCHEMA_SETS[schema_set].proto]):
             raise ValueError(f"protoc refuses {SCHEMA_SETS[schema_set].proto}")
         made = FileDescriptorSet.FromString(out.read_bytes())

@@ -57,7 +57,10 @@ def _is_send_request(fields: _Fields | None) -> bool:
     message = _inner_fields(fields, 2) if fields else None
     if not message:
         return False
-    return _readable_text(message, 1) != "" and message.get(4, (_LENGTH_DELIMITED, 0, b""))[:2] in ((_VARINT, 1), (_VARINT, 2))
+    return _readable_text(message, 1) != "" and message.get(4, (_LENGTH_DELIMITED, 0, b""))[:2] in (
+        (_VARINT, 1),
+        (_VARINT, 2),
+    )
 
 
 def _message_or_media(fields: _Fields | None) -> Literal["message", "media", ""]:
@@ -76,7 +79,9 @@ def _message_or_media(fields: _Fields | None) -> Literal["message", "media", ""]
 
 
 def _is_part(fields: _Fields | None) -> bool:
-    return bool(fields) and all(1 <= number <= 7 and kind == _LENGTH_DELIMITED for number, (kind, _, _) in (fields or {}).items())
+    return bool(fields) and all(
+        1 <= number <= 7 and kind == _LENGTH_DELIMITED for number, (kind, _, _) in (fields or {}).items()
+    )
 
 
 def _family_by_field_3(fields: _Fields | None) -> LivePayload:
@@ -111,7 +116,11 @@ def _family_by_field_1(fields: _Fields | None) -> LivePayload:
         return "2153"
     if _readable_text(fields, 1):
         return "bidi"
-    return "1975" if len(fields) == 1 and fields.keys() <= {1, 2, 3, 4} and _inner_fields(fields, next(iter(fields))) else ""
+    return (
+        "1975"
+        if len(fields) == 1 and fields.keys() <= {1, 2, 3, 4} and _inner_fields(fields, next(iter(fields)))
+        else ""
+    )
 
 
 def _readable_text(fields: _Fields, number: int) -> str:

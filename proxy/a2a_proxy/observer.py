@@ -64,7 +64,12 @@ class _ObservedConnection:
     def adopt(cls, known: Connection, shared: SessionContext) -> _ObservedConnection:
         """A connection of which only the recording knows: opaque from here."""
         connection = cls(known.id, known.opened, known.facts, shared)
-        connection.dialed, connection.peer, connection.how, connection.lost = known.dialed, known.peer, known.how, known.lost_bytes
+        connection.dialed, connection.peer, connection.how, connection.lost = (
+            known.dialed,
+            known.peer,
+            known.how,
+            known.lost_bytes,
+        )
         connection.bytes = [known.bytes_to_agent, known.bytes_to_client]
         connection.kind, connection.counters = known.kind or "opaque", dict(known.counters)
         connection.wire.lost(Direction.TO_AGENT, known.opened, [])
@@ -134,7 +139,7 @@ class _RedactedSource:
         assert found is not None
         return self._redactor.exchange(found.snapshot())
 
-    def began(self, number: int) -> tuple[Binding, str, int]:
+    def call_of(self, number: int) -> tuple[Binding, str, int]:
         """Its binding, operation and beginning."""
         found = self._connection.conversation.exchange(number)
         assert found is not None
@@ -211,7 +216,11 @@ class Observer:
     def _apply_edit_record(self, connection: _ObservedConnection, chunk: Chunk) -> None:
         """What else of an edit is kept: a call's trace goes on where it says, which is why it comes once a call."""
         edit = msgspec.json.decode(chunk.data, type=_EditRecord)
-        exchange = connection.conversation.set_sent_traceparent(edit.stream, edit.after) if edit.kind == "traceparent" else None
+        exchange = (
+            connection.conversation.set_sent_traceparent(edit.stream, edit.after)
+            if edit.kind == "traceparent"
+            else None
+        )
         if exchange is not None:
             self._segments.learn_sent_trace(exchange)
 
@@ -233,7 +242,9 @@ class Observer:
     def _make_opaque(self, number: int, at: int, out: list[Observation]) -> None:
         self._changed_connections.add(number)
         for direction in Direction:
-            self._apply_interruption(self._connections[number], Chunk(number, ChunkKind.LOST, direction, at, b'{"bytes":0}'), out)
+            self._apply_interruption(
+                self._connections[number], Chunk(number, ChunkKind.LOST, direction, at, b'{"bytes":0}'), out
+            )
 
     def _open_connection(self, chunk: Chunk) -> _ObservedConnection:
         facts = msgspec.json.decode(chunk.data, type=ConnectionFacts)
@@ -256,7 +267,9 @@ class Observer:
             connection.conversation.ours = chunk.kind is _OURS
             self._feed_conversation(connection, events, out)
 
-    def _apply_process_record(self, connection: _ObservedConnection, wire: StdioDecoder, chunk: Chunk, out: list[Observation]) -> None:
+    def _apply_process_record(
+        self, connection: _ObservedConnection, wire: StdioDecoder, chunk: Chunk, out: list[Observation]
+    ) -> None:
         """What a stdio agent's process did, or was told to do."""
         events: list[WireEvent] = []
         if chunk.kind is ChunkKind.LOG:
@@ -303,7 +316,9 @@ class Observer:
         cuts = [msgspec.structs.replace(each, how=how) if type(each) is Cut else each for each in events]
         self._feed_conversation(connection, cuts, out)
 
-    def _feed_conversation(self, connection: _ObservedConnection, events: list[WireEvent], out: list[Observation]) -> None:
+    def _feed_conversation(
+        self, connection: _ObservedConnection, events: list[WireEvent], out: list[Observation]
+    ) -> None:
         for event in events:
             if type(event) is Control and event.name == "goaway":
                 who = "client" if event.direction is Direction.TO_AGENT else "agent"
@@ -319,7 +334,9 @@ class Observer:
             else:
                 self._held_for_rules.append(over)
 
-    def _deliver_frames(self, connection: _ObservedConnection, frames: list[Frame | Finding], out: list[Observation]) -> None:
+    def _deliver_frames(
+        self, connection: _ObservedConnection, frames: list[Frame | Finding], out: list[Observation]
+    ) -> None:
         """Redact, then let tasks and rules see it, and hand it out: nothing above this line sees a secret."""
         redact, tasks, rules, segments = self._redactor, self.tasks, self._rules, self._segments
         held = self._held_for_rules
@@ -356,12 +373,16 @@ class Observer:
 
     def changes(self) -> Changes:
         """One snapshot of everything that changed since the last call."""
-        connections = self._closed_connections + [self._connections[number] for number in sorted(self._changed_connections)]
+        connections = self._closed_connections + [
+            self._connections[number] for number in sorted(self._changed_connections)
+        ]
         self._closed_connections, self._changed_connections = [], set()
         cut, self._cut_exchanges = self._cut_exchanges, []
         redact = self._redactor
         segments, interruptions, handoffs = self._segments.pop_changes()
-        exchanges: list[Exchange] = [redact.exchange(e) for connection in connections for e in connection.conversation.pop_changed_exchanges()]
+        exchanges: list[Exchange] = [
+            redact.exchange(e) for connection in connections for e in connection.conversation.pop_changed_exchanges()
+        ]
         return Changes(
             connections=[redact.connection(line.snapshot()) for line in connections],
             exchanges=cut + exchanges,

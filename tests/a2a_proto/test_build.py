@@ -14,17 +14,17 @@ build = pytest.importorskip("a2a_proto.build", reason="needs grpcio-tools")
 @pytest.mark.parametrize("line", SCHEMA_SETS)
 def test_descriptor_set_is_current(line: Any) -> None:
     """Compiling again gives the same bytes."""
-    checked_in = (build.HERE / SCHEMA_SETS[line].descriptor_path).read_bytes()
-    assert build.compiled(line) == checked_in, "the .proto files changed: run `python -m a2a_proto.build`"
+    checked_in = (build.PACKAGE_DIR / SCHEMA_SETS[line].descriptor_path).read_bytes()
+    assert build.compile_descriptor_set(line) == checked_in, "the .proto files changed: run `python -m a2a_proto.build`"
 
 
 def test_main_repairs(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The command writes every set anew and says which it changed."""
-    for proto in build.HERE.glob("*/*.proto"):
-        copy = tmp_path / proto.relative_to(build.HERE)
+    for proto in build.PACKAGE_DIR.glob("*/*.proto"):
+        copy = tmp_path / proto.relative_to(build.PACKAGE_DIR)
         copy.parent.mkdir(exist_ok=True)
         copy.write_bytes(proto.read_bytes())
-    monkeypatch.setattr(build, "HERE", tmp_path)
+    monkeypatch.setattr(build, "PACKAGE_DIR", tmp_path)
     build.main()
     assert capsys.readouterr().out.count(", changed") == len(SCHEMA_SETS)
     build.main()
@@ -34,6 +34,6 @@ def test_main_repairs(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: py
 
 def test_refused(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A `.proto` file that does not compile is an error, not an empty set."""
-    monkeypatch.setattr(build, "HERE", tmp_path)
+    monkeypatch.setattr(build, "PACKAGE_DIR", tmp_path)
     with pytest.raises(ValueError, match="protoc refuses"):
-        build.compiled("1.0")
+        build.compile_descriptor_set("1.0")

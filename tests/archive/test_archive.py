@@ -61,7 +61,7 @@ def test_a_task_comes_back_as_a_trimmed_recording(
     place: ArchiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """Also where its calls lie in many segments; with the call before it that brought the card of its agent."""
-    monkeypatch.setattr(segment, "ROWS", rows)
+    monkeypatch.setattr(segment, "MAX_ROWS", rows)
     with open_recording_or_cassette(RECORDINGS / "lossy.a2a.jsonl") as recording:
         put(place, recording)
         task = next(row.finding.task_id for row in recording.findings() if row.finding.task_id)
@@ -107,14 +107,14 @@ def test_who_was_killed_between_two_objects_is_gone_on_from(
     """The objects that are there stay, those that are not there come to be the same octets; also where a segment would
     be cut otherwise by now."""
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
-        monkeypatch.setattr(segment, "ROWS", 20)
+        monkeypatch.setattr(segment, "MAX_ROWS", 20)
         put(place, recording)
         before = content(place.url)
         for name in before:
             if name.partition("/")[0] in lost and name.partition(".")[0].endswith("000002"):
                 (Path(place.url.removeprefix("file://")) / name).unlink()
         assert content(place.url) != before
-        monkeypatch.setattr(segment, "ROWS", 200_000)
+        monkeypatch.setattr(segment, "MAX_ROWS", 200_000)
         put(place, recording)
 
     assert content(place.url) == before
@@ -162,7 +162,7 @@ def test_what_a_rule_of_the_bucket_removed_is_said_and_the_rest_is_brought(
     place: ArchiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
     """It does not remove the files of a segment at the same moment, and the manifest perhaps last."""
-    monkeypatch.setattr(segment, "ROWS", 20)
+    monkeypatch.setattr(segment, "MAX_ROWS", 20)
     with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
         frames = put(place, recording)
     first, *others = find_segments(place, SegmentQuery())
@@ -184,7 +184,7 @@ def test_what_a_rule_of_the_bucket_removed_is_said_and_the_rest_is_brought(
 
 def test_a_segment_tells_of_the_tasks_that_had_begun(place: ArchiveStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the recording had ended long before it was put: those that began later come later."""
-    monkeypatch.setattr(segment, "ROWS", 20)
+    monkeypatch.setattr(segment, "MAX_ROWS", 20)
     with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
         put(place, recording)
         tasks = recording.counts().tasks
@@ -202,7 +202,7 @@ def test_each_row_group_of_facts_is_read_once(
     place: ArchiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether the calls, their tasks or their connections lead to it."""
-    monkeypatch.setattr(segment, "ROWS", 20)
+    monkeypatch.setattr(segment, "MAX_ROWS", 20)
     with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
         put(place, recording)
         task = next(recording.tasks()).task.task_id
@@ -223,7 +223,7 @@ def test_each_row_group_of_facts_is_read_once(
 
 def test_only_matching_segments_are_read(place: ArchiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a segment that has nothing of the calls of a task not an octet."""
-    monkeypatch.setattr(segment, "ROWS", 20)
+    monkeypatch.setattr(segment, "MAX_ROWS", 20)
     with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
         put(place, recording)
         task = next(recording.tasks()).task.task_id
@@ -246,7 +246,9 @@ def test_what_is_foreign_or_was_changed_is_told(place: ArchiveStore, tmp_path: P
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         put(place, recording)
     [manifest] = find_segments(place, SegmentQuery())
-    key = manifest.cut.object_key("manifests" if what in ("manifest", "newer") else "facts" if what == "facts" else "frames")
+    key = manifest.cut.object_key(
+        "manifests" if what in ("manifest", "newer") else "facts" if what == "facts" else "frames"
+    )
     file = Path(place.url.removeprefix("file://")) / key
     data = file.read_bytes()
     if what == "newer":

@@ -30,7 +30,7 @@ def recording() -> Iterator[Recording]:
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     """For a recording that makes two segments, in a store that is asked twice at most."""
-    monkeypatch.setattr(segment, "ROWS", 20)
+    monkeypatch.setattr(segment, "MAX_ROWS", 20)
     monkeypatch.setattr(place_module, "_RETRIES", {**place_module._RETRIES, "max_retries": 1})
     with s3_server(page=1) as bucket:
         for name, word in zip(VARIABLES, (bucket.endpoint, "x", "y", "us-east-1"), strict=True):

@@ -205,8 +205,8 @@ def test_a_full_disk_is_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_the_books_balance(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However the disk fails and comes back: appended = read + lost, and no octet follows a hole."""
-    monkeypatch.setattr(journal_files, "SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(journal_writer, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(journal_files, "MIN_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(journal_writer, "MIN_RETRY_SECONDS", 0.01)
     draw = random.Random(seed)
     disk = Disk()
     limits = JournalLimits(

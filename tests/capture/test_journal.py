@@ -3,7 +3,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.capture.record_format import RECORD_HEADER, SEGMENT_HEADER, pack_record, previous_segment_end, scan_records, segment_header, unpack_head
+from a2a_proxy.capture.record_format import (
+    RECORD_HEADER,
+    SEGMENT_HEADER,
+    pack_record,
+    previous_segment_end,
+    scan_records,
+    segment_header,
+    unpack_head,
+)
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 
 CHUNKS = st.lists(
@@ -21,7 +29,9 @@ CHUNKS = st.lists(
 
 def wire(chunks: list[Chunk]) -> bytes:
     return b"".join(
-        piece for chunk in chunks for piece in pack_record(chunk.kind, chunk.direction, chunk.connection, chunk.at, chunk.data)
+        piece
+        for chunk in chunks
+        for piece in pack_record(chunk.kind, chunk.direction, chunk.connection, chunk.at, chunk.data)
     )
 
 

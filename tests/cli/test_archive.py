@@ -20,7 +20,9 @@ def test_a_process_of_its_own_archives_the_session(tmp_path: Path, monkeypatch: 
     archive = archive_config((tmp_path / "archive").as_uri(), 300.0, "here")
     assert archive is not None
     told: list[tuple[str, str]] = []
-    keeper = make_archive_keeper(archive, str(sample(tmp_path / "r.a2a.db")), facts(1).uuid, lambda *each: told.append(each))
+    keeper = make_archive_keeper(
+        archive, str(sample(tmp_path / "r.a2a.db")), facts(1).uuid, lambda *each: told.append(each)
+    )
 
     keeper.start()
     assert keeper.wait(120)

@@ -47,7 +47,7 @@ class Follower:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JournalFolder:
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(stdio_followers, "_LOOK_EVERY", 0.01)
+    monkeypatch.setattr(stdio_followers, "_POLL_SECONDS", 0.01)
     return file_layout.create_journal(SessionFile(recording=str(tmp_path / "r.a2a.db"), pid=1, started=STARTED))
 
 
@@ -59,7 +59,7 @@ def test_it_begins_with_the_recording_and_ends_after_it(
     tmp_path: Path, folder: JournalFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
-    monkeypatch.setattr(stdio_followers, "followed", lambda *_: [Follower(seen)])
+    monkeypatch.setattr(stdio_followers, "run_followers", lambda *_: [Follower(seen)])
     log = (tmp_path / "log").open("w")
     console = TextConsole(None, log, quiet=True)
     thread = threading.Thread(target=run_job, args=(work(tmp_path, folder), console))
@@ -88,7 +88,7 @@ def test_a_recorder_that_is_gone_is_not_waited_for(
     tmp_path: Path, folder: JournalFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
-    monkeypatch.setattr(stdio_followers, "followed", lambda *_: [Follower(seen)])
+    monkeypatch.setattr(stdio_followers, "run_followers", lambda *_: [Follower(seen)])
     made = writer(tmp_path / "r.a2a.db")
     made.write([request(1)], changes=changes(exchange(1)))
     folder.release()

@@ -151,7 +151,11 @@ def test_merge_makes_a_cassette(inspect: Inspect, tmp_path: Path) -> None:
     out = tmp_path / "m.a2a.jsonl"
     assert inspect("cassette", "merge", out, DEMO, SDK, DEMO) == 0
     assert inspect.out.endswith(f"merged 2 sessions into {out}\n")
-    with open_recording_or_cassette(out) as made, open_recording_or_cassette(DEMO) as one, open_recording_or_cassette(SDK) as other:
+    with (
+        open_recording_or_cassette(out) as made,
+        open_recording_or_cassette(DEMO) as one,
+        open_recording_or_cassette(SDK) as other,
+    ):
         assert made.counts().frames == one.counts().frames + other.counts().frames
     assert inspect("cassette", "merge", out, DEMO) == 2
     assert "--overwrite" in inspect.err

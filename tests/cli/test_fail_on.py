@@ -85,7 +85,10 @@ def test_a_finding_for_programs(proxy: Start, agent: Agent, tmp_path: Path) -> N
     assert datetime.datetime.fromisoformat(console["at"]).tzinfo is datetime.UTC
     assert console["operation"] == checked["operation"] == "SendMessage"
     for each in (shown, checked):
-        assert (each["section"], each["title"]) == (all_rules()["A2A-RPC-002"].section, all_rules()["A2A-RPC-002"].title)
+        assert (each["section"], each["title"]) == (
+            all_rules()["A2A-RPC-002"].section,
+            all_rules()["A2A-RPC-002"].title,
+        )
 
 
 def test_a_number_in_the_evidence_is_a_number() -> None:

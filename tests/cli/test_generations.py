@@ -100,7 +100,9 @@ def test_for_programs_a_poll_is_as_live_as_any_open_call() -> None:
 
 def test_as_json() -> None:
     assert generations.generations_object(task(support=Support.UNKNOWN)) is None
-    assert generations.generations_object(task((1, 3), (5, 6), missed=(MissedGenerations(4, 4, SECOND, 1, 2 * SECOND, 7, 6),))) == {
+    assert generations.generations_object(
+        task((1, 3), (5, 6), missed=(MissedGenerations(4, 4, SECOND, 1, 2 * SECOND, 7, 6),))
+    ) == {
         "support": "yes",
         "seen": [[1, 3], [5, 6]],
         "missed": [

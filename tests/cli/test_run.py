@@ -420,8 +420,8 @@ async def test_how_much_is_left_is_not_said_twice(agent: Agent, monkeypatch: pyt
     one = ProxyRun(a_config(agent))
     console = Order()
     monkeypatch.setattr(one, "_console", console)
-    monkeypatch.setattr(run_module, "_UNNOTICED", 0)
-    monkeypatch.setattr(run_module, "_DRAIN_LINES", 0)
+    monkeypatch.setattr(run_module, "_QUIET_SECONDS", 0)
+    monkeypatch.setattr(run_module, "_DRAIN_NOTE_SECONDS", 0)
     assert await one._drain_recorder(Halting(9, 9, 5, 0, 0, 0)) == 0  # type: ignore[arg-type]
     assert console.said == ["draining"] * 3 + ["Done"]
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.span_options import parse_span_options, add_span_options, span_option_words
+from a2a_proxy.cli.span_options import add_span_options, parse_span_options, span_option_words
 from a2a_proxy.telemetry.span_options import SpanOptions
 
 SECOND = 1_000_000_000
@@ -15,7 +15,9 @@ SECOND = 1_000_000_000
 
 @pytest.mark.parametrize(("typed", "seconds"), [("10s", 10), ("5m", 300), ("1.5h", 5400), ("1 d", 86_400), ("", 0)])
 def test_a_segment_is_a_time(typed: str, seconds: int) -> None:
-    assert parse_span_options("internal", content=False, compat=(), segment=typed) == SpanOptions(segment=seconds * SECOND)
+    assert parse_span_options("internal", content=False, compat=(), segment=typed) == SpanOptions(
+        segment=seconds * SECOND
+    )
 
 
 @pytest.mark.parametrize("typed", ["9s", "0m", "5", "m", "5x", "-5m", "\u0665m", "9" * 30 + "s"])

@@ -40,7 +40,7 @@ async def test_a_mock_answers_as_recorded(
         mock = MockServer(load_script(recording))
     named: list[str] = []
     card = mock.cards.card_page
-    monkeypatch.setattr(mock.cards, "at", lambda path, host: (named.append(host), card(path, host))[1])
+    monkeypatch.setattr(mock.cards, "card_page", lambda path, host: (named.append(host), card(path, host))[1])
     await mock.start()
     try:
         found = await driven(sample, tmp_path, "--upstream", mock.address, *words)

@@ -36,7 +36,7 @@ def ask(text: str = "hi", **ids: str) -> bytes:
 
 
 class Agent:
-    """Gives each call what `answers` says: called with the texts it has been sent so far, None ends the call."""
+    """Gives each call what `iter_answers` says: called with the texts it has been sent so far, None ends the call."""
 
     def __init__(self, answers: Callable[[list[str]], AsyncIterator[bytes]]) -> None:
         self.answers = answers
@@ -145,7 +145,7 @@ async def test_an_agent_that_asks_sooner_is_answered_sooner() -> None:
 
 async def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent that neither asks nor ends gets the message all the same, and it is said."""
-    monkeypatch.setattr(run, "_PATIENCE", 0.05)
+    monkeypatch.setattr(run, "_PATIENCE_SECONDS", 0.05)
 
     async def answers(texts: list[str]) -> AsyncIterator[bytes]:
         yield event()
@@ -177,7 +177,7 @@ async def test_an_agent_that_takes_nothing_is_given_up(monkeypatch: pytest.Monke
     async def answers(_texts: list[str]) -> AsyncIterator[bytes]:
         yield event()
 
-    monkeypatch.setattr(_Line, "say", never)
+    monkeypatch.setattr(_Line, "send_message", never)
     agent = Agent(answers)
     made = await drive(agent, step(1, 10, 20, payload=ask()), step(2, 30, 40, payload=ask()), timeout=0.05)
     assert [remark.text for remark in made.remarks] == ["the agent took nothing for 0.05 s: given up (--timeout)"] * 2

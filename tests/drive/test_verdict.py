@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.drive.compare_policy import PathError, ComparePolicy, apply_policy, parse_path, add_skipped
+from a2a_proxy.drive.compare_policy import ComparePolicy, PathError, add_skipped, apply_policy, parse_path
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.recording.difference.exchanges import Difference
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference

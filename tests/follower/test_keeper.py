@@ -220,7 +220,7 @@ def test_what_a_hook_prints_is_in_its_log(keep: Callable[..., Kept], tmp_path: P
 
 def test_a_thread_that_does_not_end(keep: Callable[..., Kept], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All calls have been made: nobody waits for what the hook does besides."""
-    monkeypatch.setattr("a2a_proxy.follower.keeper._LAST", 0.2)
+    monkeypatch.setattr("a2a_proxy.follower.keeper._EXIT_SECONDS", 0.2)
     sample(tmp_path / "r.db")
     one = keep("noting:Lingers", tmp_path / "r.db")
     assert one.ended() == ("done", 3, 0)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from a2a_proxy.follower.checkpoint import CallMark, CheckpointFile, PendingBatch, SessionCursor, FollowerState
+from a2a_proxy.follower.checkpoint import CallMark, CheckpointFile, FollowerState, PendingBatch, SessionCursor
 
 
 @pytest.fixture

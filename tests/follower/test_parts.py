@@ -65,7 +65,7 @@ def test_a_row_that_comes_late_is_found(table: Table) -> None:
 
 def test_any_order_of_rows_and_looks(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is told once, as long as it is not later than the window is long."""
-    monkeypatch.setattr(closed_segments, "WINDOW", 40)
+    monkeypatch.setattr(closed_segments, "SEEN_WINDOW", 40)
     chance = random.Random(7)
     steps = []
     for number in range(1, 300):

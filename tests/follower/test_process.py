@@ -68,7 +68,7 @@ class Run:
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """Two frames a batch."""
-    monkeypatch.setattr(batch_reader, "FRAMES", 2)
+    monkeypatch.setattr(batch_reader, "MAX_FRAMES", 2)
     with tempfile.TemporaryFile() as ledger:
         yield Run(tmp_path / "r.db", ledger.fileno())
 
@@ -114,7 +114,7 @@ def test_stopped_after_any_call(run: Run) -> None:
 def test_far_behind(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Told where it is many frames, and again where it has doubled; not for a recording that has no need to be kept up
     with."""
-    monkeypatch.setattr(process, "_FAR_BEHIND", 3)
+    monkeypatch.setattr(process, "_MIN_REPORTED_LAG", 3)
     run.process().run()
     assert run.said == []
     with tempfile.TemporaryFile() as ledger:

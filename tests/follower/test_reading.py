@@ -83,7 +83,7 @@ def live(path: Path, chunks: list[Chunk], together: int) -> Walk:
 @pytest.fixture(params=[512, 7, 1], ids="{} frames a batch".format)
 def page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many frames a batch has: where it ends must not matter."""
-    monkeypatch.setattr(batch_reader, "FRAMES", request.param)
+    monkeypatch.setattr(batch_reader, "MAX_FRAMES", request.param)
     return int(request.param)
 
 

@@ -14,7 +14,9 @@ from support_rules import record
 
 def test_the_numbers_of_the_rules_own_example(tmp_path: Path) -> None:
     """Generation 4 after 2: 3 is missing, of this task."""
-    (finding,) = [each for each in record(tmp_path / "r.db", all_rules()[GAP_RULE].flagged.chunks()) if each.rule == GAP_RULE]
+    (finding,) = [
+        each for each in record(tmp_path / "r.db", all_rules()[GAP_RULE].flagged.chunks()) if each.rule == GAP_RULE
+    ]
     gap = gap_of(finding)
     assert gap is not None
     assert (gap.task_id, list(gap.missing), gap.finding) == (finding.task_id, [3], finding)

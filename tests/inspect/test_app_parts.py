@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from a2a_inspect.data.source import ExchangeStream
-from a2a_inspect.widgets.columns import ListColumn, fit_text, columns_for_width
+from a2a_inspect.widgets.columns import ListColumn, columns_for_width, fit_text
 from a2a_inspect.widgets.detail import FIRST_BYTES, _decode_payload_lines
 from a2a_inspect.widgets.facts import fact_lines, header_lines, paint_artifact, paint_facts
 from a2a_inspect.widgets.finding_lines import finding_lines
@@ -48,7 +48,12 @@ def test_columns_give_way_by_rank_and_share_what_is_left() -> None:
         ListColumn("c", 5, str, drop=2, grow=1),
         ListColumn("d", 5, str, grow=3),
     ]
-    assert [(c.title, width) for c, width in columns_for_width(columns, 34)] == [("a", 5), ("b", 5), ("c", 7), ("d", 11)]
+    assert [(c.title, width) for c, width in columns_for_width(columns, 34)] == [
+        ("a", 5),
+        ("b", 5),
+        ("c", 7),
+        ("d", 11),
+    ]
     assert [(c.title, width) for c, width in columns_for_width(columns, 20)] == [("a", 5), ("b", 5), ("d", 6)]
     assert [c.title for c, _ in columns_for_width(columns, 3)] == ["a", "d"]
 

@@ -64,7 +64,7 @@ def test_a_page_at_a_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for _ in TreeLevel:
             every.append(labels(recording, node))
             node = read_children(recording, node).branches[0]
-        monkeypatch.setattr(tree, "PAGE", 1)
+        monkeypatch.setattr(tree, "CHILDREN_PER_PAGE", 1)
         node = None
         for whole in every:
             found, after = [], None

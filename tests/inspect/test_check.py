@@ -125,7 +125,9 @@ def test_junit(flagged: Path, tmp_path: Path) -> None:
 def test_junit_says_what_does_not_count_and_what_could_not_be_judged() -> None:
     """Such cases are skipped, and services show why only where it is the text of the element."""
     known = CheckFinding(Finding(RULE.id, Severity.ERROR, 1, "x"), suppressed="an old client")
-    report = CheckReport([RULE, OTHER], Severity.ERROR, [CheckedSession("r", 1, 1, 1, "", [known], skipped_rules=[OTHER.id])])
+    report = CheckReport(
+        [RULE, OTHER], Severity.ERROR, [CheckedSession("r", 1, 1, 1, "", [known], skipped_rules=[OTHER.id])]
+    )
     document = JUnitXml.fromstring("\n".join(junit_format.lines(report)))
     (suite,) = document
     assert (suite.tests, suite.failures, suite.skipped) == (2, 0, 2)
@@ -301,7 +303,7 @@ def test_sarif_has_what_code_scanning_asks_for() -> None:
 
 def test_sarif_has_the_gravest_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """In their order, and says how many are not there; what is suppressed goes first."""
-    monkeypatch.setattr("a2a_inspect.commands.check.sarif.MOST", 3)
+    monkeypatch.setattr("a2a_inspect.commands.check.sarif.MAX_RESULTS", 3)
     grades = [Severity.INFO, Severity.ERROR, Severity.WARNING, Severity.ERROR, Severity.WARNING]
     found = [CheckFinding(Finding("R", grade, 1, str(at))) for at, grade in enumerate(grades)]
     found[3].suppressed = "known"

@@ -67,7 +67,7 @@ def test_a_tool_that_fails_gives_way(code: int, done: str, tmp_path: Path, monke
         tool.write_text(f"#!/bin/sh\ncat > {tmp_path}/got\nexit {ends}\n")
         tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr("a2a_inspect.clipboard._SECONDS", 60.0)
+    monkeypatch.setattr("a2a_inspect.clipboard._TOOL_TIMEOUT", 60.0)
     text = b"x" * 100_000
     assert copy_to_clipboard(text, "x", pytest.fail, {"DISPLAY": ":0"}) == done
     assert (tmp_path / "got").read_bytes() == text

@@ -201,7 +201,9 @@ def test_show_reads_frames_page_by_page(small: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Recording, "frames", counted)
     with Recording(small) as stored:
         (session,) = stored.sessions()
-        lines = show._session_tree_lines(stored, session, list(stored.exchanges()), show.ShowSelection(), RuleMeanings(), {})
+        lines = show._session_tree_lines(
+            stored, session, list(stored.exchanges()), show.ShowSelection(), RuleMeanings(), {}
+        )
         while "-->" not in next(lines):
             pass
         assert len(read) == 1

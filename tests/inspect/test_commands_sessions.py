@@ -133,7 +133,9 @@ def test_recover_waits_for_a_recorder_that_has_much_to_read(
     """What is recorded of a journal is read once more before it goes on, and that may take longer than any start."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
     monkeypatch.setattr(RecorderKeeper.start, "__defaults__", (0.001,))
-    file_layout.create_journal(file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u")).release()
+    file_layout.create_journal(
+        file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u")
+    ).release()
     assert recover_all() == 0
     assert capsys.readouterr().out == f"recovered {tmp_path / 'r.db'}: 0 exchanges, 0 frames from the journal\n"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.data.frame_summary import summarize_frame, flatten_line_ends
+from a2a_inspect.data.frame_summary import flatten_line_ends, summarize_frame
 from a2a_proxy.recording.read.reader import Recording
 from support_inspect import MS, changes, exchange, request, status, writer
 from support_recording import STARTED

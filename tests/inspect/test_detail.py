@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from a2a_inspect.data.conversation import artifact_lines, process_lines, timing_lines
 from a2a_inspect.data.finding_counts import find_findings
-from a2a_inspect.data.frame_bytes import wire_bytes, byte_range_words
+from a2a_inspect.data.frame_bytes import byte_range_words, wire_bytes
 from a2a_inspect.data.hexdump import hex_row
 from a2a_inspect.data.payload_lines import indent_json
 from a2a_inspect.data.source import ExchangeStream
@@ -50,7 +50,10 @@ def test_a_payload_without_framing() -> None:
     assert octets.data == one.payload
     assert octets.bounds() == (frozenset(), frozenset())
     assert byte_range_words(one, octets) == f"octets 0 to {one.size} to the agent"
-    assert byte_range_words(frame(1, 1, b""), wire_bytes(frame(1, 1, b""), FIRST_BYTES)) == "octets 0 to 0 to the client; no payload"
+    assert (
+        byte_range_words(frame(1, 1, b""), wire_bytes(frame(1, 1, b""), FIRST_BYTES))
+        == "octets 0 to 0 to the client; no payload"
+    )
 
 
 @given(st.binary(max_size=80), st.integers(0, 90))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.data.filtered_source import Finder, ExchangeSearch
+from a2a_inspect.data.filtered_source import ExchangeSearch, Finder
 from a2a_inspect.data.source import RecordingSource
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.query import payload_tests
@@ -47,7 +47,11 @@ async def test_what_is_found_comes_by_windows_with_progress(tmp_path: Path) -> N
     assert told[0][0] < len(search.keys)
     assert told[0][1] < told[0][2] == MANY
     assert told == sorted(told)
-    assert (search.is_match(make_key(1, 4)), search.is_match(make_key(1, 5)), search.index(make_key(1, 5))) == (True, False, 2)
+    assert (search.is_match(make_key(1, 4)), search.is_match(make_key(1, 5)), search.index(make_key(1, 5))) == (
+        True,
+        False,
+        2,
+    )
     finder.close()
     source.close()
 
@@ -82,7 +86,7 @@ async def test_a_search_that_is_cancelled_stops_at_once(tmp_path: Path, monkeypa
         begun.set()
         return cancelled.wait(SECONDS) and matches(pattern, text)
 
-    monkeypatch.setattr(payload_tests, "matches", slow_to_match)
+    monkeypatch.setattr(payload_tests, "matches_pattern", slow_to_match)
     made = writer(tmp_path / "r.db")
     made.write([request(n) for n in range(1, MANY + 1)], changes=changes(*map(exchange, range(1, MANY + 1))))
     made.close()
@@ -167,6 +171,8 @@ async def test_where_an_exchange_stands(tmp_path: Path) -> None:
     second.close()
     source = RecordingSource(tmp_path / "r.db")
     await source.poll()
-    places = [await source.exchange_index(make_key(*at)) for at in ((1, 1), (1, 128), (1, 129), (1, 300), (2, 1), (2, 130))]
+    places = [
+        await source.exchange_index(make_key(*at)) for at in ((1, 1), (1, 128), (1, 129), (1, 300), (2, 1), (2, 130))
+    ]
     assert places == [0, 127, 128, 299, 300, 429]
     source.close()

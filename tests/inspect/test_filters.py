@@ -77,7 +77,10 @@ def test_check_and_diff_say_that_nothing_matches(folder: Path, capsys: pytest.Ca
     """A slip in a filter must not look like a good report."""
     path = str(folder / "r.a2a.db")
     options = check.CheckOptions(where="op:ListTasks", allow_incomplete=True)
-    codes = check.run_check((Path(path),), options, datetime.date.min), print_diff(DiffOptions((path, path), where="op:ListTasks"))
+    codes = (
+        check.run_check((Path(path),), options, datetime.date.min),
+        print_diff(DiffOptions((path, path), where="op:ListTasks")),
+    )
     assert (codes, capsys.readouterr().err) == ((0, 0), "nothing matches op:ListTasks\n" * 2)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from a2a_inspect.data.finding_counts import FindingCounts, find_findings, count_by_frame, exchange_lines
+from a2a_inspect.data.finding_counts import FindingCounts, count_by_frame, exchange_lines, find_findings
 from a2a_inspect.data.replay.as_of import AsOf
 from a2a_inspect.widgets.finding_lines import finding_lines
 from a2a_proxy.model.finding import Finding, Severity
@@ -44,7 +44,11 @@ def test_exchanges_and_frames(tmp_path: Path) -> None:
     """An exchange has all that was found in it, a frame what is about it alone."""
     with Recording(found(tmp_path / "r.db")) as recording:
         rows = list(recording.exchanges())
-        assert [line.finding_counts for line in exchange_lines(recording, rows)] == [None, FindingCounts(3, Severity.ERROR), None]
+        assert [line.finding_counts for line in exchange_lines(recording, rows)] == [
+            None,
+            FindingCounts(3, Severity.ERROR),
+            None,
+        ]
         frames = list(recording.frames(rows[1].key))
         assert count_by_frame(recording, frames) == {1: FindingCounts(2, Severity.WARNING)}
         assert count_by_frame(recording, frames[2:]) == {}

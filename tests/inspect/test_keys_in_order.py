@@ -57,7 +57,7 @@ async def test_a_filter_typed_at_once(tmp_path: Path) -> None:
             await person.sees("nothing matches")
             at_once(person, "\x1b")
             await person.until(lambda: not person.app.screen.narrowing.text)
-        assert not person.app.screen.marked()
+        assert not person.app.screen.marked_rows()
         assert person.app.theme == NIGHT.name
 
 
@@ -65,7 +65,7 @@ async def test_a_key_waits_for_the_first_rows(tmp_path: Path) -> None:
     """It is about the row under the cursor, which has not been read when the program has just begun."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         at_once(person, "m")
-        await person.until(lambda: len(person.app.screen.marked()) == 1)
+        await person.until(lambda: len(person.app.screen.marked_rows()) == 1)
 
 
 async def test_keys_after_enter_go_to_the_list(tmp_path: Path) -> None:
@@ -124,10 +124,10 @@ async def test_a_key_in_a_pane_whose_rows_are_yet_to_be_read(tmp_path: Path) -> 
             at_once(person, "gg\njm")
             await person.until(lambda: person.app.focused is person.frames)
             await person.pilot.pause()
-        await person.until(lambda: person.app.screen.marked())
+        await person.until(lambda: person.app.screen.marked_rows())
         frame = person.frames.current_row
         assert (frame.row.frame.exchange, frame.row.frame.seq) == (1, 1)
-        assert [each.frame for each in person.app.screen.marked()] == [frame.row.id]
+        assert [each.frame for each in person.app.screen.marked_rows()] == [frame.row.id]
 
 
 async def test_a_key_about_a_row_whose_frames_are_yet_to_be_read(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class Asked(LazyList):
         super().__init__([ListColumn("LETTER", 8, str)], id="asked")
         self.waiting: list[asyncio.Future[Sequence[str]]] = []
 
-    async def load(self, page: int) -> Sequence[Any]:
+    async def load_page(self, page: int) -> Sequence[Any]:
         self.waiting.append(asyncio.get_running_loop().create_future())
         return await self.waiting[-1]
 

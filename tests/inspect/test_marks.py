@@ -18,7 +18,12 @@ def test_marks_are_kept_in_their_order() -> None:
     for one in (MarkedRow(7), MarkedRow(3, 4), MarkedRow(1), MarkedRow(7)):
         marks.toggle(one)
     assert marks.marked_rows() == [MarkedRow(3, 4), MarkedRow(1)]
-    assert (marks.is_exchange_marked(1), marks.is_exchange_marked(7), marks.is_exchange_marked(3), marks.is_frame_marked(3, 4)) == (True, False, False, True)
+    assert (
+        marks.is_exchange_marked(1),
+        marks.is_exchange_marked(7),
+        marks.is_exchange_marked(3),
+        marks.is_frame_marked(3, 4),
+    ) == (True, False, False, True)
     assert (with_signs("12", True), with_signs("12", False)) == ("*12", "12")
 
 

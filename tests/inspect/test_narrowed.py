@@ -100,7 +100,9 @@ async def test_following_goes_on_under_a_filter(tmp_path: Path) -> None:
         made.write([request(4, "needle")], changes=changes(exchange(3), exchange(4)))
         await person.sees("following  2 of 4")
         await person.until(lambda: shown(person) == [1, 4])
-        await person.until(lambda: person.exchanges.current_row is not None and person.exchanges.current_row.exchange.id == 4)
+        await person.until(
+            lambda: person.exchanges.current_row is not None and person.exchanges.current_row.exchange.id == 4
+        )
         await person.types("g", "g")
         await person.until(lambda: not person.exchanges.follow)
         made.write([status(2, 1, "needle")], changes=changes(exchange(2)))

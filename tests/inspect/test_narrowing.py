@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_inspect.data.list_filter import INCOMPLETE, INVALID, VALID, FilterHistory, FilterCheck, ListFilter, check_filter
+from a2a_inspect.data.list_filter import (
+    INCOMPLETE,
+    INVALID,
+    VALID,
+    FilterCheck,
+    FilterHistory,
+    ListFilter,
+    check_filter,
+)
 from a2a_inspect.dialogs.filter_box import error_with_caret
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.query.parser import parse
@@ -73,5 +81,13 @@ def test_history() -> None:
     past = FilterHistory()
     for text in ("a", "b", "", "a"):
         past.add(text)
-    assert [past.previous_or_next(-1, "now"), past.previous_or_next(-1, "a"), past.previous_or_next(-1, "b")] == ["a", "b", "b"]
-    assert [past.previous_or_next(1, "b"), past.previous_or_next(1, "a"), past.previous_or_next(1, "now")] == ["a", "now", "now"]
+    assert [past.previous_or_next(-1, "now"), past.previous_or_next(-1, "a"), past.previous_or_next(-1, "b")] == [
+        "a",
+        "b",
+        "b",
+    ]
+    assert [past.previous_or_next(1, "b"), past.previous_or_next(1, "a"), past.previous_or_next(1, "now")] == [
+        "a",
+        "now",
+        "now",
+    ]

@@ -14,7 +14,7 @@ from a2a_inspect.commands.note import NoteOptions, edit_notes
 from a2a_inspect.commands.show import show_conversation
 from a2a_inspect.commands.show_selection import ShowSelection as Shown
 from a2a_inspect.data.recording_choice import split_words
-from a2a_inspect.data.references import format_place, resolve_place, parse_reference
+from a2a_inspect.data.references import format_place, parse_reference, resolve_place
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording

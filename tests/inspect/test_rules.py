@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import a2a_proxy
-from a2a_proxy.rules.define.catalogue import omitted_rules, all_rules
+from a2a_proxy.rules.define.catalogue import all_rules, omitted_rules
 from support_cli import Ran, run_here
 
 PAGE = Path(a2a_proxy.__file__).parent / "manual" / "rules.md"

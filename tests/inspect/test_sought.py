@@ -47,12 +47,12 @@ async def test_a_word_in_a_frame(tmp_path: Path) -> None:
         await person.until(lambda: isinstance(person.app.focused, Input))
         await person.types(*"ROLE", "enter")
         view = person.app.screen_stack[0].query_one("#decoded")
-        await person.until(lambda: person.app.focused is view and view._here is not None)
-        first = view._here
+        await person.until(lambda: person.app.focused is view and view._search_position is not None)
+        first = view._search_position
         await person.types("n")
-        await person.until(lambda: view._here not in (None, first))
+        await person.until(lambda: view._search_position not in (None, first))
         await person.types("N")
-        await person.until(lambda: view._here == first)
+        await person.until(lambda: view._search_position == first)
         await person.types("slash")
         await person.until(lambda: isinstance(person.app.focused, Input))
         await person.types(*["backspace"] * 4, *"zyx", "enter")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from a2a_inspect.plots.sums import DurationRanks, distinct_parts, compute_totals, count_task_states
+from a2a_inspect.plots.sums import DurationRanks, compute_totals, count_task_states, distinct_parts
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.present import text
 from a2a_proxy.recording.read.multi_reader import MultiReader

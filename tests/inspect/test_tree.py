@@ -102,7 +102,7 @@ async def test_layouts_and_zoom(tmp_path: Path) -> None:
 
 async def test_the_tree_grows_with_the_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """New branches appear and numbers change, what is open stays open; a long branch goes on where one asks for it."""
-    monkeypatch.setattr(tree, "PAGE", 3)
+    monkeypatch.setattr(tree, "CHILDREN_PER_PAGE", 3)
     recorded = writer(tmp_path / "r.db")
     recorded.write([], changes=changes(exchange(1, context_id="c1", task_id="t")))
     async with looking(tmp_path / "r.db", WIDE) as person:
@@ -132,9 +132,13 @@ async def test_from_frame_to_frame_of_a_task(tmp_path: Path) -> None:
         await person.until(lambda: person.frames.current_row is not None)
         await person.types("tab", "left_curly_bracket")
         await person.until(lambda: person.exchanges.cursor == 0, "the first call")
-        await person.until(lambda: person.frames.current_row is not None and person.frames.current_row.row.frame.exchange == 1)
+        await person.until(
+            lambda: person.frames.current_row is not None and person.frames.current_row.row.frame.exchange == 1
+        )
         await person.types("right_curly_bracket")
         await person.until(lambda: person.exchanges.cursor == 2, "the third call")
-        await person.until(lambda: person.frames.current_row is not None and person.frames.current_row.row.frame.exchange == 3)
+        await person.until(
+            lambda: person.frames.current_row is not None and person.frames.current_row.row.frame.exchange == 3
+        )
         await person.types("right_curly_bracket")
         await person.told("no more of this task")

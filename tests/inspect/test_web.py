@@ -182,7 +182,7 @@ def test_every_run_has_another_secret() -> None:
 
 async def test_only_so_many_tabs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is a process; one that is closed makes room."""
-    monkeypatch.setattr("a2a_inspect.web.server.MOST_TABS", 1)
+    monkeypatch.setattr("a2a_inspect.web.server.MAX_TABS", 1)
     async with serving() as served:
         async with await served.open() as socket:
             await socket.send_str('["focus"]')
@@ -226,7 +226,7 @@ def test_what_a_page_says(message: str, sent: bytes) -> None:
 
 async def test_a_tab_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its process is gone when `stop` returns."""
-    monkeypatch.setattr("a2a_inspect.web.tab._PATIENCE", 0.1)
+    monkeypatch.setattr("a2a_inspect.web.tab._STOP_TIMEOUT", 0.1)
     stubborn = "import time, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     made = await tab.Tab.start([sys.executable, "-c", stubborn], 80, 24)
     await made.stop()

@@ -36,7 +36,9 @@ def main() -> None:
     for family, row in sorted(rows.items(), key=lambda pair: (pair[0] == "all", pair[0])):
         print(f"{family:12}" + "".join(f"{row[name]:>12}" for name in _COLUMNS))
     missing = sorted(set(all_rules()) - hit)
-    print(f"rules hit: {len(set(all_rules()) - set(missing))} of {len(all_rules())}; not hit: {', '.join(missing) or 'none'}")
+    print(
+        f"rules hit: {len(set(all_rules()) - set(missing))} of {len(all_rules())}; not hit: {', '.join(missing) or 'none'}"
+    )
 
 
 if __name__ == "__main__":

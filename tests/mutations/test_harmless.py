@@ -158,8 +158,8 @@ def escapes_in_place_of_letters(talk: Talk) -> None:
 
 @pytest.fixture(autouse=True)
 def _every_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeat_limit, "EACH", 10**9)
-    monkeypatch.setattr(repeat_limit, "ALL", 10**9)
+    monkeypatch.setattr(repeat_limit, "MAX_PER_EXCHANGE", 10**9)
+    monkeypatch.setattr(repeat_limit, "MAX_PER_KIND", 10**9)
 
 
 @pytest.mark.parametrize("case", thin(HARMLESS, 3), ids=lambda case: f"{case[1].__name__}-{case[0]}")

@@ -162,8 +162,8 @@ def test_nothing_is_said(
     sample: str, change: Callable[[Talk], None], prepare: Prepare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same findings as without the change."""
-    monkeypatch.setattr(repeat_limit, "EACH", 10**9)
-    monkeypatch.setattr(repeat_limit, "ALL", 10**9)
+    monkeypatch.setattr(repeat_limit, "MAX_PER_EXCHANGE", 10**9)
+    monkeypatch.setattr(repeat_limit, "MAX_PER_KIND", 10**9)
 
     def changed(talk: Talk) -> Iterator[Want]:
         change(talk)

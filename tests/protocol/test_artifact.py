@@ -12,7 +12,9 @@ def chunk(
 
 
 def snapshot(*texts: str) -> Event:
-    return Event(task=TaskSnapshot(id="t", artifacts=[Artifact(artifact_id="a", parts=[Part(text=text) for text in texts])]))
+    return Event(
+        task=TaskSnapshot(id="t", artifacts=[Artifact(artifact_id="a", parts=[Part(text=text) for text in texts])])
+    )
 
 
 def texts(events: list[Event]) -> list[str | None]:

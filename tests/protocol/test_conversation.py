@@ -125,7 +125,9 @@ def test_numbers_are_shared() -> None:
         for player in (first, second):
             player.step(*step, 1000 + number)
 
-    assert [(each.connection, each.id) for player in (first, second) for each in player.conversation.pop_changed_exchanges()] == [
+    assert [
+        (each.connection, each.id) for player in (first, second) for each in player.conversation.pop_changed_exchanges()
+    ] == [
         (1, 1),
         (1, 3),
         (2, 2),

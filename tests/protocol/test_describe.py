@@ -14,7 +14,9 @@ from support_messages import artifact, ask, message, status, task, v1
 
 def lines(script: Script) -> list[str]:
     played = play(script)
-    return [describe_frame(frame, frame.payload, played.exchanges[frame.exchange - 1].operation) for frame in played.frames]
+    return [
+        describe_frame(frame, frame.payload, played.exchanges[frame.exchange - 1].operation) for frame in played.frames
+    ]
 
 
 def test_a_stream_reads_as_a_story() -> None:

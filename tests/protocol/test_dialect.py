@@ -3,7 +3,15 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.protocol.dialect import DialectEvidence, classify_dialect, correct_guess, dialect_of_request, dialect_of_result, dialect_of_version, dialect_with_generation
+from a2a_proxy.protocol.dialect import (
+    DialectEvidence,
+    classify_dialect,
+    correct_guess,
+    dialect_of_request,
+    dialect_of_result,
+    dialect_of_version,
+    dialect_with_generation,
+)
 from a2a_proxy.protocol.json_shapes import decode_result
 from a2a_proxy.protocol.session_facts import CardFacts
 

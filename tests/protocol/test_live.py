@@ -76,7 +76,9 @@ def test_the_users_word_goes_before_the_octets(mode: str) -> None:
 
 def test_look_says_when_something_changes() -> None:
     reading = LiveReading()
-    said = [reading.learn_from(*each) for each in ((UP, PLAIN), (DOWN, STATUS), (DOWN, STATUS), (DOWN, UPDATE), (UP, PLAIN))]
+    said = [
+        reading.learn_from(*each) for each in ((UP, PLAIN), (DOWN, STATUS), (DOWN, STATUS), (DOWN, UPDATE), (UP, PLAIN))
+    ]
     assert said == [True, True, False, True, False]
 
 

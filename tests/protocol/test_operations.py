@@ -3,8 +3,15 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.protocol.operations import CARD_OPERATION, GRPC_METHODS, JSONRPC_METHODS, OPERATIONS, Operation, message_names
-from a2a_proxy.protocol.schema import decoder_for, schema_set_of, schema_of
+from a2a_proxy.protocol.operations import (
+    CARD_OPERATION,
+    GRPC_METHODS,
+    JSONRPC_METHODS,
+    OPERATIONS,
+    Operation,
+    message_names,
+)
+from a2a_proxy.protocol.schema import decoder_for, schema_of, schema_set_of
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.protocol.schema import decoder_for, is_protobuf, split_schema, schema_set_of, schema_of
+from a2a_proxy.protocol.schema import decoder_for, is_protobuf, schema_of, schema_set_of, split_schema
 
 
 @pytest.mark.parametrize(

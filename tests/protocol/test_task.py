@@ -271,7 +271,10 @@ def test_bounded() -> None:
     session.run(player, Http().call("GetTask", {"id": "t1"}).result(task("WORKING")))
     session.run(player, Http().call("GetTask", {"id": "t2"}).result({**task(), "id": "t2"}))
 
-    assert [(each.task_id, len(each.exchanges)) for each in session.tracker.pop_changed_tasks()] == [("t1", 3), ("t2", 1)]
+    assert [(each.task_id, len(each.exchanges)) for each in session.tracker.pop_changed_tasks()] == [
+        ("t1", 3),
+        ("t2", 1),
+    ]
 
 
 def test_finished_tasks_make_room_first() -> None:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from a2a_proxy.protocol.text import to_one_line, shell_line, strict_json, make_visible
+from a2a_proxy.protocol.text import make_visible, shell_line, strict_json, to_one_line
 
 
 def test_no_character_can_act_on_a_terminal() -> None:

@@ -26,7 +26,7 @@ def test_a_folder_without_a_journal(tmp_path: Path) -> None:
 def test_a_program_that_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three tries, then its last words."""
     broken = ["sh", "-c", "echo it is broken >&2; exit 3"]
-    monkeypatch.setattr(module, "_command", lambda *_, **__: broken)
+    monkeypatch.setattr(module, "_recorder_command", lambda *_, **__: broken)
     keeper = RecorderKeeper(tmp_path, print, pauses=(0.001,))
     answer = keeper.start(120)
     assert answer == RecorderFailed("the recorder does not start: it is broken", "report this as a bug of a2a-proxy")
@@ -41,7 +41,7 @@ def test_a_recorder_gives_way_at_once_unless_somebody_waits(tmp_path: Path, monk
         asked.append(awaited)
         return ["sh", "-c", "exit 3"]
 
-    monkeypatch.setattr(module, "_command", command)
+    monkeypatch.setattr(module, "_recorder_command", command)
     for begin in (RecorderKeeper.start, RecorderKeeper.launch):
         keeper = RecorderKeeper(tmp_path, print, pauses=(0.001,))
         begin(keeper, 120)
@@ -58,7 +58,7 @@ def test_no_program_at_all(tmp_path: Path) -> None:
 
 def test_a_launch_waits_for_the_process_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not for its answer, which this one never gives; and not where there can be no process."""
-    monkeypatch.setattr(module, "_command", lambda *_, **__: ["sleep", "1000"])
+    monkeypatch.setattr(module, "_recorder_command", lambda *_, **__: ["sleep", "1000"])
     keeper = RecorderKeeper(tmp_path, print)
     keeper.launch(120)
     assert keeper.pid

@@ -225,7 +225,7 @@ def test_a_locked_recording_is_waited_for(bench: Make, monkeypatch: pytest.Monke
     """Said once, tried again, nothing lost."""
     from a2a_proxy.recorder import recording_output
 
-    monkeypatch.setattr(recording_output, "_RETRY", 0.001)
+    monkeypatch.setattr(recording_output, "_RETRY_SECONDS", 0.001)
     tries: list[int] = []
     told: list[Status] = []
 

@@ -54,7 +54,9 @@ def test_lossless_both_ways(tmp_path_factory, written, ended):
     """SQLite to cassette to SQLite to cassette: the same values, the same octets; also for values of no sense."""
     folder = tmp_path_factory.mktemp("lossless")
     db = open_private()
-    writers = [Writer.on_connection(db, facts(number, started=STARTED + number, command=("a", "b"))) for number in (1, 2)]
+    writers = [
+        Writer.on_connection(db, facts(number, started=STARTED + number, command=("a", "b"))) for number in (1, 2)
+    ]
     for session, (stored, found, snapshots) in written:
         writers[session].write(stored, found, snapshots)
     if ended:
@@ -244,7 +246,7 @@ def test_files_are_never_overwritten_unasked(tmp_path: Path):
 
 
 def test_a_recording_is_no_cassette(tmp_path: Path):
-    """`open_any` tells them by their first octets."""
+    """`open_recording_or_cassette` tells them by their first octets."""
     path = tmp_path / "r.a2a.db"
     Writer(path, facts()).open()
     assert not is_cassette(path)

@@ -15,7 +15,7 @@ import pytest
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store import migrations, schema
-from a2a_proxy.recording.store.database import open_writable, open_private
+from a2a_proxy.recording.store.database import open_private, open_writable
 from a2a_proxy.recording.store.file_header import check_writable
 from a2a_proxy.recording.store.migrations import STEPS
 from a2a_proxy.recording.write.writer import Writer, resume_writer
@@ -115,7 +115,11 @@ def test_a_folder(tmp_path: Path):
 def test_a_missing_recording(tmp_path: Path):
     """Readers make none."""
     path = tmp_path / "none.a2a.db"
-    for attempt in (lambda: Recording(path), lambda: resume_writer(path, "x"), lambda: Writer(path, facts(), create=False)):
+    for attempt in (
+        lambda: Recording(path),
+        lambda: resume_writer(path, "x"),
+        lambda: Writer(path, facts(), create=False),
+    ):
         with pytest.raises(RecordingError, match="there is no recording"):
             attempt()
     assert list(tmp_path.iterdir()) == []
@@ -199,7 +203,9 @@ def test_tables_are_strict_where_they_can_be():
     if sqlite3.sqlite_version_info < (3, 37):
         pytest.skip("this SQLite knows no STRICT")
     with pytest.raises(sqlite3.IntegrityError):
-        open_private().execute("INSERT INTO note (session, exchange, seq, at, bookmark, body) VALUES (1, 1, 0, 'x', 0, 'b')")
+        open_private().execute(
+            "INSERT INTO note (session, exchange, seq, at, bookmark, body) VALUES (1, 1, 0, 'x', 0, 'b')"
+        )
 
 
 def test_a_log_without_its_database_is_not_played_into_a_new_one(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from a2a_proxy.recording.store.database import open_private
 def test_numbers_never_change(batches):
     """Whatever was forgotten in between, a value has one row, and the cache stays near its bound."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(intern, "_GENERATION", 12)
+        patch.setattr(intern, "_EPOCH_SIZE", 12)
         db = open_private()
         known = intern.ident_interner(db)
         seen: dict[str, int] = {}

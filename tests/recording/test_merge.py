@@ -164,7 +164,7 @@ def test_the_source_is_one_moment_though_it_is_written_meanwhile(
         call(writer, 1, 2, 2)
         return found
 
-    monkeypatch.setattr("a2a_proxy.recording.tools.merge.plan", late)
+    monkeypatch.setattr("a2a_proxy.recording.tools.merge.plan_merge", late)
     with MultiReader([tmp_path / "live.a2a.db"]) as several:
         merge_sessions(several, tmp_path / "out.a2a.db")
         assert several.members[0].recording.counts().frames == 4

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.recording.names import suggest_names, newest_recording, recording_name
+from a2a_proxy.recording.names import newest_recording, recording_name, suggest_names
 
 
 def test_a_name_tells_when_it_began():

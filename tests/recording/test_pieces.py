@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proto import from_dict
-from a2a_proxy.recording.store.long_runs import MIN_PIECE_BYTES, insert_pieces, find_long_runs, remove_spans
+from a2a_proxy.recording.store.long_runs import MIN_PIECE_BYTES, find_long_runs, insert_pieces, remove_spans
 
 _LONG = "A" * MIN_PIECE_BYTES
 
@@ -29,7 +29,9 @@ def test_any_octets_come_back(parts: list[bytes]):
         _back(first + b"".join(parts))
 
 
-@given(st.lists(st.text(max_size=5) | st.sampled_from([_LONG, _LONG + '"' + _LONG, _LONG + "\\", "\\" * MIN_PIECE_BYTES])))
+@given(
+    st.lists(st.text(max_size=5) | st.sampled_from([_LONG, _LONG + '"' + _LONG, _LONG + "\\", "\\" * MIN_PIECE_BYTES]))
+)
 def test_long_strings_of_json_are_cut_whole(values: list[str]):
     """Quotes and backslashes inside a string do not end it."""
     import json

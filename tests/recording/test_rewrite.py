@@ -8,7 +8,7 @@ import pytest
 
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette
 from a2a_proxy.recording.cassette.importer import MAX_LINE_BYTES
-from a2a_proxy.recording.cassette.rewrite import RewriteResult, rewrite_cassette, cassette_version
+from a2a_proxy.recording.cassette.rewrite import RewriteResult, cassette_version, rewrite_cassette
 from a2a_proxy.recording.errors import CassetteChanged, RecordingError
 from support_thin import thin
 
@@ -149,7 +149,7 @@ def test_a_number_that_no_recording_holds(tmp_path: Path) -> None:
 def test_an_endless_line_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No line takes more memory than the longest that a recording can have."""
     assert MAX_LINE_BYTES >= 6 * 64 << 20
-    monkeypatch.setattr("a2a_proxy.recording.cassette.importer.LONGEST", 1 << 14)
+    monkeypatch.setattr("a2a_proxy.recording.cassette.importer.MAX_LINE_BYTES", 1 << 14)
     path = tmp_path / "l.a2a.jsonl"
     path.write_bytes(DEMO.read_bytes().replace(b"Lisbon", b"L" * (1 << 15)))
     with pytest.raises(RecordingError, match="longer than 0 MiB"):

@@ -13,7 +13,7 @@ from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store import migrations
-from a2a_proxy.recording.store.row_types import declared_types, check_row
+from a2a_proxy.recording.store.row_types import check_row, declared_types
 from a2a_proxy.recording.write.writer import Writer
 from support_recording import facts
 

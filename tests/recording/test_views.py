@@ -56,7 +56,17 @@ def test_findings_name_rule_title_severity_and_place(path: Path):
     )
     assert rows == [
         ("A2A-GEN-001", "Generation gap", "error", "high", START + 5, "1:2.3", 1, "t1", "generation 4 is missing"),
-        ("A2A-SSE-012", all_rules()["A2A-SSE-012"].title, "warning", "high", START + 6, "1:2", 1, None, "no blank line"),
+        (
+            "A2A-SSE-012",
+            all_rules()["A2A-SSE-012"].title,
+            "warning",
+            "high",
+            START + 6,
+            "1:2",
+            1,
+            None,
+            "no blank line",
+        ),
         ("UNDECODABLE", None, "info", "low", START + 7, None, 9, None, "not HTTP"),
     ]
 

@@ -186,7 +186,7 @@ async def test_host_toward_a_remote_upstream(monkeypatch: pytest.MonkeyPatch, ke
         return set()
 
     monkeypatch.setattr(dial, "_resolve", resolve)
-    monkeypatch.setattr(host_aliases, "_look_up", none)
+    monkeypatch.setattr(host_aliases, "_resolve_names", none)
     async with (
         card_agent() as port,
         relaying(f"agent.example:{port}", editing=EditPolicy(keep_host=keep)) as bench,

@@ -126,7 +126,9 @@ class Line:
         if self.line is None:
             self.out[direction] += data
         else:
-            self.edited(self.line.forward_to_agent(data) if direction is TO_AGENT else self.line.forward_to_client(data))
+            self.edited(
+                self.line.forward_to_agent(data) if direction is TO_AGENT else self.line.forward_to_client(data)
+            )
 
     def drain(self) -> None:
         while self.loop.calls:

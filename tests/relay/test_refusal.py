@@ -16,7 +16,14 @@ from hpack import Encoder
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.connection import RefusalResponder
-from a2a_proxy.relay.refusal import Http1Refusal, Http2Refusal, SilentRefusal, encode_frame, percent_encode, make_refusal
+from a2a_proxy.relay.refusal import (
+    Http1Refusal,
+    Http2Refusal,
+    SilentRefusal,
+    encode_frame,
+    make_refusal,
+    percent_encode,
+)
 from a2a_proxy.wire.detect import PREFACE
 from support_relay import SECONDS, UNKNOWN, Story, refusing_port, relaying, until
 
@@ -115,10 +122,15 @@ def test_http2_settings_come_at_once() -> None:
     """A client that waits for SETTINGS before it sends HEADERS gets them, and its SETTINGS and PING are answered."""
     refusal = Http2Refusal(UPSTREAM, WHY)
     assert refusal.feed(PREFACE) == encode_frame(4, 0, 0, b"")
-    assert refusal.feed(encode_frame(4, 0, 0, b"") + encode_frame(6, 0, 0, b"12345678")) == encode_frame(4, 1, 0, b"") + encode_frame(
-        6, 1, 0, b"12345678"
+    assert refusal.feed(encode_frame(4, 0, 0, b"") + encode_frame(6, 0, 0, b"12345678")) == encode_frame(
+        4, 1, 0, b""
+    ) + encode_frame(6, 1, 0, b"12345678")
+    assert (
+        refusal.feed(
+            encode_frame(4, 1, 0, b"") + encode_frame(6, 1, 0, b"12345678") + encode_frame(8, 0, 0, b"\0\0\1\0")
+        )
+        == b""
     )
-    assert refusal.feed(encode_frame(4, 1, 0, b"") + encode_frame(6, 1, 0, b"12345678") + encode_frame(8, 0, 0, b"\0\0\1\0")) == b""
     assert not refusal.is_done
 
 
@@ -168,7 +180,9 @@ def test_http2_frames_are_answered_up_to_a_limit(size: int) -> None:
     """A client that sends thousands of frames gets so many answers, then GOAWAY, whatever it comes in."""
     wire = PREFACE + encode_frame(6, 0, 0, bytes(8)) * 5_000
     out = fed(Http2Refusal(UPSTREAM, WHY), [wire[at : at + size] for at in range(0, len(wire), size)])
-    assert out == encode_frame(4, 0, 0, b"") + encode_frame(6, 1, 0, bytes(8)) * 500 + encode_frame(7, 0, 0, struct.pack(">II", 0, 11))
+    assert out == encode_frame(4, 0, 0, b"") + encode_frame(6, 1, 0, bytes(8)) * 500 + encode_frame(
+        7, 0, 0, struct.pack(">II", 0, 11)
+    )
 
 
 def test_grpc_message_encoding() -> None:

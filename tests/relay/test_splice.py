@@ -430,7 +430,7 @@ def test_an_agent_that_speaks_before_an_http2_client_is_not_refused(play: Play, 
 
 def test_the_server_may_speak_first(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """A protocol in which the agent greets works, also where the relay has two upstreams to choose from."""
-    monkeypatch.setattr(connection, "SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(connection, "SILENT_CLIENT_SECONDS", 0.05)
 
     async def story() -> None:
         async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -475,7 +475,7 @@ def test_the_first_octets_choose_the_upstream(
     """With an upstream for gRPC, the HTTP/2 preface goes there, everything else to the other, all octets unchanged."""
     words, where = FIRST_WORDS[case]
     if words == PREFACE[: len(words)] and where == "http":  # which is known when nothing more comes for a while
-        monkeypatch.setattr(connection, "SILENT_SECONDS", 0.05)
+        monkeypatch.setattr(connection, "SILENT_CLIENT_SECONDS", 0.05)
 
     async def story() -> None:
         def named(name: bytes) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Story]:

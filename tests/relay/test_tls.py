@@ -218,7 +218,9 @@ def test_a_refused_offer_is_a_mismatch() -> None:
     """Servers that insist on ALPN answer with an alert; it is told as what it means."""
     error = ssl.SSLError(1, "[SSL: TLSV1_ALERT_NO_APPLICATION_PROTOCOL] tlsv1 alert no application protocol")
     error.reason = "TLSV1_ALERT_NO_APPLICATION_PROTOCOL"
-    assert "does not speak HTTP/1.1" in explain_handshake_error(error, Upstream.parse("https://agent"), "http/1.1").message
+    assert (
+        "does not speak HTTP/1.1" in explain_handshake_error(error, Upstream.parse("https://agent"), "http/1.1").message
+    )
 
 
 def test_ends_over_tls(play: Play, ca: trustme.CA, ca_file: Path) -> None:

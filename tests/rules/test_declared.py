@@ -9,7 +9,7 @@ import pytest
 
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.rules.examples.objects import card
-from a2a_proxy.rules.facts.hosts import HostReach, plain_text_reach, host_reach
+from a2a_proxy.rules.facts.hosts import HostReach, host_reach, plain_text_reach
 from a2a_proxy.rules.state.card_declarations import Scheme, read_declarations
 from a2a_proxy.rules.state.session_state import SessionState
 

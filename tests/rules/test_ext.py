@@ -8,7 +8,7 @@ import pytest
 
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rest, rpc, rpc_error
-from a2a_proxy.rules.examples.objects import artifact, card, agent_reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import agent_reply, artifact, card, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 

@@ -7,7 +7,7 @@ from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import chunk, agent_reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import agent_reply, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.state.session_state import SessionState
 

@@ -23,9 +23,15 @@ from a2a_proxy.recording.tools.recheck import recheck_session
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
 from a2a_proxy.rules.examples.conversation import RawBytes, grpc, json_text, rest, rest_stream, rpc, rpc_stream
-from a2a_proxy.rules.examples.objects import artifact, chunk, message, reply, agent_reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import agent_reply, artifact, chunk, message, reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary, decode_artifacts, decode_status
+from a2a_proxy.rules.facts.partial_decode import (
+    ArtifactSummary,
+    GateResult,
+    StatusSummary,
+    decode_artifacts,
+    decode_status,
+)
 from a2a_proxy.rules.run import engine, gate
 from a2a_proxy.rules.schema.fast import json_1_0
 from support_rules import findings
@@ -37,7 +43,7 @@ EVENTS = {EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAG
 def ungated(script: Script) -> list[Finding]:
     """The same with nothing ever clean."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "clean", lambda *_: False)
+        patch.setattr(engine, "check_payload", lambda *_: False)
         return findings(script)
 
 
@@ -57,7 +63,7 @@ def test_samples_are_judged_alike_without_it(sample: Path, monkeypatch: pytest.M
             return [each for session in recording.sessions() for each in recheck_session(recording, session)]
 
     gated = judged()
-    monkeypatch.setattr(engine, "clean", lambda *_: False)
+    monkeypatch.setattr(engine, "check_payload", lambda *_: False)
     assert gated == judged()
 
 
@@ -271,7 +277,7 @@ def test_what_it_shows_is_what_a_look_at_it_shows(value: Any, how: str, monkeypa
         seen.append((frame, found))
         return found
 
-    monkeypatch.setattr(engine, "clean", watched)
+    monkeypatch.setattr(engine, "check_payload", watched)
     if how == "grpc":
         findings(grpc("SendStreamingMessage", send(), from_dict("1.0", "StreamResponse", value).SerializeToString()))
     elif how == "rest":
@@ -373,5 +379,10 @@ def test_large_redacted_and_cut_payloads_are_not_clean() -> None:
     frame = Frame(1, 1, 0, 1, FrameKind.RESPONSE, 1, 1, 0, 1, payload, len(payload), schema="json")  # type: ignore[arg-type]
     checks = gate.checks_for(made)
     assert gate.check_payload(frame, made, checks)
-    for change in ({"redacted": ("id",)}, {"truncated": True}, {"size": gate.MAX_CHECKED_BYTES + 1}, {"payload": payload + b" x"}):
+    for change in (
+        {"redacted": ("id",)},
+        {"truncated": True},
+        {"size": gate.MAX_CHECKED_BYTES + 1},
+        {"payload": payload + b" x"},
+    ):
         assert not gate.check_payload(msgspec.structs.replace(frame, **change), made, checks)

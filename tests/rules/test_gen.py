@@ -43,7 +43,9 @@ class TestGaps:
         events = (chunk("a", generation="3"), chunk("b", id="a2", generation="4"), done(5))
         whole = stream(FIRST, SECOND, EventPause(0.5), *events)
         gap = over("grpc", snapshot("WORKING", generation="2"), EventPause(1), *events[1:], subscribes=True)
-        assert words(run_together(whole, gap, after=45 * MS), "001") == "4 after 2: 3 came elsewhere, lost on this stream"
+        assert (
+            words(run_together(whole, gap, after=45 * MS), "001") == "4 after 2: 3 came elsewhere, lost on this stream"
+        )
         assert words(stream(FIRST, SECOND, *events[1:]), "001") == "4 after 2: 3 did not come"
 
     def test_a_push_has_told_it(self) -> None:

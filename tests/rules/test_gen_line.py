@@ -61,7 +61,7 @@ def judged(chunks: list[Chunk]) -> Judged:
 
     observer, out = Observer(Redactor(KEY)), list[Observation]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tracker, "_feed", listening)
+        patch.setattr(tracker, "_judge_generation", listening)
         for each in chunks:
             observer.feed(each, out)
     (task,) = observer.changes().tasks

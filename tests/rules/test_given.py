@@ -30,7 +30,7 @@ def ask_all(monkeypatch: pytest.MonkeyPatch) -> None:
     def select(asked: engine._RuleJudges, flags: int) -> engine._RuleJudges:
         return tuple(each for each in asked if each[0].trigger_flags is None or flags & int(each[0].trigger_flags))
 
-    monkeypatch.setattr(engine, "_select", select)
+    monkeypatch.setattr(engine, "_select_judges", select)
     tables: engine._RuleTables = {}
     monkeypatch.setattr(engine, "_shared_tables", lambda: tables)
 

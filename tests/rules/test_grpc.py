@@ -10,7 +10,7 @@ import pytest
 from a2a_proto import from_dict
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.rules.examples.conversation import MergedMessage, RawBytes, grpc
-from a2a_proxy.rules.examples.objects import chunk, error_info, agent_reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import agent_reply, chunk, error_info, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 

@@ -49,7 +49,7 @@ def test_blocks_of_a_batch(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
         session = chunks(loaded(sample.name.removesuffix(".a2a.jsonl")))
         expected = judged(said(session, len(session)))
         with monkeypatch.context() as patch:
-            patch.setattr(engine, "BLOCK", block)
+            patch.setattr(engine, "FRAMES_PER_BLOCK", block)
             assert judged(said(session, len(session))) == expected
 
 

@@ -7,7 +7,18 @@ from typing import Any
 import pytest
 
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rest, rest_stream, rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import input_required, card, message, reply, agent_reply, send, snapshot, state, status, task
+from a2a_proxy.rules.examples.objects import (
+    agent_reply,
+    card,
+    input_required,
+    message,
+    reply,
+    send,
+    snapshot,
+    state,
+    status,
+    task,
+)
 from a2a_proxy.rules.examples.script import MS, Script
 from support_rules import findings
 
@@ -140,7 +151,9 @@ def test_a_message_sent_again() -> None:
     first = rpc("SendMessage", send("hello"), agent_reply())
     assert verdicts(first + rpc("SendMessage", send("hello"), agent_reply(id="r2")), "009") == ["INFO"]
     assert verdicts(first + rpc("SendMessage", send("bye"), agent_reply(id="r2")), "009") == ["WARNING?"]
-    assert verdicts(first + grpc("SendMessage", send("hello"), agent_reply(id="r2")), "009") == ["INFO"], "on any binding"
+    assert verdicts(first + grpc("SendMessage", send("hello"), agent_reply(id="r2")), "009") == ["INFO"], (
+        "on any binding"
+    )
     refused = rpc("SendMessage", send("hello"), error=rpc_error(-32602, text="no"))
     assert not verdicts(refused + rpc("SendMessage", send("bye"), agent_reply()), "009")
     elsewhere = rpc("SendMessage", send("bye"), agent_reply(id="r2"), client="192.0.2.7")

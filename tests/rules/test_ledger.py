@@ -6,7 +6,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
-from a2a_proxy.rules.run.repeat_limit import MAX_PER_KIND, MAX_PER_EXCHANGE, RepeatLimit
+from a2a_proxy.rules.run.repeat_limit import MAX_PER_EXCHANGE, MAX_PER_KIND, RepeatLimit
 from support_rules import findings
 
 KIND = ("A2A-X-001", 3, "agent", 1, "GetTask")
@@ -38,7 +38,9 @@ def test_the_number_in_all_is_told_at_the_end() -> None:
         script += rpc("GetTask", {"id": "t1"}, task(), id=number, envelope={"jsonrpc": None})
     found = [each for each in findings(script) if each.rule == "A2A-RPC-002"]
     assert len(found) == MAX_PER_KIND + 1
-    assert found[-1].summary == f"{MAX_PER_KIND + 19} times in all in GetTask, of which {MAX_PER_KIND} are told one by one"
+    assert (
+        found[-1].summary == f"{MAX_PER_KIND + 19} times in all in GetTask, of which {MAX_PER_KIND} are told one by one"
+    )
     assert found[-1].evidence["count"] == str(MAX_PER_KIND + 19)
 
 

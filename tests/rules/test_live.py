@@ -25,13 +25,13 @@ from a2a_proxy.rules.examples.conversation import (
 )
 from a2a_proxy.rules.examples.objects import (
     Json,
-    input_required,
+    agent_reply,
     card,
     chunk,
     error_info,
+    input_required,
     message,
     reply,
-    agent_reply,
     send,
     snapshot,
     state,
@@ -72,7 +72,9 @@ def answer(text: str = "this one", **members: Any) -> ClientMessage:
 
 NUMBERED = [
     {name: event[name] | {"generation": str(number)} for name in event}
-    for number, event in enumerate([*BEGUN, question_update(), status("WORKING", second=2), chunk(lastChunk=True), DONE], 1)
+    for number, event in enumerate(
+        [*BEGUN, question_update(), status("WORKING", second=2), chunk(lastChunk=True), DONE], 1
+    )
 ]
 RIGHT = {
     "turns": live(*BEGUN, question_update(), EventPause(1), answer(taskId="t1", contextId="c1"), *GO_ON),
@@ -169,7 +171,13 @@ def test_all_live_streams_tell_the_same() -> None:
     """So does the rule about several streams of one task."""
     one = live(*BEGUN, EventPause(3), chunk("a"), chunk("b", id="a2"), EventPause(8), DONE)
     two = live(
-        snapshot("WORKING"), EventPause(3), chunk("b", id="a2"), EventPause(8), DONE, method=BACK, request=RECONNECT_MESSAGE
+        snapshot("WORKING"),
+        EventPause(3),
+        chunk("b", id="a2"),
+        EventPause(8),
+        DONE,
+        method=BACK,
+        request=RECONNECT_MESSAGE,
     )
     assert {each.rule for each in findings(run_together(one, two, after=1000 * MS))} == {"A2A-LIVE-016"}
 
@@ -400,7 +408,9 @@ def test_a_question_that_nobody_can_answer() -> None:
 
 
 def test_a_question_that_another_live_stream_can_answer() -> None:
-    watching = grpc(SEND, RECONNECT_MESSAGE, snapshot("WORKING"), EventPause(2.2), question_update(), EventPause(1), *GO_ON)
+    watching = grpc(
+        SEND, RECONNECT_MESSAGE, snapshot("WORKING"), EventPause(2.2), question_update(), EventPause(1), *GO_ON
+    )
     speaking = live(*BEGUN, EventPause(3), question_update(), EventPause(1), answer(), *GO_ON)
     assert verdicts(run_together(speaking, watching, after=1000 * MS), "017") == []
 
@@ -417,10 +427,15 @@ def test_a_question_that_nobody_answers(seconds: float, expected: list[str]) -> 
     stream = live(*BEGUN, question_update(), EventPause(seconds), answer(), *GO_ON)
     assert verdicts(stream, "021") == expected
     assert (
-        verdicts(live(*BEGUN, question_update(), answer(), status("WORKING", second=2), EventPause(seconds), DONE), "021")
+        verdicts(
+            live(*BEGUN, question_update(), answer(), status("WORKING", second=2), EventPause(seconds), DONE), "021"
+        )
         == []
     )
-    assert verdicts(live(*BEGUN, question_update(), EventPause(1), **LOST).then(fetch_card(), int(seconds * 1e9)), "021") == []
+    assert (
+        verdicts(live(*BEGUN, question_update(), EventPause(1), **LOST).then(fetch_card(), int(seconds * 1e9)), "021")
+        == []
+    )
 
 
 def test_a_question_answered_by_another_call() -> None:

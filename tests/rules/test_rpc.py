@@ -8,7 +8,7 @@ import pytest
 
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.rules.examples.conversation import RawBytes, fetch_card, http, json_text, rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import card, chunk, reply, agent_reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import agent_reply, card, chunk, reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 

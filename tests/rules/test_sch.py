@@ -8,7 +8,18 @@ import pytest
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, http, json_text, rest, rest_error, rpc, rpc_stream
-from a2a_proxy.rules.examples.objects import card, chunk, message, reply, agent_reply, send, snapshot, state, status, task
+from a2a_proxy.rules.examples.objects import (
+    agent_reply,
+    card,
+    chunk,
+    message,
+    reply,
+    send,
+    snapshot,
+    state,
+    status,
+    task,
+)
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 

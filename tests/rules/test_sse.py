@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.examples.conversation import Event, RawBytes, json_text, rest_error, rest_stream, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import chunk, message, agent_reply, send, snapshot, status
+from a2a_proxy.rules.examples.conversation import (
+    Event,
+    RawBytes,
+    json_text,
+    rest_error,
+    rest_stream,
+    rpc_error,
+    rpc_stream,
+)
+from a2a_proxy.rules.examples.objects import agent_reply, chunk, message, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
 

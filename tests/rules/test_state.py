@@ -9,11 +9,11 @@ import pytest
 from a2a_proxy.rules.examples.conversation import EventPause, grpc, rest, rest_stream, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import (
     Json,
-    artifact,
-    input_required,
-    chunk,
-    reply,
     agent_reply,
+    artifact,
+    chunk,
+    input_required,
+    reply,
     send,
     snapshot,
     state,
@@ -114,7 +114,9 @@ def test_a_stream_that_knows_less_of_the_way() -> None:
         status("INPUT_REQUIRED", second=2, message=reply("?", taskId="t1")),
         status("COMPLETED", second=3),
     )
-    told = numbers(rpc("SendMessage", send(configuration=AT_ONCE), snapshot()) + run_together(behind, ahead, after=SECOND // 2))
+    told = numbers(
+        rpc("SendMessage", send(configuration=AT_ONCE), snapshot()) + run_together(behind, ahead, after=SECOND // 2)
+    )
     assert not told & {"001", "002", "009", "013"}
 
 
@@ -234,7 +236,9 @@ def test_work_after_a_cancellation() -> None:
 
     def after(seconds: float, second: int) -> Script:
         work = status("WORKING", second=second, message=reply("still", taskId="t1"))
-        return BEGUN + run_together(follow(snapshot("WORKING"), EventPause(2 + seconds), work), canceled, after=2 * SECOND)
+        return BEGUN + run_together(
+            follow(snapshot("WORKING"), EventPause(2 + seconds), work), canceled, after=2 * SECOND
+        )
 
     assert verdicts(after(9, 1), "018") == ["WARNING"], "too late to be behind"
     assert verdicts(after(1, 5), "018") == ["WARNING"], "from after it, by its timestamp"

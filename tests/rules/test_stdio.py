@@ -13,15 +13,15 @@ from a2a_proxy.rules.examples.pipe import (
     UP,
     VERSIONED_HEADER_BLOCK,
     PipeAction,
-    pipe_call,
+    close_input,
     close_output,
     exit_agent,
-    close_input,
     pipe_bytes,
-    pipe_pause,
-    pipe_script,
+    pipe_call,
     pipe_message,
+    pipe_pause,
     pipe_response,
+    pipe_script,
 )
 from a2a_proxy.rules.examples.script import Script
 from support_rules import findings
@@ -91,7 +91,10 @@ def test_header_blocks_of_messages_without_a_call() -> None:
     """They count as others; an unknown field is told once."""
     block = "Content-Length: {size}\nFoo: 1\n\n"
     script = pipe_script(
-        pipe_message(DOWN, {"type": "handshake"}, block), pipe_message(UP, {"type": "handshakeAck"}, PLAIN_HEADER_BLOCK), _GET, pipe_response(task())
+        pipe_message(DOWN, {"type": "handshake"}, block),
+        pipe_message(UP, {"type": "handshakeAck"}, PLAIN_HEADER_BLOCK),
+        _GET,
+        pipe_response(task()),
     )
     assert numbers(script) == ["002", "003", "007", "015"]
 
@@ -104,7 +107,10 @@ def test_a_type_is_optional_after_a_handshake() -> None:
         "002 WARNING the agent's message has no Content-Type",
     ]
     first = pipe_message(DOWN, {"type": "handshake", "sessionId": "s1"}, "Content-Length: {size}\r\n\r\n")
-    assert told(pipe_script(first, _GET, pipe_response(task())))[0] == "002 WARNING the agent's message has no Content-Type"
+    assert (
+        told(pipe_script(first, _GET, pipe_response(task())))[0]
+        == "002 WARNING the agent's message has no Content-Type"
+    )
 
 
 def test_how_a_length_is_wrong() -> None:
@@ -142,7 +148,11 @@ def test_a_text_that_is_no_utf_8() -> None:
     found = told(pipe_script(_GET, pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=len(answer)).encode() + answer)))
     assert found == [f"007 ERROR the agent's message is no JSON from octet {answer.index(0xFF)} on"]
     call = head + b'method":"GetTask","params' + tail
-    found = told(pipe_script(pipe_bytes(UP, VERSIONED_HEADER_BLOCK.format(size=len(call)).encode() + call), pipe_response(task())))
+    found = told(
+        pipe_script(
+            pipe_bytes(UP, VERSIONED_HEADER_BLOCK.format(size=len(call)).encode() + call), pipe_response(task())
+        )
+    )
     assert found == [f"007 ERROR the client's message is no JSON from octet {call.index(0xFF)} on"]
 
 
@@ -176,7 +186,9 @@ def test_contents_that_are_no_messages(content: str, expected: str) -> None:
     """Of both sides."""
     for direction, side in ((UP, "client"), (DOWN, "agent")):
         odd = pipe_bytes(direction, PLAIN_HEADER_BLOCK.format(size=len(content)) + content)
-        assert told(pipe_script(odd, _GET, pipe_response(task()))) == [f"007 ERROR the content of the {side}'s message is {expected}"]
+        assert told(pipe_script(odd, _GET, pipe_response(task()))) == [
+            f"007 ERROR the content of the {side}'s message is {expected}"
+        ]
 
 
 def test_a_message_without_jsonrpc() -> None:
@@ -219,7 +231,13 @@ def test_a_stream_may_rest() -> None:
     stream, question = pipe_call("SendStreamingMessage", send()), pipe_response(_QUESTION)
     answer = send("that", id="m2", taskId="t1", contextId="c1")
     goes_on = pipe_script(stream, pipe_response(snapshot()), question, pipe_response(status("COMPLETED", second=2)))
-    again = pipe_script(stream, pipe_response(snapshot()), question, pipe_call("SendMessage", answer), pipe_response(snapshot("COMPLETED", second=2)))
+    again = pipe_script(
+        stream,
+        pipe_response(snapshot()),
+        question,
+        pipe_call("SendMessage", answer),
+        pipe_response(snapshot("COMPLETED", second=2)),
+    )
     exits = pipe_script(stream, pipe_response(snapshot()), question, close_output(), exit_agent())
     assert [numbers(each) for each in (goes_on, again, exits)] == [[], [], []]
 
@@ -239,14 +257,20 @@ def test_an_agent_that_ends_with_a_call_open(end: tuple[PipeAction, ...], expect
 
 def test_an_agent_that_asks() -> None:
     """A request of its own."""
-    script = pipe_script(pipe_message(DOWN, {"jsonrpc": "2.0", "id": 5, "method": "roots/list"}), _GET, pipe_response(task()))
+    script = pipe_script(
+        pipe_message(DOWN, {"jsonrpc": "2.0", "id": 5, "method": "roots/list"}), _GET, pipe_response(task())
+    )
     assert told(script) == ["013 INFO the agent sends the request (id 5) `roots/list`"]
 
 
 def test_the_card_may_be_known_already() -> None:
     """From the well-known place of the same agent, or the client asks for it later."""
     assert numbers(pipe_script(_GET, pipe_response(task()), fetches=False)) == ["016"]
-    assert not numbers(pipe_script(pipe_call("agent/getAuthenticatedExtendedCard", head=_OLD_HEAD), pipe_response(card()), fetches=False))
+    assert not numbers(
+        pipe_script(
+            pipe_call("agent/getAuthenticatedExtendedCard", head=_OLD_HEAD), pipe_response(card()), fetches=False
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -277,7 +301,9 @@ def test_a_card_that_comes_over_the_pipe_is_judged_too() -> None:
 
 def test_grace() -> None:
     """An agent that ends within it, or whose client has not gone, is none that outlives it."""
-    assert not told(pipe_script(_GET, pipe_response(task()), close_input(), pipe_pause(4.9), close_output(), exit_agent()))
+    assert not told(
+        pipe_script(_GET, pipe_response(task()), close_input(), pipe_pause(4.9), close_output(), exit_agent())
+    )
     assert not told(pipe_script(_GET, pipe_response(task()), pipe_pause(9), close_output(), exit_agent()))
     late = pipe_script(_GET, pipe_response(task()), close_input(), pipe_pause(5.5), close_output(), exit_agent())
     (found,) = [each for each in findings(late) if each.rule == "A2A-STDIO-018"]
@@ -291,4 +317,11 @@ def test_0_3_needs_no_version() -> None:
     }
     done = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "completed"}}
     assert not told(pipe_script(pipe_call("message/send", params, head=PLAIN_HEADER_BLOCK), pipe_response(done)))
-    assert told(pipe_script(pipe_call("SendMessage", send(), head=VERSIONED_HEADER_BLOCK), pipe_response(snapshot("COMPLETED")))) == []
+    assert (
+        told(
+            pipe_script(
+                pipe_call("SendMessage", send(), head=VERSIONED_HEADER_BLOCK), pipe_response(snapshot("COMPLETED"))
+            )
+        )
+        == []
+    )

@@ -33,7 +33,7 @@ def test_a_sample(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Real conversations, step by step."""
     session = chunks(loaded(sample))
     short = judged(session)
-    monkeypatch.setattr(engine, "goes_on", lambda *_: False)
+    monkeypatch.setattr(engine, "is_repeated_status", lambda *_: False)
     assert judged(session) == short
 
 
@@ -49,8 +49,8 @@ def test_a_stream_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
         return way(*given)
 
     way = status_fast_path.apply_repeated_status
-    monkeypatch.setattr(status_fast_path, "told", told)
+    monkeypatch.setattr(status_fast_path, "apply_repeated_status", told)
     short = judged(script.chunks())
     assert len(taken) >= len(texts)
-    monkeypatch.setattr(engine, "goes_on", lambda *_: False)
+    monkeypatch.setattr(engine, "is_repeated_status", lambda *_: False)
     assert judged(script.chunks()) == short

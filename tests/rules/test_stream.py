@@ -17,7 +17,7 @@ from a2a_proxy.rules.examples.conversation import (
     rpc_error,
     rpc_stream,
 )
-from a2a_proxy.rules.examples.objects import Json, chunk, reply, agent_reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import Json, agent_reply, chunk, reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together
 from support_rules import findings
 

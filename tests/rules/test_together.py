@@ -16,7 +16,13 @@ from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import RuleFinding
-from a2a_proxy.rules.families.stream.delivery import MissingEvent, stream_delivery, is_task_end, is_progress, learn_event
+from a2a_proxy.rules.families.stream.delivery import (
+    MissingEvent,
+    is_progress,
+    is_task_end,
+    learn_event,
+    stream_delivery,
+)
 from a2a_proxy.rules.families.stream.together import DELIVERY_GRACE
 from a2a_proxy.rules.run.engine import Engine
 from a2a_proxy.rules.state.records import ExchangeRecord

@@ -9,15 +9,22 @@ import pytest
 
 from a2a_proxy.model.exchange import Binding, Connection
 from a2a_proxy.recording.read.rows import SessionRow
-from a2a_proxy.telemetry.attributes import call_attributes, close_reason, error_type, span_name, path_template, session_resource
+from a2a_proxy.telemetry.attributes import (
+    call_attributes,
+    close_reason,
+    error_type,
+    path_template,
+    session_resource,
+    span_name,
+)
 from a2a_proxy.telemetry.call_facts import (
     CallFacts,
     CardFetch,
     CardIdentity,
     PushDelivery,
     RequestFacts,
-    parse_request,
     context_of_headers,
+    parse_request,
 )
 from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.message_content import DirectionContent, MessageContent
@@ -193,7 +200,12 @@ def test_the_request_says_the_rest() -> None:
     for odd in (None, "text", [], {"message": 1, "metadata": []}, {"message": {"metadata": {"traceparent": 1}}}):
         assert parse_request(odd, "") == RequestFacts()
     made = CallFacts(
-        exchange=exchange(1), connection=None, request=said, context=CONTEXT, parent=None, card=CardIdentity("Desk", "2")
+        exchange=exchange(1),
+        connection=None,
+        request=said,
+        context=CONTEXT,
+        parent=None,
+        card=CardIdentity("Desk", "2"),
     )
     told = call_attributes(made, CallEvents())
     assert (told["a2a.message.reference_task_ids"], told["a2a.tenant"]) == (("a", "b"), "acme")
@@ -217,7 +229,9 @@ def test_the_standard_variables_name_the_service() -> None:
         "a2a_proxy.capture.complete": False,
         "a2a_proxy.capture.missing_bytes": 3,
     }
-    named = session_resource(row, {"OTEL_SERVICE_NAME": "desk", "OTEL_RESOURCE_ATTRIBUTES": "team=a%20b,service.name=x,odd"})
+    named = session_resource(
+        row, {"OTEL_SERVICE_NAME": "desk", "OTEL_RESOURCE_ATTRIBUTES": "team=a%20b,service.name=x,odd"}
+    )
     assert (named["service.name"], named["team"]) == ("desk", "a b")
 
 

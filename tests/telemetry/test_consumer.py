@@ -16,7 +16,7 @@ from a2a_proxy.follower.process import Follower, FollowTarget
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry import retry_sender
-from a2a_proxy.telemetry.consumer import ALIVE_INTERVAL_NS, SEGMENT_GRACE_NS, LONG_CALL_NS, FollowerMemory, OtlpConsumer
+from a2a_proxy.telemetry.consumer import ALIVE_INTERVAL_NS, LONG_CALL_NS, SEGMENT_GRACE_NS, FollowerMemory, OtlpConsumer
 from a2a_proxy.telemetry.request_outcome import SENT, RequestOutcome
 from a2a_proxy.telemetry.retry_sender import RetrySender, SenderClock
 from a2a_proxy.telemetry.settings import OtlpSettings, decode, encode
@@ -139,7 +139,14 @@ def test_a_long_call_is_told_before_it_is_over(run: Run) -> None:
         consumer.start(str(run.path), recording.sessions()[0])
         key = next(recording.exchanges()).key
     told: list[list[str]] = []
-    for after in (LONG_CALL_NS - 1, 2 * LONG_CALL_NS, 2 * LONG_CALL_NS + 1, 3 * LONG_CALL_NS, 2 * LONG_CALL_NS + ALIVE_INTERVAL_NS, 2 * LONG_CALL_NS + 2 * ALIVE_INTERVAL_NS):
+    for after in (
+        LONG_CALL_NS - 1,
+        2 * LONG_CALL_NS,
+        2 * LONG_CALL_NS + 1,
+        3 * LONG_CALL_NS,
+        2 * LONG_CALL_NS + ALIVE_INTERVAL_NS,
+        2 * LONG_CALL_NS + 2 * ALIVE_INTERVAL_NS,
+    ):
         run.now = began + after
         consumer.poll([key])
         told.append([log.name for log in run.logs])
@@ -182,7 +189,7 @@ def test_a_finding_made_after_the_call_is_a_log_record_once_and_no_event(run: Ru
 def test_a_batch_of_several_requests_goes_on_with_the_one_in_which_its_process_died(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retry_sender, "BATCH", 1)
+    monkeypatch.setattr(retry_sender, "MAX_BATCH", 1)
     sample(run.path)
     for count in (1, 2):
         run.sent = lambda: setattr(run, "fatal", True)
@@ -215,7 +222,12 @@ def test_segments_of_a_call_that_goes_on_are_sent_once_whatever_dies(run: Run) -
     made = writer(run.path)
     made.write([request(1)], changes=changes(live(1)))
     began = live(1).started
-    for after, expected in ((SEGMENT + SEGMENT_GRACE_NS - 1, 0), (SEGMENT + SEGMENT_GRACE_NS, 1), (2 * SEGMENT, 1), (3 * SEGMENT, 2)):
+    for after, expected in (
+        (SEGMENT + SEGMENT_GRACE_NS - 1, 0),
+        (SEGMENT + SEGMENT_GRACE_NS, 1),
+        (2 * SEGMENT, 1),
+        (3 * SEGMENT, 2),
+    ):
         run.now = began + after
         run.look()
         assert len(run.spans) == expected, after
@@ -240,7 +252,7 @@ def test_segments_of_a_call_that_goes_on_are_sent_once_whatever_dies(run: Run) -
 
 
 def test_a_follower_that_only_looks_makes_no_call(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("a2a_proxy.follower.process.LOOK_EVERY", 0.001)
+    monkeypatch.setattr("a2a_proxy.follower.process.POLL_SECONDS", 0.001)
     made = writer(run.path)
     made.write([request(1)], changes=changes(live(1)))
     run.now = live(1).started

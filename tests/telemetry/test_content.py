@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from a2a_proxy.model.event import Artifact, ArtifactUpdate, Event, Message, Part, StatusUpdate, TaskSnapshot, TaskStatus
-from a2a_proxy.telemetry.message_content import MAX_PARTS, MAX_TEXT, message_content, finish_reason
+from a2a_proxy.telemetry.message_content import MAX_PARTS, MAX_TEXT, finish_reason, message_content
 
 
 def message(text: str, ident: str = "", role: str = "ROLE_AGENT") -> Message:

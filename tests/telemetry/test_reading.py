@@ -17,7 +17,7 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.offline import RecordingExport
-from a2a_proxy.telemetry.segments import MAX_SEGMENTS, open_call_windows, finished_call_windows
+from a2a_proxy.telemetry.segments import MAX_SEGMENTS, finished_call_windows, open_call_windows
 from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
 from a2a_proxy.telemetry.values import SpanValue
 from support_inspect import MS, TASK, exchange, frame, request, status, writer

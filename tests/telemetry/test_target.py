@@ -32,7 +32,10 @@ def test_what_was_typed_goes_before_the_variables(
 
 def test_signals_have_their_own_paths() -> None:
     made = otlp_target("http://c:1/v1/traces", "", {})
-    assert (made.endpoint_of_signal("logs"), made.endpoint_of_signal("metrics")) == ("http://c:1/v1/logs", "http://c:1/v1/metrics")
+    assert (made.endpoint_of_signal("logs"), made.endpoint_of_signal("metrics")) == (
+        "http://c:1/v1/logs",
+        "http://c:1/v1/metrics",
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.testing.cassette_age import recording_time, parse_age, excess_age
+from a2a_proxy.testing.cassette_age import excess_age, parse_age, recording_time
 
 DAY = 86_400.0
 

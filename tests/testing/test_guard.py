@@ -60,12 +60,12 @@ _SCRIPT = """
     blocked(lambda: grpc.secure_channel("dns:///agent.example", grpc.ssl_channel_credentials()), "agent.example:443")
     blocked(lambda: asyncio.run(aio_channel()), "a gRPC channel to agent.example:80")
     blocked(lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b"", ("10.255.0.1", 9)), "a datagram to")
-    assert len(GUARD.tried) == 6, GUARD.tried
+    assert len(GUARD.blocked_attempts) == 6, GUARD.blocked_attempts
     socket.create_connection(("127.0.0.1", port)).close()  # that is where localhost is
     grpc.insecure_channel(f"localhost:{port}").close()
 
     GUARD.start([f"agent.example:80", "127.0.0.1:1"])
-    assert not GUARD.tried
+    assert not GUARD.blocked_attempts
     blocked(lambda: socket.create_connection(("127.0.0.1", port)), f"127.0.0.1:{port}")
     GUARD.allow("127.0.0.1", port)
     socket.create_connection(("127.0.0.1", port)).close()

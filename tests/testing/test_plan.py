@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.testing.plan import CannotPlay, RecordPlan, CassetteWrite, make_plan
+from a2a_proxy.testing.plan import CannotPlay, CassetteWrite, RecordPlan, make_plan
 from a2a_proxy.testing.settings import MODES, PluginSettings
 
 REPLAYED = RecordPlan(replay=True, live=False)

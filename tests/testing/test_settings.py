@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from a2a_proxy.testing.plugin import RECORD_MODES
-from a2a_proxy.testing.settings import MODES, SETTING_NAMES, REPLAY_SETTINGS, PluginSettings, WrongSetting, merge_settings
+from a2a_proxy.testing.settings import (
+    MODES,
+    REPLAY_SETTINGS,
+    SETTING_NAMES,
+    PluginSettings,
+    WrongSetting,
+    merge_settings,
+)
 
 
 def test_the_narrower_layer_wins() -> None:

@@ -131,7 +131,7 @@ def test_an_unknown_coding_leaves_the_octets_as_they_are(coding):
 
 def test_a_restart_that_comes_too_late_is_a_problem(monkeypatch):
     """Encoded octets are kept up to a limit; beyond it the decoder goes on, but cannot be restored."""
-    monkeypatch.setattr(content, "REPLAY_LIMIT", 50)
+    monkeypatch.setattr(content, "MAX_REPLAYED", 50)
     wire = gzip.compress(bytes(range(256)))
     decoder = ContentDecoder(b"gzip")
     first = decoder.feed(wire[:60])

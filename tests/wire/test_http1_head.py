@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.wire.http1_head import HeadError, find_head_end, parse_request, parse_response, is_plausible
+from a2a_proxy.wire.http1_head import HeadError, find_head_end, is_plausible, parse_request, parse_response
 from support_http1 import conversations
 
 

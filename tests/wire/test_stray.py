@@ -18,8 +18,8 @@ _MESSAGE = b'{"a":1}\n'
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two lines one by one, then blocks of 12 octets or more."""
-    monkeypatch.setattr(stray, "FEW", 2)
-    monkeypatch.setattr(stray, "BLOCK", 12)
+    monkeypatch.setattr(stray, "MAX_SINGLE_LINES", 2)
+    monkeypatch.setattr(stray, "MAX_BLOCK_SIZE", 12)
 
 
 def read(octets: bytes, *, eof: bool = True) -> list[WireEvent]:

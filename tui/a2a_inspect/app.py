@@ -100,8 +100,12 @@ class InspectApp(ThemedApp):
     def get_system_commands(self, screen: Screen[object]) -> Iterator[SystemCommand]:
         """What the palette offers besides actions that have keys."""
         offered = ("Theme",) if self.read_only else ("Theme", "Screenshot")
-        if screen is self._main_screen and not self.read_only:  # who may only look on has been given this recording alone
-            yield SystemCommand("Compare", "What differs between this recording and another one", self._compare_with_another)
+        if (
+            screen is self._main_screen and not self.read_only
+        ):  # who may only look on has been given this recording alone
+            yield SystemCommand(
+                "Compare", "What differs between this recording and another one", self._compare_with_another
+            )
         yield from (each for each in super().get_system_commands(screen) if each.title in offered)
 
     def _compare_with_another(self) -> None:
@@ -119,7 +123,7 @@ class InspectApp(ThemedApp):
     def run(self, *given: Any, **options: Any) -> int | None:
         """As always; what is loaded by now is never looked through for garbage: that kept keys waiting for 60 ms.
 
-        Nor does a thread that reads rows wait for the one that paints as long as it would: see `_SHARE`.
+        Nor does a thread that reads rows wait for the one that paints as long as it would: see `_THREAD_SWITCH_INTERVAL`.
         """
         gc.freeze()
         self._signals = end_signals()
@@ -165,7 +169,7 @@ def run_app(*paths: Path, make_initial_screen: Screen[None] | None = None) -> in
     """Show a recording, or several as one, until the user quits, with another screen over it at first; the exit code.
 
     Raises:
-        UserError: see `opened`, or there is no terminal to show it on.
+        UserError: see `open_source`, or there is no terminal to show it on.
     """
     if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
         listing = shell_line("a2a-inspect", "ls", *map(str, paths))
@@ -174,11 +178,19 @@ def run_app(*paths: Path, make_initial_screen: Screen[None] | None = None) -> in
         memory = ThemeMemory(file_layout.state_dir() / "theme")
     theme = theme_for_console(Console())
     if len(paths) == 1:
-        return InspectApp(*open_source(paths[0]), initial_screen=make_initial_screen, memory=memory, theme=theme).run() or 0
+        return (
+            InspectApp(*open_source(paths[0]), initial_screen=make_initial_screen, memory=memory, theme=theme).run()
+            or 0
+        )
 
     from a2a_inspect.data.joined.start import joined_source
 
     keymap = read_user_keymap()
     with joined_source(paths) as source:
         # A note would be lost with the joined recording.
-        return InspectApp(source, keymap, read_only=True, initial_screen=make_initial_screen, memory=memory, theme=theme).run() or 0
+        return (
+            InspectApp(
+                source, keymap, read_only=True, initial_screen=make_initial_screen, memory=memory, theme=theme
+            ).run()
+            or 0
+        )

@@ -31,7 +31,9 @@ _TOOLS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 keeps OSC 52 from the terminal."""
 
 
-def copy_methods(environment: Mapping[str, str], byte_count: int, *, find_tool: Callable[[str], object] = shutil.which) -> list[str]:
+def copy_methods(
+    environment: Mapping[str, str], byte_count: int, *, find_tool: Callable[[str], object] = shutil.which
+) -> list[str]:
     """The ways to try here for a text of so many octets, in order. The last one, a file, always works."""
     tools = [name for name, variable, _ in _TOOLS if (not variable or environment.get(variable)) and find_tool(name)]
     if environment.get("TMUX") and "tmux" in tools:

@@ -19,7 +19,7 @@ from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.event import to_event
-from a2a_proxy.protocol.outcome import outcome_of, latency_origin
+from a2a_proxy.protocol.outcome import latency_origin, outcome_of
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, make_key
 
 if TYPE_CHECKING:

@@ -23,7 +23,9 @@ def bloom_filter(idents: Collection[str]) -> bytes:
 
 def may_contain(bloom_bits: bytes, ident: str) -> bool:
     """The identifier may be among those of the filter."""
-    return bool(bloom_bits) and all(bloom_bits[place >> 3] >> (place & 7) & 1 for place in _bit_positions(ident, len(bloom_bits)))
+    return bool(bloom_bits) and all(
+        bloom_bits[place >> 3] >> (place & 7) & 1 for place in _bit_positions(ident, len(bloom_bits))
+    )
 
 
 def _bit_positions(ident: str, size: int) -> Iterator[int]:

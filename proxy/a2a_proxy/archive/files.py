@@ -10,7 +10,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from a2a_proxy.archive.bloom import bloom_filter
-from a2a_proxy.archive.manifest import RowGroup, SegmentRange, StoredFile, decode_range, encode_manifest, foreign_object_error
+from a2a_proxy.archive.manifest import (
+    RowGroup,
+    SegmentRange,
+    StoredFile,
+    decode_range,
+    encode_manifest,
+    foreign_object_error,
+)
 from a2a_proxy.archive.rows import PARQUET_OPTIONS
 from a2a_proxy.archive.schema import ROW_GROUP_ROWS
 
@@ -50,7 +57,9 @@ def describe_file(data: bytes, key: str) -> StoredFile:
     try:
         file = pq.ParquetFile(io.BytesIO(data))
         wanted = [
-            name for name in (*_INDEXED_COLUMNS.values(), "exchange", "kind", "number") if name in file.schema_arrow.names
+            name
+            for name in (*_INDEXED_COLUMNS.values(), "exchange", "kind", "number")
+            if name in file.schema_arrow.names
         ]
         groups = tuple(_row_group(file.read_row_group(number, wanted)) for number in range(file.num_row_groups))
         return StoredFile(len(data), hashlib.sha256(data).hexdigest(), file.metadata.num_rows, groups)

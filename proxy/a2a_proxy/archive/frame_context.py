@@ -74,7 +74,9 @@ class FrameContexts:
     def _agent_of_connection(self, number: int) -> str | None:
         if number not in self._agents:
             row = self._recording.connection(number)
-            return _cache_value(self._agents, number, column_value(row.connection.upstream) if row is not None else None)
+            return _cache_value(
+                self._agents, number, column_value(row.connection.upstream) if row is not None else None
+            )
         return self._agents[number]
 
     def _findings_of_session(self, session: int) -> dict[tuple[int, int], list[Finding]]:

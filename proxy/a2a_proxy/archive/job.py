@@ -17,7 +17,7 @@ class ArchiveJob(msgspec.Struct, frozen=True):
 
 
 def encode_job(url: str, proxy: str, every: float) -> str:
-    """The word of a command line that says where to; see `aim_of`."""
+    """The word of a command line that says where to; see `decode_job`."""
     return msgspec.json.encode((url, proxy, every)).decode()
 
 

@@ -78,7 +78,7 @@ class RowGroup(msgspec.Struct, frozen=True):
 class StoredFile(msgspec.Struct, frozen=True):
     """One Parquet file."""
 
-    byte_count: int
+    byte_count: int = msgspec.field(name="octets")
     sha256: str
     rows: int
     groups: tuple[RowGroup, ...]
@@ -154,7 +154,9 @@ def decode_range(data: bytes, key: str) -> SegmentRange:
 def _check_range(segment_range: SegmentRange, key: str) -> SegmentRange:
     if segment_range.version > VERSION:
         hint = "upgrade: pip install -U a2a-proxy"
-        raise ArchiveError(f"{key} was made by a newer a2a-proxy (version {segment_range.version}, not {VERSION})", hint)
+        raise ArchiveError(
+            f"{key} was made by a newer a2a-proxy (version {segment_range.version}, not {VERSION})", hint
+        )
     return segment_range
 
 

@@ -55,7 +55,7 @@ class SessionRebuild:
     """One session on its way into a recording."""
 
     def __init__(self, files: ParquetFiles, segments: list[Manifest], numbers: set[int], selection: str) -> None:
-        """`parts`: the segments of the session in their order; `numbers`: of the wanted calls."""
+        """`segments`: the segments of the session in their order; `numbers`: of the wanted calls."""
         self._files = files
         self._segments = segments
         self._numbers = numbers
@@ -125,7 +125,9 @@ class SessionRebuild:
     def _read_facts(self, newest: _NewestRows, kind: str, idents: set[str]) -> None:
         """Learn from the row groups that may name one of these, each read once."""
         for part in self._segments:
-            groups = [each for each in part.facts.groups_with(kind, idents) if (part.cut.name, each) not in self._read_groups]
+            groups = [
+                each for each in part.facts.groups_with(kind, idents) if (part.cut.name, each) not in self._read_groups
+            ]
             self._read_groups.update((part.cut.name, each) for each in groups)
             table = self._files.read(part, "facts", groups, ["kind", "number", "line"])
             self._convert_table(part, "facts", partial(newest.add_rows, part.cut.number, table))

@@ -42,7 +42,7 @@ class CallSelection(msgspec.Struct):
 
 
 def restore_recording(store: ArchiveStore, query: SegmentQuery, selection: str, path: Path) -> RestoredCounts:
-    """Make a recording of all calls that are wanted; `what` says which they are, for who opens it.
+    """Make a recording of all calls that are wanted; `selection` says which they are, for who opens it.
 
     Raises:
         ArchiveError: there is nothing of it, or the archive cannot be read.
@@ -62,7 +62,9 @@ def restore_recording(store: ArchiveStore, query: SegmentQuery, selection: str, 
         if each.cut.session in calls:
             parts[each.cut.session].append(each)
     with create_atomically(path) as db:
-        counts = [_make_rebuild(files, parts[uuid], calls[uuid], selection).write_to(db) for uuid in _sort_by_start(parts)]
+        counts = [
+            _make_rebuild(files, parts[uuid], calls[uuid], selection).write_to(db) for uuid in _sort_by_start(parts)
+        ]
     return RestoredCounts(
         sessions=len(counts),
         exchanges=sum(each.exchanges for each in counts),
@@ -72,7 +74,9 @@ def restore_recording(store: ArchiveStore, query: SegmentQuery, selection: str, 
     )
 
 
-def _make_rebuild(files: ParquetFiles, segments: list[Manifest], calls: CallSelection, selection: str) -> SessionRebuild:
+def _make_rebuild(
+    files: ParquetFiles, segments: list[Manifest], calls: CallSelection, selection: str
+) -> SessionRebuild:
     cards = cards_before(files, reversed(segments), calls.first) - calls.numbers
     return SessionRebuild(
         files, segments, calls.numbers | cards, f"{selection}, with the agent card before it" if cards else selection
@@ -111,7 +115,9 @@ def _add_call(calls: CallSelection, row: dict[str, Any]) -> None:
     calls.until = max(calls.until, row["time"], ended)
 
 
-def _matching_rows(files: ParquetFiles, manifest: Manifest, table: str, query: SegmentQuery, columns: list[str]) -> pa.Table:
+def _matching_rows(
+    files: ParquetFiles, manifest: Manifest, table: str, query: SegmentQuery, columns: list[str]
+) -> pa.Table:
     """The rows of a file for which everything holds that is asked for."""
     file = manifest.stored_file(table)
     groups = set(range(len(file.groups)))

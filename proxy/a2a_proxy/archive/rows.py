@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from a2a_proxy.archive.cell_values import is_column_value, column_value
+from a2a_proxy.archive.cell_values import column_value, is_column_value
 from a2a_proxy.archive.frame_context import CALL_COLUMNS, SHARED_COLUMNS, FrameContext, FrameContexts
-from a2a_proxy.archive.schema import COMPRESSION, FRAME_COLUMNS, FRAMES_SCHEMA, COMPRESSION_LEVEL, ROW_GROUP_ROWS
+from a2a_proxy.archive.schema import COMPRESSION, COMPRESSION_LEVEL, FRAME_COLUMNS, FRAMES_SCHEMA, ROW_GROUP_ROWS
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.recording.cassette import json_objects
@@ -25,7 +25,11 @@ from a2a_proxy.recording.read.rows import FrameRow
 _FRAME_FIELDS = {"kind": "frame", "time": "at", "octet_start": "start", "octet_end": "end"}
 """Members that have another name in a cassette's line."""
 _COLUMN_NAMES = [column.name for column in FRAME_COLUMNS]
-_FRAME_COLUMNS = [(name, _FRAME_FIELDS.get(name, name)) for name in _COLUMN_NAMES if _FRAME_FIELDS.get(name, name) in json_objects.MEMBER_NAMES["frame"]]
+_FRAME_COLUMNS = [
+    (name, _FRAME_FIELDS.get(name, name))
+    for name in _COLUMN_NAMES
+    if _FRAME_FIELDS.get(name, name) in json_objects.MEMBER_NAMES["frame"]
+]
 """Columns that hold a member of a frame's line, each with the name of the member."""
 _FLAG_COLUMNS = [column.name for column in FRAME_COLUMNS if pa.types.is_boolean(column.type)]
 _Columns = dict[str, list[Any]]
@@ -62,7 +66,9 @@ def _frame_columns(frames: list[Frame], context_columns: _Columns) -> _Columns:
     members["size"] = [frame.size for frame in frames]
     members["state"] = [None if state is None else str(state) for state in members["state"]]
     members["redacted"] = [frame.redacted or None for frame in frames]
-    named = [[letter if cell is not None else "" for cell in members[SHARED_COLUMNS[letter]]] for letter in SHARED_COLUMNS]
+    named = [
+        [letter if cell is not None else "" for cell in members[SHARED_COLUMNS[letter]]] for letter in SHARED_COLUMNS
+    ]
     for name in SHARED_COLUMNS.values():
         both = zip(members[name], context_columns[name], strict=True)
         members[name] = [shared if own is None else own for own, shared in both]

@@ -98,10 +98,14 @@ FRAME_COLUMNS = (
 
 FACT_COLUMNS = (
     ArchiveColumn("session", _WORD_TYPE, "Uuid of the session."),
-    ArchiveColumn("kind", _WORD_TYPE, "`session`, `connection`, `exchange`, `task` or `finding`: what the row is about."),
+    ArchiveColumn(
+        "kind", _WORD_TYPE, "`session`, `connection`, `exchange`, `task` or `finding`: what the row is about."
+    ),
     ArchiveColumn("number", pa.int64(), "Of the connection or call in the session, of the finding in its recording."),
     ArchiveColumn("time", _TIME_TYPE, "When it began; of a finding when it was made."),
-    ArchiveColumn("ended", _TIME_TYPE, "When it was over; of a task, of which nothing says so, when it was last heard of."),
+    ArchiveColumn(
+        "ended", _TIME_TYPE, "When it was over; of a task, of which nothing says so, when it was last heard of."
+    ),
     ArchiveColumn("agent", _WORD_TYPE, "Upstream."),
     ArchiveColumn("exchange", pa.int64(), "Call that it is, or is about."),
     ArchiveColumn("task_id", pa.string(), "Task that it is, or is about."),

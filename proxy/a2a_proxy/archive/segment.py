@@ -15,9 +15,17 @@ import pyarrow as pa
 
 from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.facts import Fact, FactsTable, facts_table
-from a2a_proxy.archive.files import agents_with_card, range_of_file, distinct_in_file, encode_file, describe_file
+from a2a_proxy.archive.files import agents_with_card, describe_file, distinct_in_file, encode_file, range_of_file
 from a2a_proxy.archive.frame_context import FrameContexts
-from a2a_proxy.archive.manifest import DAY_NS, MANIFEST_TABLE, Manifest, SegmentRange, day_name, decode_manifest, encode_manifest
+from a2a_proxy.archive.manifest import (
+    DAY_NS,
+    MANIFEST_TABLE,
+    Manifest,
+    SegmentRange,
+    day_name,
+    decode_manifest,
+    encode_manifest,
+)
 from a2a_proxy.archive.rows import frames_table
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.model.exchange import Exchange
@@ -75,7 +83,9 @@ def next_rows(recording: Recording, session: SessionRow, last: Manifest | None) 
         found = recording.db.execute(_FRAMES_QUERY, (session.id, after, MAX_ROWS + 1)).fetchall()
         for number, at, *more in found:
             row = PendingFrame(number, start + at, *more)
-            if rows and (len(rows) == MAX_ROWS or byte_count > MAX_SEGMENT_BYTES or row.at // DAY_NS != rows[0].at // DAY_NS):
+            if rows and (
+                len(rows) == MAX_ROWS or byte_count > MAX_SEGMENT_BYTES or row.at // DAY_NS != rows[0].at // DAY_NS
+            ):
                 return PendingRows(rows, after, finding, full=True)
             rows.append(row)
             byte_count += row.byte_count
@@ -117,7 +127,9 @@ def put_segment(
         if (cut.session, cut.number) != (session.facts.uuid, gathered.range.number):
             raise ArchiveError(f"{facts_key} is of another session", "give this proxy another id: --archive-id")
         frames_key = cut.object_key("frames")
-        frames = store.put_once(frames_key, encode_file(_read_frames_table(recording, session, cut, gathered.calls), cut, "frame"))
+        frames = store.put_once(
+            frames_key, encode_file(_read_frames_table(recording, session, cut, gathered.calls), cut, "frame")
+        )
     manifest = Manifest(
         cut,
         tasks=len(distinct_in_file(frames, "task_id")),
@@ -132,10 +144,14 @@ def put_segment(
     return decode_manifest(store.put_once(name, encode_manifest(manifest)), name)
 
 
-def _read_frames_table(recording: Recording, session: SessionRow, segment_range: SegmentRange, calls: list[Exchange]) -> pa.Table:
+def _read_frames_table(
+    recording: Recording, session: SessionRow, segment_range: SegmentRange, calls: list[Exchange]
+) -> pa.Table:
     scenes = FrameContexts(recording, {make_key(session.id, call.id): call for call in calls})
     rows = recording.frames_after(segment_range.after, session=session.id)
-    return frames_table((row, scenes.context_of(row)) for row in takewhile(lambda row: row.id <= segment_range.through, rows))
+    return frames_table(
+        (row, scenes.context_of(row)) for row in takewhile(lambda row: row.id <= segment_range.through, rows)
+    )
 
 
 class _SegmentRows:
@@ -160,7 +176,9 @@ class _SegmentRows:
         self.calls = [row.exchange for row in values if row is not None]
         """That it has frames of, or news."""
         of_calls = {call.connection for call in self.calls} | {row.connection for row in pending.rows}
-        self._connections = self._row_numbers("connection", of_calls, before.open_connections if before else (), connection)
+        self._connections = self._row_numbers(
+            "connection", of_calls, before.open_connections if before else (), connection
+        )
         channels = [recording.connection(make_key(session.id, number)) for number in self._connections]
         self._channels = [row.connection for row in channels if row is not None]
         self._agents = {channel.id: channel.upstream for channel in self._channels}
@@ -201,7 +219,9 @@ class _SegmentRows:
             finding = found.finding
             yield make.finding_row(found, of_call.get(finding.exchange) or self._agents.get(finding.connection, ""))
 
-    def _row_numbers(self, table: str, frame_numbers: set[int], open_numbers: tuple[int, ...], before: int) -> list[int]:
+    def _row_numbers(
+        self, table: str, frame_numbers: set[int], open_numbers: tuple[int, ...], before: int
+    ) -> list[int]:
         """Those that frames name, that were open before, and that have none of their own, up to the newest named one;
         at the end of a session all that are left."""
         session = self._session.id

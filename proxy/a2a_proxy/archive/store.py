@@ -19,8 +19,8 @@ from obstore import exceptions
 from obstore.store import LocalStore, S3Store
 
 from a2a_proxy.archive.errors import ArchiveError
-from a2a_proxy.archive.storage_errors import storage_error, gone_error
-from a2a_proxy.archive.url import absent_archive_error, s3_endpoint, parse_archive_url
+from a2a_proxy.archive.storage_errors import gone_error, storage_error
+from a2a_proxy.archive.url import absent_archive_error, parse_archive_url, s3_endpoint
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

@@ -35,14 +35,16 @@ class SessionUpload:
         return self._last_manifest is not None and self._last_manifest.cut.over
 
     def put_segments(self, *, include_rest: bool, on_segment: Callable[[Manifest], None] = lambda _: None) -> int:
-        """Put the segments that are full, with `rest` all there is; frames that came into the archive."""
+        """Put the segments that are full, with `include_rest` all there is; frames that came into the archive."""
         count = 0
         while not self.is_complete:
             self._session = self._recording.session(self._session.id) or self._session
             found = next_rows(self._recording, self._session, self._last_manifest)
             if not (found.full or self._session.how or (include_rest and found.rows)) or self._is_empty(found):
                 break
-            self._last_manifest = put_segment(self._store, self._proxy, self._recording, self._session, self._last_manifest, found)
+            self._last_manifest = put_segment(
+                self._store, self._proxy, self._recording, self._session, self._last_manifest, found
+            )
             count += self._last_manifest.frames.rows
             self._manifests += self._last_manifest.frames.rows
             on_segment(self._last_manifest)

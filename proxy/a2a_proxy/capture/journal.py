@@ -130,7 +130,7 @@ class Journal:
         return self._writer.wait_for_end(timeout)
 
     def close(self, at: int, timeout: float | None = None) -> bool:
-        """`end` and `settled` in one."""
+        """`end` and `wait_until_written` in one."""
         self.end(at)
         return self.wait_until_written(timeout)
 

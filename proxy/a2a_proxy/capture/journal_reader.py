@@ -11,7 +11,15 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.capture.loss import LossRecord
-from a2a_proxy.capture.record_format import SEGMENT_HEADER, START_POSITION, Position, previous_segment_end, scan_records, segment_numbers, segment_path
+from a2a_proxy.capture.record_format import (
+    SEGMENT_HEADER,
+    START_POSITION,
+    Position,
+    previous_segment_end,
+    scan_records,
+    segment_numbers,
+    segment_path,
+)
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 
 

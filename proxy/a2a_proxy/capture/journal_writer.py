@@ -73,7 +73,9 @@ class JournalWriter:
     def _write_batches(self) -> None:
         while True:
             try:
-                batch = self._queue.get(timeout=MIN_RETRY_SECONDS if self.losses else self.segments.seconds_until_rotation)
+                batch = self._queue.get(
+                    timeout=MIN_RETRY_SECONDS if self.losses else self.segments.seconds_until_rotation
+                )
             except Empty:
                 self._handle_idle()
                 continue

@@ -66,7 +66,13 @@ class RecordScan(msgspec.Struct):
 def scan_records(buffer: bytes, start: int = 0) -> RecordScan:
     """Read whole records from `start` on. An incomplete last one is no fault: more may come."""
     chunks: list[Chunk] = []
-    add, unpack, view, size, header = chunks.append, RECORD_HEADER.unpack_from, memoryview(buffer), len(buffer), RECORD_HEADER.size
+    add, unpack, view, size, header = (
+        chunks.append,
+        RECORD_HEADER.unpack_from,
+        memoryview(buffer),
+        len(buffer),
+        RECORD_HEADER.size,
+    )
     at = start
     while size - at >= header:
         length, check, kind, direction, _, connection, time = unpack(buffer, at)

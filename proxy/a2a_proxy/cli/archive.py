@@ -8,7 +8,7 @@ import msgspec
 
 from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import shell_line, make_visible
+from a2a_proxy.protocol.text import make_visible, shell_line
 
 if TYPE_CHECKING:
     from a2a_proxy.cli.console import Console
@@ -53,14 +53,18 @@ def make_archive_keeper(archive: ArchiveConfig, recording: str, session: str, no
     from a2a_proxy.archive.job import encode_job
     from a2a_proxy.archive.proxy_id import proxy_id
     from a2a_proxy.capture import file_layout
-    from a2a_proxy.follower.keeper import HookKeeper, FollowerProgram, open_unnamed_file
+    from a2a_proxy.follower.keeper import FollowerProgram, HookKeeper, open_unnamed_file
 
     try:
         with state_directory_errors():
             name = archive.name or proxy_id(file_layout.state_dir())
             words = ("--archive", encode_job(archive.url, name, archive.every))
             program = FollowerProgram(
-                module="a2a_proxy.archive", arguments=words, label="the archive", checkpoint=open_unnamed_file(), stuck_seconds=_STUCK_SECONDS
+                module="a2a_proxy.archive",
+                arguments=words,
+                label="the archive",
+                checkpoint=open_unnamed_file(),
+                stuck_seconds=_STUCK_SECONDS,
             )
             return HookKeeper("archive", recording, notify, session=session, follow=True, program=program)
     except ArchiveError as wrong:

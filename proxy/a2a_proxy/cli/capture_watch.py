@@ -82,7 +82,8 @@ class CaptureWatch:
             why = stats.lost_reason or stats.reason or _SLOW
             missing = f"{text.format_size(stats.lost)} are missing so far from {self._state.folder}"
             self._console.note(
-                f"the capture is incomplete, traffic goes on: the journal takes nothing: {why}; {missing}", _loss_hint(why)
+                f"the capture is incomplete, traffic goes on: the journal takes nothing: {why}; {missing}",
+                _loss_hint(why),
             )
         elif self._is_losing and not news and not stats.reason and not stats.queued:
             self._is_losing = False

@@ -77,7 +77,7 @@ def proxy_config(
     metrics: str | None = None,
     **followers: Any,
 ) -> ProxyConfig:
-    """The config of the options; `followers` are those of `wanted`.
+    """The config of the options; `followers` are those of `parse_follower_options`.
 
     Raises:
         UserError: an address or a policy cannot be read, the options do not pair up, or there is no such hook.
@@ -89,7 +89,8 @@ def proxy_config(
     ports = PortRanges() if learn_ports is None else _parsed(PortRanges.parse, learn_ports)
     editing = EditPolicy(rewrite_card, keep_host, Trust(upstream_ca, upstream_insecure), propagate, ports)
     limits = JournalLimits(
-        segment_bytes=parse_size("--journal-segment", journal_segment), max_bytes=parse_size("--journal-max", journal_max)
+        segment_bytes=parse_size("--journal-segment", journal_segment),
+        max_bytes=parse_size("--journal-max", journal_max),
     )
     words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
     wants = parse_follower_options(**followers)

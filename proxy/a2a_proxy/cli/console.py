@@ -17,7 +17,7 @@ from a2a_proxy.cli.printer import Printer
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.present import generations, text
-from a2a_proxy.protocol.text import shell_line, make_visible
+from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recorder.status import (
     ExchangeStatus,
     FindingStatus,
@@ -120,7 +120,9 @@ class TextConsole:
         """Say where it listens, where it sends, what it records, and what to type next."""
         for listening, upstream, grpc in start.routes:
             also = f" (HTTP/2 to {grpc})" if grpc else ""
-            self._print_line(f"a2a-proxy {start.version} listens on {', '.join(listening)} and sends to {upstream}{also}")
+            self._print_line(
+                f"a2a-proxy {start.version} listens on {', '.join(listening)} and sends to {upstream}{also}"
+            )
         self._has_many_routes = len({upstream for _, upstream, _ in start.routes}) > 1
         secrets = _redaction_summary(start.redact)
         self._recording = start.recording
@@ -168,7 +170,9 @@ class TextConsole:
         calls = f"{summary.calls:,} call{'' if summary.calls == 1 else 's'}"
         failed = f", {summary.errors:,} of them failed" if summary.errors else ""
         if summary.outcome == "done" or not summary.lag_frames:
-            self.note(f"hook {summary.name}: {calls}{failed}", f"see {summary.log}" if failed else "", loud=bool(failed))
+            self.note(
+                f"hook {summary.name}: {calls}{failed}", f"see {summary.log}" if failed else "", loud=bool(failed)
+            )
             return
         why = "is slow" if summary.outcome == "slow" else summary.outcome
         told = f"hook {summary.name} {why}: {summary.lag_frames:,} frames behind, given up; {calls}{failed}"
@@ -211,10 +215,16 @@ class TextConsole:
         if not (summary.connections or summary.lost):
             self._print_line("nothing was recorded")
             return
-        whole = "capture complete: yes" if not summary.lost else f"capture complete: no, {text.format_size(summary.lost)} missing"
+        whole = (
+            "capture complete: yes"
+            if not summary.lost
+            else f"capture complete: no, {text.format_size(summary.lost)} missing"
+        )
         outcomes = ", ".join(f"{count} {name}" for name in _OUTCOMES if (count := getattr(summary, name)))
         exchanges = text.format_count(summary.exchanges, "exchange") + (f" ({outcomes})" if outcomes else "")
-        counts = f"{exchanges}, {text.format_count(summary.frames, 'frame')}, {text.format_count(summary.tasks, 'task')}"
+        counts = (
+            f"{exchanges}, {text.format_count(summary.frames, 'frame')}, {text.format_count(summary.tasks, 'task')}"
+        )
         self._print_line(f"recorded {counts}; {_count_findings(summary)}; {whole}")
         if summary.findings:
             self._print_line(f"what was found: {shell_line('a2a-inspect', 'check', self._recording)}")
@@ -268,7 +278,9 @@ class JsonConsole:
         """`exchange`, `finding`, `healed`, `skipped`, `trouble`, `error` or `summary`."""
         if isinstance(status, ExchangeStatus):
             if not self._quiet:
-                self._print_event("exchange", live=status.live, upstream=status.upstream, **exchange_object(status.exchange))
+                self._print_event(
+                    "exchange", live=status.live, upstream=status.upstream, **exchange_object(status.exchange)
+                )
         elif isinstance(status, FindingStatus):
             self._print_event("finding", operation=status.operation, **finding_object(status.finding))
         elif isinstance(status, GapClosedStatus):

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.span_options import parse_span_options, add_span_options
+from a2a_proxy.cli.span_options import add_span_options, parse_span_options
 
 if TYPE_CHECKING:
     from a2a_proxy.cli.archive import ArchiveConfig

@@ -230,7 +230,7 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
     The options go into the command. All else stays octet for octet; so does a card that is signed or has no stdio
     command, with a word on stderr and exit code 1.
     """
-    from a2a_proxy.cli.wrap_card import stdio_option_words, run_wrap_card
+    from a2a_proxy.cli.wrap_card import run_wrap_card, stdio_option_words
 
     context.exit(run_wrap_card(card, stdio_option_words(**typed)))
 
@@ -369,7 +369,9 @@ def run_cli(program: str, command: click.Command) -> int:
         discard(sys.stdout)
         if not gone:
             where = f"cannot use {wrong.filename}" if wrong.filename else "cannot write the output"
-            print_error(program, f"{where}: {(wrong.strerror or str(wrong)).lower()}", "check its disk and its permissions")
+            print_error(
+                program, f"{where}: {(wrong.strerror or str(wrong)).lower()}", "check its disk and its permissions"
+            )
         code = (code or INTERRUPTED) if gone else EXIT_USAGE
     try:
         sys.stderr.flush()
@@ -388,7 +390,9 @@ def _invoke_command(program: str, command: click.Command) -> int:
     except click.ClickException as mistake:
         context = getattr(mistake, "ctx", None)
         path = context.command_path if context is not None else program
-        print_error(program, _lower_case_message(mistake.format_message()), f"type `{path} --help` for what can be typed")
+        print_error(
+            program, _lower_case_message(mistake.format_message()), f"type `{path} --help` for what can be typed"
+        )
         return EXIT_USAGE
     except UserError as mistake:
         print_error(program, mistake.message, mistake.hint)

@@ -12,7 +12,7 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.followed_run import FollowedSession
 from a2a_proxy.cli.span_options import span_option_words
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import shell_line, make_visible
+from a2a_proxy.protocol.text import make_visible, shell_line
 
 if TYPE_CHECKING:
     from a2a_proxy.follower.keeper import HookKeeper, HookReport, NoticeCallback

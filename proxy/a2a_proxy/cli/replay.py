@@ -20,7 +20,7 @@ from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.relay.route import Listen, RouteError
 from a2a_proxy.relay.run import run
-from a2a_proxy.replay.core.faults import FaultError, InjectedFault, parse_fault, inject_faults
+from a2a_proxy.replay.core.faults import FaultError, InjectedFault, inject_faults, parse_fault
 from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptions
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.script import POLLING_OPERATION, ReplayScript
@@ -132,7 +132,9 @@ def _load_script(config: ReplayConfig) -> ReplayScript:
 async def _serve_script(config: ReplayConfig, script: ReplayScript) -> int:
     console = make_console(config.log_format, quiet=config.quiet, pipe=not config.listen)
     try:
-        player = await (_serve_network(config, script, console) if config.listen else _serve_stdio(config, script, console))
+        player = await (
+            _serve_network(config, script, console) if config.listen else _serve_stdio(config, script, console)
+        )
         console.summary(player)
     finally:
         console.close()
@@ -195,7 +197,9 @@ def _parse_repeat_policy(word: str) -> tuple[str, RepeatPolicy]:
     if operation not in OPERATION_BY_NAME:
         raise UserError(f"--policy {word}: there is no operation {operation!r}", "its 1.0 name, as SendMessage")
     if name == RepeatPolicy.BY_PROGRESS and operation != POLLING_OPERATION:
-        raise UserError(f"--policy {word}: only {POLLING_OPERATION} can follow the progress", f"--policy {POLLING_OPERATION}={name}")
+        raise UserError(
+            f"--policy {word}: only {POLLING_OPERATION} can follow the progress", f"--policy {POLLING_OPERATION}={name}"
+        )
     return operation, RepeatPolicy(name)
 
 

@@ -20,7 +20,14 @@ from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.script import ReplayScript
 from a2a_proxy.replay.serve.cards import ReplayCards
-from a2a_proxy.replay.serve.performance import AllowedCall, MissedCall, PlayedCall, ReplayReport, UnservedCall, WebhookPosted
+from a2a_proxy.replay.serve.performance import (
+    AllowedCall,
+    MissedCall,
+    PlayedCall,
+    ReplayReport,
+    UnservedCall,
+    WebhookPosted,
+)
 from a2a_proxy.replay.serve.servable import SERVED_BINDINGS, UnservableCalls, find_unservable
 
 _CLOSE_SECONDS = 2.0
@@ -84,7 +91,9 @@ class ReplayTextConsole:
         elif isinstance(event, WebhookPosted):
             self._print_webhook(event)
         elif isinstance(event, UnservedCall):
-            self._out(f"{event.place:<6} {make_visible(event.operation)}  {event.binding}  not served: {make_visible(event.reason)}")
+            self._out(
+                f"{event.place:<6} {make_visible(event.operation)}  {event.binding}  not served: {make_visible(event.reason)}"
+            )
         else:
             self._played += 1
             if not self._quiet:
@@ -122,10 +131,16 @@ class ReplayTextConsole:
         if event.status:
             self._out(f"webhook {url} answered {event.status}" + (f" at try {event.tries}" if event.tries > 1 else ""))
         else:
-            self._out(f"webhook {url} not reached in {_format_count(event.tries, 'try', 'tries')}: {make_visible(event.reason)}")
+            self._out(
+                f"webhook {url} not reached in {_format_count(event.tries, 'try', 'tries')}: {make_visible(event.reason)}"
+            )
 
     def _format_call(self, event: PlayedCall) -> str:
-        how = f"\x1b[{_OUTCOME_COLOURS[event.outcome]}m{event.outcome}\x1b[0m" if self._colour and event.outcome in _OUTCOME_COLOURS else event.outcome
+        how = (
+            f"\x1b[{_OUTCOME_COLOURS[event.outcome]}m{event.outcome}\x1b[0m"
+            if self._colour and event.outcome in _OUTCOME_COLOURS
+            else event.outcome
+        )
         took = f"{event.duration / 1e6:.1f} ms" if event.duration < 1e9 else f"{event.duration / 1e9:.1f} s"
         spoken = f"{event.binding} {event.dialect}"
         return f"{event.place:<6} {event.operation}  {spoken}  {_format_count(event.sent, 'message')}  {took}  {how}"
@@ -158,7 +173,9 @@ class ReplayJsonConsole:
         if isinstance(event, MissedCall):
             self._print_event("miss", binding=str(event.binding), text=event.miss.full_text(), **_miss_detail(event))
         elif isinstance(event, AllowedCall):
-            self._print_event("allowed", binding=str(event.binding), text=event.miss.allowed_text(), **_miss_detail(event))
+            self._print_event(
+                "allowed", binding=str(event.binding), text=event.miss.allowed_text(), **_miss_detail(event)
+            )
         elif isinstance(event, WebhookPosted):
             self._print_event("webhook", **msgspec.to_builtins(event))
         elif isinstance(event, UnservedCall):
@@ -170,7 +187,9 @@ class ReplayJsonConsole:
     def summary(self, player: Player) -> None:
         """`summary`."""
         unused = [call.place for call in player.unused_calls()]
-        self._print_event("summary", played=self._played, misses=len(player.misses), loose=len(player.allowed_misses), unused=unused)
+        self._print_event(
+            "summary", played=self._played, misses=len(player.misses), loose=len(player.allowed_misses), unused=unused
+        )
 
     def close(self) -> None:
         """Wait until all is printed."""

@@ -115,7 +115,9 @@ class ProxyRun:
             folder.release()
             file_layout.delete_journal(folder.path)
             raise
-        watched = CaptureState(folder.path, journal.stats, lambda: _recorder_lag(keeper), lambda: folder.restore_files(session))
+        watched = CaptureState(
+            folder.path, journal.stats, lambda: _recorder_lag(keeper), lambda: folder.restore_files(session)
+        )
         watch = asyncio.ensure_future(CaptureWatch(watched, self._console).run())
         try:
             await self._wait_until_done(relay)
@@ -204,7 +206,9 @@ class ProxyRun:
         except RouteError as wrong:
             raise UserError(wrong.message, wrong.hint) from wrong
 
-    async def _relay_and_record(self, relay: Relay, keeper: RecorderKeeper, folder: Path, session: SessionFile) -> SessionFile:
+    async def _relay_and_record(
+        self, relay: Relay, keeper: RecorderKeeper, folder: Path, session: SessionFile
+    ) -> SessionFile:
         routes = self._describe_routes(relay)
         listens = tuple(", ".join(addresses) for addresses, _, _ in routes)
         upstreams = tuple(f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream for _, upstream, grpc in routes)
@@ -283,7 +287,9 @@ class ProxyRun:
             if self._leave_now.is_set() or now - moved > _STALLED_DISK_SECONDS:
                 return False
             if now - told >= _DRAIN_NOTE_SECONDS:
-                self._console.note(f"stopping: the disk is slow, {text.format_size(stats.queued)} left to write", loud=False)
+                self._console.note(
+                    f"stopping: the disk is slow, {text.format_size(stats.queued)} left to write", loud=False
+                )
                 told = now
         return True
 

@@ -27,7 +27,11 @@ def refuse_self_loops(listening: Sequence[tuple[Route, list[str]]], resolved: Ma
     for upstream_of in kinds:
         to = [upstream_of(route) for route, _ in listening]
         nexts = [
-            [at for at, (_, own) in enumerate(listening) if is_own_listener(resolved.get(upstream, []), upstream.port, own)]
+            [
+                at
+                for at, (_, own) in enumerate(listening)
+                if is_own_listener(resolved.get(upstream, []), upstream.port, own)
+            ]
             for upstream in to
         ]
         for start, upstream in enumerate(to):

@@ -75,7 +75,7 @@ def stdio_config(
     redact_policy: Path | None = None,
     **followers: Any,
 ) -> StdioConfig:
-    """The config of the options; `followers` are those of `wanted`. Raises UserError."""
+    """The config of the options; `followers` are those of `parse_follower_options`. Raises UserError."""
     words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
     limits = JournalLimits(max_bytes=parse_size("--journal-max", journal_max))
     return StdioConfig(command, record, words, limits, fail_on, parse_follower_options(**followers))
@@ -121,7 +121,9 @@ def run_stdio(config: StdioConfig) -> NoReturn:
 class _RecorderStarter(threading.Thread):
     """Starts the recorder process without anybody waiting for it. It outlives this one, and finishes alone."""
 
-    def __init__(self, folder: JournalFolder, journal: Journal, session: SessionFile, followers: FollowerOptions) -> None:
+    def __init__(
+        self, folder: JournalFolder, journal: Journal, session: SessionFile, followers: FollowerOptions
+    ) -> None:
         super().__init__(name="recorder-start", daemon=True)
         self._session = session
         self._followers = followers
@@ -145,7 +147,7 @@ class _RecorderStarter(threading.Thread):
             self._start_followers()
 
     def _start_followers(self) -> None:
-        """Start the process that keeps what follows (`beside.Work`, whose module is too large for this process)."""
+        """Start the process that keeps what follows (`stdio_followers.FollowersJob`, whose module is too large for this process)."""
         from a2a_proxy.follower.hook_log import log_path, open_log
 
         work = {"recording": self._session.recording, "session": self._session.uuid, "journal": str(self._folder.path)}

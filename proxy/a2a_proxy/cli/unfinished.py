@@ -51,7 +51,8 @@ def await_recorders(
             return
         if at - said >= _SAY_EVERY:
             _say(
-                program, f"waiting for the recorder of {path}: {text.format_size(left)} left to record (--no-wait skips this)"
+                program,
+                f"waiting for the recorder of {path}: {text.format_size(left)} left to record (--no-wait skips this)",
             )
             said = at
         sleep(_LOOK_EVERY)

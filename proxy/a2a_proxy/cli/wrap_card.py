@@ -66,7 +66,11 @@ def wrap_card(card_bytes: bytes, options: list[str]) -> tuple[bytes, UserError |
     Raises:
         UserError: it is no card.
     """
-    mark, text = (_BYTE_ORDER_MARK, card_bytes[len(_BYTE_ORDER_MARK) :]) if card_bytes.startswith(_BYTE_ORDER_MARK) else (b"", card_bytes)
+    mark, text = (
+        (_BYTE_ORDER_MARK, card_bytes[len(_BYTE_ORDER_MARK) :])
+        if card_bytes.startswith(_BYTE_ORDER_MARK)
+        else (b"", card_bytes)
+    )
     _check_card(text)
     card = read_card(text, "json")
     urls = [each.text for each in card.urls if is_stdio(each.transport)] if card is not None else []
@@ -74,10 +78,16 @@ def wrap_card(card_bytes: bytes, options: list[str]) -> tuple[bytes, UserError |
     if not commands:
         return card_bytes, _no_stdio_error(urls)
     words, program = _proxy_command(options)
-    new = {each: wrap_command(each, words, program) for each in commands if not is_wrapped(each, (_PROGRAM_NAME, _STDIO_COMMAND))}
+    new = {
+        each: wrap_command(each, words, program)
+        for each in commands
+        if not is_wrapped(each, (_PROGRAM_NAME, _STDIO_COMMAND))
+    }
     if card is not None and card.signed and new:
         message = "the card is signed, and another command would break its signature: it is left as it is"
-        return card_bytes, UserError(message, f"ask its issuer for a card with this command: {next(iter(new.values()))}")
+        return card_bytes, UserError(
+            message, f"ask its issuer for a card with this command: {next(iter(new.values()))}"
+        )
     return mark + write_card(text, "json", new), None
 
 

@@ -87,7 +87,9 @@ class TravelAgent:
             ids = {"messageId": str(uuid.uuid4()), "taskId": task.id, "contextId": task.context}
             status["message"] = {**ids, "role": "ROLE_AGENT", "parts": [{"text": words}]}
         task.status = status
-        return {"statusUpdate": {"taskId": task.id, "contextId": task.context, "status": status, **task.next_generation()}}
+        return {
+            "statusUpdate": {"taskId": task.id, "contextId": task.context, "status": status, **task.next_generation()}
+        }
 
     def _artifact_update(self, task: DemoTask, name: str, line: str, *, append: bool, last: bool) -> Json:
         artifact: Json = {"artifactId": name, "name": name, "parts": [{"text": line}]}

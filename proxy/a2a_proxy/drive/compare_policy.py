@@ -94,7 +94,9 @@ def add_skipped(found: RunDifference, skipped: Sequence[ExchangeRow]) -> RunDiff
     return RunDifference([match for _, match in place], found.tasks, found.cut)
 
 
-def _apply_to_match(match: CallPair, judge_row: Callable[[DifferenceRow], DifferenceRow], policy: ComparePolicy) -> CallPair:
+def _apply_to_match(
+    match: CallPair, judge_row: Callable[[DifferenceRow], DifferenceRow], policy: ComparePolicy
+) -> CallPair:
     overlaps = match.overlaps and not policy.strict
     if match.difference is None:
         return msgspec.structs.replace(match, overlaps=overlaps)
@@ -140,7 +142,9 @@ def _ignore_target_findings(row: DifferenceRow, left: Exchange, right: Exchange)
 def _ignore_missing_credentials(row: DifferenceRow) -> DifferenceRow:
     """That a call had none is our doing."""
     is_auth_finding = (
-        row.part is ExchangePart.FINDINGS and isinstance(row.after, dict) and any(_AUTH_RULE_PREFIX in rule for rule in row.after)
+        row.part is ExchangePart.FINDINGS
+        and isinstance(row.after, dict)
+        and any(_AUTH_RULE_PREFIX in rule for rule in row.after)
     )
     return msgspec.structs.replace(row, ignored=Ignored.SECRET) if is_auth_finding else row
 
@@ -150,7 +154,10 @@ def _ignore_after_cancel(match: CallPair, rows: tuple[DifferenceRow, ...]) -> It
     assert match.left is not None
     if not match.left.exchange.how.startswith(("client", "proxy")):
         return rows
-    return (msgspec.structs.replace(row, ignored=Ignored.CLIENT) if row.counts and _is_later_answer(row) else row for row in rows)
+    return (
+        msgspec.structs.replace(row, ignored=Ignored.CLIENT) if row.counts and _is_later_answer(row) else row
+        for row in rows
+    )
 
 
 def _is_later_answer(row: DifferenceRow) -> bool:

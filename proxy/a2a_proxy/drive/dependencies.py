@@ -72,7 +72,9 @@ def _waits_within_call(steps: list[PlannedCall], step: PlannedCall, turn: Client
             yield AwaitedResponse(other.number, CALL_END)
 
 
-def _awaited_time(steps: list[PlannedCall], step: PlannedCall, turn: ClientTurn, waits: tuple[AwaitedResponse, ...]) -> int:
+def _awaited_time(
+    steps: list[PlannedCall], step: PlannedCall, turn: ClientTurn, waits: tuple[AwaitedResponse, ...]
+) -> int:
     """When the last of what a turn waits for had come in the recording, ns; 0 where it waits for nothing."""
     times = [frame.at for frame in step.answers[: turn.answers_before][-1:]]
     for wait in waits:

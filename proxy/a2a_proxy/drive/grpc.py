@@ -18,11 +18,15 @@ from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import decode_binary_value
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, message_names
-from a2a_proxy.protocol.schema import BYTES, schema_set_of, schema_of
+from a2a_proxy.protocol.schema import BYTES, schema_of, schema_set_of
 
 _RESERVED_PREFIXES = (b"grpc-", b":")
 _CARRIER_FIELDS = frozenset({b"content-type", b"user-agent", b"te"})
-_CHANNEL_OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1), ("grpc.enable_retries", 0))
+_CHANNEL_OPTIONS = (
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.enable_retries", 0),
+)
 
 
 class GrpcTransport:

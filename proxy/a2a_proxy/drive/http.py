@@ -70,12 +70,16 @@ class _RequestOrder:
         return end
 
 
-async def _on_request_sent(_session: aiohttp.ClientSession, context: Any, _params: aiohttp.TraceRequestHeadersSentParams) -> None:
+async def _on_request_sent(
+    _session: aiohttp.ClientSession, context: Any, _params: aiohttp.TraceRequestHeadersSentParams
+) -> None:
     asyncio.get_running_loop().call_later(_REQUEST_GAP_SECONDS, context.trace_request_ctx)
 
 
 class _HttpCall:
-    def __init__(self, session: aiohttp.ClientSession, routes: DriveRoutes, target: CallTarget, order: _RequestOrder) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession, routes: DriveRoutes, target: CallTarget, order: _RequestOrder
+    ) -> None:
         self._order = order
         self._session = session
         self._routes = routes

@@ -38,11 +38,15 @@ class DriveIds:
         """Take in a request of the recording, in the 1.0 form, before anything of it is sent; in recorded order."""
         for kind, name in iter_identifiers(value):
             if kind != "page" and name not in self._agent_ids and name not in self._live_ids:
-                self._live_ids[name] = self._makes_fresh() if _UUID_PATTERN.fullmatch(name) and not _NIL_PATTERN.fullmatch(name) else name
+                self._live_ids[name] = (
+                    self._makes_fresh() if _UUID_PATTERN.fullmatch(name) and not _NIL_PATTERN.fullmatch(name) else name
+                )
 
     def add_answer(self, value: Any) -> None:
         """Take in an answer of the recording."""
-        self._agent_ids |= {name for kind, name in iter_identifiers(value) if kind in _AGENT_KINDS and name not in self._live_ids}
+        self._agent_ids |= {
+            name for kind, name in iter_identifiers(value) if kind in _AGENT_KINDS and name not in self._live_ids
+        }
 
     def learn_answer(self, recorded: Any, live: Any) -> None:
         """Two answers that stand for each other."""
@@ -62,7 +66,9 @@ class DriveIds:
 
     def rename_text(self, words: str) -> str:
         """A text with the identifiers of now in the place of recorded ones."""
-        return self._live_ids.get(words) or WORD_PATTERN.sub(lambda found: self._live_ids.get(found[0], found[0]), words)
+        return self._live_ids.get(words) or WORD_PATTERN.sub(
+            lambda found: self._live_ids.get(found[0], found[0]), words
+        )
 
     def unknown_ids(self, value: Any) -> list[str]:
         """Identifiers in a request, in the 1.0 form, which the recorded agent made and the live one has not."""
@@ -80,10 +86,16 @@ class DriveIds:
         """Without a holder, as in what is the peers' own, no name makes an identifier."""
         if isinstance(value, dict):
             inner = None if name in OPAQUE else value
-            return {key: self._rename_member(item, key if inner is not None else name, inner) for key, item in value.items()}
+            return {
+                key: self._rename_member(item, key if inner is not None else name, inner) for key, item in value.items()
+            }
         if isinstance(value, list):
             return [self._rename_member(item, name, holder) for item in value]
-        return self._rename_string(value, bool(holder and identifier_kind(name, holder))) if isinstance(value, str) else value
+        return (
+            self._rename_string(value, bool(holder and identifier_kind(name, holder)))
+            if isinstance(value, str)
+            else value
+        )
 
     def rename_protobuf(self, message: Message) -> None:
         """The same in a protobuf message, in its place."""
@@ -120,7 +132,9 @@ class DriveIds:
         elif isinstance(recorded, list) and isinstance(live, list):
             for one, other in zip(recorded, live, strict=False):
                 self._pair_values(one, other, name, holder)
-        elif isinstance(recorded, str) and isinstance(live, str) and recorded and live and identifier_kind(name, holder):
+        elif (
+            isinstance(recorded, str) and isinstance(live, str) and recorded and live and identifier_kind(name, holder)
+        ):
             self._live_ids.setdefault(recorded, live)
 
 

@@ -39,7 +39,11 @@ def load_plan(recording: Recording, rows: Iterable[ExchangeRow], target: Request
     steps: list[PlannedCall] = []
     left: list[SkippedCall] = []
     for row in rows:
-        why = "the agent called another agent" if (row.session, row.exchange.id) in own else _exchange_obstacle(row.exchange)
+        why = (
+            "the agent called another agent"
+            if (row.session, row.exchange.id) in own
+            else _exchange_obstacle(row.exchange)
+        )
         made: PlannedCall | str = why or _load_call(recording, row)
         if isinstance(made, PlannedCall):
             made = (target or RequestedTarget()).obstacle_of(made) or made
@@ -49,7 +53,9 @@ def load_plan(recording: Recording, rows: Iterable[ExchangeRow], target: Request
             steps.append(made)
     steps.sort(key=lambda step: (step.row.session, step.start_time, step.row.exchange.id))
     steps = [msgspec.structs.replace(step, number=number) for number, step in enumerate(steps)]
-    return DrivePlan(tuple(add_waits(steps)), tuple(left), _interface_paths(steps), tuple(_missing_capture(recording, steps, left)))
+    return DrivePlan(
+        tuple(add_waits(steps)), tuple(left), _interface_paths(steps), tuple(_missing_capture(recording, steps, left))
+    )
 
 
 def _interface_paths(steps: list[PlannedCall]) -> dict[Binding, str]:

@@ -76,7 +76,9 @@ class Credentials(msgspec.Struct, frozen=True):
     def replaced_names(self, steps: Iterable[PlannedCall]) -> frozenset[str]:
         """Of all headers that get other values in these calls, in lower case."""
         recorded = (header for step in steps for header in step.exchange.request_headers)
-        filled = {name for name, value in recorded if any(label in self.secrets for label in _LABEL_PATTERN.findall(value))}
+        filled = {
+            name for name, value in recorded if any(label in self.secrets for label in _LABEL_PATTERN.findall(value))
+        }
         return frozenset(name.decode("latin-1").lower() for name in filled | {name for name, _ in self.headers})
 
 
@@ -115,7 +117,9 @@ def _request_payload(frame: Frame, binding: Binding, ids: DriveIds) -> bytes:
     if binding in (Binding.JSONRPC, Binding.STDIO):
         # The envelope has an `id` of its own, which is no task's.
         made = (
-            {**value, "params": ids.rename_json(value["params"])} if isinstance(value, dict) and "params" in value else value
+            {**value, "params": ids.rename_json(value["params"])}
+            if isinstance(value, dict) and "params" in value
+            else value
         )
     else:
         made = ids.rename_json(value)

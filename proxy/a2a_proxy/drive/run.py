@@ -20,7 +20,7 @@ from a2a_proxy.drive.translate import translate_request
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.canonical_form import canonical_payload
-from a2a_proxy.protocol.event import normalise, event_from_json
+from a2a_proxy.protocol.event import event_from_json, normalise
 from a2a_proxy.protocol.summary import state_number
 
 _NS_PER_SECOND = 1_000_000_000
@@ -53,7 +53,11 @@ class Drive:
     """One drive of one plan."""
 
     def __init__(
-        self, plan: DrivePlan, transports: Mapping[Binding, CallTransport], options: DriveOptions, ids: DriveIds | None = None
+        self,
+        plan: DrivePlan,
+        transports: Mapping[Binding, CallTransport],
+        options: DriveOptions,
+        ids: DriveIds | None = None,
     ) -> None:
         self._plan = plan
         self._transports = transports
@@ -106,7 +110,9 @@ class Drive:
                 )
         pause = turn.pause / _NS_PER_SECOND
         if turn.action is ClientAction.CUT:
-            await asyncio.sleep(min(pause, _MAX_CANCEL_SECONDS) if not self._options.speed else pause / self._options.speed)
+            await asyncio.sleep(
+                min(pause, _MAX_CANCEL_SECONDS) if not self._options.speed else pause / self._options.speed
+            )
         elif self._options.speed and pause:
             await asyncio.sleep(pause / self._options.speed)
 
@@ -115,7 +121,9 @@ class Drive:
         if wait.answers == CALL_END:
             return None
         progress = self._progress.progress_of(wait.step)
-        silence = min(_PATIENCE_SECONDS, self._options.timeout / 2) + self._plan.steps[wait.step].silence / _NS_PER_SECOND
+        silence = (
+            min(_PATIENCE_SECONDS, self._options.timeout / 2) + self._plan.steps[wait.step].silence / _NS_PER_SECOND
+        )
         began = asyncio.get_running_loop().time()
         return lambda: max(progress.last_change, began) + silence
 
@@ -141,7 +149,9 @@ class Drive:
     def _unknown_identifier(self, step: PlannedCall) -> str:
         """An identifier that the first message needs and nobody has given; empty where there is none."""
         frame = step.turns[0].frame
-        return next(iter(self._ids.unknown_ids(canonical_payload(frame, step.exchange))), "") if frame is not None else ""
+        return (
+            next(iter(self._ids.unknown_ids(canonical_payload(frame, step.exchange))), "") if frame is not None else ""
+        )
 
     async def _take_turns(self, step: PlannedCall, call: OpenCall) -> None:
         reader: asyncio.Task[None] | None = None

@@ -68,7 +68,9 @@ def _operation_name(target: CallTarget) -> str:
             raise LookupError
         return grpc_path(target.operation, target.dialect)
     if target.binding is Binding.REST:
-        if target.dialect in _DIALECTS_WITHOUT_REST or (target.dialect is Dialect.V0_3 and target.operation == "ListTasks"):
+        if target.dialect in _DIALECTS_WITHOUT_REST or (
+            target.dialect is Dialect.V0_3 and target.operation == "ListTasks"
+        ):
             raise LookupError
         return target.operation
     return rpc_method(target.operation, target.dialect)

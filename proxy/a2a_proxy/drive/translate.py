@@ -15,10 +15,19 @@ from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.replay.convert.protobuf_bytes import encode_request
-from a2a_proxy.replay.convert.requests import grpc_path, convert_request, rest_call, rpc_method
+from a2a_proxy.replay.convert.requests import convert_request, grpc_path, rest_call, rpc_method
 
 STDIO_FRAMING = "Content-Length: \1\r\nContent-Type: application/json\r\n{version}\r\n\0"
-_KEPT_PREFIXES = ("a2a-", "x-", "authorization", "proxy-authorization", "cookie", "traceparent", "tracestate", "baggage")
+_KEPT_PREFIXES = (
+    "a2a-",
+    "x-",
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "traceparent",
+    "tracestate",
+    "baggage",
+)
 """Headers, by how they begin, that a client sends on any binding."""
 _VERSIONED_DIALECTS = frozenset({Dialect.V1_0, Dialect.V1_1})
 
@@ -57,7 +66,8 @@ def _translate_headers(recorded: Headers, target: CallTarget, content_type: str 
     kept = [
         (name, value)
         for name, value in recorded
-        if name.lower().decode("latin-1").startswith(_KEPT_PREFIXES) and name.lower() not in (b"a2a-version", b"x-a2a-version")
+        if name.lower().decode("latin-1").startswith(_KEPT_PREFIXES)
+        and name.lower() not in (b"a2a-version", b"x-a2a-version")
     ]
     if target.dialect in _VERSIONED_DIALECTS:
         kept.append((b"A2A-Version", str(target.dialect).encode()))

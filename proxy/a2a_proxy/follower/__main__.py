@@ -10,7 +10,7 @@ import signal
 import sys
 
 from a2a_proxy.follower.entry import FollowerJob, run_follower
-from a2a_proxy.follower.hook_consumer import CallTally, HookErrors, HookConsumer, describe_error
+from a2a_proxy.follower.hook_consumer import CallTally, HookConsumer, HookErrors, describe_error
 from a2a_proxy.follower.process import Follower
 from a2a_proxy.follower.status import FollowerFailed
 from a2a_proxy.hooks.find import HookError, load_hook

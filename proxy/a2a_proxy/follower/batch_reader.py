@@ -53,7 +53,9 @@ class RowBatch(msgspec.Struct):
     """There are further frames already."""
 
 
-def next_batch(recording: Recording, session: int, cursor: SessionCursor, row_kinds: frozenset[RowKind]) -> RowBatch | None:
+def next_batch(
+    recording: Recording, session: int, cursor: SessionCursor, row_kinds: frozenset[RowKind]
+) -> RowBatch | None:
     """What comes after `cursor`; None where there is no such session (any more). Raises RecordingError."""
     with translate_errors(recording.path):
         recording.db.execute("BEGIN")
@@ -78,7 +80,9 @@ def read_value(recording: Recording, item: FollowedRow) -> Any:
     return _read_conversation_part(recording, item.kind, item.row)
 
 
-def _read_conversation_part(recording: Recording, kind: RowKind, number: int) -> Segment | Interruption | Handoff | None:
+def _read_conversation_part(
+    recording: Recording, kind: RowKind, number: int
+) -> Segment | Interruption | Handoff | None:
     session, before = split_key(number)[0], number - 1
     if kind is RowKind.SEGMENT:
         return next((row.segment for row in recording.segments(session, after=before, limit=1)), None)

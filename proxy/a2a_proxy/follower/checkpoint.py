@@ -128,7 +128,9 @@ class CheckpointFile:
         return self._read_number(0)
 
     def _read_number(self, at: int) -> int:
-        data: tuple[int] = _EPOCH_FORMAT.unpack(os.pread(self._file, _EPOCH_FORMAT.size, at).ljust(_EPOCH_FORMAT.size, b"\0"))
+        data: tuple[int] = _EPOCH_FORMAT.unpack(
+            os.pread(self._file, _EPOCH_FORMAT.size, at).ljust(_EPOCH_FORMAT.size, b"\0")
+        )
         return data[0]
 
     def _slot_offset(self, epoch: int) -> int:

@@ -72,7 +72,9 @@ def _new_numbers(
             yield number
 
 
-def _ended_numbers(db: sqlite3.Connection, table: _SegmentTable, session: int, numbers: list[int]) -> Iterator[tuple[int, int]]:
+def _ended_numbers(
+    db: sqlite3.Connection, table: _SegmentTable, session: int, numbers: list[int]
+) -> Iterator[tuple[int, int]]:
     for start in range(0, len(numbers), _MAX_QUERY_KEYS):
         some = [make_key(session, number) for number in numbers[start : start + _MAX_QUERY_KEYS]]
         marks = ",".join("?" * len(some))

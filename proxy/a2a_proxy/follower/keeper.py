@@ -80,7 +80,7 @@ class HookKeeper:
         stuck: float = _STUCK_SECONDS,
         program: FollowerProgram | None = None,
     ) -> None:
-        """`session`: uuid of the only one to follow. `follow`: also what is still to come. `tell` is called on the
+        """`session`: uuid of the only one to follow. `follow`: also what is still to come. `notify` is called on the
         keeper's thread. Raises OSError: the state directory cannot be used."""
         self.name = name
         self.label = program.label if program is not None else f"hook {name}"

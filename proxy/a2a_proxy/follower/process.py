@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.follower.batch_reader import FollowedRow, next_batch, read_value
-from a2a_proxy.follower.checkpoint import CallMark, CheckpointFile, PendingBatch, SessionCursor, FollowerState
+from a2a_proxy.follower.checkpoint import CallMark, CheckpointFile, FollowerState, PendingBatch, SessionCursor
 from a2a_proxy.follower.consumer import Consumer, RowKind
 from a2a_proxy.follower.file_identity import file_identity, reopen_recording
 from a2a_proxy.follower.hook_consumer import CallTally
@@ -51,7 +51,7 @@ class Follower:
         notify: Callable[[Status], None],
         hurry: Callable[[], None] = lambda: None,
     ) -> None:
-        """`make` makes the consumer of a session; `tally` is counted by it. `hurry` is called when a session that is
+        """`make_consumer` makes the consumer of a session; `tally` is counted by it. `hurry` is called when a session that is
         followed live has ended: somebody may wait now. Raises RecordingError."""
         self._target = target
         self._make_consumer = make_consumer

@@ -43,7 +43,9 @@ class InstalledHook(msgspec.Struct, frozen=True, order=True):
 
 def installed_hooks() -> list[InstalledHook]:
     """All hooks that packages name in the entry-point group, by name. None of their code is run."""
-    return sorted(InstalledHook(each.name, each.value, _package_name(each)) for each in entry_points(group=ENTRY_POINT_GROUP))
+    return sorted(
+        InstalledHook(each.name, each.value, _package_name(each)) for each in entry_points(group=ENTRY_POINT_GROUP)
+    )
 
 
 def _package_name(entry: EntryPoint) -> str:
@@ -101,5 +103,9 @@ def _resolve_reference(name: str) -> str:
     near = difflib.get_close_matches(name, references, _MAX_NAMES_SHOWN, 0.4)
     if near:
         raise HookError(f"there is no hook {name!r}; near to it: {', '.join(near)}", f"see all: {LIST_COMMAND}")
-    hint = f"see what is installed: {LIST_COMMAND}" if references else "none is installed; of a script, name the class: module:Class"
+    hint = (
+        f"see what is installed: {LIST_COMMAND}"
+        if references
+        else "none is installed; of a script, name the class: module:Class"
+    )
     raise HookError(f"there is no hook {name!r}", hint)

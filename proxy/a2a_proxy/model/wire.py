@@ -145,7 +145,7 @@ class Framed(msgspec.Struct, frozen=True, gc=False):
     """The header block, U+0000 for the content, and what ends it. Each Content-Length that tells the content's true
     size has U+0001 as its value. Newline-delimited: `\\0\\n`."""
     broken: str = ""
-    """`CUT_SHORT` or `BROKE_OFF`; empty where it is whole."""
+    """`REASON_CUT_SHORT` or `REASON_BROKE_OFF`; empty where it is whole."""
     size: int = 0
     """True size of the content, octets."""
     truncated: bool = False

@@ -67,7 +67,9 @@ def _unseen_ranges(task: Task) -> Iterator[tuple[int, int]]:
 
 def _missed_label(gap: MissedGenerations, operation: Callable[[int], str]) -> str:
     where = f" on #{gap.exchange}" if gap.exchange else ""
-    return f"{format_range(gap.first, gap.last)} missed{where}" + (f", {healed_label(gap, operation)}" if gap.healed else "")
+    return f"{format_range(gap.first, gap.last)} missed{where}" + (
+        f", {healed_label(gap, operation)}" if gap.healed else ""
+    )
 
 
 def healed_label(gap: MissedGenerations, operation: Callable[[int], str]) -> str:

@@ -23,7 +23,9 @@ class JunitSuite:
         """`began`: ns since the epoch, 0 where there is no such time."""
         self.element = ElementTree.Element("testsuite", name=escape_xml_text(name))
         if began:
-            self.element.set("timestamp", text.format_utc(began)[: len("2026-11-22T14:30:00")])  # its schemas have no zone
+            self.element.set(
+                "timestamp", text.format_utc(began)[: len("2026-11-22T14:30:00")]
+            )  # its schemas have no zone
         if properties:
             parent = ElementTree.SubElement(self.element, "properties")
             for key, value in properties.items():
@@ -65,7 +67,11 @@ def junit_document(name: str, suites: Iterable[JunitSuite]) -> Iterator[str]:
     root = ElementTree.Element("testsuites", name=name)
     total = {"tests": 0, "failures": 0, "errors": 0}
     for suite in suites:
-        counts = {"tests": len(suite.element.findall("testcase")), "failures": suite.count_cases("failure"), "errors": 0}
+        counts = {
+            "tests": len(suite.element.findall("testcase")),
+            "failures": suite.count_cases("failure"),
+            "errors": 0,
+        }
         for key, count in {**counts, "skipped": suite.count_cases("skipped")}.items():
             suite.element.set(key, str(count))
         total = {key: count + counts[key] for key, count in total.items()}

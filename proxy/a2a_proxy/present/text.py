@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.protocol.outcome import outcome_of as outcome_of
 from a2a_proxy.protocol.outcome import latency_origin as latency_origin
+from a2a_proxy.protocol.outcome import outcome_of as outcome_of
 
 _SECOND_IN_NS = 1_000_000_000
 

@@ -42,13 +42,19 @@ def assemble_artifacts(events: Iterable[tuple[Ref, Event]], task_id: str = "") -
     return found
 
 
-def _add_chunk(artifacts: dict[str, AssembledArtifact[Ref]], ref: Ref, update: ArtifactUpdate, artifact: Artifact) -> None:
+def _add_chunk(
+    artifacts: dict[str, AssembledArtifact[Ref]], ref: Ref, update: ArtifactUpdate, artifact: Artifact
+) -> None:
     earlier = artifacts.get(artifact.artifact_id)
     if earlier is None or not update.append:
-        artifacts[artifact.artifact_id] = AssembledArtifact(_merge_description(artifact, earlier), [ref], update.last_chunk)
+        artifacts[artifact.artifact_id] = AssembledArtifact(
+            _merge_description(artifact, earlier), [ref], update.last_chunk
+        )
         return
     whole = earlier.artifact
-    earlier.artifact = _merge_description(msgspec.structs.replace(artifact, parts=[*whole.parts, *artifact.parts]), earlier)
+    earlier.artifact = _merge_description(
+        msgspec.structs.replace(artifact, parts=[*whole.parts, *artifact.parts]), earlier
+    )
     earlier.chunks.append(ref)
     earlier.complete = earlier.complete or update.last_chunk
 
@@ -59,7 +65,9 @@ def _add_whole(artifacts: dict[str, AssembledArtifact[Ref]], ref: Ref, artifact:
     if earlier is not None and earlier.artifact.parts == artifact.parts:
         earlier.complete = True
     elif earlier is None or len(artifact.parts) >= len(earlier.artifact.parts):
-        artifacts[artifact.artifact_id] = AssembledArtifact(_merge_description(artifact, earlier), [ref], earlier is None or earlier.complete)
+        artifacts[artifact.artifact_id] = AssembledArtifact(
+            _merge_description(artifact, earlier), [ref], earlier is None or earlier.complete
+        )
 
 
 def _merge_description(artifact: Artifact, earlier: AssembledArtifact[Ref] | None) -> Artifact:

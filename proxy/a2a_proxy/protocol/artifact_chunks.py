@@ -68,7 +68,10 @@ def chunks_of_frame(frame: Frame) -> list[ArtifactChunk]:
         if frame.schema == JSON:
             return [_chunk_of_json(artifact) for artifact in _artifacts_in(_decode_holder(frame.payload))]
         if is_protobuf(frame.schema):
-            return [_chunk_of_proto(artifact) for artifact in _proto_artifacts(decoder_for(frame.schema).parse(frame.payload))]
+            return [
+                _chunk_of_proto(artifact)
+                for artifact in _proto_artifacts(decoder_for(frame.schema).parse(frame.payload))
+            ]
     except (*UNREADABLE_ERRORS, DecodeError, KeyError, RenderError):
         return []
     return []
@@ -125,7 +128,9 @@ _HOLDER_FIELDS = frozenset({"event", "artifact_update", "task"})
 
 def _chunk_of_proto(artifact: Any) -> ArtifactChunk:
     content = tuple(_proto_content(part) for part in artifact.parts)
-    return ArtifactChunk(artifact.artifact_id, artifact.name, len(content), sum(map(_content_size, content)), hash(content))
+    return ArtifactChunk(
+        artifact.artifact_id, artifact.name, len(content), sum(map(_content_size, content)), hash(content)
+    )
 
 
 def _proto_content(part: Any) -> str | bytes | int:

@@ -15,7 +15,7 @@ from a2a_proxy.model.wire import Body, Cut, End, Head, HeadRole, Undecodable
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import MAX_STATES, ExchangeState
 from a2a_proxy.protocol.session_facts import SessionContext
-from a2a_proxy.protocol.summary import STATE_LABELS, NO_SUMMARY, Summary
+from a2a_proxy.protocol.summary import NO_SUMMARY, STATE_LABELS, Summary
 
 Out = list[Frame | Finding]
 

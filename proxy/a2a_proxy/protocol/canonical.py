@@ -108,7 +108,9 @@ class CanonicalForm:
 
     def push_config(self, value: Json) -> Json:
         """A push configuration, flat as in 1.0."""
-        made = _without_members(value, "pushNotificationConfig", "config", "name", "parent", "configId", "authentication")
+        made = _without_members(
+            value, "pushNotificationConfig", "config", "name", "parent", "configId", "authentication"
+        )
         name = value.get("name") or value.get("parent")
         if isinstance(name, str):
             made["taskId"] = bare_id(name)

@@ -11,7 +11,7 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.protocol.event import normalise, decode_payload
+from a2a_proxy.protocol.event import decode_payload, normalise
 from a2a_proxy.protocol.json_summary import rename_to_camel
 from a2a_proxy.protocol.rest_path import match_request_line
 

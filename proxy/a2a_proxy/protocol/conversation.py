@@ -14,7 +14,14 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Body, Control, Cut, End, Framed, Head, HeadRole, Line, Undecodable, WireEvent
 from a2a_proxy.protocol.bindings import grpc, http
 from a2a_proxy.protocol.bindings.stdio import Pipe
-from a2a_proxy.protocol.call import ConnectionLink, ExchangeDecoder, HttpStreamCall, open_exchange, unread_note, unread_finding
+from a2a_proxy.protocol.call import (
+    ConnectionLink,
+    ExchangeDecoder,
+    HttpStreamCall,
+    open_exchange,
+    unread_finding,
+    unread_note,
+)
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.schema import TEXT
 from a2a_proxy.protocol.session_facts import SessionContext
@@ -195,7 +202,7 @@ class ConnectionConversation:
         out: list[Frame | Finding],
         rpc_id: str = "",
     ) -> None:
-        """A frame of the connection; `place` is when it began, and its span."""
+        """A frame of the connection; `span` is when it began; last `changed` -> last `pop_changed_exchanges`, and its span."""
         message = event if isinstance(event, Framed | Line) else None
         out.append(
             Frame(

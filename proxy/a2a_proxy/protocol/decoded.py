@@ -7,7 +7,7 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.protocol.event import normalise, decode_payload
+from a2a_proxy.protocol.event import decode_payload, normalise
 
 _MAX_UNDECODED = 64 << 10
 """Octets of an undecoded payload that are given."""

@@ -10,11 +10,18 @@ import msgspec
 from a2a_proxy.model.chunk import ExitFacts
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.protocol.errors import AMBIGUOUS_CODES, GrpcOutcome, error_line, message_with_generations, parse_rest_error, rpc_reason
-from a2a_proxy.protocol.event import normalise, decode_payload
+from a2a_proxy.protocol.errors import (
+    AMBIGUOUS_CODES,
+    GrpcOutcome,
+    error_line,
+    message_with_generations,
+    parse_rest_error,
+    rpc_reason,
+)
+from a2a_proxy.protocol.event import decode_payload, normalise
 from a2a_proxy.protocol.schema import JSON, TEXT, TRAILERS, is_protobuf
 from a2a_proxy.protocol.summary import STATE_LABELS, generation_or_none
-from a2a_proxy.protocol.text import to_one_line, make_visible
+from a2a_proxy.protocol.text import make_visible, to_one_line
 
 __all__ = ["describe_frame", "make_visible"]
 
@@ -106,7 +113,9 @@ def _describe_task(frame: Frame, value: dict[str, Any]) -> str:
     artifacts = task.get("artifacts")
     count = len(artifacts) if isinstance(artifacts, list) else 0
     some = _count_noun(count, "artifact") if count else ""
-    return _join_words(["task", _shorten_id(frame.task_id), _state_label(frame.state), some, _quote_content(_message_of_status(task))])
+    return _join_words(
+        ["task", _shorten_id(frame.task_id), _state_label(frame.state), some, _quote_content(_message_of_status(task))]
+    )
 
 
 def _message_of_status(holder: dict[str, Any]) -> dict[str, Any]:
@@ -121,7 +130,9 @@ def _describe_artifact(frame: Frame, value: dict[str, Any]) -> str:
 
 
 def _describe_message_event(_frame: Frame, value: dict[str, Any]) -> str:
-    return _join_words(["message", _describe_message(_object_member(_object_member(value, "messageUpdate") or value, "message"))])
+    return _join_words(
+        ["message", _describe_message(_object_member(_object_member(value, "messageUpdate") or value, "message"))]
+    )
 
 
 def _describe_message(message: dict[str, Any]) -> str:
@@ -196,7 +207,9 @@ def _describe_media(media: dict[str, Any]) -> str:
     flow = f"modality {media['modalityIndex']}" if media.get("modalityIndex") else ""
     part = _object_member(media, "part")
     raw = part.get("raw")
-    size = _count_noun(len(raw.rstrip("=")) * 3 // 4, "octet") if isinstance(raw, str) else _quote_text(part.get("text"))
+    size = (
+        _count_noun(len(raw.rstrip("=")) * 3 // 4, "octet") if isinstance(raw, str) else _quote_text(part.get("text"))
+    )
     return _join_words(["media", mark, number, flow, _text_or_empty(part.get("mediaType")), size])
 
 
@@ -217,7 +230,9 @@ def _describe_cut(frame: Frame, _payload: bytes) -> str:
 
 
 def _describe_comment(_frame: Frame, payload: bytes) -> str:
-    return _join_words(["comment", _quote_text(payload.decode("utf-8", "replace"))]) if payload else "event without data"
+    return (
+        _join_words(["comment", _quote_text(payload.decode("utf-8", "replace"))]) if payload else "event without data"
+    )
 
 
 def _describe_control(frame: Frame, payload: bytes) -> str:
@@ -242,7 +257,9 @@ def _describe_other(frame: Frame, payload: bytes) -> str:
         if frame.size
         else ["no body"]
     )
-    return _join_words([*words, _quote_text(payload[:200].decode("utf-8", "replace")) if frame.schema in (JSON, TEXT) else ""])
+    return _join_words(
+        [*words, _quote_text(payload[:200].decode("utf-8", "replace")) if frame.schema in (JSON, TEXT) else ""]
+    )
 
 
 def _describe_undecodable(frame: Frame, _payload: bytes) -> str:

@@ -39,7 +39,7 @@ class DialectEvidence(msgspec.Struct, frozen=True):
     version: str = ""
     """`A2A-Version` as sent."""
     body: Dialect = Dialect.UNKNOWN
-    """What the request's body shows (`of_request`)."""
+    """What the request's body shows (`dialect_of_request`)."""
     sticky: Dialect = Dialect.UNKNOWN
     """What was spoken with this agent last."""
     card: CardFacts = CardFacts()
@@ -51,7 +51,9 @@ def classify_dialect(evidence: DialectEvidence) -> tuple[Dialect, bool]:
     if evidence.proof in _V1_DIALECTS:
         if version_dialect in _V0_DIALECTS and evidence.body in _V0_DIALECTS:
             return evidence.body, True
-        return (version_dialect if version_dialect is Dialect.V1_1 and evidence.proof is Dialect.V1_0 else evidence.proof), False
+        return (
+            version_dialect if version_dialect is Dialect.V1_1 and evidence.proof is Dialect.V1_0 else evidence.proof
+        ), False
     if version_dialect in _V1_DIALECTS and evidence.body in _V1_DIALECTS:
         return version_dialect, True
     if evidence.proof is not Dialect.UNKNOWN:
@@ -68,7 +70,11 @@ def _choose_v0_dialect(evidence: DialectEvidence, version_dialect: Dialect) -> D
         return version_dialect
     if evidence.sticky in _V0_DIALECTS:
         return evidence.sticky
-    return dialect_of_version(evidence.card.version) if dialect_of_version(evidence.card.version) in _V0_DIALECTS else Dialect.V0_3
+    return (
+        dialect_of_version(evidence.card.version)
+        if dialect_of_version(evidence.card.version) in _V0_DIALECTS
+        else Dialect.V0_3
+    )
 
 
 def _v0_2_by_card(evidence: DialectEvidence) -> Dialect | None:

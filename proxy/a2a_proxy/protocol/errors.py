@@ -74,7 +74,7 @@ AMBIGUOUS_CODES = frozenset({-32006, -32007, -32008, -32009, -32010})
 
 def message_with_generations(reason: str, message: str, details: object) -> str:
     """The message of an error; of a TaskGenerationMismatchError with the expected and the actual generation, where
-    `said` has them: an ErrorInfo, a list of details, or a whole body with either."""
+    `details` has them: an ErrorInfo, a list of details, or a whole body with either."""
     if reason != GENERATION_MISMATCH:
         return message
     numbers = _find_generations(details)
@@ -93,7 +93,12 @@ def _find_generations(details: object) -> dict[str, Any]:
         return {}
     if "expectedGeneration" in details or "currentGeneration" in details:
         return details
-    return next(filter(None, (_find_generations(details[name]) for name in ("metadata", "error", "details") if name in details)), {})
+    return next(
+        filter(
+            None, (_find_generations(details[name]) for name in ("metadata", "error", "details") if name in details)
+        ),
+        {},
+    )
 
 
 def error_line(reason: str, code: int | str, message: str) -> str:
@@ -125,7 +130,9 @@ def parse_rest_error(body: object) -> tuple[str, str]:
         return _str_or_empty(reason), _str_or_empty(error.get("message"))
     kind = _str_or_empty(body.get("type")).rpartition("/")[2]
     reason = reason_of(body.get("details")) or ("" if kind == "about:blank" else kind.replace("-", "_").upper())
-    return reason.removesuffix("_ERROR"), _str_or_empty(body.get("detail") or body.get("message") or body.get("title") or error)
+    return reason.removesuffix("_ERROR"), _str_or_empty(
+        body.get("detail") or body.get("message") or body.get("title") or error
+    )
 
 
 def _str_or_empty(value: object) -> str:

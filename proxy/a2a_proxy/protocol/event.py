@@ -18,7 +18,7 @@ from a2a_proxy.model.event import Event
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.canonical import CanonicalForm, Json
-from a2a_proxy.protocol.json_summary import MAX_DEPTH, rename_to_camel, fit_result, kind_of
+from a2a_proxy.protocol.json_summary import MAX_DEPTH, fit_result, kind_of, rename_to_camel
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.request import canonical_request
 from a2a_proxy.protocol.schema import JSON, MEDIA_SCHEMA_SET, is_protobuf, split_schema
@@ -43,9 +43,14 @@ def normalise(payload: bytes, schema: str, dialect: Dialect, operation: str, kin
 
 @lru_cache(maxsize=1)  # who shows a frame wants a line about it, and then all of it
 def _normalise_cached(
-    payload: bytes, schema: str, wraps_data: bool, request_operation: str | None, expected: ResponseKind, streaming: bool
+    payload: bytes,
+    schema: str,
+    wraps_data: bool,
+    request_operation: str | None,
+    expected: ResponseKind,
+    streaming: bool,
 ) -> Json:
-    """As `normalise`; `asks` is the operation of a request, None for what is none."""
+    """As `normalise`; `request_operation` is the operation of a request, None for what is none."""
     value = decode_payload(payload, schema)
     if isinstance(value, dict) and ("jsonrpc" in value or "error" in value):
         if "error" in value and not isinstance(value.get("result"), dict):

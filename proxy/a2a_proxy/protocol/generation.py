@@ -120,7 +120,7 @@ class TaskGenerations(msgspec.Struct):
         return cls(task.generation, seen, gaps=gaps, open=unhealed, support=task.support)
 
     def apply_report(self, report: GenerationReport, on_healed: Callable[[MissedGenerations], None]) -> None:
-        """Learn a number from 1 on; `healed` is called for each gap that it closes."""
+        """Learn a number from 1 on; `on_healed` is called for each gap that it closes."""
         number = report.number
         _add_number(self.seen, number)
         self.highest = max(self.highest, number)
@@ -213,7 +213,9 @@ class TaskGenerations(msgspec.Struct):
         self.open += 1
         return gap
 
-    def _remove_known(self, gap: _Gap, report: GenerationReport, on_healed: Callable[[MissedGenerations], None]) -> None:
+    def _remove_known(
+        self, gap: _Gap, report: GenerationReport, on_healed: Callable[[MissedGenerations], None]
+    ) -> None:
         """What another stream has told this client already is not lost to it."""
         for first, last in self.told.get(gap.client, ()):
             _remove_range(gap.left, first, last)

@@ -19,9 +19,9 @@ from a2a_proxy.protocol.summary import (
     NO_SUMMARY,
     STATE_NUMBERS,
     Summary,
-    make_summary,
     generation_number,
     generation_or_none,
+    make_summary,
     state_number,
 )
 
@@ -187,7 +187,8 @@ _CAMEL_MEMBERS = (
 )
 
 _CAMEL_OF_SNAKE = {
-    "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name): name for name in _CAMEL_MEMBERS.split()
+    "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name): name
+    for name in _CAMEL_MEMBERS.split()
 }
 """The members of A2A objects as protobuf spells them -> lowerCamel."""
 
@@ -205,7 +206,8 @@ def rename_to_camel(value: object, depth: int = MAX_DEPTH) -> Any:
         return value
     if isinstance(value, dict):
         return {
-            _CAMEL_OF_SNAKE.get(name, name): item if name in _FREE_MEMBERS else rename_to_camel(item, depth - 1) for name, item in value.items()
+            _CAMEL_OF_SNAKE.get(name, name): item if name in _FREE_MEMBERS else rename_to_camel(item, depth - 1)
+            for name, item in value.items()
         }
     return [rename_to_camel(item, depth - 1) for item in value] if isinstance(value, list) else value
 
@@ -244,7 +246,7 @@ def fit_result(value: dict[str, Any]) -> ResultShape:
     return _fit_shape(value, ResultShape)
 
 
-_ShapeT = TypeVar("_Shape", bound=msgspec.Struct)
+_ShapeT = TypeVar("_ShapeT", bound=msgspec.Struct)
 
 
 _fields_of_shape = cache(msgspec.structs.fields)

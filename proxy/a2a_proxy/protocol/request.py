@@ -20,7 +20,11 @@ def canonical_request(form: CanonicalForm, value: Json, operation: str) -> Json:
         return form.push_config(value)
     if operation == "ListTaskPushNotificationConfigs":
         return _canonical_push_reference(value, keeps_id=False)
-    return _canonical_push_reference(value, keeps_id=True) if operation in _CONFIG_OPERATIONS else _canonical_task_reference(value)
+    return (
+        _canonical_push_reference(value, keeps_id=True)
+        if operation in _CONFIG_OPERATIONS
+        else _canonical_task_reference(value)
+    )
 
 
 def _canonical_send(form: CanonicalForm, value: Json, message_value: Json) -> Json:

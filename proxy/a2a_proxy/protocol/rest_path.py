@@ -59,7 +59,9 @@ def match_request_line(method: str, target: bytes) -> RestMatch | None:
     """
     path, _, query = target.partition(b"?")
     segments = path.decode("latin-1").split("/")
-    found = _match_push_configs(method, segments) or _match_task(method, segments) or _match_last_segment(method, segments)
+    found = (
+        _match_push_configs(method, segments) or _match_task(method, segments) or _match_last_segment(method, segments)
+    )
     if found is None:
         return None
     name, keep, task_id, config_id = found

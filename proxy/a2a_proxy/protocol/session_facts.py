@@ -160,7 +160,10 @@ def card_facts(card: dict[str, Any]) -> CardFacts:
     """Read a card of any line; members of a wrong type are ignored. `supportedInterfaces` goes first."""
     interfaces = [
         Interface(
-            entry["url"], _text_member(entry, "protocolBinding"), _text_member(entry, "protocolVersion"), _text_member(entry, "tenant")
+            entry["url"],
+            _text_member(entry, "protocolBinding"),
+            _text_member(entry, "protocolVersion"),
+            _text_member(entry, "tenant"),
         )
         for entry in _interface_entries(card, "supportedInterfaces")
     ]

@@ -40,7 +40,11 @@ def state_number(value: object) -> int:
     if isinstance(value, str) and value.isdecimal():
         value = int(value)
     if isinstance(value, str):
-        return STATE_NUMBERS.get(value) or STATE_NUMBERS.get(value.upper()) or STATE_NUMBERS.get(value.lower().replace("_", "-"), 0)
+        return (
+            STATE_NUMBERS.get(value)
+            or STATE_NUMBERS.get(value.upper())
+            or STATE_NUMBERS.get(value.lower().replace("_", "-"), 0)
+        )
     return value if isinstance(value, int) and 0 < value < len(STATE_LABELS) else 0
 
 

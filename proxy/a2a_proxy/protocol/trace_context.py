@@ -12,7 +12,9 @@ RandomBits = Callable[[int], int]
 
 TRACEPARENT = "traceparent"
 TRACESTATE = "tracestate"
-_TRACEPARENT_PATTERN = re.compile(r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_TRACEPARENT_PATTERN = re.compile(
+    r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
+)
 _KNOWN_FLAGS = 0x03
 """Sampled, and random trace id: flags of which nothing is known are not passed on (3.2.2.5)."""
 _SAMPLED = 0x01

@@ -29,7 +29,7 @@ class CrashHistory:
     """What is known of the deaths. One small file beside the journal."""
 
     def __init__(self, folder: Path, committed: Position | None, *, is_successor: bool) -> None:
-        """`committed` is where this recorder goes on; `careful` says that another one has been here."""
+        """`committed` is where this recorder goes on; `is_successor` says that another one has been here."""
         self._path = folder / "crashes.json"
         self._deaths = _read_deaths(self._path)
         self._committed = committed or START_POSITION

@@ -50,8 +50,8 @@ class RecorderKeeper:
         patience: float = WRITE_RETRY_SECONDS,
         kept_fds: Sequence[int] = (),
     ) -> None:
-        """`on_status` is called on the keeper's thread. After `let_go`, a recording that cannot be written is
-        tried again for `patience` seconds. Recorders keep the descriptors `held` open as long as they live."""
+        """`on_status` is called on the keeper's thread. After `release`, a recording that cannot be written is
+        tried again for `patience` seconds. Recorders keep the descriptors `kept_fds` open as long as they live."""
         self._kept_fds = kept_fds
         self._patience = patience
         self._released_at = 0.0

@@ -27,7 +27,14 @@ from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recorder.crashes import CrashHistory
 from a2a_proxy.recorder.open_exchanges import OpenExchanges
 from a2a_proxy.recorder.pump import READ_BYTES
-from a2a_proxy.recorder.recording_output import RetriesExhausted, OutputFile, RecordingDisplaced, open_writer, write_with_retries, summarize_session
+from a2a_proxy.recorder.recording_output import (
+    OutputFile,
+    RecordingDisplaced,
+    RetriesExhausted,
+    open_writer,
+    summarize_session,
+    write_with_retries,
+)
 from a2a_proxy.recorder.resume import ResumePoint, read_beginning, resume_pump, snapshot_name, write_beginning
 from a2a_proxy.recorder.status import (
     ExchangeStatus,
@@ -52,11 +59,15 @@ _SNAPSHOT_RETRY_INTERVAL = 1_000_000_000
 
 
 def record_session(
-    folder: Path, wake_fd: int, send_status: SendStatus, patience: float = 0.0, on_relay_gone: Callable[[], None] = lambda: None
+    folder: Path,
+    wake_fd: int,
+    send_status: SendStatus,
+    patience: float = 0.0,
+    on_relay_gone: Callable[[], None] = lambda: None,
 ) -> None:
     """Record the journal in `folder` until its session ends. What keeps it from that is said as `Failed`.
 
-    Once the relay is gone, `relay_gone` is called, and a recording that cannot be written is tried again for `patience`
+    Once the relay is gone, `on_relay_gone` is called, and a recording that cannot be written is tried again for `patience`
     seconds.
     """
     try:
@@ -92,7 +103,7 @@ def _lock_and_record(folder: Path, relay: RelayWatch, send_status: SendStatus) -
 def _record_until_done(
     folder: Path, session: SessionFile, relay: RelayWatch, send_status: SendStatus, *, first: bool
 ) -> RecorderFailed | None:
-    """Record, as often as somebody takes the recording away. Raises PositionConflict, GaveUp."""
+    """Record, as often as somebody takes the recording away. Raises PositionConflict, RetriesExhausted."""
     while True:
         try:
             recorder = _RecorderLoop(folder, session, relay, send_status, first=first)
@@ -118,7 +129,7 @@ def _displaced_status(path: str, *, gone: bool) -> TroubleStarted:
 
 
 class RelayWatch:
-    """Whether the relay lives, as the wake-up pipe tells; `wake` < 0: there is none."""
+    """Whether the relay lives, as the wake-up pipe tells; `wake_fd` < 0: there is none."""
 
     def __init__(self, wake_fd: int, patience: float, on_relay_gone: Callable[[], None]) -> None:
         self._wake_fd = wake_fd
@@ -153,7 +164,9 @@ class RelayWatch:
 class _RecorderLoop:
     """One recorder at work."""
 
-    def __init__(self, folder: Path, session: SessionFile, relay: RelayWatch, send_status: SendStatus, *, first: bool) -> None:
+    def __init__(
+        self, folder: Path, session: SessionFile, relay: RelayWatch, send_status: SendStatus, *, first: bool
+    ) -> None:
         """`first`: no other one has worked on this journal. Raises RecordingError."""
         self._folder = folder
         self._path = session.recording
@@ -240,7 +253,7 @@ class _RecorderLoop:
             self._report_exchange(exchange, upstream, live=True, now=now)
 
     def _persist(self, write: Callable[[], None]) -> None:
-        """Raises Displaced, GaveUp, PositionConflict."""
+        """Raises Displaced, RetriesExhausted, PositionConflict."""
 
         def attempt() -> None:
             self.output_file.check_in_place()
@@ -287,7 +300,10 @@ class _RecorderLoop:
             self._send_status(FindingStatus(finding, operation), now)
         for task_id, missed in changes.healed:
             self._send_status(
-                GapClosedStatus(task_id, missed, operations.get(missed.by) or self._open_exchanges.operation_of(missed.by)), now
+                GapClosedStatus(
+                    task_id, missed, operations.get(missed.by) or self._open_exchanges.operation_of(missed.by)
+                ),
+                now,
             )
         # An exchange never changes without its connection.
         upstreams = {connection.id: connection.upstream for connection in changes.connections}
@@ -306,7 +322,9 @@ class _RecorderLoop:
 
     def _finish_session(self) -> None:
         clean, lost, session = self._observer.ended, self._observer.lost, self._writer.session
-        missing = _describe_missing(is_clean=clean, lost=lost, last=self._last_at, begins_at=read_beginning(self._folder))
+        missing = _describe_missing(
+            is_clean=clean, lost=lost, last=self._last_at, begins_at=read_beginning(self._folder)
+        )
         self._persist(
             lambda: self._writer.finish(
                 self._last_at,
@@ -331,7 +349,7 @@ def _redaction_key() -> bytes:
 
 
 def _describe_missing(*, is_clean: bool, lost: int, last: int, begins_at: int) -> str:
-    """What the capture lacks, in words; `last` is the time of the last record, `late` of the first, ns. Empty: none."""
+    """What the capture lacks, in words; `last` is the time of the last record, `begins_at` of the first, ns. Empty: none."""
     parts = [f"{lost} octets were not captured"] if lost else []
     if begins_at:
         parts.append(f"begins at {_format_time(begins_at)}: the recording before was deleted or replaced")

@@ -39,7 +39,9 @@ class DecoderSnapshot(msgspec.Struct):
 class JournalPump:
     """One observer and the place in the journal up to which it has read."""
 
-    def __init__(self, folder: Path, crashes: CrashHistory, observer: Observer, position: Position | None = None) -> None:
+    def __init__(
+        self, folder: Path, crashes: CrashHistory, observer: Observer, position: Position | None = None
+    ) -> None:
         self.crashes = crashes
         self.observer = observer
         self.reader = JournalReader(folder, position) if position is not None else JournalReader(folder)

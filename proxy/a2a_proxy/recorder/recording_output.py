@@ -76,7 +76,7 @@ class OutputFile:
         self._file = _file_identity(path)
 
     def check_in_place(self) -> None:
-        """Raises Displaced where the name leads elsewhere now: what is written would be seen by nobody."""
+        """Raises RecordingDisplaced where the name leads elsewhere now: what is written would be seen by nobody."""
         if _file_identity(self._path) != self._file:
             raise RecordingDisplaced
 
@@ -94,14 +94,16 @@ def _file_identity(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def write_with_retries(write: Callable[[], None], send_status: Callable[[Status], None], sleep: Callable[[float], bool]) -> None:
-    """Call `write` until it succeeds; `tell` is told once why it does not, and that it does again.
+def write_with_retries(
+    write: Callable[[], None], send_status: Callable[[Status], None], sleep: Callable[[float], bool]
+) -> None:
+    """Call `write` until it succeeds; `send_status` is told once why it does not, and that it does again.
 
-    `wait` sleeps for so many seconds, and says whether there is still somebody to wait for.
+    `sleep` sleeps for so many seconds, and says whether there is still somebody to wait for.
 
     Raises:
         PositionConflict: somebody else has gone on with the session.
-        GaveUp: `wait` said no.
+        GaveUp: `sleep` said no.
     """
     is_reported = False
     while True:
@@ -109,7 +111,9 @@ def write_with_retries(write: Callable[[], None], send_status: Callable[[Status]
             write()
         except RecordingError as trouble:
             if not is_reported:
-                send_status(TroubleStarted(f"{trouble.message}; the journal keeps everything, trying again", trouble.hint))
+                send_status(
+                    TroubleStarted(f"{trouble.message}; the journal keeps everything, trying again", trouble.hint)
+                )
             is_reported = True
             if not sleep(_RETRY_SECONDS):
                 raise RetriesExhausted(trouble.message, trouble.hint) from trouble

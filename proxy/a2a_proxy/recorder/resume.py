@@ -138,7 +138,9 @@ def _read_stored_facts(stored: Recording, session: int, observer: Observer) -> _
         if exchange.operation in CARD_OPERATIONS:
             for frame in (found.frame for found in stored.frames(each.key)):
                 if frame.event is EventKind.CARD:
-                    observer.learn_card(upstreams.get(exchange.connection, ""), decode_payload(frame.payload, frame.schema))
+                    observer.learn_card(
+                        upstreams.get(exchange.connection, ""), decode_payload(frame.payload, frame.schema)
+                    )
     _read_segments(stored, session, facts)
     return facts
 
@@ -163,7 +165,11 @@ def _read_segments(stored: Recording, session: int, facts: _StoredFacts) -> None
 def _parse_position(name: str) -> Position:
     """Of a snapshot, by its name."""
     words = name.split("-")
-    return (int(words[1]), int(words[2])) if len(words) == 3 and words[1].isdigit() and words[2].isdigit() else START_POSITION
+    return (
+        (int(words[1]), int(words[2]))
+        if len(words) == 3 and words[1].isdigit() and words[2].isdigit()
+        else START_POSITION
+    )
 
 
 def write_beginning(folder: Path, at: int) -> None:

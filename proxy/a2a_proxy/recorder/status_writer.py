@@ -43,7 +43,9 @@ class StatusWriter:
     def __call__(self, message: Status, at: int) -> None:
         """Say it now (`at` ns), or count it as skipped where there are too many or the pipe is full."""
         line = isinstance(message, ExchangeStatus | FindingStatus | GapClosedStatus)
-        if isinstance(message, ExchangeStatus | FindingStatus | GapClosedStatus) and not self._is_within_rate(message, at):
+        if isinstance(message, ExchangeStatus | FindingStatus | GapClosedStatus) and not self._is_within_rate(
+            message, at
+        ):
             self._skipped_count += 1
             return
         if self._skipped_count and not line and self._write_message(LinesSkipped(self._skipped_count)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from array import array
 from base64 import b64decode
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 

@@ -17,7 +17,7 @@ from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Directi
 from a2a_proxy.relay import tcp
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.dial import DialError, dial
-from a2a_proxy.relay.edit_line import EditLine, WorkQueue, make_editor, note_for_edit, encode_edit_record
+from a2a_proxy.relay.edit_line import EditLine, WorkQueue, encode_edit_record, make_editor, note_for_edit
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
 from a2a_proxy.relay.listener_state import ListenerState, ShowNote
 from a2a_proxy.relay.route import Upstream
@@ -80,16 +80,16 @@ class Leg(asyncio.Protocol):
         "_clock",
         "_connection_number",
         "broken",
+        "connection",
         "delayed",
         "direction",
         "fin_received",
+        "fin_sent",
         "forward",
         "is_full",
-        "last_received_at",
         "is_lost",
+        "last_received_at",
         "received_bytes",
-        "connection",
-        "fin_sent",
         "tls",
         "transport",
     )
@@ -310,7 +310,9 @@ class ProxyConnection:
         except DialError as error:
             if self.agent.transport is None:
                 if upstream.tls:
-                    self.context.show_note(ConsoleNote(f"no connection to {upstream.text}: {error}", error.hint, loud=True))
+                    self.context.show_note(
+                        ConsoleNote(f"no connection to {upstream.text}: {error}", error.hint, loud=True)
+                    )
                 self._refuse_client(str(error))
 
     def _splice(self, agent: asyncio.Transport) -> None:
@@ -344,7 +346,10 @@ class ProxyConnection:
             guarded, loop, work = (self.agent.write, self.client.write), self.context.loop, self.context.work
             editor = make_editor(http2, self._edit_plan)
             self._edit_line = EditLine(editor, loop, work, plain, guarded, self.record_edits, self._delay)
-            self.client.forward, self.agent.forward = self._edit_line.forward_to_agent, self._edit_line.forward_to_client
+            self.client.forward, self.agent.forward = (
+                self._edit_line.forward_to_agent,
+                self._edit_line.forward_to_client,
+            )
         if http2 and not self.agent.tls and not self.agent.received_bytes:
             self._unverified_data = bytearray()
             to_agent, to_client = self.client.forward, self.agent.forward
@@ -410,7 +415,7 @@ class ProxyConnection:
     # End: what one side does, the other side sees.
 
     def on_fin(self, leg: Leg) -> None:
-        """The peer of `side` sent FIN."""
+        """The peer of `leg` sent FIN."""
         if leg is not self.client and leg is not self.agent:
             return  # left behind by a refusal
         other = self.other_leg(leg)
@@ -435,7 +440,7 @@ class ProxyConnection:
             self._close_when_answered(self.context.loop.time() + HALF_CLOSE_SECONDS)
 
     def _flush_held_data(self, leg: Leg) -> None:
-        """The peer of `side` sends no more: what is held of it goes on."""
+        """The peer of `leg` sends no more: what is held of it goes on."""
         if leg is self.client and self._first_bytes:
             begin, self._first_bytes = self._first_bytes, b""
             self.agent.write(begin)
@@ -556,7 +561,7 @@ class ProxyConnection:
 
 
 def _ignore_record(kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
-    """For `Side.leave_out`."""
+    """For `Leg.stop_recording`."""
 
 
 def _discard_data(_: bytes) -> None:

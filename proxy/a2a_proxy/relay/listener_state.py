@@ -44,7 +44,7 @@ class ListenerState:
         *,
         loopback: bool,
     ) -> None:
-        """`learn` gives the port of the listener that carries an interface of the agent; None where there is none.
+        """`learn_interface` gives the port of the listener that carries an interface of the agent; None where there is none.
         `is_own` says whether an interface is a listener of this relay. `loopback`: only this machine can connect."""
         self.route = route
         self.loopback = loopback
@@ -73,7 +73,9 @@ class ListenerState:
         keep = self._editing.keep_host or is_local(upstream.host.lower())
         authority = None if keep else upstream.authority.encode()
         cards = None if self._editing.cards == "never" else self._rewrite_card
-        return EditPlan(authority, cards, listen, self._random_bits) if authority or cards or self._random_bits else None
+        return (
+            EditPlan(authority, cards, listen, self._random_bits) if authority or cards or self._random_bits else None
+        )
 
     def _rewrite_card(self, payload: bytes, form: str, authority: str) -> CardOutcome:
         outcome = rewrite_card_urls(payload, form, authority, self.agent, self._editing.cards, self._authority_of)

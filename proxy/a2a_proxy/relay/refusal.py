@@ -75,7 +75,9 @@ class Http1Refusal:
     def feed(self, data: bytes) -> bytes:
         """The response, once the request's head is complete: some clients do not listen before."""
         self._head += data
-        if self.is_done or (b"\r\n\r\n" not in self._head and b"\n\n" not in self._head and len(self._head) < MAX_HEAD_BYTES):
+        if self.is_done or (
+            b"\r\n\r\n" not in self._head and b"\n\n" not in self._head and len(self._head) < MAX_HEAD_BYTES
+        ):
             return b""
         self.is_done = True
         head = (

@@ -63,7 +63,7 @@ class Relay:
         editing: EditPolicy = EditPolicy(),  # noqa: B008 (frozen)
         show_note: ShowNote = lambda _: None,
     ) -> None:
-        """`tell` shows a line to the user and must not block; it gets each line once."""
+        """`show_note` shows a line to the user and must not block; it gets each line once."""
         self._routes = tuple(routes)
         self._clock = clock
         self._editing, self._show_note = editing, show_note
@@ -77,15 +77,22 @@ class Relay:
     @property
     def bound_addresses(self) -> list[tuple[Route, list[str]]]:
         """Each route with the addresses it is bound to, `host:port`."""
-        return [(listener.route, [format_address(*sock.getsockname()[:2]) for sock in sockets]) for listener, sockets in self._sockets]
+        return [
+            (listener.route, [format_address(*sock.getsockname()[:2]) for sock in sockets])
+            for listener, sockets in self._sockets
+        ]
 
     @property
     def stats(self) -> RelayStats:
         """The counters now; open connections included."""
         to_agent = self._bytes_to_agent + sum(pair.client.received_bytes for pair in self._connections)
         to_client = self._bytes_to_client + sum(pair.agent.received_bytes for pair in self._connections)
-        buffered = sum(connection.client.buffered_bytes + connection.agent.buffered_bytes for connection in self._connections)
-        return RelayStats(len(self._connections), self._connection_count, to_agent, to_client, self._accept_errors, buffered)
+        buffered = sum(
+            connection.client.buffered_bytes + connection.agent.buffered_bytes for connection in self._connections
+        )
+        return RelayStats(
+            len(self._connections), self._connection_count, to_agent, to_client, self._accept_errors, buffered
+        )
 
     async def listen(self) -> None:
         """Bind everything. The kernel lets clients wait until `accept`. Raises RouteError, with nothing bound."""
@@ -105,7 +112,9 @@ class Relay:
         """Take the connections that come, and copy them to `journal`. To be called once, after `listen`."""
         loop = asyncio.get_running_loop()
         queue = WorkQueue(loop)
-        self._context = RelayContext(loop, queue, journal.append, self._clock, self._on_closed, self._tls, self._show_note_once)
+        self._context = RelayContext(
+            loop, queue, journal.append, self._clock, self._on_closed, self._tls, self._show_note_once
+        )
         for listener, sockets in self._sockets:
             self._accept_from(listener, sockets)
 
@@ -115,7 +124,9 @@ class Relay:
 
     def _make_listener(self, route: Route, sockets: list[socket.socket]) -> ListenerState:
         loopback = all(is_loopback(sock.getsockname()[0]) for sock in sockets)
-        return ListenerState(route, self._editing, self._show_note_once, self._learn_interface, self._is_own_interface, loopback=loopback)
+        return ListenerState(
+            route, self._editing, self._show_note_once, self._learn_interface, self._is_own_interface, loopback=loopback
+        )
 
     async def _find_agent_aliases(self, listener: ListenerState) -> None:
         listener.agent.aliases = await find_aliases(listener.agent.host)
@@ -150,7 +161,9 @@ class Relay:
 
     def _is_own_interface(self, listener: ListenerState, interface: AgentInterface) -> bool:
         hosts = filter(is_ip_address, listener.agent.aliases)
-        return is_own_listener(hosts, interface.port, (one for _, addresses in self.bound_addresses for one in addresses))
+        return is_own_listener(
+            hosts, interface.port, (one for _, addresses in self.bound_addresses for one in addresses)
+        )
 
     def _watch_socket(self, sock: socket.socket, listener: ListenerState) -> None:
         if sock.fileno() >= 0:  # it may have been closed while accepting paused

@@ -17,7 +17,14 @@ import msgspec
 
 from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
 from a2a_proxy.relay.journal_buffer import JournalBuffer
-from a2a_proxy.relay.stdio_agent import StdioAgent, exit_facts, next_signal, signal_name, stop_on_signal, release_signals
+from a2a_proxy.relay.stdio_agent import (
+    StdioAgent,
+    exit_facts,
+    next_signal,
+    release_signals,
+    signal_name,
+    stop_on_signal,
+)
 from a2a_proxy.relay.stdio_pump import Pump, close_descriptor
 
 DELIVERY_SECONDS = 0.5

@@ -25,7 +25,9 @@ _TERMINAL_SIGNALS = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWI
 """What a terminal sends to its whole foreground group, and so to the agent as well. When it hangs up, the leader of the
 session gets SIGHUP alone, and the group when that leader ends."""
 
-SIGNALS = frozenset(number for number in signal.valid_signals() if getattr(number, "name", "") not in _OWN_SIGNALS | _FAULT_SIGNALS)
+SIGNALS = frozenset(
+    number for number in signal.valid_signals() if getattr(number, "name", "") not in _OWN_SIGNALS | _FAULT_SIGNALS
+)
 """What is waited for: the end of the agent (SIGCHLD) and all that is passed on."""
 
 

@@ -31,7 +31,7 @@ class Pump(threading.Thread):
     def __init__(
         self, source: int, sink: int, journal: JournalBuffer, direction: Direction, kind: ChunkKind, agent_end: int = -1
     ) -> None:
-        """`ended` is readable once the agent has ended: what the source holds at that moment is still passed on."""
+        """`agent_end` is readable once the agent has ended: what the source holds at that moment is still passed on."""
         super().__init__(name=f"{kind.name} {direction.name}", daemon=True)
         self._source = source
         self._sink = sink

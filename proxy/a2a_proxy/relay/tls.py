@@ -97,7 +97,9 @@ class Handshake(asyncio.Protocol):
 def protocol_mismatch(protocol: str) -> TlsError:
     """The upstream does not speak over TLS what the client speaks."""
     hint = "if the agent has another port for gRPC, name it with --upstream-grpc" if protocol == HTTP2 else ""
-    return TlsError(f"over TLS it does not speak {_PROTOCOL_NAMES[protocol]} (ALPN {protocol}), as the client does", hint)
+    return TlsError(
+        f"over TLS it does not speak {_PROTOCOL_NAMES[protocol]} (ALPN {protocol}), as the client does", hint
+    )
 
 
 def explain_handshake_error(error: ssl.SSLError, upstream: Upstream, protocol: str) -> TlsError:
@@ -116,7 +118,8 @@ def _explain_certificate_error(error: ssl.SSLCertVerificationError, upstream: Up
     code = error.verify_code
     if code in _WRONG_HOST:
         return TlsError(
-            f"its certificate is not for {upstream.host}", f"write the host that the certificate names; {_INSECURE_HINT}"
+            f"its certificate is not for {upstream.host}",
+            f"write the host that the certificate names; {_INSECURE_HINT}",
         )
     if code in (_EXPIRED, _NOT_YET):
         return TlsError(f"its certificate {'has expired' if code == _EXPIRED else 'is not valid yet'}", _INSECURE_HINT)

@@ -22,8 +22,8 @@ from a2a_proxy.replay.core.labels import find_unfilled, without_labels
 from a2a_proxy.replay.core.script import (
     LIVE_OPERATIONS,
     LineKind,
-    RecordedPush,
     RecordedCall,
+    RecordedPush,
     ReplayScript,
     ScriptLine,
     ScriptSide,
@@ -203,11 +203,17 @@ class _ScriptLoader:
         ended = False
         for frame in frames:
             side = ScriptSide.CLIENT if frame.direction is Direction.TO_AGENT else ScriptSide.AGENT
-            if side is ScriptSide.CLIENT and exchange.operation not in LIVE_OPERATIONS and frame.kind is not FrameKind.CUT:
+            if (
+                side is ScriptSide.CLIENT
+                and exchange.operation not in LIVE_OPERATIONS
+                and frame.kind is not FrameKind.CUT
+            ):
                 continue  # its request is whole: there is nothing to wait for
             line = self._load_line(row, frame, side)
             if line is not None:
-                ended = ended or line.what in (LineKind.RESET, LineKind.CUT) or (side is ScriptSide.AGENT and line.is_final)
+                ended = (
+                    ended or line.what in (LineKind.RESET, LineKind.CUT) or (side is ScriptSide.AGENT and line.is_final)
+                )
                 yield line
                 if side is ScriptSide.CLIENT and line.what in (LineKind.RESET, LineKind.CUT):
                     return  # what its agent says after that, nobody hears

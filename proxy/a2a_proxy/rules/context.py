@@ -14,9 +14,9 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.bindings.stdio import NOTIFICATIONS
 from a2a_proxy.protocol.canonical import CanonicalForm
-from a2a_proxy.protocol.event import normalise, decode_payload
+from a2a_proxy.protocol.event import decode_payload, normalise
 from a2a_proxy.protocol.json_summary import rename_to_camel
-from a2a_proxy.protocol.request import canonical_request as canonical_request
+from a2a_proxy.protocol.request import canonical_request
 from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
 from a2a_proxy.protocol.schema import MEDIA_SCHEMA_SET
 from a2a_proxy.redaction.labels import withheld
@@ -53,7 +53,7 @@ class RuleContext:
     due_seq = -1
     """Of the frame at which the rule asked for this deadline."""
     due_note = ""
-    """What the rule gave to `later`."""
+    """What the rule gave to `schedule_due`."""
     _agent: AgentRecord | None = None
     _cache: dict[str, Any] | None = None
     _request_header_map: dict[str, bytes] | None = None
@@ -77,7 +77,7 @@ class RuleContext:
         self.record = record
         """The exchange's own history."""
         self.exchange = exchange
-        """Heads, operation and dialect. How it ended is known at `Moment.CLOSED` only."""
+        """Heads, operation and dialect. How it ended is known at `HookPoint.CLOSED` only."""
         self.at = at
         """Now, ns."""
         self._schedule = schedule
@@ -107,7 +107,7 @@ class RuleContext:
 
     def needs_payload(self) -> None:
         """For rules that go by what the payloads of this task said before: where those were not recorded, nobody can
-        tell. Raises Withheld then, which the engine expects."""
+        tell. Raises MissingPayload then, which the engine expects."""
         if self.frame_or_none is not None:
             _ = self.frame_or_none.payload
 
@@ -167,7 +167,9 @@ class RuleContext:
             if frame.kind is FrameKind.END:
                 self._failure = failure.failure_from_trailers(frame, _decode_trailers(frame.payload))
             else:
-                self._failure = failure.failure_from_json(frame, self.value, self.exchange.binding, self.exchange.dialect)
+                self._failure = failure.failure_from_json(
+                    frame, self.value, self.exchange.binding, self.exchange.dialect
+                )
         found: Failure = self._failure
         return found
 

@@ -22,7 +22,12 @@ from a2a_proxy.telemetry.values import Attributes, Value, shorten_value
 UNKNOWN_OPERATION = "unknown"
 """Name of a span that is no operation of A2A: peers could make up any number of names."""
 PUSH_OPERATION = "push_notification"
-_BINDING_LABELS = {Binding.REST: "http+json", Binding.CARD: "http+json", Binding.WEBHOOK: "http+json", Binding.OTHER: "http"}
+_BINDING_LABELS = {
+    Binding.REST: "http+json",
+    Binding.CARD: "http+json",
+    Binding.WEBHOOK: "http+json",
+    Binding.OTHER: "http",
+}
 _RPC_BINDINGS = (Binding.GRPC, Binding.JSONRPC, Binding.STDIO)
 """Bindings that say a method's name."""
 _CUT_ERROR_TYPES = {"client cancel": "client_cancelled", "proxy stopped": "proxy_stop", "proxy killed": "proxy_stop"}
@@ -164,7 +169,11 @@ def _network_attributes(facts: CallFacts) -> dict[str, Value | None]:
 def path_template(exchange: Exchange) -> str:
     """The path without what differs from call to call: `/v1/tasks/{id}`."""
     path = exchange.target.partition("?")[0]
-    found = match_request_line(exchange.method, path.encode("latin-1", "replace")) if exchange.binding is Binding.REST else None
+    found = (
+        match_request_line(exchange.method, path.encode("latin-1", "replace"))
+        if exchange.binding is Binding.REST
+        else None
+    )
     if found is None:
         return path
     words = path[len(found.prefix) :].split("/")

@@ -118,7 +118,9 @@ class OtlpConsumer:
         logs, self._logs = self._logs, []
         over, self._finished_calls = self._finished_calls, []
         before = self._memory.done
-        if not self._sender.send_spans(self._resource, spans[before:], lambda more: self._memory.save_done(before + more)):
+        if not self._sender.send_spans(
+            self._resource, spans[before:], lambda more: self._memory.save_done(before + more)
+        ):
             return False
         for each in over:
             self._memory.notes.pop(each, None)  # kept with the batch
@@ -136,7 +138,9 @@ class OtlpConsumer:
         self._record_snapshot(calls)
         self._send_segments(rows, now)
         known = set(unfinished)
-        self._last_logged = {number: at for number, at in self._last_logged.items() if make_key(self._session.id, number) in known}
+        self._last_logged = {
+            number: at for number, at in self._last_logged.items() if make_key(self._session.id, number) in known
+        }
         if not self._settings.logs:
             return
         self._sender.send_logs(self._resource, [log for each in calls for log in self._open_call_logs(each, now)])
@@ -196,7 +200,7 @@ class OtlpConsumer:
                 self._memory.save_notes()
 
     def _add_finding(self, finding: Finding) -> None:
-        """It is an event of its call's span where it was made before that was over: `Spans` does that."""
+        """It is an event of its call's span where it was made before that was over: `SpanReader` does that."""
         if self._metrics is not None:
             self._metrics.record_finding(finding)
         row = self._recording.exchange(make_key(self._session.id, finding.exchange)) if finding.exchange else None

@@ -16,7 +16,7 @@ from a2a_proxy.recording.joined.once import join_members
 from a2a_proxy.recording.read.multi_reader import MultiReaderFile, best_sessions
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
-from a2a_proxy.telemetry.links import handoff_source, handoff_link, task_link
+from a2a_proxy.telemetry.links import handoff_link, handoff_source, task_link
 from a2a_proxy.telemetry.span_reader import OtherRecordingLinks, SpanReader
 from a2a_proxy.telemetry.values import SpanContextIds, SpanLink
 

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.follower.keeper import HookKeeper, HookReport, FollowerProgram, NoticeCallback
+from a2a_proxy.follower.keeper import FollowerProgram, HookKeeper, HookReport, NoticeCallback
 from a2a_proxy.telemetry.settings import OtlpSettings, encode
 
 _STUCK_SECONDS = 60.0

@@ -32,7 +32,11 @@ def _active_exchange(recording: Recording, session: int, handoff: Handoff) -> in
     limit = handoff.to_exchange - first
     rows = recording.exchanges(session, after=make_key(session, first) - 1, limit=limit, headers=False)
     before = (row.exchange for row in rows if row.exchange.id < handoff.to_exchange)
-    found = [each.id for each in before if _is_unanswered(each, handoff) and _is_exchange_of_agent(recording, session, each, handoff.agent)]
+    found = [
+        each.id
+        for each in before
+        if _is_unanswered(each, handoff) and _is_exchange_of_agent(recording, session, each, handoff.agent)
+    ]
     return found[0] if len(found) == 1 else 0
 
 

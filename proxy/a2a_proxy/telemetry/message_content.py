@@ -59,9 +59,15 @@ class MessageContent(msgspec.Struct, frozen=True):
 NO_CONTENT = MessageContent()
 
 
-def message_content(requests: Iterable[Message], events: Iterable[Event], *, finish: str, unread: int = 0) -> MessageContent:
+def message_content(
+    requests: Iterable[Message], events: Iterable[Event], *, finish: str, unread: int = 0
+) -> MessageContent:
     """Of the messages of the client and what the agent answered, in order; `finish` is why the agent's end."""
-    return MessageContent(_direction_content(_request_messages(requests)), _direction_content(_response_messages(list(events), finish)), unread)
+    return MessageContent(
+        _direction_content(_request_messages(requests)),
+        _direction_content(_response_messages(list(events), finish)),
+        unread,
+    )
 
 
 def finish_reason(failed: bool, states: tuple[str, ...]) -> str:

@@ -18,7 +18,7 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.outcome import outcome_of
-from a2a_proxy.telemetry.attributes import split_address, binding_label, span_name
+from a2a_proxy.telemetry.attributes import binding_label, span_name, split_address
 from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.sdk import metric_exporter, sdk_resource
 from a2a_proxy.telemetry.target import OtlpTarget
@@ -69,7 +69,9 @@ class SessionMetrics:
         self._findings = meter.create_counter("a2a_proxy.findings", "{finding}", "What the rules found.")
         self._gaps = meter.create_counter("a2a_proxy.generation.gaps", "{gap}", "Gaps in generations.")
         self._snapshot = MetricsSnapshot()
-        meter.create_observable_gauge("a2a_proxy.streams.open", [self._observe_open_calls], "{stream}", "Calls that go on.")
+        meter.create_observable_gauge(
+            "a2a_proxy.streams.open", [self._observe_open_calls], "{stream}", "Calls that go on."
+        )
         meter.create_observable_gauge("a2a_proxy.tasks", [self._observe_tasks], "{task}", "Tasks by state.")
         lost = "Octets that passed and were not recorded."
         meter.create_observable_counter("a2a_proxy.recorder.dropped", [self._observe_dropped], "By", lost)

@@ -21,7 +21,7 @@ from a2a_proxy.telemetry.request_outcome import RequestOutcome, RequestResult
 from a2a_proxy.telemetry.retry_sender import MAX_BATCH, send_in_parts, split_requests
 from a2a_proxy.telemetry.sdk import SdkBackend
 from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
-from a2a_proxy.telemetry.span_reader import OtherRecordingLinks, CallSpans, SpanReader
+from a2a_proxy.telemetry.span_reader import CallSpans, OtherRecordingLinks, SpanReader
 from a2a_proxy.telemetry.values import Attributes, LogValue, SpanValue
 
 _Value = TypeVar("_Value")
@@ -53,11 +53,11 @@ class JsonLinesSink:
         self._stream = stream
 
     def spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
-        """`Sink.spans`."""
+        """`SpanSink.spans`."""
         self._stream.write(json.dumps(spans_object(resource, spans), separators=(",", ":")).encode() + b"\n")
 
     def logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
-        """`Sink.logs`."""
+        """`SpanSink.logs`."""
         self._stream.write(json.dumps(logs_object(resource, logs), separators=(",", ":")).encode() + b"\n")
 
 
@@ -68,12 +68,12 @@ class BackendSink:
         self._backend = backend
 
     def spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
-        """`Sink.spans`."""
+        """`SpanSink.spans`."""
         for _, outcome in send_in_parts(spans, partial(self._backend.send_spans, resource)):
             self._check_outcome(outcome)
 
     def logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
-        """`Sink.logs`."""
+        """`SpanSink.logs`."""
         self._check_outcome(self._backend.send_logs(resource, logs))
 
     def _check_outcome(self, outcome: RequestOutcome) -> None:

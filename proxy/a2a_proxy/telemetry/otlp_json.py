@@ -64,11 +64,19 @@ def _span_object(span: SpanValue) -> dict[str, Any]:
 
 
 def _event_object(event: SpanEvent) -> dict[str, Any]:
-    return {"timeUnixNano": str(clamp_time(event.at)), "name": event.name, "attributes": _attribute_objects(event.attributes)}
+    return {
+        "timeUnixNano": str(clamp_time(event.at)),
+        "name": event.name,
+        "attributes": _attribute_objects(event.attributes),
+    }
 
 
 def _link_object(link: SpanLink) -> dict[str, Any]:
-    return {"traceId": link.context.trace, "spanId": link.context.span, "attributes": _attribute_objects(link.attributes)}
+    return {
+        "traceId": link.context.trace,
+        "spanId": link.context.span,
+        "attributes": _attribute_objects(link.attributes),
+    }
 
 
 def _log_object(log: LogValue) -> dict[str, Any]:

@@ -9,11 +9,11 @@ import msgspec
 from a2a_proxy.model.event import Event, Message
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.protocol.event import normalise, to_event, event_from_json
+from a2a_proxy.protocol.event import event_from_json, normalise, to_event
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow
 from a2a_proxy.telemetry.attributes import error_type
-from a2a_proxy.telemetry.message_content import MAX_FRAMES, NO_CONTENT, MessageContent, message_content, finish_reason
+from a2a_proxy.telemetry.message_content import MAX_FRAMES, NO_CONTENT, MessageContent, finish_reason, message_content
 from a2a_proxy.telemetry.steps import EXTENSION, StepReport, step_reports
 
 _AGENT_MESSAGE_KINDS = (FrameKind.EVENT, FrameKind.RESPONSE)

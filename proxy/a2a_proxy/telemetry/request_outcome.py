@@ -10,11 +10,19 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.telemetry.error_advice import is_header_error, explain_error
+from a2a_proxy.telemetry.error_advice import explain_error, is_header_error
 from a2a_proxy.telemetry.errors import TelemetryError
 
 _ANSWERED_STATUSES = ("INTERNAL", "UNKNOWN")
-_RETRIED_STATUSES = ("CANCELLED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS")
+_RETRIED_STATUSES = (
+    "CANCELLED",
+    "DEADLINE_EXCEEDED",
+    "RESOURCE_EXHAUSTED",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+)
 """gRPC statuses after which one tries again."""
 _TOO_LARGE = "larger than max"
 """In the words of gRPC for a message that is larger than its peer takes; mostly 4 MiB."""
@@ -104,7 +112,9 @@ class ExporterLogHandler(logging.Handler):
                 self._too_large = tried
             self._reason = _retry_reason(arguments) or self._reason
             return
-        self._outcome = self._too_large or _failure_outcome(arguments, explain_error(self._reason or " ".join(record.getMessage().split())))
+        self._outcome = self._too_large or _failure_outcome(
+            arguments, explain_error(self._reason or " ".join(record.getMessage().split()))
+        )
 
     def _on_setup_warning(self, record: logging.LogRecord) -> None:
         """About a variable. The text of a header is a secret; the rest is said as it would be without this."""
@@ -127,7 +137,11 @@ def _failure_outcome(arguments: tuple[Any, ...], message: str) -> RequestOutcome
         name = getattr(each, "name", "")
         if name and name.isupper():
             details = str(arguments[-1] or "") if arguments[-1] is not each else ""
-            answer = RequestResult.LARGE if name == "RESOURCE_EXHAUSTED" and _TOO_LARGE in details else _result_of_status(name)
+            answer = (
+                RequestResult.LARGE
+                if name == "RESOURCE_EXHAUSTED" and _TOO_LARGE in details
+                else _result_of_status(name)
+            )
             return RequestOutcome(answer, explain_error(f"{name}: {' '.join(details.split())}" if details else name))
         if isinstance(each, int) and 100 <= each < 600:
             return RequestOutcome(_result_of_http(each), f"HTTP {each}: {' '.join(str(arguments[-1]).split())}")

@@ -41,7 +41,7 @@ class Backend(Protocol):
 
 
 class SenderClock(msgspec.Struct, frozen=True):
-    """Time, as the courier sees it."""
+    """Time, as the sender; told to stop -> stopped sees it."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -58,7 +58,7 @@ class RetrySender:
         notify: Callable[[Status], None],
         clock: SenderClock | None = None,
     ) -> None:
-        """`where` is what the backend is called; `count` has calls by the span that ends each, lost ones as errors."""
+        """`backend_name` is what the backend is called; `tally` has calls by the span that ends each, lost ones as errors."""
         self._backend = backend
         self._backend_name = backend_name
         self._tally = tally
@@ -75,7 +75,7 @@ class RetrySender:
     def send_spans(
         self, resource: Attributes, spans: Sequence[SpanValue], on_done: Callable[[int], None] = lambda _: None
     ) -> bool:
-        """Bring them; True where that is settled, one way or the other, False where it was told to stop. `settled` is
+        """Bring them; True where that is settled, one way or the other, False where it was told to stop. `on_done` is
         told after each request how many are."""
         done = 0
         for some in split_requests(spans):
@@ -146,7 +146,9 @@ class RetrySender:
         if not self._is_failing:
             self._is_failing = True
             message = f"OTLP: {self._backend_name} takes nothing: {outcome.why}"
-            self._notify(FollowerNotice(message, "traffic and recording go on; what is not sent waits in the recording"))
+            self._notify(
+                FollowerNotice(message, "traffic and recording go on; what is not sent waits in the recording")
+            )
 
     def _report_refusal(self, kind: str, outcome: RequestOutcome) -> None:
         if kind in self._refused_kinds:

@@ -83,7 +83,9 @@ class SdkBackend:
         outcome = self._export_outcome(lambda: self._exporter_of_spans.export(readable).name)
         if outcome.result is RequestResult.SENT and self._partial_success.rejected:
             return RequestOutcome(
-                RequestResult.SENT, self._partial_success.why or "no reason given", min(self._partial_success.rejected, len(spans))
+                RequestResult.SENT,
+                self._partial_success.why or "no reason given",
+                min(self._partial_success.rejected, len(spans)),
             )
         return outcome
 

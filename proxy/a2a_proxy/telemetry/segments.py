@@ -106,7 +106,9 @@ class PartialCall:
         )
 
 
-def segment_span(span: SpanValue, window: SegmentWindow, session: str, exchange: int, call_events: CallEvents) -> SpanValue:
+def segment_span(
+    span: SpanValue, window: SegmentWindow, session: str, exchange: int, call_events: CallEvents
+) -> SpanValue:
     """The span of a call, or of what of it was known, as that of a segment with what happened in it."""
     if window.is_whole_call:
         return span

@@ -16,16 +16,22 @@ from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.operations import CARD_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
-from a2a_proxy.telemetry.call_facts import CallFacts, RequestFacts, parse_request, context_of_headers, state_label
+from a2a_proxy.telemetry.call_facts import CallFacts, RequestFacts, context_of_headers, parse_request, state_label
 from a2a_proxy.telemetry.cards import CardHistory
-from a2a_proxy.telemetry.client_span import message_link, client_span, caller_context, forwarded_context
+from a2a_proxy.telemetry.client_span import caller_context, client_span, forwarded_context, message_link
 from a2a_proxy.telemetry.earlier_calls import EarlierCalls
 from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.ids import span_id, trace_id
-from a2a_proxy.telemetry.links import handoff_source, handoff_link, task_link
+from a2a_proxy.telemetry.links import handoff_link, handoff_source, task_link
 from a2a_proxy.telemetry.message_content import NO_CONTENT
 from a2a_proxy.telemetry.payload_texts import PayloadTexts, read_payload_texts
-from a2a_proxy.telemetry.segments import PartialCall, SegmentWindow, open_call_windows, segment_span, finished_call_windows
+from a2a_proxy.telemetry.segments import (
+    PartialCall,
+    SegmentWindow,
+    finished_call_windows,
+    open_call_windows,
+    segment_span,
+)
 from a2a_proxy.telemetry.span import call_span
 from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
 from a2a_proxy.telemetry.steps import step_spans

@@ -12,7 +12,7 @@ from a2a_proxy.testing.cassette_paths import display_path
 from a2a_proxy.testing.child_messages import AgentOpened, OpenAgent, QueryReplay, ReplayStatus, StopAgent, StoreTraffic
 from a2a_proxy.testing.child_process import ChildProcess
 from a2a_proxy.testing.network_guard import GUARD
-from a2a_proxy.testing.plan import RecordPlan, CassetteWrite
+from a2a_proxy.testing.plan import CassetteWrite, RecordPlan
 from a2a_proxy.testing.settings import PluginSettings
 
 _MAX_LISTED = 20
@@ -177,7 +177,9 @@ class AgentSession:
 def list_lines(lines: list[str], more: str) -> str:
     """The first of some lines, indented, and how many follow."""
     shown_lines = [f"  {line}" for line in lines[:_MAX_LISTED]]
-    return "\n".join(shown_lines + ([f"  and {len(lines) - _MAX_LISTED} more: {more}"] if len(lines) > _MAX_LISTED else []))
+    return "\n".join(
+        shown_lines + ([f"  and {len(lines) - _MAX_LISTED} more: {more}"] if len(lines) > _MAX_LISTED else [])
+    )
 
 
 class LiveAgentSession(AgentSession):

@@ -43,4 +43,6 @@ def file_name(name: str) -> str:
     plain = _UNSAFE_CHARS.sub("-", name)
     if plain == name and len(plain) <= _MAX_NAME_LENGTH:
         return plain
-    return f"{plain[:_MAX_NAME_LENGTH]}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:_HASH_LENGTH]}"
+    return (
+        f"{plain[:_MAX_NAME_LENGTH]}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:_HASH_LENGTH]}"
+    )

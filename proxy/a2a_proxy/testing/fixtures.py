@@ -17,8 +17,16 @@ from a2a_proxy.testing.cassette_paths import display_path
 from a2a_proxy.testing.cassette_usage import cassettes_of
 from a2a_proxy.testing.child_process import ChildProcess, CommandRefused
 from a2a_proxy.testing.network_guard import GUARD
-from a2a_proxy.testing.plan import CannotPlay, RecordPlan, CassetteWrite, make_plan
-from a2a_proxy.testing.plugin import MARKER, PHASE_KEY, SUMMARY_KEY, SESSIONS_KEY, FORWARDED_TITLE, UNUSED_TITLE, typed_hosts
+from a2a_proxy.testing.plan import CannotPlay, CassetteWrite, RecordPlan, make_plan
+from a2a_proxy.testing.plugin import (
+    FORWARDED_TITLE,
+    MARKER,
+    PHASE_KEY,
+    SESSIONS_KEY,
+    SUMMARY_KEY,
+    UNUSED_TITLE,
+    typed_hosts,
+)
 from a2a_proxy.testing.settings import PluginSettings, WrongSetting, merge_settings
 
 if TYPE_CHECKING:
@@ -67,7 +75,11 @@ def open_recording(request: _Request) -> Iterator[LiveRecording]:
 
 
 def _open_session(
-    request: _Request, kind: type[AgentSession], record_plan: RecordPlan, settings: PluginSettings, cassettes: list[Path]
+    request: _Request,
+    kind: type[AgentSession],
+    record_plan: RecordPlan,
+    settings: PluginSettings,
+    cassettes: list[Path],
 ) -> Iterator[Agent]:
     node = request.node
     upstream = _upstream_of(request, settings) if record_plan.live else ""
@@ -94,7 +106,9 @@ def _open_session(
         lost = "; ".join(session.lost_notes)
         node.warn(pytest.PytestWarning(f"notes whose place did not come again when the cassette was recorded: {lost}"))
     if session.unused_calls and phase == "passed":
-        node.stash.setdefault(SUMMARY_KEY, []).append((UNUSED_TITLE, f"{node.nodeid}: {', '.join(session.unused_calls)}"))
+        node.stash.setdefault(SUMMARY_KEY, []).append(
+            (UNUSED_TITLE, f"{node.nodeid}: {', '.join(session.unused_calls)}")
+        )
     if session.aside_note:
         node.stash.setdefault(SUMMARY_KEY, []).append((FORWARDED_TITLE, f"{node.nodeid}: {session.aside_note}"))
     if wrong:

@@ -12,7 +12,7 @@ class LiveRecording(Recording):
     """Of the agents that a test talks to. Each question first stores what has passed since the last one."""
 
     def __init__(self, store_traffic: Callable[[], None], *paths: str | os.PathLike[str]) -> None:
-        """`settle` stores what has passed."""
+        """`store_traffic` stores what has passed."""
         store_traffic()
         self._store_traffic = store_traffic
         super().__init__(*paths)

@@ -75,7 +75,9 @@ class NetworkGuard:
         if {host, f"{host}:{port}"} & self._hosts:
             return True
         names = [each.rpartition(":")[0] if each.endswith(f":{port}") else each for each in self._hosts]
-        return any(_is_numeric(host) and host in self._resolve_addresses(name) for name in names if not _is_numeric(name))
+        return any(
+            _is_numeric(host) and host in self._resolve_addresses(name) for name in names if not _is_numeric(name)
+        )
 
     def _resolve_addresses(self, name: str) -> set[str]:
         self._resolving.now = True

@@ -118,7 +118,7 @@ def a2a_recording(request: pytest.FixtureRequest) -> Iterator[LiveRecording]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Before any are deselected: which cassettes does no test have?"""
     if any("a2a_agent" in getattr(item, "fixturenames", ()) or item.get_closest_marker(MARKER) for item in items):
-        from a2a_proxy.testing.cassette_usage import warn_idle_markers, find_orphans
+        from a2a_proxy.testing.cassette_usage import find_orphans, warn_idle_markers
 
         warn_idle_markers(items)
         config.stash[_RUN_SUMMARY_KEY].orphans = set(map(str, find_orphans(config.args, items)))
@@ -145,11 +145,11 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
         result = yield
     finally:
         module = sys.modules.get("a2a_proxy.testing.network_guard")
-        if module is not None and module.GUARD.on:
+        if module is not None and module.GUARD.is_active:
             guard = module.GUARD
             guard.stop()
-    if guard is not None and guard.tried and item.stash.get(PHASE_KEY, "") == "passed":
-        tried = ", ".join(dict.fromkeys(guard.tried))
+    if guard is not None and guard.blocked_attempts and item.stash.get(PHASE_KEY, "") == "passed":
+        tried = ", ".join(dict.fromkeys(guard.blocked_attempts))
         pytest.fail(f"the network is blocked, and the test tried {tried}", pytrace=False)
     return result
 

@@ -78,7 +78,16 @@ class PluginSettings:
 
 
 SETTING_NAMES = tuple(each.name for each in fields(PluginSettings))
-REPLAY_SETTINGS = ("match", "speed", "policies", "lenient", "faults", "keep_times", "allow_redacted", "allow_incomplete")
+REPLAY_SETTINGS = (
+    "match",
+    "speed",
+    "policies",
+    "lenient",
+    "faults",
+    "keep_times",
+    "allow_redacted",
+    "allow_incomplete",
+)
 _ALLOWED_VALUES = {"record_mode": MODES, "on_expiry": ON_EXPIRY, "fail_on": SEVERITIES, "match": PRESETS}
 _LIST_SETTINGS = ("ignore", "allowed_hosts", "faults", "redact")
 

@@ -182,12 +182,16 @@ class ConnectionDecoder:
         if direction is Direction.TO_AGENT and self._held_size:
             self._choose_decoder(ProtocolKind.OPAQUE, direction, at, out)
 
-    def _choose_decoder(self, kind: ProtocolKind, direction: Direction, at: int, out: list[WireEvent], looks_like: str = "") -> None:
+    def _choose_decoder(
+        self, kind: ProtocolKind, direction: Direction, at: int, out: list[WireEvent], looks_like: str = ""
+    ) -> None:
         """The kind is known: what was held goes to its decoder, in order."""
         self.kind = kind.value
         decoder = self._decoder = _DECODERS[kind]()
         if kind is ProtocolKind.TLS or kind is ProtocolKind.OPAQUE:
-            out.append(Control(direction, at, 0, 0, "opaque", {"looks_like": looks_like or self._describe_prefix(kind)}))
+            out.append(
+                Control(direction, at, 0, 0, "opaque", {"looks_like": looks_like or self._describe_prefix(kind)})
+            )
         for what, way, data, when in self._held:
             if what == "feed":
                 decoder.feed(Direction(way), data, when, out)

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from a2a_proxy.wire.body import TRUNCATED_SIZE, MAX_BODY_SIZE, BodyCollector
+from a2a_proxy.wire.body import MAX_BODY_SIZE, TRUNCATED_SIZE, BodyCollector
 
 MAX_RATIO = 200
 """How many octets each octet of a body may become, after the slack."""
@@ -182,7 +182,7 @@ class ContentDecoder:
             self.problem, self.broken = "encoded content ends early", True
 
     def save(self) -> dict[str, object]:
-        """Plain values: a decompressor cannot be saved, so these hold the encoded octets, up to `REPLAY_LIMIT`."""
+        """Plain values: a decompressor cannot be saved, so these hold the encoded octets, up to `MAX_REPLAYED`."""
         return {
             "encodings": self.encodings,
             "problem": self.problem,
@@ -236,7 +236,9 @@ class ContentDecoder:
         return data
 
 
-def decompress_message(encoding: bytes, data: bytes, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE) -> tuple[BodyCollector, str]:
+def decompress_message(
+    encoding: bytes, data: bytes, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE
+) -> tuple[BodyCollector, str]:
     """Decode one compressed message: what came out, and the problem in words (empty where there is none).
 
     Over `limit` octets the first `keep` stay, with the true size and the hash.

@@ -12,7 +12,7 @@ import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Body, Undecodable
-from a2a_proxy.wire.body import TRUNCATED_SIZE, MAX_BODY_SIZE, BodyCollector
+from a2a_proxy.wire.body import MAX_BODY_SIZE, TRUNCATED_SIZE, BodyCollector
 from a2a_proxy.wire.content import decompress_message
 
 _PREFIX_SIZE = 5
@@ -90,7 +90,9 @@ class GrpcReassembler:
                 stop = pos + _PREFIX_SIZE + size
                 if not flag and stop <= end and size <= limit:
                     start = shift + pos if pos else piece.start
-                    out.append(GrpcMessage(at, at, start, shift + stop, data[pos + _PREFIX_SIZE : stop], False, "", size))
+                    out.append(
+                        GrpcMessage(at, at, start, shift + stop, data[pos + _PREFIX_SIZE : stop], False, "", size)
+                    )
                     pos = stop
                     continue
             pos = self._take_part(piece, shift, pos, out)
@@ -103,7 +105,9 @@ class GrpcReassembler:
             expected = f"message of {self._body.size + self._left} octets"
             self._stop_decoding(at, expected, f"end after {self._body.size} octets", out)
         elif self._head:
-            self._stop_decoding(at, f"message prefix of {_PREFIX_SIZE} octets", f"end after {len(self._head)} octets", out)
+            self._stop_decoding(
+                at, f"message prefix of {_PREFIX_SIZE} octets", f"end after {len(self._head)} octets", out
+            )
 
     def save(self) -> dict[str, object]:
         """Plain values for `restore`."""

@@ -190,7 +190,7 @@ def _decode_string(block: bytes, pos: int) -> tuple[bytes, int]:
 
 
 _huffman_steps: dict[int, tuple[int, int, bytes]] = {}
-"""The Huffman automaton by whole octets, `state << 8 | octet` to `(state << 8, flags, output)`. A step is made from the
+"""The Huffman automaton by whole octets, `state << 8 | byte` to `(state << 8, flags, output)`. A step is made from the
 library's steps by half octets when it is first met: at most 65,536 (about 10 MB) where somebody tries all."""
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
-from a2a_proxy.wire.http1_body import BodyError, BodyReader, Phase, request_framing, response_framing, quote_sample
+from a2a_proxy.wire.http1_body import BodyError, BodyReader, Phase, quote_sample, request_framing, response_framing
 from a2a_proxy.wire.http1_head import (
     MAX_HEAD_SIZE,
     MIN_SNIFFED,
@@ -24,9 +24,9 @@ from a2a_proxy.wire.http1_head import (
     Leniencies,
     ParsedHead,
     find_head_end,
+    is_plausible,
     parse_request,
     parse_response,
-    is_plausible,
 )
 
 MAX_PIPELINED = 1 << 16
@@ -192,7 +192,9 @@ class Http1Decoder:
 
     # Heads
 
-    def _collect_head(self, side: _Http1Direction, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
+    def _collect_head(
+        self, side: _Http1Direction, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]
+    ) -> int:
         """Collect a head from `data[pos:]`; the position after what was taken."""
         head = side.head
         held = len(head)
@@ -243,7 +245,9 @@ class Http1Decoder:
         if parsed.leniency and not isinstance(out[-1], Undecodable):
             self._leniencies.report(parsed.leniency, parsed.complaint, side.direction, at, side.start, end, out)
 
-    def _on_request_head(self, side: _Http1Direction, parsed: ParsedHead, end: int, at: int, out: list[WireEvent]) -> None:
+    def _on_request_head(
+        self, side: _Http1Direction, parsed: ParsedHead, end: int, at: int, out: list[WireEvent]
+    ) -> None:
         if len(self._pending) >= MAX_PIPELINED:
             self._stop_decoding(side, at, side.start, f"at most {MAX_PIPELINED} unanswered requests", "more", 0, out)
             return
@@ -256,7 +260,9 @@ class Http1Decoder:
             return
         self._begin_body(side, stream, phase, length, end, at, out)
 
-    def _on_response_head(self, side: _Http1Direction, parsed: ParsedHead, end: int, at: int, out: list[WireEvent]) -> None:
+    def _on_response_head(
+        self, side: _Http1Direction, parsed: ParsedHead, end: int, at: int, out: list[WireEvent]
+    ) -> None:
         pending = self._pending
         if not pending:
             self._open_stream(b"")  # a response that nobody asked for, such as a 408 on an idle connection
@@ -300,7 +306,9 @@ class Http1Decoder:
         if self._is_tunnel:
             side.make_opaque(end)
 
-    def _begin_tunnel(self, side: _Http1Direction, stream: int, protocol: str, end: int, at: int, out: list[WireEvent]) -> None:
+    def _begin_tunnel(
+        self, side: _Http1Direction, stream: int, protocol: str, end: int, at: int, out: list[WireEvent]
+    ) -> None:
         """The connection stops being HTTP: at once for the agent, after the request's body for the client."""
         detail: dict[str, object] = {"protocol": protocol, "stream": stream}
         out.append(Control(side.direction, at, side.start, end, "upgrade", detail))

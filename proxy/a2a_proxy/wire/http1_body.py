@@ -210,7 +210,9 @@ class BodyReader:
         if digits.strip(_HEX_DIGITS):
             spaced, digits = digits, digits.rstrip(b" \t")
             if digits != spaced:
-                self._report_leniency("chunk_size_space", "space after the chunk size", at, start, start + len(line), out)
+                self._report_leniency(
+                    "chunk_size_space", "space after the chunk size", at, start, start + len(line), out
+                )
         if not digits or digits.strip(_HEX_DIGITS) or len(digits.lstrip(b"0")) > _MAX_SIZE_DIGITS:
             raise BodyError(start, "a chunk size in hexadecimal digits", quote_sample(line))
         if line[-2:] != b"\r\n":

@@ -24,7 +24,9 @@ MAX_METHOD_LENGTH = 24
 """The longest method that is believed, octets."""
 
 _METHOD_PATTERN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
-_REQUEST_LINE_PATTERN = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) +([^\x00-\x20\x7f]+) +HTTP/(1\.[01])[ \t]*\r?(?=\n)")
+_REQUEST_LINE_PATTERN = re.compile(
+    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) +([^\x00-\x20\x7f]+) +HTTP/(1\.[01])[ \t]*\r?(?=\n)"
+)
 _FRAMING_FIELDS = frozenset({b"content-length", b"transfer-encoding", b"host", b"upgrade"})
 
 
@@ -93,7 +95,7 @@ def find_head_end(buffer: bytes | bytearray, start: int = 0) -> int:
 
 
 def is_plausible(direction: Direction, prefix: bytes | bytearray) -> bool:
-    """Whether `prefix`, at least `SNIFF` octets or a whole head, may begin a request (or a response)."""
+    """Whether `prefix`, at least `MIN_SNIFFED` octets or a whole head, may begin a request (or a response)."""
     if direction is Direction.TO_CLIENT:
         return prefix[:5] == b"HTTP/"
     method = bytes(prefix[: MAX_METHOD_LENGTH + 1]).partition(b" ")[0]
@@ -190,7 +192,9 @@ def parse_request(head: bytes) -> ParsedHead:
     version = parser.get_http_version()
     if version not in ("1.1", "1.0"):
         raise HeadError(f"version {version}")
-    return _pick_framing_fields(collector, ParsedHead((), version, [], [], method=parser.get_method(), target=collector.target))
+    return _pick_framing_fields(
+        collector, ParsedHead((), version, [], [], method=parser.get_method(), target=collector.target)
+    )
 
 
 def _parse_request_leniently(head: bytes, complaint: str) -> ParsedHead:

@@ -152,7 +152,9 @@ class Http2Decoder:
                         self._count_late_data(stream, length, base + pos)
                     else:
                         if length:
-                            append(Body(stream, direction, at, base + pos, base + stop, buf[pos + _FRAME_HEAD_SIZE : stop]))
+                            append(
+                                Body(stream, direction, at, base + pos, base + stop, buf[pos + _FRAME_HEAD_SIZE : stop])
+                            )
                         if flags & _END_STREAM:
                             self._end_direction(side, stream, at, base + stop, out)
                     pos = stop
@@ -245,7 +247,9 @@ class Http2Decoder:
         frame.check_stream()
         first, fragment = frame.split_content(bool(frame.flags & _PADDED), 4)
         promised = _unpack_uint32(frame.payload, first)[0] & _STREAM_MASK
-        self._add_to_block(side, HeaderBlock(frame.stream, promised, False, frame.start, frame.began, fragment), frame, out)
+        self._add_to_block(
+            side, HeaderBlock(frame.stream, promised, False, frame.start, frame.began, fragment), frame, out
+        )
 
     def _on_continuation(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         block = side.block

@@ -88,12 +88,12 @@ class DirectionState:
         "flow",
         "head_bit",
         "hpack",
+        "incomplete",
         "need",
         "offset",
         "opaque",
         "pinged",
         "preface",
-        "incomplete",
     )
 
     def __init__(self, direction: Direction) -> None:

@@ -3,7 +3,7 @@
 The rules, by number, are in manual/protocol.md "Event stream format".
 
 A recorder reports more than a browser dispatches: comments, blocks without data and an unfinished last event are events
-here too, so that `rebuild` over all of them gives back the stream octet for octet.
+here too, so that `rebuild_event` over all of them gives back the stream octet for octet.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import IntEnum
 
 import msgspec
 
-from a2a_proxy.wire.body import TRUNCATED_SIZE, MAX_BODY_SIZE
+from a2a_proxy.wire.body import MAX_BODY_SIZE, TRUNCATED_SIZE
 
 BOM = b"\xef\xbb\xbf"
 """Dropped where the stream begins with it."""
@@ -187,7 +187,12 @@ class SseSplitter:
         splitter = cls(saved.limit, saved.keep)
         splitter._parts, splitter._held = saved.parts, saved.held
         splitter._at_start, splitter._possible_bom = saved.fresh, saved.lead
-        splitter._after_bom, splitter._in_line, splitter._after_cr, splitter._completed_at = saved.bom, saved.line, saved.cr, saved.ended
+        splitter._after_bom, splitter._in_line, splitter._after_cr, splitter._completed_at = (
+            saved.bom,
+            saved.line,
+            saved.cr,
+            saved.ended,
+        )
         splitter._began, splitter._start, splitter._end = saved.began, saved.start, saved.end
         splitter._long_event = _LongEvent.restore(saved.long, saved.keep) if saved.long else None
         return splitter

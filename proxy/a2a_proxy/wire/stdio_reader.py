@@ -15,7 +15,7 @@ import msgspec
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import REASON_BROKE_OFF, REASON_CUT_SHORT, Framed, Headers, WireEvent
 from a2a_proxy.wire import stdio_head
-from a2a_proxy.wire.body import TRUNCATED_SIZE, MAX_BODY_SIZE, BodyCollector
+from a2a_proxy.wire.body import MAX_BODY_SIZE, TRUNCATED_SIZE, BodyCollector
 from a2a_proxy.wire.json_extent import JsonExtent, scan_value
 from a2a_proxy.wire.lines import LineCollector
 from a2a_proxy.wire.pipe_buffer import PipeBuffer
@@ -29,7 +29,7 @@ MAX_HEADER_BLOCK = 16 << 10
 _MAX_BEYOND_LENGTH = 64 << 10
 """How far past its length a message is looked for its end, beside three times its length (4 octets a character)."""
 _MAX_NEXT_MATCH = 512
-"""Octets: longer than anything that `NEXT` matches."""
+"""Octets: longer than anything that `NEXT_MESSAGE` matches."""
 _MAX_TRAILING_BLANKS = 64
 """Blanks after a message on a line of its own that are kept with it."""
 _BLANKS, _LINE_END = re.compile(rb"[ \t]*"), re.compile(rb"[ \t\r\n]*")
@@ -38,7 +38,7 @@ _decode_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class PipeReader:
-    """Never raises. What is held is bounded: by `LIMIT` for a message, by `BLOCK_LIMIT` for a header block."""
+    """Never raises. What is held is bounded: by `MAX_BODY_SIZE` for a message, by `MAX_HEADER_BLOCK` for a header block."""
 
     def __init__(self, direction: Direction, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE) -> None:
         self._direction = direction
@@ -59,7 +59,7 @@ class PipeReader:
         self._extent_read_up_to = 0
         """Offset up to which it has read."""
         self._bulk_body: BodyCollector | None = None
-        """A message too large to be kept; how much of it is to come: `_left`."""
+        """A message too large to be kept; how much of it is to come: `_bulk_left`."""
         self._bulk_left = 0
         self._header_block = b""
         """Its header block, or that of the message given last."""
@@ -189,7 +189,11 @@ class PipeReader:
         elif extent.broken or end == most or last:
             if head.length >= 0:
                 self._emit_headed_message(
-                    bytes(buf[start:stop]), stop, at, out, REASON_BROKE_OFF if last and not extent.broken else REASON_CUT_SHORT
+                    bytes(buf[start:stop]),
+                    stop,
+                    at,
+                    out,
+                    REASON_BROKE_OFF if last and not extent.broken else REASON_CUT_SHORT,
                 )
             else:  # no message at all: its block is stray too
                 self._stray_up_to = self._buffer.base + head.size
@@ -279,7 +283,9 @@ class PipeReader:
         data, facts = body.data[: self._keep], (body.size, True, body.sha256 if truncated else b"")
         place = (self._direction, body.began, at, body.start, body.end)
         framing = stdio_head.framing_of_block(self._header_block, body.size)
-        out.append(Framed(*place, data, self._head.headers, framing, REASON_BROKE_OFF if self._bulk_left else "", *facts))
+        out.append(
+            Framed(*place, data, self._head.headers, framing, REASON_BROKE_OFF if self._bulk_left else "", *facts)
+        )
         self._framed = True
         self._forget_message()
         return True

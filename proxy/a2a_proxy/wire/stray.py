@@ -27,7 +27,7 @@ class StrayLines:
     def __init__(self, direction: Direction) -> None:
         self._direction = direction
         self._lines_in_row = 0
-        """Lines since the last message, up to `FEW`."""
+        """Lines since the last message, up to `MAX_SINGLE_LINES`."""
         self._block: BodyCollector | None = None
         self._ending = ""
         """Of the last line in the block."""

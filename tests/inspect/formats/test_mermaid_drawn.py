@@ -86,7 +86,9 @@ async def test_what_peers_say_is_only_text(tmp_path: Path) -> None:
             rows = [_message(word), LaneRow(RowKind.FINDING, 0, 0, 0, 1, 1, word, 1, 1, 1)]
             texts = await drawn(page, "\n".join(diagram_lines(lanes, rows, len(rows))))
             said = [each.split() for each in texts]
-            assert said.count(flatten_line_ends(make_visible(word)).split()) == 4, word  # the party stands above and below
+            assert said.count(flatten_line_ends(make_visible(word)).split()) == 4, (
+                word
+            )  # the party stands above and below
         assert await page.run("document.title") == ""
         assert not page.log
 

@@ -219,7 +219,9 @@ async def test_the_screen_shows_them_as_one(tmp_path: Path, size: tuple[int, int
             person = Person(app, pilot)
             await person.sees("first + second", "FILE", "5 exchanges", "ended")
             await person.until(lambda: person.exchanges.current_row is not None)
-            shown = [person.exchanges.row_segments(person.exchanges._pages.row(at), ())[0].text.strip() for at in range(5)]
+            shown = [
+                person.exchanges.row_segments(person.exchanges._pages.row(at), ())[0].text.strip() for at in range(5)
+            ]
             assert shown == ["first", "second", "first", "second", "first"]
             await person.types("semicolon")
             await person.told("a note is for one of them alone")

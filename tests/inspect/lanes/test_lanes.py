@@ -47,10 +47,14 @@ def test_every_frame_of_a_conversation_has_a_row(cassette: Path) -> None:
             seen |= conversation.exchanges
             rows = conversation.rows(0, len(conversation.order))
             frames = [each for each in rows if each.what is RowKind.FRAME]
-            there = [each for number in conversation.exchanges for each in recording.frames(make_key(row.session, number))]
+            there = [
+                each for number in conversation.exchanges for each in recording.frames(make_key(row.session, number))
+            ]
             assert [each.at for each in frames] == sorted(each.frame.at for each in there)
             assert {each.frame for each in frames} == {each.id for each in there}
-            found = sum(1 for n in conversation.exchanges for _ in recording.findings(exchange=make_key(row.session, n)))
+            found = sum(
+                1 for n in conversation.exchanges for _ in recording.findings(exchange=make_key(row.session, n))
+            )
             assert sum(each.what is RowKind.FINDING for each in rows) == found
             assert all(0 <= each.source < len(conversation.lanes) > each.target >= 0 for each in rows)
         assert len(seen) == recording.counts().exchanges

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from a2a_inspect.lanes.layout import MARGIN, MIN_LANE_WIDTH, make_geometry, lane_head, format_elapsed, paint_row
+from a2a_inspect.lanes.layout import MARGIN, MIN_LANE_WIDTH, format_elapsed, lane_head, make_geometry, paint_row
 from a2a_inspect.lanes.model import LaneRow, PartyLane, PartyRole, RowKind
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind

@@ -14,7 +14,12 @@ def test_columns_and_bars() -> None:
     assert draw_columns([0, 1, 8, 16], 2) == ["   █", " ▁██"]
     assert draw_columns([0, 1, 8, 16], 2, plain=True) == ["   |", " .||"]
     assert draw_columns([0, 0], 1) == ["  "]
-    assert (draw_bar(16, 16, 4), draw_bar(9, 16, 4), draw_bar(0, 16, 4), draw_bar(1, 1000, 4)) == ("████", "██▎", "", "▏")
+    assert (draw_bar(16, 16, 4), draw_bar(9, 16, 4), draw_bar(0, 16, 4), draw_bar(1, 1000, 4)) == (
+        "████",
+        "██▎",
+        "",
+        "▏",
+    )
     assert (draw_bar(16, 16, 4, plain=True), draw_bar(1, 1000, 4, plain=True)) == ("####", "#")
     assert draw_sparkline([0, 1, 1000]) == " ▁█"
 

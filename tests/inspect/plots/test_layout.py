@@ -10,7 +10,7 @@ from a2a_inspect.plots.cursor import PlotCursor
 from a2a_inspect.plots.layout import plot_lines, step_words, table_lines
 from a2a_inspect.plots.measures import Bucket, Histogram
 from a2a_inspect.plots.scale import BIN_LIMITS, TimeScale
-from a2a_inspect.plots.sums import CallStatistics, RecordingTotals, DurationRanks
+from a2a_inspect.plots.sums import CallStatistics, DurationRanks, RecordingTotals
 from a2a_proxy.model.finding import Severity
 
 MS = 1_000_000

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_inspect.data.replay.clock import SPEEDS, ReplayClock, clock_line, parse_time
+from a2a_inspect.data.replay.clock import SPEEDS, ReplayClock, clock_line, parse_replay_time
 from a2a_proxy.recording.query.kinds import InvalidValue
 
 S = 1_000_000_000
@@ -42,7 +42,7 @@ def test_speeds_have_ends() -> None:
     ("words", "seconds"), [("+4s", 4), (" 50% ", 5), ("100%", 10), ("2026-11-21T22:30:59Z", 3), ("+1.5s", 1.5)]
 )
 def test_times_that_people_type(words: str, seconds: float) -> None:
-    assert parse_time(words, CLOCK) == DAY + seconds * S
+    assert parse_replay_time(words, CLOCK) == DAY + seconds * S
 
 
 def test_a_time_of_the_day_is_one_of_the_recordings_day(monkeypatch: Any) -> None:
@@ -51,7 +51,7 @@ def test_a_time_of_the_day_is_one_of_the_recordings_day(monkeypatch: Any) -> Non
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     try:
-        assert parse_time("22:31", CLOCK) == DAY + 4 * S
+        assert parse_replay_time("22:31", CLOCK) == DAY + 4 * S
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -60,7 +60,7 @@ def test_a_time_of_the_day_is_one_of_the_recordings_day(monkeypatch: Any) -> Non
 @pytest.mark.parametrize("words", ["", "soon", "%", "25:00", "-5"])
 def test_what_is_no_time(words: str) -> None:
     with pytest.raises(InvalidValue):
-        parse_time(words, CLOCK)
+        parse_replay_time(words, CLOCK)
 
 
 @given(st.integers(20, 200), st.integers(-S, 20 * S), st.sampled_from(SPEEDS))

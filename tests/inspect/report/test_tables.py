@@ -45,7 +45,9 @@ def test_nothing_that_hides_or_turns_text_is_left() -> None:
     assert told[name][1] == ["a\nb", 1]
 
 
-@pytest.mark.parametrize(("size", "count", "most"), [(1, 3 * MAX_BLOCK_RECORDS, MAX_BLOCK_RECORDS), (MAX_BLOCK // 4, 12, 4)])
+@pytest.mark.parametrize(
+    ("size", "count", "most"), [(1, 3 * MAX_BLOCK_RECORDS, MAX_BLOCK_RECORDS), (MAX_BLOCK // 4, 12, 4)]
+)
 def test_a_block_is_written_as_soon_as_it_is_full(size: int, count: int, most: int) -> None:
     """By number of records and by characters: no more than a block waits in memory."""
     stream = io.BytesIO()

@@ -342,8 +342,8 @@ def test_the_extended_card_is_learned() -> None:
 
 def test_the_oldest_of_too_many_calls_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is held is bounded."""
-    monkeypatch.setattr(stdio, "MAX_OPEN", 2)
-    monkeypatch.setattr(stdio, "MAX_DONE", 1)
+    monkeypatch.setattr(stdio, "MAX_OPEN_CALLS", 2)
+    monkeypatch.setattr(stdio, "MAX_FINISHED_CALLS", 1)
     session = Stdio()
     for number in range(4):
         session.call("GetTask", {"id": "t-1"}, number)

@@ -109,7 +109,8 @@ def test_neither_side_is_preferred(left: Any, right: Any) -> None:
 
 def told(left: Any, right: Any, **more: Any) -> list[tuple[str, ValueChange, Ignored]]:
     return [
-        (format_path(row.left or row.right or ()), row.change, row.ignored) for row in compare_values(left, right, **more).rows
+        (format_path(row.left or row.right or ()), row.change, row.ignored)
+        for row in compare_values(left, right, **more).rows
     ]
 
 
@@ -196,7 +197,9 @@ def test_lines_of_the_protocol_have_their_own_members() -> None:
 
 
 def test_a_skill_of_a_card_is_no_identifier() -> None:
-    assert not compare_values({"skills": [{"id": "walk"}]}, {"skills": [{"id": "swim"}]}, fields=CanonicalFields(card=True)).same
+    assert not compare_values(
+        {"skills": [{"id": "walk"}]}, {"skills": [{"id": "swim"}]}, fields=CanonicalFields(card=True)
+    ).same
 
 
 def test_limits_are_told() -> None:

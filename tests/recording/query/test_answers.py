@@ -77,7 +77,11 @@ def test_what_is_there_is_found(path: Path) -> None:
         ids = (("task", frame.task_id), ("ctx", frame.context_id), ("msg", frame.message_id))
         for name, ident in ids:
             if ident:
-                texts |= {f"{name}:{quote_text(ident[:5])}", f"{name}:{quote_text(ident[:11])}", f"{name}={quote_text(ident)}"}
+                texts |= {
+                    f"{name}:{quote_text(ident[:5])}",
+                    f"{name}:{quote_text(ident[:11])}",
+                    f"{name}={quote_text(ident)}",
+                }
         texts |= {f"size:{frame.size}", f"gen:{frame.generation}", f"code:{frame.error_code}"}
         texts.add(f"rec:{one.session.facts.uuid[:9]}")
     for text in sorted(texts):

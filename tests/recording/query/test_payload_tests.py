@@ -103,7 +103,12 @@ def test_a_deep_payload_has_no_parts() -> None:
     value: object = {"parts": [{"text": "x"}]}
     for _ in range(5000):
         value = {"a": value}
-    assert list(tests.find_parts(value)) == list(tests.find_facets("meta", value)) == list(tests.find_facets("ext", value)) == []
+    assert (
+        list(tests.find_parts(value))
+        == list(tests.find_facets("meta", value))
+        == list(tests.find_facets("ext", value))
+        == []
+    )
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,9 @@ def test_few_rows_are_asked_by_themselves(path: Path, small: Recording) -> None:
             every = list(small.queryable().ids("", rows))
             found = list(small.queryable().ids(expression, rows))
             assert small.queryable().filter_ids(expression, rows, every) == found
-            assert small.queryable().filter_ids(expression, rows, every[::2]) == [each for each in found if each in every[::2]]
+            assert small.queryable().filter_ids(expression, rows, every[::2]) == [
+                each for each in found if each in every[::2]
+            ]
     with Recording(path) as recording:
         assert recording.queryable().filter_ids("needle", Rows.FRAMES, range(1, 1001)) == [101]
 
@@ -152,13 +154,15 @@ def test_whoever_waits_for_the_first_rows_waits_for_no_other_table(
     ):
         found = []
         for first in (0, 1, 3, run._FIRST_WINDOW):
-            monkeypatch.setattr(run, "_FIRST", first)
+            monkeypatch.setattr(run, "_FIRST_WINDOW", first)
             found.append(list(small.queryable().ids(expression, rows)))
         assert found == [found[0]] * 4, expression
     looked: list[int] = []
     with Recording(path) as recording:
         list(
-            recording.queryable().ids("state:failed OR binding:rest", rows, watch=lambda *seen: not looked.append(seen[0]))
+            recording.queryable().ids(
+                "state:failed OR binding:rest", rows, watch=lambda *seen: not looked.append(seen[0])
+            )
         )
     assert looked[0] == run._FIRST_WINDOW < looked[-1]
 

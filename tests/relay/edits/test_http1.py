@@ -17,12 +17,12 @@ from a2a_proxy.relay.edits.edit import CardOutcome, EditFact, EditPlan
 from a2a_proxy.relay.edits.http1 import HOLD_SECONDS, MAX_RESPONSE_BYTES, Http1Editor
 from a2a_proxy.relay.edits.http1_message import CARD_PATHS
 from a2a_proxy.relay.edits.http1_scan import (
+    Http1ScanError,
     Http1Scanner,
     MessagePart,
-    Http1ScanError,
+    decode_chunked,
     parse_request_head,
     parse_response_head,
-    decode_chunked,
 )
 from support_http1 import conversations
 from support_wire import pieces_of

@@ -53,7 +53,7 @@ def ended(pair, stream):
 
 
 def reasons(pair):
-    return [fact.detail["reason"] for fact in pair.editor.edits() if fact.kind == "untouched"]
+    return [fact.detail["reason"] for fact in pair.editor.take_edits() if fact.kind == "untouched"]
 
 
 @pytest.mark.parametrize("cut", [whole, single])

@@ -111,6 +111,6 @@ async def test_a_thousand_cards_and_ten_megabytes_over_one_channel(authority, co
     assert pieces == [len(PIECE)] * PIECES
     assert agent.hosts == {b"\x00\xff\xfe raw"}
     (editor,) = between.editors
-    assert [fact.kind for fact in editor.edits()].count("card") == CARDS
+    assert [fact.kind for fact in editor.take_edits()].count("card") == CARDS
     between.server.close()
     await server.stop(0)

@@ -191,7 +191,7 @@ def test_requests_that_are_alike_are_read_once(alike: list[bytes], plan: EditPla
 def test_a_request_like_the_one_before_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     editor = Http1Editor(PLAN)
     editor.feed(C, named(1), 0.0)
-    monkeypatch.setattr("a2a_proxy.relay.edits.http1.request_head", None)
+    monkeypatch.setattr("a2a_proxy.relay.edits.http1.parse_request_head", None)
     (sent,) = editor.feed(C, named(2), 0.0)
     goes_on = b"TraceParent: 00-%s-%s-01" % (TRACE.encode(), NEW_SPAN.encode())
     assert sent.data == named(2).replace(b"TraceParent:  00-%s-%016x-01" % (TRACE.encode(), 2), goes_on)

@@ -9,7 +9,7 @@ import pytest
 from a2a_proto import read_status
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
-from a2a_proxy.replay.convert.errors import ReplayError, parse_rest_error, parse_rpc_error, parse_grpc_error
+from a2a_proxy.replay.convert.errors import ReplayError, parse_grpc_error, parse_rest_response, parse_rpc_error
 
 NEW, OLD = Dialect.V1_0, Dialect.V0_3
 INFO = {
@@ -30,7 +30,7 @@ def trailers(refusal: ReplayError, dialect: Dialect) -> ReplayError:
     return parse_grpc_error(tuple(told))
 
 
-@pytest.mark.parametrize("told", [parse_rpc_error(RPC, NEW), parse_rest_error(REST, 404)], ids=["jsonrpc", "rest"])
+@pytest.mark.parametrize("told", [parse_rpc_error(RPC, NEW), parse_rest_response(REST, 404)], ids=["jsonrpc", "rest"])
 def test_every_binding_tells_the_same(told: ReplayError) -> None:
     """Code, status, HTTP status and details, from each binding to each."""
     over_grpc = trailers(told, NEW)
@@ -46,7 +46,7 @@ def test_before_1_0_without_details() -> None:
     told = parse_rpc_error({"code": -32002, "message": "too late"}, OLD)
     assert told.rest_response(OLD) == (409, {"message": "too late"})
     assert (GRPC_STATUS_NAMES[told.grpc_status(OLD)], told.status_details(OLD)) == ("UNIMPLEMENTED", b"")
-    assert parse_rest_error({"message": "too late"}, 409).rpc_error(OLD) == {"code": -32002, "message": "too late"}
+    assert parse_rest_response({"message": "too late"}, 409).rpc_error(OLD) == {"code": -32002, "message": "too late"}
     named = parse_grpc_error(((b"grpc-status", b"5"), (b"grpc-message", b"TaskNotFoundError: no such task")))
     assert named.rpc_error(OLD) == {"code": -32001, "message": "no such task"}
     assert named.rest_response(OLD) == (404, {"message": "no such task"})
@@ -57,8 +57,11 @@ def test_what_nobody_knows_is_told_as_it_was() -> None:
     told = parse_rpc_error({"code": -32000, "message": "the tool broke", "data": {"taskId": "t-1"}}, NEW)
     assert told.rpc_error(NEW) == {"code": -32000, "message": "the tool broke", "data": {"taskId": "t-1"}}
     assert told.rest_response(NEW) == (500, {"error": {"code": 500, "status": "INTERNAL", "message": "the tool broke"}})
-    assert parse_rest_error({"detail": "Invalid API key"}, 401).rest_response(NEW) == (401, {"detail": "Invalid API key"})
-    assert parse_rest_error("<html>", 502).rest_response(NEW) == (502, "<html>")
+    assert parse_rest_response({"detail": "Invalid API key"}, 401).rest_response(NEW) == (
+        401,
+        {"detail": "Invalid API key"},
+    )
+    assert parse_rest_response("<html>", 502).rest_response(NEW) == (502, "<html>")
 
 
 def test_metadata_that_is_no_text_becomes_text_in_protobuf() -> None:

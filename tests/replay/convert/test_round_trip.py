@@ -16,10 +16,10 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, message_names
-from a2a_proxy.protocol.schema import JSON, is_protobuf, schema_set_of, schema_of
+from a2a_proxy.protocol.schema import JSON, is_protobuf, schema_of, schema_set_of
 from a2a_proxy.recording.difference.view import canonical_payload
 from a2a_proxy.replay.convert.protobuf_bytes import encode_answer, encode_request
-from a2a_proxy.replay.convert.requests import grpc_path, convert_request, rest_call, rpc_method
+from a2a_proxy.replay.convert.requests import convert_request, grpc_path, rest_call, rpc_method
 from a2a_proxy.replay.convert.responses import convert_answer
 from support_thin import thin
 

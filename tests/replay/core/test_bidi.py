@@ -354,7 +354,9 @@ def test_a_line_after_the_last_state_goes_out_as_recorded() -> None:
 def test_the_recorded_loop_replays_to_a_client_that_answers_each_question() -> None:
     """The sample's live streams, each with a client that speaks when the agent has said what it waited for."""
     whole = sample("live-bidi")
-    alone = [each for each in whole.calls if each.is_live and each.place not in ("#11", "#12")]  # 12 takes 11's task over
+    alone = [
+        each for each in whole.calls if each.is_live and each.place not in ("#11", "#12")
+    ]  # 12 takes 11's task over
     stage = Stage(replace(whole, calls=tuple(alone)))
     for recorded in alone:
         play = stage.again(recorded)

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.replay.core.faults import FaultError, InjectedFault, parse_fault, inject_faults
+from a2a_proxy.replay.core.faults import FaultError, InjectedFault, inject_faults, parse_fault
 from a2a_proxy.replay.core.script import LineKind
 from support_replay import MS, Stage, artifact, call, message, said, script, status, task
 

@@ -48,7 +48,9 @@ def test_a_method_that_is_none() -> None:
 def test_a_call_that_is_not_replayed_says_why() -> None:
     made = script(SENT)
     made = type(made)(
-        name=made.name, calls=made.calls, unservable=(UnservableCall("#9", "its request was not recorded", "CancelTask"),)
+        name=made.name,
+        calls=made.calls,
+        unservable=(UnservableCall("#9", "its request was not recorded", "CancelTask"),),
     )
     miss = Stage(made).miss("CancelTask", {"id": "t-1"})
     assert "the recording has it in #9, which is not replayed: its request was not recorded" in miss.full_text()

@@ -14,7 +14,9 @@ from support_replay import MS, START, TASK, Stage, call, message, said, script, 
 S = TaskState
 THEN = {"url": "http://127.0.0.1:9000/hook", "token": "redacted-0123456789ab"}
 NOW = {"url": "http://127.0.0.1:4711/mine", "token": "of-now"}
-PUSH = RecordedPush(place="#5", at=START + 25 * MS, value=status(S.WORKING), url="127.0.0.1:9000/hook", task=TASK, answered=200)
+PUSH = RecordedPush(
+    place="#5", at=START + 25 * MS, value=status(S.WORKING), url="127.0.0.1:9000/hook", task=TASK, answered=200
+)
 
 
 def sent(config: dict[str, Any] | None) -> dict[str, Any]:
@@ -54,7 +56,9 @@ def test_with_the_recorded_pause() -> None:
 
 def test_one_that_comes_after_the_call_is_asked_for_by_itself() -> None:
     answer = call(1, "SendMessage", sent(THEN), ("s", 10, task(S.SUBMITTED)), ("s", 10, "end"))
-    late = RecordedPush(place="#5", at=START + 500 * MS, value=status(S.COMPLETED), url="127.0.0.1:9000/hook", task=TASK)
+    late = RecordedPush(
+        place="#5", at=START + 500 * MS, value=status(S.COMPLETED), url="127.0.0.1:9000/hook", task=TASK
+    )
     stage = Stage(script(answer, pushes=(late,)), speed=1.0)
     stage.run(stage.ask("SendMessage", sent(NOW)), 10)
     assert stage.player.wake_time == stage.now + 490 * MS
@@ -83,7 +87,9 @@ def test_a_registration_of_its_own_and_its_end(deleted: bool) -> None:
         ("s", 901, "end"),
     )
     delete = call(3, "DeleteTaskPushNotificationConfig", {"taskId": TASK, "id": "c1"}, ("s", 1, "end"), began=12)
-    late = RecordedPush(place="#5", at=START + 905 * MS, value=status(S.COMPLETED), url="127.0.0.1:9000/hook", task=TASK)
+    late = RecordedPush(
+        place="#5", at=START + 905 * MS, value=status(S.COMPLETED), url="127.0.0.1:9000/hook", task=TASK
+    )
     stage = Stage(script(stream, registration(2, THEN | {"id": "c1"}), delete, pushes=(late,)), gap=1)
     play = stage.ask("SendStreamingMessage", message("plan"))
     stage.now += 1
@@ -102,7 +108,9 @@ def test_each_of_two_goes_where_its_own_place_is_now() -> None:
         THEN | {"id": "c2", "url": "http://127.0.0.1:9000/two"},
     )
     pushes = tuple(
-        RecordedPush(place=f"#{n}", at=START + 950 * MS, value=status(S.COMPLETED), url=f"127.0.0.1:9000/{way}", task=TASK)
+        RecordedPush(
+            place=f"#{n}", at=START + 950 * MS, value=status(S.COMPLETED), url=f"127.0.0.1:9000/{way}", task=TASK
+        )
         for n, way in ((6, "one"), (7, "two"))
     )
     stream = call(1, "SendStreamingMessage", message("plan"), ("s", 10, task()), ("s", 11, "end"))

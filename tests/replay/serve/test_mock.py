@@ -16,7 +16,7 @@ from a2a_proto import from_dict, message_class, to_dict
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.relay.route import Listen, RouteError
-from a2a_proxy.replay.core.faults import parse_fault, inject_faults
+from a2a_proxy.replay.core.faults import inject_faults, parse_fault
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import MockServer

@@ -13,7 +13,7 @@ from aiohttp import web
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.replay.core.player_io import PlayerSend
-from a2a_proxy.replay.core.script import LineKind, RecordedPush, RecordedCall, ReplayScript, ScriptLine, ScriptSide
+from a2a_proxy.replay.core.script import LineKind, RecordedCall, RecordedPush, ReplayScript, ScriptLine, ScriptSide
 from a2a_proxy.replay.serve.mock import MockServer
 from a2a_proxy.replay.serve.performance import ReplayReport, WebhookPosted
 from a2a_proxy.replay.serve.webhooks import MAX_TRIES, WebhookSender

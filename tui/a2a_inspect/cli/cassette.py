@@ -118,7 +118,9 @@ def trim_recording(
 
     path, places = split_words(words)
     with open_recording(path) as source:
-        trim_to_cassette(source, TrimOptions(target, places, redaction=RedactionOptions(redact, redact_policy), **options))
+        trim_to_cassette(
+            source, TrimOptions(target, places, redaction=RedactionOptions(redact, redact_policy), **options)
+        )
 
 
 @cassette.command("merge")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from a2a_inspect.data.recording_choice import open_recording, convert_recording_errors
+from a2a_inspect.data.recording_choice import convert_recording_errors, open_recording
 from a2a_proxy.archive.errors import archive_extra
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory_errors
@@ -92,7 +92,9 @@ def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> i
         faults = [fault for each in found for fault in (_verify_segment(place, each) if options.verify else ())]
     for each in found:
         missing = lost.get(each.cut.name, [])
-        print(json.dumps({**_segment_object(each), "gone": missing}) if options.as_json else _segment_line(each, missing))
+        print(
+            json.dumps({**_segment_object(each), "gone": missing}) if options.as_json else _segment_line(each, missing)
+        )
     for fault in faults:
         print(f"a2a-inspect: error: {make_visible(fault)}", file=sys.stderr)
     if not options.as_json:
@@ -128,14 +130,18 @@ def download_recording(url: str, words: dict[str, str], target: Path, options: A
     calls = f"{text.format_count(brought.exchanges, 'exchange')} with {text.format_count(brought.frames, 'frame')}"
     print(f"brought {calls} of {text.format_count(brought.segments, 'segment')} into {make_visible(str(target))}")
     if brought.gone:
-        print(f"gone from the archive, perhaps by a rule of the bucket: {_join_keys(brought.gone)}; there may be more of it")
+        print(
+            f"gone from the archive, perhaps by a rule of the bucket: {_join_keys(brought.gone)}; there may be more of it"
+        )
     print(_request_counts(place))
 
 
 def _request_counts(store: ArchiveStore) -> str:
     """What it took."""
     made = store.traffic
-    return f"{text.format_count(made.lists, 'list')}, {text.format_count(made.gets, 'GET')}, {text.format_size(made.got)}"
+    return (
+        f"{text.format_count(made.lists, 'list')}, {text.format_count(made.gets, 'GET')}, {text.format_size(made.got)}"
+    )
 
 
 def _join_keys(keys: tuple[str, ...]) -> str:

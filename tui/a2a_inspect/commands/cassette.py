@@ -10,7 +10,7 @@ from pathlib import Path
 
 from a2a_inspect.commands.file_loop import process_files
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.protocol.text import shell_line, make_visible
+from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.cassette.exporter import FORMAT_VERSION
 from a2a_proxy.recording.cassette.file import read_cassette
 from a2a_proxy.recording.cassette.rewrite import RewriteResult, rewrite_cassette

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from a2a_inspect.data.recording_choice import STDOUT, open_recording
-from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted
+from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted_view
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.export import export_selection
 from a2a_inspect.signals import interrupt_on_signals
@@ -59,7 +59,13 @@ def open_selection(export_options: ExportOptions) -> Iterator[ExportSelection]:
     with open_recording(export_options.path) as recording:
         keys = set(recording.queryable().ids(export_options.where, Rows.EXCHANGES)) if export_options.where else None
         if keys is not None and not keys:
-            raise UserError(f"nothing matches {make_visible(export_options.where)}", "see what there is with: a2a-inspect ls")
-        with open_redacted(recording, keys, export_options.redaction) as (clean, kept):
-            words = export_options.redaction.redact_choice(f"what matches {export_options.where}") if export_options.where else ""
+            raise UserError(
+                f"nothing matches {make_visible(export_options.where)}", "see what there is with: a2a-inspect ls"
+            )
+        with open_redacted_view(recording, keys, export_options.redaction) as (clean, kept):
+            words = (
+                export_options.redaction.redact_choice(f"what matches {export_options.where}")
+                if export_options.where
+                else ""
+            )
             yield ExportSelection(clean, None if kept is None else frozenset(kept), words)

@@ -15,7 +15,7 @@ EXIT_FINDINGS = 1
 def process_files(paths: Iterable[Path], process: Callable[[Path], bool]) -> int:
     """Do it with one file after the other; the exit code.
 
-    It is that of the error where a file could not be done, else FOUND where `do` was true of one, else 0.
+    It is that of the error where a file could not be done, else EXIT_FINDINGS where `process` was true of one, else 0.
     """
     failed, found = 0, False
     for path in paths:

@@ -8,7 +8,7 @@ import sys
 import msgspec
 
 from a2a_inspect.commands.table import table_lines
-from a2a_inspect.keys.actions import Action, list_actions, display_key
+from a2a_inspect.keys.actions import Action, display_key, list_actions
 from a2a_inspect.keys.keymap import keys_file, read_keymap
 from a2a_inspect.keys.places import KEY_SCOPES
 
@@ -27,7 +27,9 @@ def show_keys(*, as_toml: bool, as_json: bool) -> None:
     elif as_toml:
         print("\n".join(toml_lines(now)))
     else:
-        print("\n".join(table_lines(("ACTION", "KEYS", "WHAT"), [(each.id, _key_names(each), each.help) for each in now])))
+        print(
+            "\n".join(table_lines(("ACTION", "KEYS", "WHAT"), [(each.id, _key_names(each), each.help) for each in now]))
+        )
         found = "" if path.exists() else ", which is not there; begin one with: a2a-inspect keys --print"
         print(f"\nKeys are read from {path}{found}", file=sys.stderr)
 

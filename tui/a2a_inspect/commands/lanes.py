@@ -11,7 +11,7 @@ import msgspec
 
 from a2a_inspect.data.positions import PAGE
 from a2a_inspect.data.references import is_task_prefix, no_such_place, resolve_places
-from a2a_inspect.lanes.layout import MARGIN, MIN_LANE_WIDTH, make_geometry, lane_head, paint_row
+from a2a_inspect.lanes.layout import MARGIN, MIN_LANE_WIDTH, lane_head, make_geometry, paint_row
 from a2a_inspect.lanes.mermaid import diagram_lines
 from a2a_inspect.lanes.model import LaneRow
 from a2a_inspect.lanes.objects import lanes_object, row_object

@@ -13,7 +13,7 @@ from a2a_inspect.data.notes import note_counts
 from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.present import generations, text
-from a2a_proxy.protocol.text import shell_line, make_visible
+from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow
 
@@ -81,7 +81,7 @@ def _exchange_table_lines(recording: Recording, session: SessionRow, where: str,
 
 
 def exchange_cells(row: ExchangeRow, *, with_session: bool, brief: bool) -> tuple[str, ...]:
-    """A line: of `several` sessions the number says which; `brief`: without the time to the first event."""
+    """A line: `with_session`: the number names the session too; `brief`: without the time to the first event."""
     exchange = row.exchange
     return (
         f"{row.session}:{exchange.id}" if with_session else str(exchange.id),
@@ -90,7 +90,9 @@ def exchange_cells(row: ExchangeRow, *, with_session: bool, brief: bool) -> tupl
         make_visible(text.exchange_title(exchange)),
         text.binding_and_dialect(exchange),
         make_visible(text.shorten_id(exchange.task_id)),
-        make_visible(", ".join(filter(None, (" > ".join(exchange.states), generations.requested_generations(exchange))))),
+        make_visible(
+            ", ".join(filter(None, (" > ".join(exchange.states), generations.requested_generations(exchange))))
+        ),
         str(exchange.events) if exchange.streaming else "",
         text.latency_label(exchange).rpartition(", ")[2] if brief else text.latency_label(exchange),
         make_visible(exchange.error) or (make_visible(exchange.how) if text.outcome_of(exchange) == "cut" else ""),

@@ -50,10 +50,17 @@ def list_exchanges(several: MultiReader, *, as_json: bool, where: str = "") -> N
 def _exchange_lines(several: MultiReader, rows: Iterable[tuple[MultiReaderFile, ExchangeRow]]) -> Iterator[str]:
     yield from member_lines(several)
     width = terminal_width()
-    room = TableLimits(width, {"OPERATION": 28, **_FILE_CELLS}, (("FILE", 10), *EXCHANGE_SHRINK_ORDER), ("STATES",)) if width else None
+    room = (
+        TableLimits(width, {"OPERATION": 28, **_FILE_CELLS}, (("FILE", 10), *EXCHANGE_SHRINK_ORDER), ("STATES",))
+        if width
+        else None
+    )
     crowded = _files_with_several_sessions(several)
     cells = (
-        (make_visible(member.name), *exchange_cells(row, with_session=member.number in crowded, brief=0 < width < WIDE_TERMINAL))
+        (
+            make_visible(member.name),
+            *exchange_cells(row, with_session=member.number in crowded, brief=0 < width < WIDE_TERMINAL),
+        )
         for member, row in rows
     )
     yield from table_lines(("FILE", *EXCHANGE_COLUMNS), cells, room)
@@ -74,7 +81,9 @@ def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:
             return
     if as_json:
         for group in groups:
-            print(json.dumps({"task_id": group[0].row.task.task_id, "seen": [_sighting_object(seen) for seen in group]}))
+            print(
+                json.dumps({"task_id": group[0].row.task.task_id, "seen": [_sighting_object(seen) for seen in group]})
+            )
         return
     width = terminal_width()
     room = TableLimits(width, _FILE_CELLS, (("FILES", 12), *TASK_SHRINK_ORDER), ("STATES",)) if width else None
@@ -84,7 +93,9 @@ def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:
         print(line)
 
 
-def _matching_groups(several: MultiReader, groups: Iterable[list[TaskSighting]], where: str) -> Iterator[list[TaskSighting]]:
+def _matching_groups(
+    several: MultiReader, groups: Iterable[list[TaskSighting]], where: str
+) -> Iterator[list[TaskSighting]]:
     keys = [set(member.recording.queryable().ids(where, Rows.EXCHANGES)) for member in several.members]
     for group in groups:
         touched = ((seen, number) for seen in group for number in seen.row.task.exchanges)
@@ -111,7 +122,9 @@ def _task_group_cells(group: list[TaskSighting], several_sessions: set[int]) -> 
         make_visible(last.task_id),
         make_visible(", ".join(dict.fromkeys(seen.member.name for seen in group))),
         state_name(last.state),
-        make_visible(text.shorten_id(next((seen.row.task.context_id for seen in group if seen.row.task.context_id), ""))),
+        make_visible(
+            text.shorten_id(next((seen.row.task.context_id for seen in group if seen.row.task.context_id), ""))
+        ),
         make_visible(", ".join(dict.fromkeys(seen.row.task.agent for seen in group))),
         " > ".join(state_name(state) for state in passed),
         ", ".join(map(make_visible, names)),

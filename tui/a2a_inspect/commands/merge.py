@@ -17,7 +17,14 @@ from a2a_proxy.recording.cassette.file import check_replaceable, write_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.merge import MergedSession, SkippedSession, check_not_source, check_merge_target, merge_sessions, plan_merge
+from a2a_proxy.recording.tools.merge import (
+    MergedSession,
+    SkippedSession,
+    check_merge_target,
+    check_not_source,
+    merge_sessions,
+    plan_merge,
+)
 
 OVERWRITE_HINT = "name another file, or let it be replaced with --overwrite"
 
@@ -66,7 +73,9 @@ class _MergeCommand(Protocol):
     def __call__(self, several: MultiReader, into: Path, /, *, overwrite: bool) -> list[MergedSession]: ...
 
 
-def _merge_files(target: Path, recordings: tuple[Path, ...], options: MergeOptions, merge_function: _MergeCommand) -> None:
+def _merge_files(
+    target: Path, recordings: tuple[Path, ...], options: MergeOptions, merge_function: _MergeCommand
+) -> None:
     if target.exists() and not options.overwrite:
         raise UserError(f"{target} exists", OVERWRITE_HINT)
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_inspect.data.notes import note_object, note_words
-from a2a_inspect.data.recording_choice import resolve_recording, open_recording
+from a2a_inspect.data.recording_choice import open_recording, resolve_recording
 from a2a_inspect.data.references import format_place, resolve_place
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.note import Note

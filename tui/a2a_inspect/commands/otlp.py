@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 
 from a2a_inspect.commands.export import ExportOptions, open_selection
-from a2a_inspect.data.recording_choice import STDOUT, open_recording, convert_recording_errors
+from a2a_inspect.data.recording_choice import STDOUT, convert_recording_errors, open_recording
 from a2a_inspect.data.recording_choice import resolve_recording as chosen_path
-from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted
+from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted_view
 from a2a_inspect.formats.export import new_file
 from a2a_inspect.signals import interrupt_on_signals
 from a2a_proxy.cli.errors import UserError, state_directory_errors
@@ -28,7 +28,7 @@ from a2a_proxy.telemetry.sdk import SdkBackend
 from a2a_proxy.telemetry.settings import OtlpSettings
 from a2a_proxy.telemetry.span_options import Compat, SpanKind, SpanOptions
 from a2a_proxy.telemetry.span_reader import OtherRecordingLinks
-from a2a_proxy.telemetry.target import OtlpTarget, sdk_disabled, otlp_target
+from a2a_proxy.telemetry.target import OtlpTarget, otlp_target, sdk_disabled
 from a2a_proxy.telemetry.unsent import send_unsent
 
 _VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -115,7 +115,7 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
         for path in (options.recording, *options.others):
             recording = all_of_them.enter_context(open_recording(path))
             keys = set(recording.queryable().ids(options.where, Rows.EXCHANGES)) if options.where else None
-            found.append(all_of_them.enter_context(open_redacted(recording, keys, wish)))
+            found.append(all_of_them.enter_context(open_redacted_view(recording, keys, wish)))
         if options.where and not any(keys for _, keys in found):
             raise UserError(f"nothing matches {make_visible(options.where)}", "see what there is with: a2a-inspect ls")
         recordings = [recording for recording, _ in found]

@@ -68,12 +68,16 @@ def prune(paths: tuple[Path, ...], limits: PruneLimits, now: int, *, dry_run: bo
     for path in dict.fromkeys(each.path for each in chosen):
         gone = [each for each in chosen if each.path == path]
         if not dry_run:
-            _delete_sessions(path, [each.id for each in gone], delete_file=len(gone) == sum(each.path == path for each in stored))
+            _delete_sessions(
+                path, [each.id for each in gone], delete_file=len(gone) == sum(each.path == path for each in stored)
+            )
         for each in gone:
             print(_session_object(each, dry_run) if as_json else f"{_deleted_words(dry_run)} {each.description()}")
     size = sum(each.size for each in chosen)
     if not as_json:
-        print(f"{_deleted_words(dry_run)} {text.format_count(len(chosen), 'session')} of {len(stored)}, about {text.format_size(size)}")
+        print(
+            f"{_deleted_words(dry_run)} {text.format_count(len(chosen), 'session')} of {len(stored)}, about {text.format_size(size)}"
+        )
 
 
 def _deleted_words(dry_run: bool) -> str:
@@ -82,7 +86,12 @@ def _deleted_words(dry_run: bool) -> str:
 
 def _session_object(session: _StoredSession, dry_run: bool) -> str:
     """One session that goes, as a line of JSON with stable names."""
-    facts = {"recording": str(session.path), "session": session.id, "started": text.format_utc(session.started), "size": session.size}
+    facts = {
+        "recording": str(session.path),
+        "session": session.id,
+        "started": text.format_utc(session.started),
+        "size": session.size,
+    }
     return json.dumps({**facts, "deleted": not dry_run})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import Leftover
-from a2a_proxy.cli.errors import state_directory_errors, print_error
+from a2a_proxy.cli.errors import print_error, state_directory_errors
 from a2a_proxy.present import text
 from a2a_proxy.recorder.keeper import RecorderKeeper
 from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, Status

@@ -10,7 +10,7 @@ from a2a_inspect.commands.check.report import DECODER_FINDINGS, expand_rule_id
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.rules.define import manual_page
-from a2a_proxy.rules.define.catalogue import omitted_rules, all_rules, family_subjects
+from a2a_proxy.rules.define.catalogue import all_rules, family_subjects, omitted_rules
 from a2a_proxy.rules.define.rule import Rule
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from a2a_inspect.commands.file_loop import process_files
-from a2a_inspect.data.recording_choice import resolve_recording, open_recording
+from a2a_inspect.data.recording_choice import open_recording, resolve_recording
 from a2a_inspect.data.redacted_view import RedactionOptions
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
@@ -82,9 +82,13 @@ def preview_redaction(path: Path | None, options: ScanOptions) -> None:
         if words:
             print(f"session {session} was redacted before: {make_visible(' '.join(words))}")
     for row in rows:
-        print(f"{row['times']:>6}  {make_visible(row['where'])}  {make_visible(row['excerpt'])}  first in {row['place']}")
+        print(
+            f"{row['times']:>6}  {make_visible(row['where'])}  {make_visible(row['excerpt'])}  first in {row['place']}"
+        )
     if policy.metadata_only:
-        print(f"all payloads would go: {text.format_count(counts.frames, 'frame')}; texts of errors and other headers too")
+        print(
+            f"all payloads would go: {text.format_count(counts.frames, 'frame')}; texts of errors and other headers too"
+        )
     print(f"policy: {make_visible(' '.join(policy.words)) or 'default'}; {_preview_words(seen, policy)}")
 
 
@@ -92,10 +96,14 @@ def _preview_words(result: ScanResult, policy: RedactionPolicy) -> str:
     if not result.secrets:
         return "it would replace nothing else" if policy.metadata_only else "it would change nothing"
     different = len({each.secret for each in result.secrets})
-    return f"it would replace {text.format_count(different, 'value')} in {text.format_count(len(result.secrets), 'place')}"
+    return (
+        f"it would replace {text.format_count(different, 'value')} in {text.format_count(len(result.secrets), 'place')}"
+    )
 
 
-def _scan_recording(recording: Recording, policy: RedactionPolicy, path: Path | None, *, random: bool = True) -> ScanResult:
+def _scan_recording(
+    recording: Recording, policy: RedactionPolicy, path: Path | None, *, random: bool = True
+) -> ScanResult:
     try:
         return scan_recording(recording, policy, path, random=random)
     except RecordingError as wrong:
@@ -124,7 +132,9 @@ def _print_secrets(path: Path, result: ScanResult) -> None:
     labels = f"{text.format_count(result.labels, 'label')} of secrets that were taken out"
     if result.secrets:
         different = len({each.secret for each in result.secrets})
-        print(f"{name}: {text.format_count(different, 'secret')} in {text.format_count(len(result.secrets), 'place')}; {labels}")
+        print(
+            f"{name}: {text.format_count(different, 'secret')} in {text.format_count(len(result.secrets), 'place')}; {labels}"
+        )
     else:
         print(f"{name}: no secrets; {labels}; {result.values} values looked at")
 
@@ -135,5 +145,7 @@ def _print_secret_objects(path: Path, result: ScanResult) -> None:
         print(json.dumps({"kind": "secret", "recording": str(path), **facts}))
     counts = {"secrets": len({each.secret for each in result.secrets}), "places": len(result.secrets)}
     print(
-        json.dumps({"kind": "summary", "recording": str(path), **counts, "labels": result.labels, "values": result.values})
+        json.dumps(
+            {"kind": "summary", "recording": str(path), **counts, "labels": result.labels, "values": result.values}
+        )
     )

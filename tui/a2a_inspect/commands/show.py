@@ -91,7 +91,9 @@ def _session_tree_lines(
             for row in exchanges:
                 yield from (
                     " " * depth + line
-                    for line in _exchange_lines(recording, row, selection, meanings, frame_numbers.get(row.key), marks, notes)
+                    for line in _exchange_lines(
+                        recording, row, selection, meanings, frame_numbers.get(row.key), marks, notes
+                    )
                 )
     if everything:
         yield from ("  " + line for line in process_lines(recording, session))
@@ -156,8 +158,17 @@ def _exchange_lines(
     notes: SessionNotes,
 ) -> Iterator[str]:
     exchange = row.exchange
-    parts = [f"#{exchange.id} {make_visible(text.exchange_title(exchange))}", text.binding_and_dialect(exchange), text.live_stream_label(exchange)]
-    parts += [text.outcome_label(exchange), text.latency_label(exchange), generations.requested_generations(exchange), make_visible(exchange.error)]
+    parts = [
+        f"#{exchange.id} {make_visible(text.exchange_title(exchange))}",
+        text.binding_and_dialect(exchange),
+        text.live_stream_label(exchange),
+    ]
+    parts += [
+        text.outcome_label(exchange),
+        text.latency_label(exchange),
+        generations.requested_generations(exchange),
+        make_visible(exchange.error),
+    ]
     if text.outcome_of(exchange) == "cut":
         parts.append(make_visible(exchange.how))
     yield "  ".join(part for part in parts if part)
@@ -232,7 +243,11 @@ def _header_lines(exchange: Exchange) -> Iterator[str]:
 
 
 def _session_objects(
-    recording: Recording, session: SessionRow, rows: list[ExchangeRow], selection: ShowSelection, frame_numbers: FrameNumbers
+    recording: Recording,
+    session: SessionRow,
+    rows: list[ExchangeRow],
+    selection: ShowSelection,
+    frame_numbers: FrameNumbers,
 ) -> Iterator[dict[str, object]]:
     tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
     marks, notes = SegmentMarks(recording, session.id), SessionNotes(recording, session.id)
@@ -247,7 +262,9 @@ def _session_objects(
         yield from process_objects(recording, session)
 
 
-def _exchange_object(recording: Recording, row: ExchangeRow, task: Task | None, frame_numbers: set[int] | None) -> dict[str, object]:
+def _exchange_object(
+    recording: Recording, row: ExchangeRow, task: Task | None, frame_numbers: set[int] | None
+) -> dict[str, object]:
     exchange = row.exchange
     frames = (r.frame for r in recording.frames(row.key) if frame_numbers is None or r.frame.seq in frame_numbers)
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from a2a_inspect.commands.filters import matching_frames
-from a2a_inspect.data.references import is_task_prefix, no_such_place, resolve_places, parse_reference
+from a2a_inspect.data.references import is_task_prefix, no_such_place, parse_reference, resolve_places
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 

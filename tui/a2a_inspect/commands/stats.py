@@ -12,7 +12,7 @@ from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.session import member_lines
 from a2a_inspect.commands.table import table_lines
 from a2a_inspect.plots.measures import read_histogram
-from a2a_inspect.plots.sums import RecordingTotals, TaskStateCounts, distinct_parts, compute_totals, count_task_states
+from a2a_inspect.plots.sums import RecordingTotals, TaskStateCounts, compute_totals, count_task_states, distinct_parts
 from a2a_inspect.plots.written import MAX_STEPS, PLAIN_VARIABLE, bins_object, histogram_lines, histogram_object
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
@@ -55,7 +55,9 @@ def show_statistics(several: MultiReader, options: StatsOptions) -> None:
 
 def _statistics_lines(several: MultiReader, totals: RecordingTotals, tasks: TaskStateCounts) -> Iterator[str]:
     yield from member_lines(several)
-    octets = [sum(getattr(each, way) for each in totals.calls.values()) for way in ("bytes_to_agent", "bytes_to_client")]
+    octets = [
+        sum(getattr(each, way) for each in totals.calls.values()) for way in ("bytes_to_agent", "bytes_to_client")
+    ]
     count = sum(each.count for each in totals.calls.values())
     yield (
         f"{text.format_count(count, 'exchange')}, {text.format_count(totals.frames, 'frame')}, "
@@ -69,10 +71,14 @@ def _statistics_lines(several: MultiReader, totals: RecordingTotals, tasks: Task
         yield from _call_table_lines(totals)
     if totals.errors:
         yield ""
-        yield from _count_table_lines("ERROR", [(make_visible(error), number) for error, number in totals.errors], _MAX_LISTED_ERRORS)
+        yield from _count_table_lines(
+            "ERROR", [(make_visible(error), number) for error, number in totals.errors], _MAX_LISTED_ERRORS
+        )
     if totals.findings:
         yield ""
-        found = [(f"{severity.name.lower()}  {make_visible(rule)}", number) for rule, severity, number in totals.findings]
+        found = [
+            (f"{severity.name.lower()}  {make_visible(rule)}", number) for rule, severity, number in totals.findings
+        ]
         yield from _count_table_lines("FINDING", found, len(found))
 
 

@@ -64,4 +64,6 @@ def _table_row(row: Sequence[str], layout: Sequence[tuple[int, int]]) -> str:
 
 
 def _fitted_row(row: Sequence[str], layout: Sequence[tuple[int, int]], keep_end_indexes: set[int]) -> str:
-    return COLUMN_GAP.join(fit_text(row[index], width, tail=index in keep_end_indexes) for index, width in layout).rstrip()
+    return COLUMN_GAP.join(
+        fit_text(row[index], width, tail=index in keep_end_indexes) for index, width in layout
+    ).rstrip()

@@ -13,7 +13,7 @@ import msgspec
 
 from a2a_inspect.commands.session import finding_words
 from a2a_inspect.commands.show import ARROWS, frame_object
-from a2a_inspect.data.recording_choice import open_recordings, convert_recording_errors
+from a2a_inspect.data.recording_choice import convert_recording_errors, open_recordings
 from a2a_inspect.signals import interrupt_on_signals
 from a2a_proxy.cli.console import finding_object
 from a2a_proxy.cli.errors import print_error
@@ -49,7 +49,7 @@ class TailOptions(msgspec.Struct, frozen=True):
 
 
 def print_tail(paths: Sequence[Path], options: TailOptions, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Print the last frames, and with `follow` each further one within `POLL` of its being stored, until interrupted
+    """Print the last frames, and with `follow` each further one within `POLL_INTERVAL` of its being stored, until interrupted
     by Ctrl-C, SIGTERM or SIGHUP.
 
     What several recordings have is in the order of time: the past all of it, then what each look finds.
@@ -175,10 +175,12 @@ class _Follower:
         return self._recording.queryable().filter_ids(self._options.where, Rows.FRAMES, frames)
 
     def _last_finding_before(self, first: FrameRow, newest_finding: int) -> int:
-        """The last finding, up to `found`, that was stored before those about `first` and later frames."""
+        """The last finding, up to `newest_finding`, that was stored before those about `first` and later frames."""
         earlier = "SELECT coalesce(max(id), 0) FROM finding WHERE session < ? OR (session = ? AND at < ?)"
         at = first.frame.at - self._session_start(first.session)
-        return min(int(self._recording.db.execute(earlier, (first.session, first.session, at)).fetchone()[0]), newest_finding)
+        return min(
+            int(self._recording.db.execute(earlier, (first.session, first.session, at)).fetchone()[0]), newest_finding
+        )
 
     def _session_start(self, session: int) -> int:
         row = self._recording.session(session)
@@ -231,10 +233,18 @@ class _Follower:
         return bool(self._recording.queryable().filter_ids(self._options.where, Rows.EXCHANGES, [exchange]))
 
     def _format_frame(self, row: FrameRow) -> str:
-        return self._json_line(self._frame_object(row)) if self._options.as_json else self._prefix_file_name(self._frame_line(row))
+        return (
+            self._json_line(self._frame_object(row))
+            if self._options.as_json
+            else self._prefix_file_name(self._frame_line(row))
+        )
 
     def _format_finding(self, row: FindingRow) -> str:
-        return self._json_line(_finding_object(row)) if self._options.as_json else self._prefix_file_name(_finding_line(row))
+        return (
+            self._json_line(_finding_object(row))
+            if self._options.as_json
+            else self._prefix_file_name(_finding_line(row))
+        )
 
     def _json_line(self, values: dict[str, object]) -> str:
         return json.dumps({"file": self._recording.path, **values} if self._name else values)

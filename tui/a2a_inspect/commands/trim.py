@@ -10,7 +10,7 @@ import msgspec
 
 from a2a_inspect.commands.merge import OVERWRITE_HINT
 from a2a_inspect.commands.show_selection import ShowSelection
-from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted
+from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted_view
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
@@ -52,7 +52,7 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
     besides = {} if options.exact else needed_calls(recording, chosen)
     picked = " ".join((*options.words, options.where)).strip()
     keys = chosen | besides.keys() if picked else None
-    with open_redacted(recording, keys, options.redaction) as (clean, kept):
+    with open_redacted_view(recording, keys, options.redaction) as (clean, kept):
         remark = f"{SELECTION_PREFIX}{options.redaction.redact_choice(picked)} and what that needs"
         selection = Selection(clean, kept, remark) if kept is not None else None
         write_cassette(clean, options.target, selection=selection, overwrite=options.overwrite)
@@ -95,7 +95,9 @@ def _missing_counts(before: Counts, after: Counts) -> dict[str, int]:
     return {name: gone for name in names if (gone := getattr(before, name) - getattr(after, name))}
 
 
-def _summary_object(target: Path, before: Counts, after: Counts, selected: int, reasons: list[tuple[str, str]]) -> dict[str, Any]:
+def _summary_object(
+    target: Path, before: Counts, after: Counts, selected: int, reasons: list[tuple[str, str]]
+) -> dict[str, Any]:
     return {
         "cassette": str(target),
         "chosen": selected,

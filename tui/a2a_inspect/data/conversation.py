@@ -52,7 +52,9 @@ def artifact_lines(recording: Recording, exchange_key: int, frame: int | None, u
     return lines or ["(its task has no artifacts)"]
 
 
-def _chunk_line(recording: Recording, session: int, name: str, frame: Frame, cursor_frame: tuple[int, int | None]) -> Iterator[str]:
+def _chunk_line(
+    recording: Recording, session: int, name: str, frame: Frame, cursor_frame: tuple[int, int | None]
+) -> Iterator[str]:
     """`▸ chunk 1:2.5       +120 ms  1 part  34 B  append`, the frame under the cursor marked."""
     row = recording.exchange(make_key(session, frame.exchange))
     assert row is not None
@@ -125,4 +127,8 @@ def process_lines(recording: Recording, exchange_key: int) -> list[str]:
     if len(said) > _MAX_LOG_LINES:
         lines.append(f"(the last {_MAX_LOG_LINES} of {len(said)} lines: a2a-inspect show has all)")
     last = said[-_MAX_LOG_LINES:]
-    return [*lines, *(f"{text.format_time(each.at):18}{_ARROWS[each.direction]} {describe_frame(each)}" for each in last), ""]
+    return [
+        *lines,
+        *(f"{text.format_time(each.at):18}{_ARROWS[each.direction]} {describe_frame(each)}" for each in last),
+        "",
+    ]

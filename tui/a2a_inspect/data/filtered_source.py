@@ -80,9 +80,11 @@ class ExchangeSearch:
 
 
 class Finder:
-    """Runs searches, one at a time. `told` is called on the event loop whenever one has more."""
+    """Runs searches, one at a time. `listener` is called on the event loop whenever one has more."""
 
-    def __init__(self, open_recording: Callable[[], Recording | None], listener: Callable[[ExchangeSearch], None]) -> None:
+    def __init__(
+        self, open_recording: Callable[[], Recording | None], listener: Callable[[ExchangeSearch], None]
+    ) -> None:
         self._open_recording = open_recording
         self._listener = listener
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="search")
@@ -107,7 +109,7 @@ class Finder:
         return search
 
     def follow(self, search: ExchangeSearch) -> None:
-        """Look at what is new, unless it is being done, or was done a moment ago; then `behind` stays."""
+        """Look at what is new, unless it is being done, or was done a moment ago; then `is_stale` stays."""
         if search._is_running or search.is_cancelled or time.monotonic() < search._next_refresh:
             return
         search.is_stale = False

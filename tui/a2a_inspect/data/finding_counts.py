@@ -59,14 +59,18 @@ def exchange_lines(recording: Recording, rows: Sequence[ExchangeRow], until: int
     """These exchanges with what was found about them, up to this time, ns since the epoch; 0: at any time."""
     keys = json.dumps([row.key for row in rows])
     asked = recording.db.execute(_EXCHANGE_COUNTS, (until, keys)).fetchall() if rows else []
-    found = {make_key(session, number): FindingCounts(count, Severity(worst)) for session, number, count, worst in asked}
+    found = {
+        make_key(session, number): FindingCounts(count, Severity(worst)) for session, number, count, worst in asked
+    }
     return [ExchangeLine(row.key, row.session, row.exchange, found.get(row.key)) for row in rows]
 
 
 def count_by_frame(recording: Recording, rows: Sequence[FrameRow], until: int = 0) -> dict[int, FindingCounts]:
-    """What was found about frames of one exchange that follow each other, by `seq`; `until` as in `lines`."""
+    """What was found about frames of one exchange that follow each other, by `seq`; `until` as in `exchange_lines`."""
     if not rows:
         return {}
     session, exchange = split_key(rows[0].exchange_key)
-    asked = recording.db.execute(_FRAME_COUNTS, (until, session, exchange, rows[0].frame.seq, rows[-1].frame.seq)).fetchall()
+    asked = recording.db.execute(
+        _FRAME_COUNTS, (until, session, exchange, rows[0].frame.seq, rows[-1].frame.seq)
+    ).fetchall()
     return {seq: FindingCounts(count, Severity(worst)) for seq, count, worst in asked}

@@ -52,6 +52,8 @@ def byte_range_words(frame: Frame, shown: FrameBytes) -> str:
     if not frame.payload:
         return f"{where}; no payload"
     marked = ", its payload between [ ]" if any(shown.bounds()) else ""
-    have = sum(last - first for first, last in shown.payload_ranges) + len(shown.payload_ranges) - 1  # and line ends between them
+    have = (
+        sum(last - first for first, last in shown.payload_ranges) + len(shown.payload_ranges) - 1
+    )  # and line ends between them
     part = f", {text.format_size(have)} of {text.format_size(frame.size)}" if have < frame.size else ""
     return where + marked + part

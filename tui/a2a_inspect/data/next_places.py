@@ -1,4 +1,4 @@
-"""Where the next one is: of the findings, of the frames that match. Questions to a recording, for `Source.ask`."""
+"""Where the next one is: of the findings, of the frames that match. Questions to a recording, for `RecordingSource.ask`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ FramePosition = tuple[int, int]
 """Key of an exchange and `seq` of a frame of it; -1 where the exchange as a whole is meant."""
 
 
-def next_finding(recording: Recording, start: FramePosition, step: int, is_listed: Callable[[int], bool]) -> FramePosition | None:
-    """The nearest finding after this place, or before it, in an exchange for which `among` holds."""
+def next_finding(
+    recording: Recording, start: FramePosition, step: int, is_listed: Callable[[int], bool]
+) -> FramePosition | None:
+    """The nearest finding after this place, or before it, in an exchange for which `is_listed` holds."""
     sign, order = (">", "ASC") if step > 0 else ("<", "DESC")
     query = (
         f"SELECT DISTINCT session, exchange, seq FROM finding WHERE exchange > 0 AND (session, exchange, seq) {sign}"
@@ -69,7 +71,9 @@ def next_frame_of_task(recording: Recording, start: FramePosition, step: int) ->
         f"SELECT id FROM exchange WHERE id {sign} ?1 AND id > ?2 AND id < ?3 AND task <> 0"
         f" AND task = (SELECT task FROM exchange WHERE id = ?1) ORDER BY id {order}"
     )
-    for (number,) in recording.db.execute(beside, (start[0], make_key(session, 0), make_key(session + 1, 0))).fetchall():
+    for (number,) in recording.db.execute(
+        beside, (start[0], make_key(session, 0), make_key(session + 1, 0))
+    ).fetchall():
         end = -1 if step > 0 else 1 << 40
         found = recording.db.execute(nearest, (session, split_key(number)[1], end)).fetchone()
         if found is not None:

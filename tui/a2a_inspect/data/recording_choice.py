@@ -66,13 +66,17 @@ def open_recording(path: Path | None) -> Iterator[Recording]:
     Raises:
         UserError: it cannot be opened or read, or an expression that it is asked by is wrong.
     """
-    with convert_recording_errors(), open_recording_or_cassette(_settled(path)) as recording, guard_corruption(recording):
+    with (
+        convert_recording_errors(),
+        open_recording_or_cassette(_settled(path)) as recording,
+        guard_corruption(recording),
+    ):
         yield recording
 
 
 @contextlib.contextmanager
 def open_recordings(paths: Sequence[Path], *, settled: bool = True) -> Iterator[MultiReader]:
-    """Several recordings as one, open for reading; without any the newest one. Raises as `opened`.
+    """Several recordings as one, open for reading; without any the newest one. Raises as `open_recording`.
 
     `settled`: a recording whose proxy has ended is opened when its recorder is done with it.
     """
@@ -113,5 +117,9 @@ def split_words(words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
 
 def split_recordings(words: tuple[str, ...]) -> list[tuple[Path | None, tuple[str, ...]]]:
     """Several recordings, each with what is wanted of it: `split_words` again at every word that can be no place."""
-    starts = [0, *(at for at, word in enumerate(words) if at and parse_reference(word) is None and is_recording_word(word)), len(words)]
+    starts = [
+        0,
+        *(at for at, word in enumerate(words) if at and parse_reference(word) is None and is_recording_word(word)),
+        len(words),
+    ]
     return [split_words(words[start:end]) for start, end in itertools.pairwise(starts)]

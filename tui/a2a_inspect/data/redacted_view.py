@@ -47,7 +47,7 @@ def label_key() -> bytes:
 
 
 @contextlib.contextmanager
-def open_redacted(
+def open_redacted_view(
     recording: Recording, keys: set[int] | None, options: RedactionOptions
 ) -> Iterator[tuple[Recording, set[int] | None]]:
     """The recording as it is, or a copy as the policy wants it, with the keys of the same exchanges in it.

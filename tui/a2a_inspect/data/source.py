@@ -168,11 +168,17 @@ class RecordingSource:
         self._thread.submit(self._close_reader)
         self._thread.shutdown(wait=False)
 
-    async def _run_question(self, question: Callable[[_RecordingReader], _Value], nothing: _Value, *, reopen_if_replaced: bool = False) -> _Value:
-        """With `look`, where another file has the name now, that one is asked."""
+    async def _run_question(
+        self, question: Callable[[_RecordingReader], _Value], nothing: _Value, *, reopen_if_replaced: bool = False
+    ) -> _Value:
+        """With `reopen_if_replaced`, where another file has the name now, that one is asked."""
 
         def call() -> _Value:
-            if reopen_if_replaced and self._open_file is not None and _file_identity(self.path) not in (None, self._open_file):
+            if (
+                reopen_if_replaced
+                and self._open_file is not None
+                and _file_identity(self.path) not in (None, self._open_file)
+            ):
                 self._close_reader()
             if self._reader is None:
                 if _is_missing(self.path):
@@ -235,7 +241,7 @@ class _RecordingReader:
         self._selected_frames = self._frame_positions(0)
 
     def poll(self) -> RecordingSnapshot | None:
-        """See `Source.poll`."""
+        """See `RecordingSource.poll`."""
         version = self.recording.data_version()
         if version == self._version:
             return None
@@ -245,7 +251,14 @@ class _RecordingReader:
             self._positions_by_session.clear()
         lengths = tuple(self._exchange_positions(session.id).grow() for session in sessions)
         highest = max((split_key(positions.last)[1] for positions in self._positions_by_session.values()), default=0)
-        now = RecordingSnapshot(sessions, lengths, highest, self._frame_counter.count_rows(), self._finding_counter.count_rows(), self._read_notes())
+        now = RecordingSnapshot(
+            sessions,
+            lengths,
+            highest,
+            self._frame_counter.count_rows(),
+            self._finding_counter.count_rows(),
+            self._read_notes(),
+        )
         self._version = version  # where this cannot be read, the next poll says so again
         return now
 
@@ -254,7 +267,7 @@ class _RecordingReader:
         return {NotePlace(row.session, row.note.exchange, row.note.seq): row.note for row in rows}
 
     def exchanges(self, page: int) -> list[ExchangeLine]:
-        """See `Source.exchanges`: a page may begin in one session and end in another."""
+        """See `RecordingSource.exchanges`: a page may begin in one session and end in another."""
         rows: list[ExchangeRow] = []
         skip = page * PAGE
         for session, positions in sorted(self._positions_by_session.items()):
@@ -270,7 +283,7 @@ class _RecordingReader:
         return exchange_lines(self.recording, rows)
 
     def exchange_index(self, exchange: int) -> int:
-        """See `Source.index`."""
+        """See `RecordingSource.exchange_index`."""
         session = split_key(exchange)[0]
         before = sum(positions.count for each, positions in self._positions_by_session.items() if each < session)
         page, after = self._exchange_positions(session).page_of(exchange)
@@ -278,7 +291,7 @@ class _RecordingReader:
         return before + page * PAGE + int(self.recording.db.execute(within, (after, exchange)).fetchone()[0])
 
     def stream(self, exchange: int) -> ExchangeStream | None:
-        """See `Source.stream`."""
+        """See `RecordingSource.stream`."""
         row = self.recording.exchange(exchange)
         if row is None:
             return None
@@ -304,7 +317,7 @@ class _RecordingReader:
         return next(filter(None, told), "")
 
     def frames(self, exchange: int, page: int) -> list[FrameLine]:
-        """See `Source.frames`."""
+        """See `RecordingSource.frames`."""
         from a2a_inspect.data.frame_summary import summarize_frame
 
         if exchange != self._selected_exchange:
@@ -319,7 +332,9 @@ class _RecordingReader:
     def _exchange_positions(self, session: int) -> PagePositions:
         if session not in self._positions_by_session:
             query = "SELECT id AS k FROM exchange WHERE id < ? AND id > ? ORDER BY id LIMIT ?"
-            self._positions_by_session[session] = PagePositions(self.recording.db, query, (make_key(session + 1, 0),), make_key(session, 0))
+            self._positions_by_session[session] = PagePositions(
+                self.recording.db, query, (make_key(session + 1, 0),), make_key(session, 0)
+            )
         return self._positions_by_session[session]
 
     def _frame_positions(self, exchange: int) -> PagePositions:

@@ -1,6 +1,6 @@
 """The tree of a recording: session, context, task, exchange, frame. Children are read when wanted, by the page.
 
-Questions to a recording, for `Source.ask`. Contexts and tasks stand in the order of their first exchange.
+Questions to a recording, for `RecordingSource.ask`. Contexts and tasks stand in the order of their first exchange.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def read_children(recording: Recording, branch: TreeBranch | None, after: int | 
         TreeLevel.TASK: _exchange_branches,
         TreeLevel.EXCHANGE: _frame_branches,
     }
-    found = list(_session_branches(recording, after or 0) if branch is None else read[branch.level](recording, branch, after))
+    found = list(
+        _session_branches(recording, after or 0) if branch is None else read[branch.level](recording, branch, after)
+    )
     return TreePage(tuple(found[:CHILDREN_PER_PAGE]), len(found) > CHILDREN_PER_PAGE)
 
 
@@ -97,7 +99,9 @@ def _session_branches(recording: Recording, after: int) -> Iterator[TreeBranch]:
         yield TreeBranch(TreeLevel.SESSION, label, row.id)
 
 
-def _group_exchanges(recording: Recording, branch: TreeBranch, column: str, after: int | None) -> list[tuple[int, int, int]]:
+def _group_exchanges(
+    recording: Recording, branch: TreeBranch, column: str, after: int | None
+) -> list[tuple[int, int, int]]:
     """Number of an ident, exchanges, key of the first."""
     inside, fixed = ("AND context = ?", (branch.context,)) if branch.level is TreeLevel.CONTEXT else ("", ())
     query = (
@@ -134,13 +138,19 @@ def _exchange_branches(recording: Recording, branch: TreeBranch, after: int | No
 def _exchange_label(recording: Recording, row: ExchangeRow) -> str:
     query = "SELECT count(*) FROM frame WHERE session = ? AND exchange = ?"
     frames = recording.db.execute(query, (row.session, row.exchange.id)).fetchone()[0]
-    return make_visible(f"#{row.exchange.id} {text.exchange_title(row.exchange)} {text.outcome_label(row.exchange)}  {frames}")
+    return make_visible(
+        f"#{row.exchange.id} {text.exchange_title(row.exchange)} {text.outcome_label(row.exchange)}  {frames}"
+    )
 
 
 def _frame_branches(recording: Recording, branch: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
-    rows = recording.frames(branch.exchange, after=-1 if after is None else after, limit=CHILDREN_PER_PAGE + 1, payloads=False)
+    rows = recording.frames(
+        branch.exchange, after=-1 if after is None else after, limit=CHILDREN_PER_PAGE + 1, payloads=False
+    )
     for row in rows:
-        yield _child_branch(branch, TreeLevel.FRAME, _frame_label(row.frame), exchange=branch.exchange, seq=row.frame.seq)
+        yield _child_branch(
+            branch, TreeLevel.FRAME, _frame_label(row.frame), exchange=branch.exchange, seq=row.frame.seq
+        )
 
 
 def _frame_label(frame: Frame) -> str:

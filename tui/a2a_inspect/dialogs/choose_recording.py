@@ -89,7 +89,13 @@ def recordings_beside(path: Path) -> list[tuple[Path, str]]:
         for file in path.absolute().parent.iterdir():
             if file.name.endswith(_SUFFIXES) and file.is_file() and file.name != path.name:
                 about = file.stat()
-                found.append((about.st_mtime_ns, file, f"{text.format_date_time(about.st_mtime_ns)}  {text.format_size(about.st_size)}"))
+                found.append(
+                    (
+                        about.st_mtime_ns,
+                        file,
+                        f"{text.format_date_time(about.st_mtime_ns)}  {text.format_size(about.st_size)}",
+                    )
+                )
     except OSError:
         pass  # what can be listed is listed; the name of any other file can be typed
     return [(file, said) for _, file, said in sorted(found, reverse=True)[:_MAX_LISTED_FILES]]

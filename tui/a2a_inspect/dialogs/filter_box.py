@@ -18,7 +18,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from a2a_inspect.data.list_filter import VALID, FilterHistory, FilterCheck, check_filter
+from a2a_inspect.data.list_filter import VALID, FilterCheck, FilterHistory, check_filter
 from a2a_inspect.widgets.columns import fit_text
 
 if TYPE_CHECKING:
@@ -50,7 +50,11 @@ class Suggestions(Widget):
 
     def render_line(self, y: int) -> Strip:
         """`▸ working   12`."""
-        top = max(0, min(self.chosen - _MAX_SHOWN_SUGGESTIONS + 1, len(self.found) - _MAX_SHOWN_SUGGESTIONS)) if self.chosen >= 0 else 0
+        top = (
+            max(0, min(self.chosen - _MAX_SHOWN_SUGGESTIONS + 1, len(self.found) - _MAX_SHOWN_SUGGESTIONS))
+            if self.chosen >= 0
+            else 0
+        )
         index = top + y
         if index >= len(self.found):
             return Strip.blank(self.size.width, self.rich_style)

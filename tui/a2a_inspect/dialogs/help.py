@@ -46,7 +46,7 @@ class Help(ModalScreen[None]):
     ]
 
     def __init__(self, actions: Sequence[Action], available: set[str]) -> None:
-        """`here` holds the ids of what can be done now."""
+        """`available` holds the ids of what can be done now."""
         super().__init__()
         self._lines = list(help_lines(actions, available))
 
@@ -79,5 +79,8 @@ def _key_meaning_lines(keys: str, meaning: str) -> Content:
     """Keys, and beside them what they do, in as many rows as that takes."""
     first, *rest = textwrap.wrap(meaning, _MEANING_WIDTH) or [""]
     return Content("\n").join(
-        [Content.assemble((f"{keys:{_KEYS_WIDTH}} ", "bold"), first), *(Content(" " * (_KEYS_WIDTH + 1) + row) for row in rest)]
+        [
+            Content.assemble((f"{keys:{_KEYS_WIDTH}} ", "bold"), first),
+            *(Content(" " * (_KEYS_WIDTH + 1) + row) for row in rest),
+        ]
     )

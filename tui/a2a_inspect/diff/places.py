@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.data.recording_choice import resolve_recording, open_recording, split_recordings
-from a2a_inspect.data.references import is_task_prefix, no_such_place, resolve_place, parse_reference
+from a2a_inspect.data.recording_choice import open_recording, resolve_recording, split_recordings
+from a2a_inspect.data.references import is_task_prefix, no_such_place, parse_reference, resolve_place
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.difference.exchanges import compare_exchanges, compare_frames
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference, Watch, compare_runs, take_run
@@ -41,7 +41,9 @@ def parse_sides(words: tuple[str, ...]) -> tuple[DiffSide, DiffSide]:
         return _sides_of_recording(resolve_recording(groups[0][0]), groups[0][1])
     if len(groups) == 2 and groups[0][0] is not None and all(len(places) < 2 for _, places in groups):
         (left, mine), (right, other) = groups
-        return DiffSide(resolve_recording(left), (mine or other or ("",))[0]), DiffSide(resolve_recording(right), (other or mine or ("",))[0])
+        return DiffSide(resolve_recording(left), (mine or other or ("",))[0]), DiffSide(
+            resolve_recording(right), (other or mine or ("",))[0]
+        )
     raise UserError("what is to be compared is not clear", "a2a-inspect diff LEFT [#3] RIGHT [#3]")
 
 
@@ -103,7 +105,10 @@ def compute_difference(left: DiffSide, right: DiffSide, where: str = "", watch: 
     with open_both(left, right) as (one, other):
         pair = _resolve_exchange(one, left.place), _resolve_exchange(other, right.place)
         if pair[0] is None or pair[1] is None:
-            runs = take_run(one, _exchanges_of_side(one, left, where)), take_run(other, _exchanges_of_side(other, right, where))
+            runs = (
+                take_run(one, _exchanges_of_side(one, left, where)),
+                take_run(other, _exchanges_of_side(other, right, where)),
+            )
             return compare_runs(*runs, watch=watch)
         sides = (one, pair[0]), (other, pair[1])
         frames = _frame_number(left.place), _frame_number(right.place)

@@ -50,4 +50,6 @@ class ExportSelection(msgspec.Struct, frozen=True):
 
     def findings(self, session: int) -> Iterator[FindingRow]:
         """What was found in them while they were recorded; without a choice also what belongs to no exchange."""
-        return (row for row in self.recording.findings(session) if self.is_selected(make_key(session, row.finding.exchange)))
+        return (
+            row for row in self.recording.findings(session) if self.is_selected(make_key(session, row.finding.exchange))
+        )

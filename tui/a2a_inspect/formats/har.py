@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from a2a_inspect.formats.chosen import ExportSelection
-from a2a_inspect.formats.har_entry import har_entry, format_time
+from a2a_inspect.formats.har_entry import format_time, har_entry
 from a2a_proxy import __version__
 from a2a_proxy.protocol.text import strict_json
 from a2a_proxy.recording.read.rows import SessionRow, make_key

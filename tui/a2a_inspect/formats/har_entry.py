@@ -85,7 +85,12 @@ def _request_object(exchange: Exchange, connection: Connection | None, frames: S
     posted: dict[str, Any] = {}
     if frames and (octets or "comment" in body):
         how = {"_encoding": body.pop("encoding")} if "encoding" in body else {}  # of requests HAR knows no encoding
-        posted["postData"] = {"mimeType": _header_value(exchange.request_headers, b"content-type"), "text": "", **body, **how}
+        posted["postData"] = {
+            "mimeType": _header_value(exchange.request_headers, b"content-type"),
+            "text": "",
+            **body,
+            **how,
+        }
     return {
         "method": _http_method(exchange),
         "url": _request_url(exchange, connection),

@@ -31,9 +31,13 @@ DEFAULT_FORMAT = "jsonl"
 """What is meant where no format is named."""
 _FORMATS_PACKAGE = "a2a_inspect.formats"
 _ALL_FORMATS = (
-    ExportFormat("jsonl", ".a2a.jsonl", "JSON lines that are a recording again, without loss", f"{_FORMATS_PACKAGE}.jsonl:write"),
+    ExportFormat(
+        "jsonl", ".a2a.jsonl", "JSON lines that are a recording again, without loss", f"{_FORMATS_PACKAGE}.jsonl:write"
+    ),
     ExportFormat("har", ".har", "HAR 1.2, for browsers' developer tools", f"{_FORMATS_PACKAGE}.har:write"),
-    ExportFormat("mermaid", ".md", "Markdown with a sequence diagram for each task", f"{_FORMATS_PACKAGE}.mermaid:write"),
+    ExportFormat(
+        "mermaid", ".md", "Markdown with a sequence diagram for each task", f"{_FORMATS_PACKAGE}.mermaid:write"
+    ),
     ExportFormat("junit", ".xml", "what `check` finds, as JUnit XML", f"{_FORMATS_PACKAGE}.findings:write_junit"),
     ExportFormat("sarif", ".sarif", "what `check` finds, as SARIF 2.1.0", f"{_FORMATS_PACKAGE}.findings:write_sarif"),
     ExportFormat("parquet", ".parquet", "a table with a row for each frame", f"{_FORMATS_PACKAGE}.parquet:write"),

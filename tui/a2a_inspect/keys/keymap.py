@@ -17,7 +17,7 @@ from platformdirs import user_config_dir
 from textual.app import App
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys
 
-from a2a_inspect.keys.actions import KeyScope, default_keys, normalize_key, display_key
+from a2a_inspect.keys.actions import KeyScope, default_keys, display_key, normalize_key
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.query.errors import suggest_word
 
@@ -79,7 +79,9 @@ def _parse_keys(path: Path, name: str, value: object) -> list[str]:
     keys = [normalize_key(key) for key in words]
     for key, written in zip(keys, words, strict=True):
         *modifiers, last = key.split("+")
-        if not set(modifiers) <= _MODIFIERS or (len(last) != 1 and last not in _KEY_NAMES and len(display_key(last)) != 1):
+        if not set(modifiers) <= _MODIFIERS or (
+            len(last) != 1 and last not in _KEY_NAMES and len(display_key(last)) != 1
+        ):
             hint = "a key is a character, or a name like f2, space, pageup; ctrl+, alt+ or shift+ may go before it"
             raise UserError(f'{path}: {name}: there is no key "{written}"', hint)
     return keys
@@ -109,7 +111,9 @@ def _check_pairs(
         ]
         if both := (now[0] & now[1]) - (before[0] & before[1]):
             key = display_key(min(both))
-            raise UserError(f'{path}: "{key}" is both {one} and {other}', f"bind one of them to another key; {_LIST_HINT}")
+            raise UserError(
+                f'{path}: "{key}" is both {one} and {other}', f"bind one of them to another key; {_LIST_HINT}"
+            )
 
 
 def _are_active_together(first: KeyScope, second: KeyScope) -> bool:
@@ -117,5 +121,5 @@ def _are_active_together(first: KeyScope, second: KeyScope) -> bool:
 
 
 def _is_active_in(outer: KeyScope, inner: KeyScope) -> bool:
-    """The keys of `one` are in force in `other` too."""
+    """The keys of `outer` are in force in `inner` too."""
     return issubclass(outer.owner, App) or any(issubclass(each, outer.owner) for each in (inner.owner, *inner.nested))

@@ -106,7 +106,9 @@ def _append_lane_name(line: str, name: str, column: int, number: int, geometry: 
     room = (geometry.columns[1] - geometry.columns[0] if len(geometry.columns) > 1 else geometry.width - column) - 2
     name = fit_text(name, min(cell_len(name), max(room, 1)))
     length = cell_len(name)
-    begin = column if not number else column - length + 1 if number == len(geometry.columns) - 1 else column - length // 2
+    begin = (
+        column if not number else column - length + 1 if number == len(geometry.columns) - 1 else column - length // 2
+    )
     return line + " " * max(begin - cell_len(line), 1) + name
 
 
@@ -126,7 +128,10 @@ def paint_row(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
     if row.what in (RowKind.PAUSE, RowKind.TURN):
         left = (room - cell_len(said)) // 2
         return [(" " * geometry.margin, ""), *_overlay_label(lane, said, 2 + left, style)]
-    return [(f"{sign:>{_START_CELLS}}{' ':{geometry.margin - _START_CELLS}}", style), *_overlay_label(lane, said, 2, style)]
+    return [
+        (f"{sign:>{_START_CELLS}}{' ':{geometry.margin - _START_CELLS}}", style),
+        *_overlay_label(lane, said, 2, style),
+    ]
 
 
 def _row_words(row: LaneRow) -> str:

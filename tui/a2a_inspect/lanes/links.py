@@ -1,7 +1,7 @@
 """What leads from a task to the rest of its conversation: its exchanges, its segments, who handed over to whom.
 
-`Links` asks the recording for one conversation; `AllLinks` reads a session once, for who goes through all of them: each
-question of `Links` looks at every exchange of the session.
+`TaskLinks` asks the recording for one conversation; `SessionLinks` reads a session once, for who goes through all of them: each
+question of `TaskLinks` looks at every exchange of the session.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class SessionLinks(TaskLinks):
         self._segments_by_task = {table: self._rows_by_task(table) for table in _SEGMENT_TABLES if self._has_segments}
 
     def exchanges_of(self, task: int) -> Iterable[int]:
-        """As `Links.exchanges`."""
+        """As `TaskLinks.exchanges_of`."""
         return [split_key(each)[1] for each in self._exchanges_by_task.get(self._idents[task], ())]
 
     def row_keys(self, table: str, tasks: list[int]) -> list[int]:
-        """As `Links.keys`."""
+        """As `TaskLinks.row_keys`."""
         of = self._segments_by_task.get(table, {})
         return sorted(each for ident in {self._idents[task] for task in tasks} for each in of.get(ident, ()))
 

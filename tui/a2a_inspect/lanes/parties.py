@@ -46,7 +46,9 @@ class Parties:
                 client, agent = self._webhook_sender(call, calls), own
             self._lanes_by_exchange[call.exchange] = (self._lane_index(client), self._lane_index(agent))
         self._authors = _find_authors(handoffs, segments)
-        self._author_lanes = {name: self._lane_index(PartyLane(name, PartyRole.AUTHOR)) for name in _author_names(self._authors)}
+        self._author_lanes = {
+            name: self._lane_index(PartyLane(name, PartyRole.AUTHOR)) for name in _author_names(self._authors)
+        }
 
     def endpoints(self, exchange: int, direction: Direction, at: int) -> tuple[int, int]:
         """The lanes from which and to which a frame of this time goes."""

@@ -46,7 +46,7 @@ _NO_LIMIT = 1 << 62
 class LaneConversation:
     """All that belongs to an exchange: its task, those that were handed over to or from, and their exchanges.
 
-    `until` leaves out what came after this time, ns; `only` all exchanges but those of these keys. Who shows many
+    `until` leaves out what came after this time, ns; `only_keys` all exchanges but those of these keys. Who shows many
     conversations of a session gives its `links`.
     """
 
@@ -253,7 +253,13 @@ class LaneConversation:
     def _missed_generation_marks(self) -> Iterator[LaneMark]:
         for row in self.tasks:
             for gap in row.task.missed:
-                yield LaneMark(RowKind.MISSED, gap.at, gap.exchange, -1, missed_generation_words(self._recording, self.session, gap))
+                yield LaneMark(
+                    RowKind.MISSED,
+                    gap.at,
+                    gap.exchange,
+                    -1,
+                    missed_generation_words(self._recording, self.session, gap),
+                )
 
     def _finding_marks(self) -> Iterator[LaneMark]:
         left = _MAX_FINDINGS

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 from a2a_inspect.plots.cursor import PlotCursor
 from a2a_inspect.plots.draw import draw_columns, draw_sparkline
-from a2a_inspect.plots.measures import Bucket, Histogram, CallKind
+from a2a_inspect.plots.measures import Bucket, CallKind, Histogram
 from a2a_inspect.plots.sums import CallStatistics, RecordingTotals
 from a2a_inspect.plots.written import findings_words, step_clock
-from a2a_inspect.widgets.columns import COLUMN_GAP, ListColumn, fit_text, columns_for_width
+from a2a_inspect.widgets.columns import COLUMN_GAP, ListColumn, columns_for_width, fit_text
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.present import text
 
@@ -18,9 +18,13 @@ StyledLine = list[tuple[str, str]]
 
 _MIN_TICK_CELLS = 20
 """Cells between two times under the columns, at least."""
-_SEVERITY_SIGNS = {Severity.ERROR: ("!", "plot--bad"), Severity.WARNING: ("*", "plot--warn"), Severity.INFO: (".", "plot--dim")}
+_SEVERITY_SIGNS = {
+    Severity.ERROR: ("!", "plot--bad"),
+    Severity.WARNING: ("*", "plot--warn"),
+    Severity.INFO: (".", "plot--dim"),
+}
 _SCALE_LABELS = ((4, "1ms"), (13, "1s"), (19, "100s"))
-"""Bins of `scale.LIMITS` and what stands over their beginning."""
+"""Bins of `scale.BIN_LIMITS` and what stands over their beginning."""
 
 CallRow = tuple[CallKind, CallStatistics]
 

@@ -73,7 +73,9 @@ class Histogram(msgspec.Struct, frozen=True):
         return sum(bucket.frames for bucket in self.buckets)
 
 
-def read_histogram(parts: Sequence[SessionSelection], where: str, max_steps: int, within: tuple[int, int] | None = None) -> Histogram | None:
+def read_histogram(
+    parts: Sequence[SessionSelection], where: str, max_steps: int, within: tuple[int, int] | None = None
+) -> Histogram | None:
     """What passed when, in at most so many steps: frames that match an expression, exchanges that do, their findings.
 
     `within` is the first and the last moment, ns; without it all that matches. None where nothing does.
@@ -102,7 +104,7 @@ def read_histogram(parts: Sequence[SessionSelection], where: str, max_steps: int
 
 
 def read_distributions(parts: Sequence[SessionSelection], where: str = "") -> dict[CallKind, list[int]]:
-    """By kind of call how many took how long: a number for each bin of `scale.LIMITS`, and one for longer."""
+    """By kind of call how many took how long: a number for each bin of `scale.BIN_LIMITS`, and one for longer."""
     found: dict[CallKind, list[int]] = {}
     for part in parts:
         for *kind, number, count in query_rows(part, _CALLS_PER_BIN, where, Rows.EXCHANGES):
@@ -119,7 +121,7 @@ def call_kind(values: list[Any]) -> CallKind:
 def query_rows(part: SessionSelection, query: str, where: str, rows: Rows) -> list[tuple[Any, ...]]:
     """Rows of a query in which `{where}` stands for an expression, and `{own}` for the sessions that count.
 
-    Raises as `histogram`.
+    Raises as `read_histogram`.
     """
     recording, sessions = part
     own = ", ".join(map(str, sorted(sessions)))

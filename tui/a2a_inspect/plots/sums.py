@@ -10,7 +10,15 @@ import msgspec
 
 from a2a_inspect.commands.filters import matching_tasks
 from a2a_inspect.commands.ls import state_name
-from a2a_inspect.plots.measures import KIND_COLUMNS, FINDING_MATCHES, CallKind, SessionSelection, query_rows, read_distributions, call_kind
+from a2a_inspect.plots.measures import (
+    FINDING_MATCHES,
+    KIND_COLUMNS,
+    CallKind,
+    SessionSelection,
+    call_kind,
+    query_rows,
+    read_distributions,
+)
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.multi_reader import MultiReader
@@ -55,7 +63,7 @@ class CallStatistics(msgspec.Struct):
     took: DurationRanks | None = None
     """From the end of the request to the end of the exchange; of those that are over."""
     bins: list[int] = []
-    """How many of those took how long, see `measures.distributions`."""
+    """How many of those took how long, see `measures.read_distributions`."""
 
     @property
     def count(self) -> int:
@@ -157,7 +165,9 @@ class _Durations:
 
     def add_part(self, part: SessionSelection, where: str) -> None:
         """Those of the calls of one file."""
-        names = {tuple(row[:3]): call_kind(row[3:]) for row in map(list, query_rows(part, _CALL_KINDS, "", Rows.EXCHANGES))}
+        names = {
+            tuple(row[:3]): call_kind(row[3:]) for row in map(list, query_rows(part, _CALL_KINDS, "", Rows.EXCHANGES))
+        }
         for operation, binding, dialect, length in query_rows(part, self._query, where, Rows.EXCHANGES):
             kind = names[operation, binding, dialect]
             self._by_kind.setdefault(kind, array("q")).append(length)

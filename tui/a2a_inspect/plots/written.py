@@ -32,7 +32,9 @@ def histogram_lines(histogram: Histogram, *, plain: bool) -> Iterator[str]:
         )
         for number, bucket in enumerate(histogram.buckets)
     ]
-    yield from table_lines((f"EACH {text.format_duration(histogram.scale.step)}", "FRAMES", "OCTETS", "BEGUN", "", "FINDINGS"), rows)
+    yield from table_lines(
+        (f"EACH {text.format_duration(histogram.scale.step)}", "FRAMES", "OCTETS", "BEGUN", "", "FINDINGS"), rows
+    )
 
 
 def findings_words(bucket: Bucket) -> str:

@@ -79,7 +79,9 @@ class ActionScreen(CommandScreen):
             known = self._marks.notes.get(place)
             await self._write_annotation(place, bookmark=known is None or not known.bookmark)
 
-    async def _write_annotation(self, place: NotePlace, *, text: str | None = None, bookmark: bool | None = None) -> None:
+    async def _write_annotation(
+        self, place: NotePlace, *, text: str | None = None, bookmark: bool | None = None
+    ) -> None:
         try:
             await asyncio.to_thread(annotate, self._source.path, place, time.time_ns(), text=text, bookmark=bookmark)
         except RecordingError as wrong:
@@ -96,7 +98,9 @@ class ActionScreen(CommandScreen):
         from a2a_inspect.formats.copying.forms import make_forms
 
         none: dict[str, bytes | str] = {}
-        forms = await self._await_answer("copy", self._source.ask(lambda recording: make_forms(recording, place), none), none)
+        forms = await self._await_answer(
+            "copy", self._source.ask(lambda recording: make_forms(recording, place), none), none
+        )
         refused = {name: str(form) for name, form in forms.items() if not isinstance(form, bytes)}
         name = await self.app.push_screen_wait(CopyMenu(format_place(place), refused))
         form = forms.get(name or "")
@@ -104,10 +108,16 @@ class ActionScreen(CommandScreen):
             return
         if self.app.is_web:
             self.app.copy_to_clipboard(form.decode("utf-8", "replace"))
-            self.notify(f"{name} of {format_place(place)}, {text.format_size(len(form))}: handed to the browser", markup=False)
+            self.notify(
+                f"{name} of {format_place(place)}, {text.format_size(len(form))}: handed to the browser", markup=False
+            )
             return
-        done = await asyncio.to_thread(copy_to_clipboard, form, _SUFFIXES.get(name, f"{name}.txt"), self.app.copy_to_clipboard)
-        self.notify(f"{name} of {format_place(place)}, {text.format_size(len(form))}: {make_visible(done)}", markup=False)
+        done = await asyncio.to_thread(
+            copy_to_clipboard, form, _SUFFIXES.get(name, f"{name}.txt"), self.app.copy_to_clipboard
+        )
+        self.notify(
+            f"{name} of {format_place(place)}, {text.format_size(len(form))}: {make_visible(done)}", markup=False
+        )
 
     # Exporting.
 

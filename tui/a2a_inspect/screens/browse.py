@@ -24,7 +24,7 @@ from a2a_inspect.data.tree import TreeBranch, TreePage, read_children
 from a2a_inspect.screens.keys_in_order import KeysInOrder
 from a2a_inspect.screens.lane_screen import LaneFrameChosen
 from a2a_inspect.screens.layout import LAYOUT_CSS
-from a2a_inspect.screens.titles import rows_above, exchange_title, list_remark, empty_notice
+from a2a_inspect.screens.titles import empty_notice, exchange_title, list_remark, rows_above
 from a2a_inspect.widgets.breadcrumbs import Breadcrumbs, breadcrumb_path
 from a2a_inspect.widgets.detail import Detail
 from a2a_inspect.widgets.exchange_list import ExchangeList
@@ -38,7 +38,7 @@ from a2a_inspect.widgets.summary import SummaryLine
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import ExchangeRow, split_key
-from a2a_proxy.recording.write.note_writer import NotePlace as Spot
+from a2a_proxy.recording.write.note_writer import NotePlace
 
 POLL_INTERVAL = 0.1
 """Seconds."""
@@ -165,7 +165,9 @@ class BrowseScreen(Screen[None]):
         return await self._await_answer("exchanges", self._source.exchanges(page), [])
 
     async def _load_branches(self, branch: TreeBranch | None, after: int | None) -> TreePage:
-        return await self._await_answer("tree", self._source.ask(lambda r: read_children(r, branch, after), TreePage()), TreePage())
+        return await self._await_answer(
+            "tree", self._source.ask(lambda r: read_children(r, branch, after), TreePage()), TreePage()
+        )
 
     async def _load_frames(self, exchange: int, page: int) -> Sequence[FrameLine]:
         return await self._await_answer("frames", self._source.frames(exchange, page), [])
@@ -297,8 +299,8 @@ class BrowseScreen(Screen[None]):
         """What was noted about the frame, or about its exchange."""
         session, exchange = split_key(self._selected_exchange)
         line, notes = self._frames.current_row, self._marks.notes
-        spot = Spot(session, exchange, line.row.frame.seq) if frame and isinstance(line, FrameLine) else None
-        note = (notes.get(spot) if spot is not None else None) or notes.get(Spot(session, exchange))
+        spot = NotePlace(session, exchange, line.row.frame.seq) if frame and isinstance(line, FrameLine) else None
+        note = (notes.get(spot) if spot is not None else None) or notes.get(NotePlace(session, exchange))
         return note_words(note) if note is not None else ""
 
     def show_message(self, message: str, *, is_error: bool = False) -> None:

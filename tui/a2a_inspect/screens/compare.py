@@ -17,7 +17,9 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import split_key
 
 
-def compare_from(screen: Screen[None], source: RecordingSource, marks: Sequence[MarkedRow], cursor: MarkedRow | None) -> None:
+def compare_from(
+    screen: Screen[None], source: RecordingSource, marks: Sequence[MarkedRow], cursor: MarkedRow | None
+) -> None:
     """Open the difference: of the last two marks, of the one mark and the cursor, else of the cursor's exchange and the
     last one before it of the same operation."""
     chosen = [mark for mark in marks if mark != cursor][-1:] if len(marks) < 2 else list(marks[-2:])

@@ -77,7 +77,9 @@ class DiffScreen(Screen[None]):
         except ComparisonStopped:
             return
         except UserError as wrong:
-            said = [DifferenceBlock(BlockKind.NOTE, make_visible(line)) for line in (*wrong.message.split("\n"), wrong.hint)]
+            said = [
+                DifferenceBlock(BlockKind.NOTE, make_visible(line)) for line in (*wrong.message.split("\n"), wrong.hint)
+            ]
             if not worker.is_cancelled:
                 self.app.call_from_thread(self._show_blocks, None, said)
             return

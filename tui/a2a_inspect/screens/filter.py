@@ -10,7 +10,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from a2a_inspect.data.filtered_source import Finder, ExchangeSearch
+from a2a_inspect.data.filtered_source import ExchangeSearch, Finder
 from a2a_inspect.data.finding_counts import ExchangeLine, exchange_lines
 from a2a_inspect.data.list_filter import ListFilter
 from a2a_inspect.data.positions import PAGE
@@ -99,7 +99,9 @@ class FilterScreen(BrowseScreen):
             if self._exchange_to_find:
                 self._go_to(self._exchange_to_find)
         self._breadcrumbs.only = list_filter.expression()
-        self._breadcrumbs.set_class(list_filter != ListFilter(), "-narrowed")  # on the screen it would style all that is on it
+        self._breadcrumbs.set_class(
+            list_filter != ListFilter(), "-narrowed"
+        )  # on the screen it would style all that is on it
         self._update_titles()
 
     def _change_filter(self, **parts: Any) -> None:
@@ -124,7 +126,7 @@ class FilterScreen(BrowseScreen):
         return self._search.index(exchange) if self._search.is_match(exchange) else None
 
     def reveal(self, frame: LaneFrameChosen | None) -> None:
-        """See `Browse.reveal`; what is not in the narrowed list is shown in the whole one."""
+        """See `BrowseScreen.reveal`; what is not in the narrowed list is shown in the whole one."""
         if frame is not None and self._search is not None and not self._search.is_match(frame.exchange):
             self.narrow(ListFilter())
         super().reveal(frame)

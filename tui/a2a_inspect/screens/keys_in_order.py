@@ -67,7 +67,7 @@ class KeysInOrder(App[int]):
         """What ran already when the key came: that is not what it did."""
 
     def hold_keys(self, seconds: float) -> None:
-        """Handle no key before `release`, or before so much time has passed: it could mean nothing yet."""
+        """Handle no key before `release_keys`, or before so much time has passed: it could mean nothing yet."""
         self._is_held = True
         self.set_timer(seconds, self.release_keys)
 
@@ -150,7 +150,9 @@ class KeysInOrder(App[int]):
     def _has_awaited_worker(self, widget: Widget) -> bool:
         """What the key did there is about to open a screen, or to change what is typed."""
         return any(
-            worker.group in _AWAITED_WORKERS and self.screen in worker.node.ancestors_with_self and not worker.is_finished
+            worker.group in _AWAITED_WORKERS
+            and self.screen in worker.node.ancestors_with_self
+            and not worker.is_finished
             for worker in set(self.workers) - self._earlier_workers
             if widget.is_attached and widget.screen is self.screen
         )
@@ -175,7 +177,11 @@ class KeysInOrder(App[int]):
         if at is None or not self.screen_stack:  # at the end there is no screen
             return
         elsewhere = not at.is_attached or at.screen is not self.screen
-        if elsewhere or (self._has_key_passed and not self._is_key_pending(at)) or monotonic() - self._key_started > _MAX_WAIT:
+        if (
+            elsewhere
+            or (self._has_key_passed and not self._is_key_pending(at))
+            or monotonic() - self._key_started > _MAX_WAIT
+        ):
             await self._handle_next_keys()
         else:
             self._schedule_check()

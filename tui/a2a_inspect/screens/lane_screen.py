@@ -173,5 +173,7 @@ def _full_row_text(row: LaneRow, lanes: Sequence[str]) -> str:
         return f"nothing passed for {text.format_duration(row.since_before)}"
     place = f"#{row.exchange}" + (f".{row.seq}" if row.seq >= 0 else "") if row.exchange else ""
     way = f"{lanes[row.source]} → {lanes[row.target]}" if row.what is RowKind.FRAME else lanes[row.source]
-    about = "  ".join(each for each in (place, make_visible(way), text.format_time(row.at), format_elapsed(row.since_start)) if each)
+    about = "  ".join(
+        each for each in (place, make_visible(way), text.format_time(row.at), format_elapsed(row.since_start)) if each
+    )
     return f"{about}\n{make_visible(row.text)}"

@@ -83,7 +83,11 @@ class NavigationScreen(FilterScreen):
 
     @work(group="hop", exclusive=True)
     async def _go_to_match(self, search: ExchangeSearch, by: int) -> None:
-        place = await self._next_match_in_exchange(search, self._current_position(by), by) if search.is_match(self._selected_exchange) else None
+        place = (
+            await self._next_match_in_exchange(search, self._current_position(by), by)
+            if search.is_match(self._selected_exchange)
+            else None
+        )
         key = self._selected_exchange
         while place is None:
             beside = await self._next_matching_exchange(search, key, by)
@@ -94,8 +98,12 @@ class NavigationScreen(FilterScreen):
             place = await self._next_match_in_exchange(search, (key, _OUTSIDE_FRAMES[by]), by) or (key, -1)
         self._go_to_position(place)
 
-    async def _next_match_in_exchange(self, search: ExchangeSearch, start: FramePosition, by: int) -> FramePosition | None:
-        return await self._await_answer("match", self._source.ask(lambda r: next_match(r, search.node, start, by), None), None)
+    async def _next_match_in_exchange(
+        self, search: ExchangeSearch, start: FramePosition, by: int
+    ) -> FramePosition | None:
+        return await self._await_answer(
+            "match", self._source.ask(lambda r: next_match(r, search.node, start, by), None), None
+        )
 
     async def _next_matching_exchange(self, search: ExchangeSearch, key: int, by: int) -> int | None:
         """The next exchange that matches and is in the list; after the last one the first. Waits for the search."""
@@ -122,7 +130,9 @@ class NavigationScreen(FilterScreen):
         def listed(key: int) -> bool:
             return search is None or search.is_match(key)
 
-        place = await self._await_answer("finding", self._source.ask(lambda r: next_finding(r, at, by, listed), None), None)
+        place = await self._await_answer(
+            "finding", self._source.ask(lambda r: next_finding(r, at, by, listed), None), None
+        )
         if place is None:
             self.show_message(f"no more findings {'after this: E' if by > 0 else 'before this: e'} goes the other way")
         else:

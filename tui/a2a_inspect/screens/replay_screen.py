@@ -20,7 +20,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from a2a_inspect.data.replay.clock import InvalidValue, ReplayClock, clock_line, parse_time
+from a2a_inspect.data.replay.clock import InvalidValue, ReplayClock, clock_line, parse_replay_time
 from a2a_inspect.data.replay.source import ReplaySource
 from a2a_inspect.data.source import RecordingSnapshot, RecordingSource
 from a2a_inspect.screens.main import MainScreen
@@ -45,7 +45,11 @@ class ClockBar(Widget):
         """All of it."""
         width = self.size.width
         known = self.clock.last
-        words = clock_line(self.clock, time.monotonic_ns(), self.frames, width - 2) if known else "reading when frames passed"
+        words = (
+            clock_line(self.clock, time.monotonic_ns(), self.frames, width - 2)
+            if known
+            else "reading when frames passed"
+        )
         return Strip([Segment(fit_text(f" {words}", width), self.rich_style)])
 
 
@@ -72,7 +76,7 @@ class JumpTo(ModalScreen[int]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go there, or say what is wrong."""
         try:
-            self.dismiss(parse_time(event.value, self._clock))
+            self.dismiss(parse_replay_time(event.value, self._clock))
         except InvalidValue as wrong:
             self._hint.update(make_visible(str(wrong)))
 
@@ -98,7 +102,7 @@ class ReplayScreen(MainScreen):
     )
 
     def __init__(self, source: RecordingSource, keys: Sequence[int] | None = None, start_time: int = 0) -> None:
-        """`keys`: of the exchanges that are shown, None: all. `at`: where to begin, ns; 0: at the beginning."""
+        """`keys`: of the exchanges that are shown, None: all. `start_time`: where to begin, ns; 0: at the beginning."""
         self._replay_source = ReplaySource(source, keys)
         super().__init__(self._replay_source)
         self._start_time = start_time
@@ -163,7 +167,9 @@ class ReplayScreen(MainScreen):
         clock = self._clock_bar.clock
         now = clock.position(time.monotonic_ns())
         self._set_clock(clock.jump_to(now))
-        self._set_clock(clock.jump_to(await self._await_answer("clock", self._replay_source.next_frame_time(now, by), now)))
+        self._set_clock(
+            clock.jump_to(await self._await_answer("clock", self._replay_source.next_frame_time(now, by), now))
+        )
 
     def action_jump(self) -> None:
         """To a time that is typed."""

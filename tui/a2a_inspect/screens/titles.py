@@ -24,7 +24,11 @@ def rows_above(earlier: RecordingSnapshot, now: RecordingSnapshot, cursor: int) 
 def exchange_title(stream: ExchangeStream) -> str:
     """An exchange in a line: number, operation, how it stands."""
     exchange = stream.row.exchange
-    words = [f"#{exchange.id} {text.exchange_title(exchange)}", text.binding_and_dialect(exchange), text.outcome_label(exchange)]
+    words = [
+        f"#{exchange.id} {text.exchange_title(exchange)}",
+        text.binding_and_dialect(exchange),
+        text.outcome_label(exchange),
+    ]
     return make_visible("  ".join(word for word in words if word))
 
 

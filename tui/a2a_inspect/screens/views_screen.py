@@ -43,7 +43,7 @@ class ViewsScreen(ModalScreen[str | None]):
     ]
 
     def __init__(self, path: Path, expression: str) -> None:
-        """`now` is what the list is narrowed to."""
+        """`expression` is what the list is narrowed to."""
         super().__init__()
         self._path = path
         self._expression = expression
@@ -74,7 +74,9 @@ class ViewsScreen(ModalScreen[str | None]):
             words = Content.assemble((f"{make_visible(name):{width}}", "bold"), "  ", make_visible(expression))
             self._list.add_option(Option(words, id=name))
         none = f"{make_visible(trouble)}. " if trouble else "" if self._views else "No views yet. "
-        saves = f"s saves: {make_visible(self._expression)}" if self._expression else "s saves what the list is narrowed to"
+        saves = (
+            f"s saves: {make_visible(self._expression)}" if self._expression else "s saves what the list is narrowed to"
+        )
         self._hint.update(f"{none}Enter uses a view, d deletes it, {saves}")
         if self._views:
             self._list.highlighted = 0

@@ -59,7 +59,9 @@ class WebServer:
         return web.Response(status=403, text=f"{why}\n") if why else await handler(request)
 
     async def _add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
-        response.headers.update(page.response_headers(request.host if request.host in self._gate.hosts else self._gate.hosts[0]))
+        response.headers.update(
+            page.response_headers(request.host if request.host in self._gate.hosts else self._gate.hosts[0])
+        )
 
     async def _serve_page(self, request: web.Request) -> web.Response:
         return web.Response(text=page.page_html(self._title, request.host, self._token), content_type="text/html")

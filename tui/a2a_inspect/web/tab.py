@@ -43,7 +43,10 @@ def packet_from_message(message: str) -> bytes:
         case ["stdin", str(keys)]:
             return make_packet(b"D", keys.encode())
         case ["resize", {"width": int(width), "height": int(height)}]:
-            return make_packet(b"M", msgspec.json.encode({"type": "resize", "width": clamp_cells(width), "height": clamp_cells(height)}))
+            return make_packet(
+                b"M",
+                msgspec.json.encode({"type": "resize", "width": clamp_cells(width), "height": clamp_cells(height)}),
+            )
         case ["focus" | "blur" as which]:
             return make_packet(b"M", msgspec.json.encode({"type": which}))
     return b""

@@ -34,7 +34,10 @@ class Breadcrumbs(Widget):
         left = " › ".join(self.where)
         room = max(width - len(right) - 3, 0)
         style = self.get_visual_style("crumbs--only").rich_style
-        parts = [Segment(f" {fit_text(left, room, tail=len(left) > room)} ", self.rich_style), Segment(f"{right} ", style)]
+        parts = [
+            Segment(f" {fit_text(left, room, tail=len(left) > room)} ", self.rich_style),
+            Segment(f"{right} ", style),
+        ]
         return Strip(parts).adjust_cell_length(width, self.rich_style)
 
 

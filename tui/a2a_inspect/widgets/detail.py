@@ -20,7 +20,7 @@ from textual.widgets import ContentSwitcher
 
 from a2a_inspect.data.conversation import artifact_lines, process_lines, timing_lines
 from a2a_inspect.data.finding_counts import find_findings
-from a2a_inspect.data.frame_bytes import FrameBytes, wire_bytes, byte_range_words
+from a2a_inspect.data.frame_bytes import FrameBytes, byte_range_words, wire_bytes
 from a2a_inspect.data.generation_gaps import GapWords, read_gaps
 from a2a_inspect.data.source import ExchangeStream, RecordingSource
 from a2a_inspect.widgets.facts import fact_lines, header_lines, paint_artifact, paint_facts, paint_fields

@@ -107,7 +107,9 @@ class DiffView(LongView):
     def action_next(self, by: int) -> None:
         """Go to another difference; from the last to the first."""
         if self._anchors:
-            self._position = (self._position + by) % len(self._anchors) if self._position >= 0 or by > 0 else len(self._anchors) - 1
+            self._position = (
+                (self._position + by) % len(self._anchors) if self._position >= 0 or by > 0 else len(self._anchors) - 1
+            )
             self.scroll_to(y=max(self._anchors[self._position] - self.size.height // 3, 0), animate=False)
             self.refresh()
             self.post_message(self.Moved())

@@ -45,8 +45,12 @@ class ExchangeList(LazyList):
                 ListColumn("#", 4, self._number_cell, right=True, style=self._number_style),
                 ListColumn("TIME", 12, lambda row: text.format_time(row.exchange.started), drop=1, style="list--dim"),
                 ListColumn("OUTCOME", 7, lambda row: text.outcome_label(row.exchange), style=outcome_style),
-                ListColumn("OPERATION", 20, lambda row: text.exchange_title(row.exchange), grow=1, style="list--strong"),
-                ListColumn("BINDING", 12, lambda row: text.binding_and_dialect(row.exchange), drop=2, style="list--dim"),
+                ListColumn(
+                    "OPERATION", 20, lambda row: text.exchange_title(row.exchange), grow=1, style="list--strong"
+                ),
+                ListColumn(
+                    "BINDING", 12, lambda row: text.binding_and_dialect(row.exchange), drop=2, style="list--dim"
+                ),
                 ListColumn("TASK", 9, lambda row: text.shorten_id(row.exchange.task_id), drop=3, style="list--dim"),
                 FINDINGS_COLUMN,
                 ListColumn("EVENTS", 6, event_count, right=True),
@@ -86,7 +90,9 @@ def file_columns(files: tuple[str, ...]) -> list[ListColumn]:
         return files[file_of(row.exchange.connection, len(files))]
 
     return (
-        [ListColumn("FILE", min(max(len("FILE"), *map(len, files)), _FILE_CELLS), name, style="list--dim")] if files else []
+        [ListColumn("FILE", min(max(len("FILE"), *map(len, files)), _FILE_CELLS), name, style="list--dim")]
+        if files
+        else []
     )
 
 

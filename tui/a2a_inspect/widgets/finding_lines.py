@@ -35,7 +35,9 @@ def finding_lines(
     return lines
 
 
-def _lines_of_finding(finding: Finding, explained_rules: set[str], gaps: Mapping[tuple[str, int], str]) -> Iterator[str]:
+def _lines_of_finding(
+    finding: Finding, explained_rules: set[str], gaps: Mapping[tuple[str, int], str]
+) -> Iterator[str]:
     from a2a_inspect.commands.session import evidence_words
     from a2a_proxy.rules.define.catalogue import all_rules
 

@@ -26,7 +26,9 @@ _STYLES = {
 class FrameList(LazyList):
     """The frames of one exchange, both directions in one order."""
 
-    def __init__(self, load_page: Callable[[int, int], Awaitable[Sequence[FrameLine]]], marks: RowMarks, *, id: str) -> None:
+    def __init__(
+        self, load_page: Callable[[int, int], Awaitable[Sequence[FrameLine]]], marks: RowMarks, *, id: str
+    ) -> None:
         super().__init__(
             [
                 ListColumn("FRAME", 6, self._number_cell, right=True, style=self._number_style, drop=1),

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from a2a_inspect.lanes.layout import LaneGeometry, make_geometry, lane_head, paint_row
+from a2a_inspect.lanes.layout import LaneGeometry, lane_head, make_geometry, paint_row
 from a2a_inspect.lanes.model import LaneRow, PartyLane
 from a2a_inspect.widgets.lazy_list import LazyList
 
@@ -48,7 +48,9 @@ class LaneList(LazyList):
     def column_titles(self) -> Strip:
         """The names of the lanes."""
         style = self.style("list--strong")
-        return Strip([Segment(f" {lane_head(self._current_geometry)}", style)]).adjust_cell_length(self.size.width, style)
+        return Strip([Segment(f" {lane_head(self._current_geometry)}", style)]).adjust_cell_length(
+            self.size.width, style
+        )
 
     @property
     def _current_geometry(self) -> LaneGeometry:

@@ -22,7 +22,7 @@ _DOUBLE_PRESS_SECONDS = 1.0
 
 
 class LongView(ScrollView, can_focus=True):
-    """See the module. Subclasses call `lengthen`, never set `virtual_size`, and ask `style` while they paint."""
+    """See the module. Subclasses call `set_row_count`, never set `virtual_size`, and ask `style` while they paint."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

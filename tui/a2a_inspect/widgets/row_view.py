@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rich.segment import Segment
 from textual.strip import Strip
 
-from a2a_inspect.widgets.columns import COLUMN_GAP, ListColumn, fit_text, columns_for_width
+from a2a_inspect.widgets.columns import COLUMN_GAP, ListColumn, columns_for_width, fit_text
 from a2a_inspect.widgets.long_view import LongView
 
 _CURSOR = "▌"
@@ -68,14 +68,14 @@ class RowView(LongView):
         return Strip([Segment(f" {cells}", style)]).adjust_cell_length(self.size.width, style)
 
     def row_strip(self, row: Any, *, is_cursor: bool) -> Strip:
-        """One row, with the cursor's mark where it is `here`; a row that has not been read has no cells."""
+        """One row, with the cursor's mark where it is `is_cursor`; a row that has not been read has no cells."""
         under = ("list--cursor",) if is_cursor else ()
         mark = Segment(_CURSOR if is_cursor else " ", self.style(*under, "list--mark"))
         cells = [] if row is None else self.row_segments(row, under)
         return Strip([mark, *cells]).adjust_cell_length(self.size.width, self.style(*under))
 
     def row_segments(self, row: Any, style: tuple[str, ...]) -> list[Segment]:
-        """What stands in a row, on the style `under` it."""
+        """What stands in a row, on `style`."""
         cells: list[Segment] = []
         gap = Segment(COLUMN_GAP, self.style(*style))
         for column, width in self._layout:

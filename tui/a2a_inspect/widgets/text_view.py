@@ -115,7 +115,12 @@ class TextView(LongView):
         marks, spans = self._paint(line), self._search.match_spans(line)
         for (begin, name), (end, _) in zip(marks, [*marks[1:], (len(line), "")], strict=True):
             for left, right, found in split_at_spans(max(begin, first), min(end, last), spans):
-                here = found and self._search_position is not None and self._search_position[0] == number and left <= self._search_position[1] < right
+                here = (
+                    found
+                    and self._search_position is not None
+                    and self._search_position[0] == number
+                    and left <= self._search_position[1] < right
+                )
                 also = ("text--here" if here else "text--found",) if found else ()
                 names = (name, *also) if name else also
                 segments.append(Segment(line[left:right], self.style(*names) if names else base))
@@ -151,7 +156,9 @@ class TextView(LongView):
             return
         line, column = self._search_position
         row = next(
-            y for y, (number, first, last, _) in enumerate(self._wrapped_rows) if number == line and first <= column < last
+            y
+            for y, (number, first, last, _) in enumerate(self._wrapped_rows)
+            if number == line and first <= column < last
         )
         if not self.scroll_offset.y <= row < self.scroll_offset.y + self.size.height:
             self.scroll_to(y=max(row - self.size.height // 3, 0), animate=False, force=True)

@@ -54,7 +54,9 @@ async def find_agent(upstream: str, grpc: str, trust: Trust) -> AgentAddress:
         await _check_connection(each)
     agent = AgentAddress([main_upstream], other, {}, {}, [])
     connector = aiohttp.TCPConnector(ssl=context if context is not None else True)
-    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=_CONNECT_SECONDS)) as http:
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=aiohttp.ClientTimeout(total=_CONNECT_SECONDS)
+    ) as http:
         for path in _CARD_PATHS:
             card = await _fetch_card(http, f"http{'s' if main_upstream.tls else ''}://{main_upstream.address}{path}")
             if card is not None:

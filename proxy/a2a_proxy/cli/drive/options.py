@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.drive.compare_policy import PathError, ComparePolicy, parse_path
+from a2a_proxy.drive.compare_policy import ComparePolicy, PathError, parse_path
 from a2a_proxy.drive.request import Credentials
 from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.exchange import Binding, Dialect
@@ -64,7 +64,8 @@ def parse_headers(words: tuple[str, ...]) -> Headers:
         if not colon or not _HEADER_NAME.fullmatch(name.strip()) or not value.strip().isprintable():
             # What stands there may be a credential: it is not told.
             raise UserError(
-                f"a --header, or one of {HEADERS_VARIABLE}, is no header", "for example: --header 'Authorization: Bearer TOKEN'"
+                f"a --header, or one of {HEADERS_VARIABLE}, is no header",
+                "for example: --header 'Authorization: Bearer TOKEN'",
             )
         made.append((name.strip().encode("latin-1"), value.strip().encode()))
     return tuple(made)

@@ -14,7 +14,7 @@ from a2a_proxy.present.difference.blocks import difference_blocks
 from a2a_proxy.present.difference.layout import layout_rows
 from a2a_proxy.present.difference.objects import difference_objects
 from a2a_proxy.present.junit import JunitSuite, junit_document
-from a2a_proxy.protocol.text import shell_line, make_visible
+from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference
 
 

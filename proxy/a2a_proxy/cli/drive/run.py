@@ -16,16 +16,16 @@ import msgspec
 
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.config import proxy_config
-from a2a_proxy.cli.drive.agent import AgentAddress, offered_dialects, find_agent
+from a2a_proxy.cli.drive.agent import AgentAddress, find_agent, offered_dialects
 from a2a_proxy.cli.drive.console import WarningConsole
 from a2a_proxy.cli.drive.options import HEADERS_VARIABLE, DriveCommandOptions
-from a2a_proxy.cli.drive.piped import wait_until_recorded, connect_stdio_agent
+from a2a_proxy.cli.drive.piped import connect_stdio_agent, wait_until_recorded
 from a2a_proxy.cli.drive.report import FORMATS, DriveReport, text_lines
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.run import ProxyRun
 from a2a_proxy.drive.call import CallTransport
-from a2a_proxy.drive.compare_policy import apply_policy, add_skipped
+from a2a_proxy.drive.compare_policy import add_skipped, apply_policy
 from a2a_proxy.drive.grpc import GrpcTransport
 from a2a_proxy.drive.http import HttpTransport
 from a2a_proxy.drive.load import load_plan
@@ -167,7 +167,9 @@ async def _run_calls(plan: DrivePlan, options: DriveCommandOptions, wires: dict[
 def _open_transports(plan: DrivePlan, agent: AgentAddress, addresses: list[str]) -> dict[Binding, CallTransport]:
     authorities = [upstream.authority for upstream in agent.upstreams]
     default = DriveRoute(addresses[0], authorities[0])
-    binding_routes = {binding: DriveRoute(addresses[at], authorities[at], path) for binding, (at, path) in agent.interfaces.items()}
+    binding_routes = {
+        binding: DriveRoute(addresses[at], authorities[at], path) for binding, (at, path) in agent.interfaces.items()
+    }
     if agent.grpc is not None:
         binding_routes[Binding.GRPC] = DriveRoute(addresses[0], agent.grpc.authority)
     routes = DriveRoutes(default, binding_routes, plan.paths)
@@ -226,7 +228,9 @@ def _note_labels(plan: DrivePlan, options: DriveCommandOptions) -> Iterator[str]
     """What could not be sent, for nobody knows it: credentials that are labels in the recording."""
     names: dict[str, list[str]] = {}
     for step in plan.steps:
-        labels = {name: label for name, label in header_labels(step) if label.encode() not in options.credentials.secrets}
+        labels = {
+            name: label for name, label in header_labels(step) if label.encode() not in options.credentials.secrets
+        }
         for name in _withheld_headers(step, options):
             names.setdefault(name.lower(), []).append(labels[name.lower()])
     for name, each in names.items():

@@ -85,7 +85,9 @@ class SessionMetrics:
 
     def record_call(self, exchange: Exchange, call: tuple[str, str, str]) -> None:
         """A call is over."""
-        self._duration.labels(*call, call_status(exchange)).observe(histogram_seconds(exchange.closed - exchange.started))
+        self._duration.labels(*call, call_status(exchange)).observe(
+            histogram_seconds(exchange.closed - exchange.started)
+        )
         if exchange.streaming and exchange.first_event:
             self._first_event.labels(*call).observe(histogram_seconds(exchange.first_event - exchange.started))
 
@@ -99,7 +101,9 @@ class SessionMetrics:
         if finding.rule == GAP_RULE:
             self._gaps.inc()
 
-    def record_snapshot(self, open_calls: dict[tuple[str, str, str], int], tasks: dict[str, int], lost: int, lag: int) -> None:
+    def record_snapshot(
+        self, open_calls: dict[tuple[str, str, str], int], tasks: dict[str, int], lost: int, lag: int
+    ) -> None:
         """How things stand now."""
         self._seen |= open_calls.keys()
         for call in self._seen:

@@ -10,7 +10,7 @@ import msgspec
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.present import text
-from a2a_proxy.present.difference.brief import summarize_value, format_json
+from a2a_proxy.present.difference.brief import format_json, summarize_value
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.difference.artifacts import ArtifactText, ArtifactTexts
 from a2a_proxy.recording.difference.exchanges import Difference
@@ -21,7 +21,13 @@ from a2a_proxy.recording.read.rows import ExchangeRow
 
 MAX_BLOCKS = 20_000
 """Of one difference; what comes after is counted, not shown."""
-CHANGE_MARKS = {ValueChange.LEFT: "-", ValueChange.RIGHT: "+", ValueChange.CHANGED: "~", ValueChange.MOVED: ">", None: " "}
+CHANGE_MARKS = {
+    ValueChange.LEFT: "-",
+    ValueChange.RIGHT: "+",
+    ValueChange.CHANGED: "~",
+    ValueChange.MOVED: ">",
+    None: " ",
+}
 _ONE_SIDED = (ValueChange.LEFT, ValueChange.RIGHT)
 _CONTEXT_CHARACTERS = 30
 """Characters of what is the same that are shown before and after what is not."""
@@ -74,7 +80,8 @@ def _summary_blocks(difference: RunDifference) -> Iterator[DifferenceBlock]:
             ends = text.outcome_of(match.left.exchange), text.outcome_of(match.right.exchange)
             if ends[0] != ends[1] and len(difference.matches) > 1:
                 yield DifferenceBlock(
-                    BlockKind.NOTE, f"{_exchange_label(match.left)} ended {ends[0]}, {_exchange_label(match.right)} {ends[1]}"
+                    BlockKind.NOTE,
+                    f"{_exchange_label(match.left)} ended {ends[0]}, {_exchange_label(match.right)} {ends[1]}",
                 )
     if difference.ignored:
         yield DifferenceBlock(
@@ -108,7 +115,9 @@ def _call_blocks(difference: RunDifference, everything: bool) -> Iterator[Differ
     for row in difference.tasks:
         if everything or row.counts:
             yield DifferenceBlock(BlockKind.NOTE, "")
-            yield from _row_blocks(row, f"task {make_visible(text.shorten_id(str((row.left or ('',))[0])))} {(row.left or ('',))[-1]}")
+            yield from _row_blocks(
+                row, f"task {make_visible(text.shorten_id(str((row.left or ('',))[0])))} {(row.left or ('',))[-1]}"
+            )
     single = len(difference.matches) == 1
     before: ValueChange | None = None
     for match in difference.matches:
@@ -211,7 +220,9 @@ def _value_block(before: Any, after: Any, mark: str, ignored: bool) -> Differenc
     if isinstance(before, str) and isinstance(after, str):
         left, right = excerpts(compare_texts(before, after))
         return DifferenceBlock(BlockKind.VALUE, left, right, mark, ignored=ignored)
-    return DifferenceBlock(BlockKind.VALUE, make_visible(format_json(before)), make_visible(format_json(after)), mark, ignored=ignored)
+    return DifferenceBlock(
+        BlockKind.VALUE, make_visible(format_json(before)), make_visible(format_json(after)), mark, ignored=ignored
+    )
 
 
 def _artifact_blocks(row: DifferenceRow, texts: ArtifactTexts) -> Iterator[DifferenceBlock]:
@@ -222,7 +233,11 @@ def _artifact_blocks(row: DifferenceRow, texts: ArtifactTexts) -> Iterator[Diffe
     )
     words = f"{text.format_count(gone, 'word')} only left, {new} only right"
     yield DifferenceBlock(
-        BlockKind.HEAD, f"artifact {make_visible(texts.name)} text: {words}", None, CHANGE_MARKS[row.change], anchor=True
+        BlockKind.HEAD,
+        f"artifact {make_visible(texts.name)} text: {words}",
+        None,
+        CHANGE_MARKS[row.change],
+        anchor=True,
     )
     for run in _group_changes(pieces):
         first = next(piece for piece in run if piece.change)

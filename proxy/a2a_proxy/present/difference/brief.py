@@ -57,7 +57,11 @@ def _summarize_artifact(value: dict[str, Any]) -> list[str]:
 
 
 def _summarize_message(value: dict[str, Any]) -> list[str]:
-    return ["message", str(value.get("role", "")).removeprefix(_ROLE_PREFIX).lower(), _summarize_parts(value.get("parts"))]
+    return [
+        "message",
+        str(value.get("role", "")).removeprefix(_ROLE_PREFIX).lower(),
+        _summarize_parts(value.get("parts")),
+    ]
 
 
 def _summarize_parts(parts: Any) -> str:
@@ -68,4 +72,9 @@ def _summarize_parts(parts: Any) -> str:
     return json.dumps(text, ensure_ascii=False) if isinstance(text, str) else format_json(first)
 
 
-_SUMMARIZERS = {"task": _summarize_task, "statusUpdate": _summarize_update, "artifactUpdate": _summarize_artifact, "message": _summarize_message}
+_SUMMARIZERS = {
+    "task": _summarize_task,
+    "statusUpdate": _summarize_update,
+    "artifactUpdate": _summarize_artifact,
+    "message": _summarize_message,
+}

@@ -14,7 +14,9 @@ AgentNames = dict[str, str]
 """A side: its `recording`, and what `place` of it."""
 
 
-def difference_objects(left: AgentNames, right: AgentNames, difference: RunDifference, everything: bool) -> Iterator[dict[str, Any]]:
+def difference_objects(
+    left: AgentNames, right: AgentNames, difference: RunDifference, everything: bool
+) -> Iterator[dict[str, Any]]:
     """The verdict, then each task and each call in which something differs; with `everything` each call."""
     changes = [str(match.change or "same") for match in difference.matches]
     yield {

@@ -24,7 +24,9 @@ _EXTENDED_CARD_PATH_0_2 = "/agent/authenticatedExtendedCard"
 
 def is_card_path(method: str, target: str) -> bool:
     """The request line asks for a card."""
-    return method in ("GET", "HEAD") and target.partition("?")[0].endswith((*_WELL_KNOWN_PATHS, _EXTENDED_CARD_PATH_0_2))
+    return method in ("GET", "HEAD") and target.partition("?")[0].endswith(
+        (*_WELL_KNOWN_PATHS, _EXTENDED_CARD_PATH_0_2)
+    )
 
 
 def is_card(data: bytes) -> bool:

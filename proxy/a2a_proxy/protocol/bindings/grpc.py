@@ -18,10 +18,10 @@ from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ConnectionLink, HttpStr
 from a2a_proxy.protocol.dialect import dialect_of_version, dialect_with_generation
 from a2a_proxy.protocol.errors import GENERATION_MISMATCH, GrpcOutcome, header_value
 from a2a_proxy.protocol.exchange import ExchangeState
-from a2a_proxy.protocol.live import LiveReading, live_schema, detect_payload
-from a2a_proxy.protocol.operations import OPERATION_BY_NAME, GRPC_METHODS, Operation, message_names
+from a2a_proxy.protocol.live import LiveReading, detect_payload, live_schema
+from a2a_proxy.protocol.operations import GRPC_METHODS, OPERATION_BY_NAME, Operation, message_names
 from a2a_proxy.protocol.proto_summary import expected_generations
-from a2a_proxy.protocol.schema import BYTES, TEXT, TRAILERS, MessageDecoder, decoder_for, schema_set_of, schema_of
+from a2a_proxy.protocol.schema import BYTES, TEXT, TRAILERS, MessageDecoder, decoder_for, schema_of, schema_set_of
 from a2a_proxy.protocol.summary import NO_SUMMARY, UNKNOWN_SUMMARY
 from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.grpc import GrpcMessage, GrpcReassembler
@@ -47,7 +47,9 @@ def open_call(link: ConnectionLink, exchange: ExchangeState) -> GrpcCall:
         exchange.operation = operation.name
         exchange.streaming = operation.is_streaming
         exchange.dialect = (
-            Dialect.V1_1 if proof is Dialect.V1_0 and dialect_of_version(exchange.version_header) is Dialect.V1_1 else proof
+            Dialect.V1_1
+            if proof is Dialect.V1_0 and dialect_of_version(exchange.version_header) is Dialect.V1_1
+            else proof
         )
     return GrpcCall(link, exchange)
 
@@ -118,7 +120,9 @@ class GrpcCall(HttpStreamCall):
         note = self._note_of_other_payload(direction, message.data) if summary is UNKNOWN_SUMMARY else ""
         self.emit(out, direction, kind, message, how.schema, summary, framing=framing, note=note)
 
-    def _report_unreadable(self, message: GrpcMessage, direction: Any, kind: FrameKind, how: MessageDecoder, out: Out) -> None:
+    def _report_unreadable(
+        self, message: GrpcMessage, direction: Any, kind: FrameKind, how: MessageDecoder, out: Out
+    ) -> None:
         """A message that its class refuses: cut for storage, or wrong."""
         if message.truncated:
             self.emit(out, direction, kind, message, how.schema, NO_SUMMARY, note="too large to read")
@@ -236,7 +240,9 @@ class GrpcCall(HttpStreamCall):
             for message in found:
                 self._read_message(message, event.direction, out)
         elif event.direction == TO_CLIENT and self._foreign is not None and self._foreign.size:
-            text = header_value(self.exchange.response_headers, b"content-type").startswith((b"text/", b"application/json"))
+            text = header_value(self.exchange.response_headers, b"content-type").startswith(
+                (b"text/", b"application/json")
+            )
             self.emit(out, TO_CLIENT, FrameKind.OTHER, self._foreign, TEXT if text else BYTES, NO_SUMMARY)
             self._foreign = None
 
@@ -271,7 +277,9 @@ def _answer_frame_kind(operation: Operation | None) -> FrameKind:
     return FrameKind.EVENT if operation.is_streaming else FrameKind.RESPONSE
 
 
-_PUSH_URL_OPERATIONS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage", "CreateTaskPushNotificationConfig"})
+_PUSH_URL_OPERATIONS = frozenset(
+    {"SendMessage", "SendStreamingMessage", "SendLiveMessage", "CreateTaskPushNotificationConfig"}
+)
 
 
 def _find_push_url(message: Any) -> str:

@@ -11,19 +11,33 @@ from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out, RpcExchange, SpanPiece
-from a2a_proxy.protocol.dialect import DialectEvidence, classify_dialect, correct_guess, dialect_of_request, dialect_of_result, dialect_with_generation
+from a2a_proxy.protocol.dialect import (
+    DialectEvidence,
+    classify_dialect,
+    correct_guess,
+    dialect_of_request,
+    dialect_of_result,
+    dialect_with_generation,
+)
 from a2a_proxy.protocol.errors import GENERATION_MISMATCH, error_line, message_with_generations, rpc_reason
-from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS, Envelope, ErrorShape, ParamsShape, decode_envelope, decode_params
+from a2a_proxy.protocol.json_shapes import (
+    UNREADABLE_ERRORS,
+    Envelope,
+    ErrorShape,
+    ParamsShape,
+    decode_envelope,
+    decode_params,
+)
 from a2a_proxy.protocol.json_summary import (
-    fit_params,
     expected_generations,
-    summarise_leniently,
+    fit_params,
+    push_url_of,
     summarise,
     summarise_answer,
+    summarise_leniently,
     summarise_params,
-    push_url_of,
 )
-from a2a_proxy.protocol.operations import OPERATION_BY_NAME, JSONRPC_METHODS, Operation, ResponseKind
+from a2a_proxy.protocol.operations import JSONRPC_METHODS, OPERATION_BY_NAME, Operation, ResponseKind
 from a2a_proxy.protocol.rest_path import query_parameter
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.summary import NO_SUMMARY, Summary, int64
@@ -118,7 +132,9 @@ def read_one_request(call: RpcExchange, body: ByteSpan, out: Out, note: str = ""
     call.emit(out, TO_AGENT, FrameKind.REQUEST, body, JSON, summary, rpc_id, 0, note, framing)
 
 
-def _name_exchange(call: RpcExchange, shape: _CallShape, operation: Operation | None, proof: Dialect, rpc_id: str) -> None:
+def _name_exchange(
+    call: RpcExchange, shape: _CallShape, operation: Operation | None, proof: Dialect, rpc_id: str
+) -> None:
     """Give the exchange its method, operation and dialect."""
     exchange = call.exchange
     exchange.method = shape.method or ""
@@ -131,7 +147,11 @@ def _name_exchange(call: RpcExchange, shape: _CallShape, operation: Operation | 
         exchange.version_header = query_parameter(exchange.target, "a2a-version")
     shared, agent = call.link.shared, call.link.facts.upstream
     evidence = DialectEvidence(
-        proof, exchange.version_header, dialect_of_request(bytes(shape.params)), shared.dialect(agent), shared.card(agent)
+        proof,
+        exchange.version_header,
+        dialect_of_request(bytes(shape.params)),
+        shared.dialect(agent),
+        shared.card(agent),
     )
     exchange.dialect, call.guessed = classify_dialect(evidence)
     if not call.guessed:
@@ -229,7 +249,9 @@ def read_one_response(
     call.emit(out, TO_CLIENT, kind, body, JSON, summary, rpc_id, 0, note, framing)
 
 
-_OTHER_ANSWER_OPERATIONS = frozenset(name for name, operation in OPERATION_BY_NAME.items() if operation.answer not in _EVENT_ANSWERS)
+_OTHER_ANSWER_OPERATIONS = frozenset(
+    name for name, operation in OPERATION_BY_NAME.items() if operation.answer not in _EVENT_ANSWERS
+)
 """Operations whose result is neither Task nor Message."""
 
 
@@ -275,7 +297,9 @@ def _read_odd_response(call: RpcExchange, body: ByteSpan, kind: FrameKind, out: 
         return
     rpc_id = text_of_id(shape.id)
     result = _decode_untyped(bytes(shape.result)) if shape.result else None
-    call.emit(out, TO_CLIENT, kind, body, JSON, _summarise_odd_result(call, rpc_id, kind, result), rpc_id, 0, note, framing)
+    call.emit(
+        out, TO_CLIENT, kind, body, JSON, _summarise_odd_result(call, rpc_id, kind, result), rpc_id, 0, note, framing
+    )
 
 
 def _summarise_odd_result(call: RpcExchange, rpc_id: str, kind: FrameKind, result: object) -> Summary:

@@ -66,7 +66,7 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
 
 
 def _error_message(status: int, body: ByteSpan, schema: str) -> str:
-    """An error status with what the body says of it (`rest_error`), or with the usual phrase."""
+    """An error status with what the body says of it (`parse_rest_error`), or with the usual phrase."""
     if schema != JSON:
         return http_error_line(status)
     try:

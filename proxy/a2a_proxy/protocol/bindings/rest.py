@@ -11,16 +11,22 @@ from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import card, other
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out
 from a2a_proxy.protocol.dialect import dialect_of_version, dialect_with_generation
-from a2a_proxy.protocol.errors import GENERATION_MISMATCH, error_line, header_value, message_with_generations, parse_rest_error
+from a2a_proxy.protocol.errors import (
+    GENERATION_MISMATCH,
+    error_line,
+    header_value,
+    message_with_generations,
+    parse_rest_error,
+)
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS, ParamsShape, decode_params, decode_result
 from a2a_proxy.protocol.json_summary import (
-    fit_params,
     expected_generations,
-    summarise_leniently,
+    fit_params,
+    push_url_of,
     summarise,
     summarise_answer,
+    summarise_leniently,
     summarise_params,
-    push_url_of,
 )
 from a2a_proxy.protocol.operations import ResponseKind
 from a2a_proxy.protocol.rest_path import RestMatch

@@ -18,7 +18,15 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.wire import Cut, End, Framed
 from a2a_proxy.protocol.bindings import jsonrpc
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ConnectionLink, Out, RpcExchange, SpanPiece, exchange_end_of_cut
+from a2a_proxy.protocol.call import (
+    TO_AGENT,
+    TO_CLIENT,
+    ConnectionLink,
+    Out,
+    RpcExchange,
+    SpanPiece,
+    exchange_end_of_cut,
+)
 from a2a_proxy.protocol.errors import error_line, header_value
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
@@ -47,7 +55,7 @@ NOTE_FROM_AGENT = "from the agent"
 NOTE_NOT_JSON = "not JSON"
 NOTE_NOT_JSONRPC = "no JSON-RPC message"
 NOTE_TOO_LARGE = "too large to be read"
-"""Notes of messages that belong to no call; rules know them by these (`IN_FLIGHT`: of a call)."""
+"""Notes of messages that belong to no call; rules know them by these (`NOTE_ID_IN_FLIGHT`: of a call)."""
 HOW_FORGOTTEN, HOW_ID_REUSED = "forgotten", "id used again"
 """How calls end that nobody ended."""
 HOW_AGENT_EXITED = "agent exited"

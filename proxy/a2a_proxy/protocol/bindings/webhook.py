@@ -14,7 +14,7 @@ from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out
 from a2a_proxy.protocol.dialect import dialect_of_result, dialect_with_generation
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS, ResultShape, decode_result
-from a2a_proxy.protocol.json_summary import summarise_leniently, summarise
+from a2a_proxy.protocol.json_summary import summarise, summarise_leniently
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.summary import NO_SUMMARY, Summary
 

@@ -14,8 +14,8 @@ from a2a_proxy.protocol.segments.evidence import (
     NO_EVIDENCE,
     TRANSFER_TOOL,
     FrameEvidence,
-    media_mark,
     find_evidence,
+    media_mark,
 )
 from a2a_proxy.protocol.segments.handoffs import Handoffs
 from a2a_proxy.protocol.segments.interruptions import Interruptions
@@ -52,7 +52,12 @@ class AgentOutput:
     def apply_event(self, conversation: ConversationState, call: OpenExchange, frame: Frame) -> bool:
         """An event of the agent; False where it repeats what was told already, so that it belongs to no segment."""
         segment, state, event = conversation.said, frame.state, frame.event
-        if state and state == conversation.state and state in _TERMINAL_STATES and (segment is None or (segment.ended and is_of_agent(segment))):
+        if (
+            state
+            and state == conversation.state
+            and state in _TERMINAL_STATES
+            and (segment is None or (segment.ended and is_of_agent(segment)))
+        ):
             return False
         output = self._learn_output(conversation, frame)
         role = call.role
@@ -83,11 +88,13 @@ class AgentOutput:
         self._end_if_complete(conversation, segment, frame, evidence)
         steady = event is _STATUS and call.answered > MAX_SEARCHED_FRAMES and not call.tells and not segment.ended
         call.steady = segment if steady else None
-        conversation.busy = conversation.shown is not None or conversation.interruption is not None or conversation.awaited is not None
+        conversation.busy = (
+            conversation.shown is not None or conversation.interruption is not None or conversation.awaited is not None
+        )
         return True
 
     def apply_steady_status(self, conversation: ConversationState, segment: SegmentState, frame: Frame) -> bool:
-        """What `heard` does, for a status update on one stream that changes no state; False where it is none.
+        """What `apply_event` does, for a status update on one stream that changes no state; False where it is none.
 
         Most frames are such, so this does in one go what is split up elsewhere.
         """
@@ -148,7 +155,9 @@ class AgentOutput:
         conversation.last_agent, conversation.artifacts = made.id, ()
         return made
 
-    def _count_output(self, conversation: ConversationState, segment: SegmentState, frame: Frame, evidence: FrameEvidence) -> None:
+    def _count_output(
+        self, conversation: ConversationState, segment: SegmentState, frame: Frame, evidence: FrameEvidence
+    ) -> None:
         at = conversation.last_output = segment.last_output = frame.at
         segment.outputs += 1
         if not segment.first_output:
@@ -169,7 +178,9 @@ class AgentOutput:
             self._handoffs.begin_transfer(conversation, frame, evidence.transfer, TRANSFER_TOOL)
             conversation.handing = bool(conversation.author)
 
-    def _end_if_complete(self, conversation: ConversationState, segment: SegmentState, frame: Frame, evidence: FrameEvidence) -> None:
+    def _end_if_complete(
+        self, conversation: ConversationState, segment: SegmentState, frame: Frame, evidence: FrameEvidence
+    ) -> None:
         """Does the segment end with this frame?"""
         at, state = frame.at, frame.state
         if state:
@@ -207,7 +218,9 @@ class AgentOutput:
             return True
         before, now = conversation.octets, _artifact_bytes(frame)
         conversation.octets = now
-        return (before >= 0 and now > before) or (bool(frame.message_id) and frame.message_id != conversation.message_id)
+        return (before >= 0 and now > before) or (
+            bool(frame.message_id) and frame.message_id != conversation.message_id
+        )
 
 
 def _artifact_bytes(frame: Frame) -> int:

@@ -13,9 +13,9 @@ from a2a_proxy.protocol.segments.state import ConversationState
 
 _MAX_STEPS = 16
 """Conversations of a trail; what comes after is called by one of them."""
-_INACTIVE_STATES = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED}) | frozenset(
-    {TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED}
-)
+_INACTIVE_STATES = frozenset(
+    {TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED}
+) | frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
 """States in which an agent does nothing."""
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]", "::1")
 
@@ -53,7 +53,9 @@ def append_step(chain: list[ChainStep], step: ChainStep) -> None:
     """One more conversation, the last one; those that are over leave, but not the first one."""
     if chain and chain[0].conversation is step.conversation:
         return
-    chain[1:] = [each for each in chain[1:] if each.conversation is not step.conversation and is_active(each.conversation)]
+    chain[1:] = [
+        each for each in chain[1:] if each.conversation is not step.conversation and is_active(each.conversation)
+    ]
     if len(chain) < _MAX_STEPS:
         chain.append(step)
 

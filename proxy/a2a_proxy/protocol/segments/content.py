@@ -18,7 +18,7 @@ import msgspec
 from a2a_proxy.model.event import Event, Part
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.protocol.event import normalise, decode_payload, event_from_json
+from a2a_proxy.protocol.event import decode_payload, event_from_json, normalise
 from a2a_proxy.protocol.schema import JSON
 
 

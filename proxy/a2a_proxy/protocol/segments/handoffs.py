@@ -63,7 +63,11 @@ class Handoffs:
         kind = "delegation"
         parent, evidence = self._find_caller(conversation, frame, traceparent, request)
         if parent is None:
-            parent, evidence, kind = self._index.conversation_of_context(frame.context_id or conversation.context_id), "context", "next"
+            parent, evidence, kind = (
+                self._index.conversation_of_context(frame.context_id or conversation.context_id),
+                "context",
+                "next",
+            )
             if parent is None or parent.agent == conversation.agent:
                 return None
         made = self._make_handoff(parent, frame, kind, evidence, conversation.agent, conversation.task_id)
@@ -78,7 +82,9 @@ class Handoffs:
         index = self._index
         if (traced := find_caller(index.trace_chain(traceparent), request)) is not None:
             return traced, "traceparent"
-        if (before := find_caller(index.context_chain(frame.context_id or conversation.context_id), request)) is not None:
+        if (
+            before := find_caller(index.context_chain(frame.context_id or conversation.context_id), request)
+        ) is not None:
             return before, "context"
         for task_id in referenced_tasks(frame):
             referred = index.conversation_of_task("", task_id)
@@ -101,7 +107,7 @@ class Handoffs:
     # --- within a task ------------------------------------------------------------------------------------------
 
     def begin_transfer(self, conversation: ConversationState, frame: Frame, new_agent: str, evidence: str) -> None:
-        """An agent's frame shows that another agent, called `to`, takes over within the task."""
+        """An agent's frame shows that another agent, called `new_agent`, takes over within the task."""
         waiting = conversation.awaited
         if waiting is not None and waiting.kind == "transfer":  # announced by the tool call before
             waiting.to_agent = new_agent
@@ -176,7 +182,9 @@ class Handoffs:
 
     def touch(self, conversations: list[ConversationState]) -> None:
         """What is open counts as changed."""
-        self._changed.update((conversation.awaited.id, conversation.awaited) for conversation in conversations if conversation.awaited)
+        self._changed.update(
+            (conversation.awaited.id, conversation.awaited) for conversation in conversations if conversation.awaited
+        )
 
     def save(self) -> dict[str, Any]:
         """Plain values."""
@@ -186,7 +194,9 @@ class Handoffs:
             "changed": [msgspec.to_builtins(each) for each in self._changed.values()],
             "agents": list(self._agents),
             "recent": [
-                [conversation.number, payload, schema] for conversation, payload, schema in self._recent if conversation.number in known
+                [conversation.number, payload, schema]
+                for conversation, payload, schema in self._recent
+                if conversation.number in known
             ],
             "unnamed": [[number, msgspec.to_builtins(some)] for number, some in self._unnamed.items()],
         }
@@ -194,7 +204,11 @@ class Handoffs:
     def load(self, state: dict[str, Any], conversations: dict[int, ConversationState]) -> None:
         """What `save` gave; `talks` are the restored conversations."""
         self._last = state["last"]
-        open_now = {conversation.awaited.id: conversation.awaited for conversation in conversations.values() if conversation.awaited}
+        open_now = {
+            conversation.awaited.id: conversation.awaited
+            for conversation in conversations.values()
+            if conversation.awaited
+        }
         for saved in state["changed"]:
             each = msgspec.convert(saved, HandoffState)
             self._changed[each.id] = open_now.get(each.id, each)

@@ -81,7 +81,11 @@ class ConversationIndex:
         if caller is not None and chain:
             append_step(chain, ChainStep(conversation))
         elif conversation.context_id:
-            first = [ChainStep(conversation)] if caller is None or caller.context_id else [ChainStep(caller), ChainStep(conversation)]
+            first = (
+                [ChainStep(conversation)]
+                if caller is None or caller.context_id
+                else [ChainStep(caller), ChainStep(conversation)]
+            )
             others = [step for step in chain[1:] if step.conversation is not conversation]
             self._contexts[conversation.context_id] = [*first, *others]
             _drop_oldest(self._contexts, MAX_CONTEXTS)
@@ -123,7 +127,8 @@ class ConversationIndex:
             "talks": [_plain_conversation(conversation) for conversation in self.all_conversations().values()],
             "tasks": [talk.number for talk in self._conversations.values()],
             "calls": [
-                [number, call.conversation.number, call.role, call.answered, call.tells] for number, call in self.calls.items()
+                [number, call.conversation.number, call.role, call.answered, call.tells]
+                for number, call in self.calls.items()
             ],
             "contexts": _plain_chains(self._contexts),
             "traces": _plain_chains(self._traces),

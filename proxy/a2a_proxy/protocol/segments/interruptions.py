@@ -26,7 +26,11 @@ def is_output_open(conversation: ConversationState, at: int) -> bool:
     """The agent is in the middle of its output: at work, or in no state at all, and not done with what it says."""
     if conversation.state not in (0, _WORKING_STATE):
         return False
-    return bool(conversation.chains) or conversation.media or (conversation.last_output > 0 and at - conversation.last_output <= GAP_AGENT)
+    return (
+        bool(conversation.chains)
+        or conversation.media
+        or (conversation.last_output > 0 and at - conversation.last_output <= GAP_AGENT)
+    )
 
 
 class Interruptions:
@@ -102,7 +106,11 @@ class Interruptions:
 
     def touch(self, conversations: list[ConversationState]) -> None:
         """What is open counts as changed."""
-        self._changed.update((conversation.interruption.id, conversation.interruption) for conversation in conversations if conversation.interruption)
+        self._changed.update(
+            (conversation.interruption.id, conversation.interruption)
+            for conversation in conversations
+            if conversation.interruption
+        )
 
     def save(self) -> dict[str, Any]:
         """Plain values."""
@@ -111,7 +119,11 @@ class Interruptions:
     def load(self, state: dict[str, Any], conversations: dict[int, ConversationState]) -> None:
         """What `save` gave; `talks` are the restored conversations."""
         self._last = state["last"]
-        open_now = {conversation.interruption.id: conversation.interruption for conversation in conversations.values() if conversation.interruption}
+        open_now = {
+            conversation.interruption.id: conversation.interruption
+            for conversation in conversations.values()
+            if conversation.interruption
+        }
         for saved in state["changed"]:
             each = msgspec.convert(saved, InterruptionState)
             self._changed[each.id] = open_now.get(each.id, each)

@@ -24,7 +24,9 @@ class SegmentBuilder:
         self._conversation_of: dict[int, ConversationState] = {}
         """Of the open segments in the heap, by their ids."""
 
-    def begin(self, conversation: ConversationState, speaker: str, frame: Frame, *, plain: bool = False) -> SegmentState:
+    def begin(
+        self, conversation: ConversationState, speaker: str, frame: Frame, *, plain: bool = False
+    ) -> SegmentState:
         """The first frame of a segment."""
         number = self._last = self._last + 1
         at = frame.at
@@ -123,7 +125,11 @@ class SegmentBuilder:
         return {
             "last": self._last,
             "changed": [msgspec.to_builtins(segment) for segment in self.grown.values()],
-            "due": [[at, number, self._conversation_of[number].number] for at, number in self.due if number in self._conversation_of],
+            "due": [
+                [at, number, self._conversation_of[number].number]
+                for at, number in self.due
+                if number in self._conversation_of
+            ],
         }
 
     def load(self, state: dict[str, Any], conversations: dict[int, ConversationState]) -> None:

@@ -167,7 +167,7 @@ class OpenExchange(msgspec.Struct, gc=False):
     role: str
     """`send`, `live`, `watch` (a second look at a stream), `look` (a snapshot) or `cancel`."""
     answered: int = 0
-    """Frames of the agent that were looked into, at most `evidence.LOOKS` unless they tell something."""
+    """Frames of the agent that were looked into, at most `evidence.MAX_SEARCHED_FRAMES` unless they tell something."""
     tells: bool = False
     """The agent's frames tell of authors, or the like: all of them are looked into."""
     steady: SegmentState | None = None

@@ -75,7 +75,7 @@ class SegmentTracker:
     """All conversations of a session."""
 
     def __init__(self, name_agent: Callable[[str], str] = str, *, include_unary: bool = False) -> None:
-        """`naming` gives what an agent is called outside. Turns that are one unary call are told of only if `whole`:
+        """`name_agent` gives what an agent is called outside. Turns that are one unary call are told of only if `include_unary`:
         elsewhere their exchange says it all."""
         self._name_agent = name_agent
         self._include_unary = include_unary
@@ -98,7 +98,11 @@ class SegmentTracker:
         kind = frame.kind
         if kind is _EVENT:
             call = self._index.calls.get(frame.exchange)
-            if call is not None and call.steady is not None and self._agent_output.apply_steady_status(call.conversation, call.steady, frame):
+            if (
+                call is not None
+                and call.steady is not None
+                and self._agent_output.apply_steady_status(call.conversation, call.steady, frame)
+            ):
                 return call.conversation
             return self._apply_response(frame, exchange)
         if kind is _RESPONSE:
@@ -140,7 +144,11 @@ class SegmentTracker:
 
     def pop_changes(self) -> tuple[list[Segment], list[Interruption], list[Handoff]]:
         """Snapshots of what changed since the last call. Then conversations that are over may be forgotten."""
-        found = self._segments.pop_changed_segments(), self._interruptions.pop_changed_interruptions(), self._handoffs.pop_changed_handoffs()
+        found = (
+            self._segments.pop_changed_segments(),
+            self._interruptions.pop_changed_interruptions(),
+            self._handoffs.pop_changed_handoffs(),
+        )
         for conversation in self._quiet.values():
             if not conversation.tellers and (conversation.said is None or conversation.said.ended):
                 conversation.said = None
@@ -173,7 +181,9 @@ class SegmentTracker:
         agent = self._name_agent(exchange.agent)
         conversation = self._index.conversation_of_task(agent, frame.task_id) if frame.task_id else None
         if call is None:
-            call = self._open_exchange(frame.exchange, conversation or self._index.make_conversation(agent, "", ""), role)
+            call = self._open_exchange(
+                frame.exchange, conversation or self._index.make_conversation(agent, "", ""), role
+            )
         if role == "cancel" and conversation is not None and is_output_open(conversation, frame.at):
             self._begin_interruption(conversation, frame, "cancel")
         return None
@@ -206,14 +216,20 @@ class SegmentTracker:
 
     def _is_unary_turn(self, conversation: ConversationState, frame: Frame, exchange: ExchangeView) -> bool:
         """It may become a turn of one unary call."""
-        return not self._include_unary and exchange.operation == "SendMessage" and list(conversation.tellers) == [frame.exchange]
+        return (
+            not self._include_unary
+            and exchange.operation == "SendMessage"
+            and list(conversation.tellers) == [frame.exchange]
+        )
 
     def _check_interruption(self, conversation: ConversationState, frame: Frame, mark: int) -> None:
         """Does this message of the client come into the agent's output? Not where the client is in the middle of it."""
         segment = conversation.said
         if segment is not None and not segment.ended and segment.speaker == CLIENT and mark != MEDIA_INTERRUPT:
             return
-        if mark in _FLOW_END_MARKS or (mark in _FLOW_CONTINUATION_MARKS and frame.at - conversation.spoke <= GAP_CLIENT):
+        if mark in _FLOW_END_MARKS or (
+            mark in _FLOW_CONTINUATION_MARKS and frame.at - conversation.spoke <= GAP_CLIENT
+        ):
             return
         if conversation.last and is_output_open(conversation, frame.at):
             self._begin_interruption(conversation, frame, "event" if mark == MEDIA_INTERRUPT else "message")
@@ -417,7 +433,7 @@ class SegmentTracker:
         cls, state: dict[str, Any], name_agent: Callable[[str], str] = str, *, include_unary: bool = False
     ) -> SegmentTracker:
         """The tracker that gave `state`."""
-        tracker = cls(name_agent, whole=include_unary)
+        tracker = cls(name_agent, include_unary=include_unary)
         index = tracker._index = ConversationIndex.restore(state["book"])
         conversations = index.all_conversations()
         tracker._segments.load(state["cuts"], conversations)

@@ -81,9 +81,15 @@ class Exporter:
     def run(self) -> None:
         """All lines."""
         tool = self._rows[0].facts.tool if self._rows else ""
-        notes = [row for row in self._filter_sessions(self.recording.notes()) if self._is_selected(row, row.note.exchange or None)]
+        notes = [
+            row
+            for row in self._filter_sessions(self.recording.notes())
+            if self._is_selected(row, row.note.exchange or None)
+        ]
         version = 3 if any(row.facts.redaction for row in self._rows) else 2 if notes else 1
-        self._write_line({"cassette": "a2a", "version": version, "tool": tool, "sessions": [*map(session_line, self._rows)]})
+        self._write_line(
+            {"cassette": "a2a", "version": version, "tool": tool, "sessions": [*map(session_line, self._rows)]}
+        )
         self._write_conversation()
         for task in self._filter_sessions(self.recording.tasks()):
             kept = task if self.selection is None else self.selection.select_task(task)
@@ -91,7 +97,9 @@ class Exporter:
                 self._write_session_line(task.session, json_objects.write_task(kept.task, self._started[task.session]))
         for finding in self._filter_sessions(self.recording.findings()):
             if self._is_selected(finding, finding.finding.exchange):
-                self._write_session_line(finding.session, json_objects.write_finding(finding.finding, self._started[finding.session]))
+                self._write_session_line(
+                    finding.session, json_objects.write_finding(finding.finding, self._started[finding.session])
+                )
         for note in notes:
             self._write_session_line(note.session, json_objects.write_note(note.note, self._started[note.session]))
         end = {f"{name}s": count for name, count in self._counts.items()}
@@ -106,7 +114,9 @@ class Exporter:
                 frame = msgspec.structs.replace(row.frame, payload=self.recording.payload(row))
                 waiting[row.session].write_up_to(frame.connection, frame.exchange)
                 start = self._started[row.session]
-                self._write_session_line(row.session, json_objects.write_frame(frame, start, self._payload_member(frame)))
+                self._write_session_line(
+                    row.session, json_objects.write_frame(frame, start, self._payload_member(frame))
+                )
         for rest in waiting.values():
             rest.write_rest()
 
@@ -141,7 +151,9 @@ class Exporter:
     def write_connection(self, row: Any) -> None:
         """The line of a connection."""
         if self.selection is None or self.selection.has_connection(row.session, row.connection.id):
-            self._write_session_line(row.session, json_objects.write_connection(row.connection, self._started[row.session]))
+            self._write_session_line(
+                row.session, json_objects.write_connection(row.connection, self._started[row.session])
+            )
 
     def write_exchange(self, row: Any) -> None:
         """The line of an exchange."""

@@ -85,8 +85,12 @@ class Importer:
             return line
         cut = not data.endswith(b"\n")
         if len(data) >= MAX_LINE_BYTES:
-            raise self._make_error(f"longer than {MAX_LINE_BYTES >> 20} MiB", "no recording has such a line: do not use this file")
-        raise self._make_error("truncated in the middle of a line" if cut else "not a JSON object", "restore it from git")
+            raise self._make_error(
+                f"longer than {MAX_LINE_BYTES >> 20} MiB", "no recording has such a line: do not use this file"
+            )
+        raise self._make_error(
+            "truncated in the middle of a line" if cut else "not a JSON object", "restore it from git"
+        )
 
     def _read_header(self, line: Line) -> None:
         version = line.get("version")
@@ -177,7 +181,9 @@ class Importer:
             ended = session.get("ended")
             state = {name: session[name] for name in ("how", "complete", "lost", "edits") if name in session}
             over = 0 if ended is None else start + ended
-            cut = SessionRow(id=writer.session, facts=self._session_facts(session), ended=over, how=state.get("how", ""))
+            cut = SessionRow(
+                id=writer.session, facts=self._session_facts(session), ended=over, how=state.get("how", "")
+            )
             for changes in rebuild_segments(recording, cut):
                 writer.write([], [], changes)
             writer.finish(over, **state)
@@ -190,7 +196,9 @@ class Importer:
                 "it has been changed since it was written: the digest differs", self._repair_hint(), CassetteChanged
             )
         if line.get("payloads") != self._payloads.hexdigest():
-            raise self._make_error("payloads do not come out as they were recorded", "report this as a bug of a2a-proxy")
+            raise self._make_error(
+                "payloads do not come out as they were recorded", "report this as a bug of a2a-proxy"
+            )
 
     def _repair_hint(self) -> str:
         command = shell_line("a2a-inspect", "cassette", "fmt", str(self._path))

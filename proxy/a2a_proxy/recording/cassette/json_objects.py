@@ -88,7 +88,9 @@ def _check_type(kind: Any, write: _Convert, read: _Convert) -> tuple[_Convert, _
     return write, (lambda value, _: msgspec.convert(value, kind)) if read is _keep_value else read
 
 
-def _struct_fields(kind: type[msgspec.Struct], first: str, /, **converters: tuple[_Convert, _Convert]) -> tuple[_Field, ...]:
+def _struct_fields(
+    kind: type[msgspec.Struct], first: str, /, **converters: tuple[_Convert, _Convert]
+) -> tuple[_Field, ...]:
     """The fields of a Struct; `first` is the one whose key names the kind of line."""
     fields_by_name = {
         field.name: _Field(
@@ -121,7 +123,9 @@ def _write_missed(value: Any, start: int) -> Any:
 
 
 def _read_missed(value: Any, start: int) -> Any:
-    return tuple(MissedGenerations(**_read_fields(_MISSED_FIELDS, line, start)) for line in value if isinstance(line, dict))
+    return tuple(
+        MissedGenerations(**_read_fields(_MISSED_FIELDS, line, start)) for line in value if isinstance(line, dict)
+    )
 
 
 _CONNECTION_FIELDS = _struct_fields(Connection, "id", opened=_TIME, dialed=_TIME, closed=_TIME)

@@ -9,7 +9,7 @@ import json
 from base64 import b64decode, b64encode
 from typing import Any, cast
 
-from a2a_proto import SchemaSet, ParseError, RenderError, from_dict, parse, to_dict
+from a2a_proto import ParseError, RenderError, SchemaSet, from_dict, parse, to_dict
 from a2a_proxy.protocol.schema import is_protobuf, split_schema
 
 _MAX_DEPTH = 200
@@ -44,7 +44,7 @@ def write_payload(payload: bytes, schema: str) -> dict[str, Any]:
 
 
 def read_payload(line: dict[str, Any], schema: str) -> bytes:
-    """The octets that `write` was given. Raises ValueError where the line has none that make sense."""
+    """The octets that `write_payload` was given. Raises ValueError where the line has none that make sense."""
     if "raw_b64" in line:
         return b64decode(line["raw_b64"], validate=True)
     if "text" in line:
@@ -111,7 +111,7 @@ def _serialize_protobuf(value: Any, schema: str) -> bytes:
 
 def _schema_type(schema: str) -> tuple[SchemaSet, str]:
     line, name = split_schema(schema)
-    return cast("Line", line), name
+    return cast("SchemaSet", line), name
 
 
 def _raw_member(payload: bytes) -> dict[str, Any]:

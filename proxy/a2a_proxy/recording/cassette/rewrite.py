@@ -31,7 +31,9 @@ class RewriteResult(msgspec.Struct, frozen=True):
     """Version that it says when it is written once more: the lowest that can hold what is in it."""
 
 
-def rewrite_cassette(path: Path, *, blobs: bool | None = None, edited: bool = False, check: bool = False) -> RewriteResult:
+def rewrite_cassette(
+    path: Path, *, blobs: bool | None = None, edited: bool = False, check: bool = False
+) -> RewriteResult:
     """Write the cassette in its place as this version writes it, and say what that changes; `check` only says it.
 
     `blobs`: large payloads lie beside it, or in it; None: as they do. With `edited` counts and digests need not fit.

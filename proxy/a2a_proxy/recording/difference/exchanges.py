@@ -14,7 +14,7 @@ from a2a_proxy.recording.difference.fields import CanonicalFields, header_member
 from a2a_proxy.recording.difference.ids import PairedIds
 from a2a_proxy.recording.difference.structure import compare_values
 from a2a_proxy.recording.difference.values import CompareResult, DifferenceRow, ExchangePart, Ignored, Path, ValueChange
-from a2a_proxy.recording.difference.view import ComparedMessage, read_message, read_exchange
+from a2a_proxy.recording.difference.view import ComparedMessage, read_exchange, read_message
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow
 
@@ -96,7 +96,14 @@ class _ExchangeComparison:
         alone = {str(path[0]) for row in artifacts if len(path := row.left or row.right or ()) == 1}
         if artifacts or texts:
             events = [_mark_covered(row, alone) for row in events]
-        rows = [*self._compare_calls(), *self._compare_findings(), *requests, *artifacts, *events, *self._compare_headers()]
+        rows = [
+            *self._compare_calls(),
+            *self._compare_findings(),
+            *requests,
+            *artifacts,
+            *events,
+            *self._compare_headers(),
+        ]
         rows.sort(key=lambda row: _PART_ORDER.index(row.part))
         return Difference(self._left.row, self._right.row, tuple(rows), texts, tuple(dict.fromkeys(self._cut)))
 
@@ -105,7 +112,9 @@ class _ExchangeComparison:
         self._cut += found.cut
         return found
 
-    def _compare_messages(self, left: list[ComparedMessage], right: list[ComparedMessage], part: ExchangePart) -> list[DifferenceRow]:
+    def _compare_messages(
+        self, left: list[ComparedMessage], right: list[ComparedMessage], part: ExchangePart
+    ) -> list[DifferenceRow]:
         """One message each is compared with the other, however unlike they are; several are aligned."""
         if len(left) == len(right) == 1:
             frames = left[0].seq, right[0].seq
@@ -121,10 +130,14 @@ class _ExchangeComparison:
             after = right[name]
             if before == after:
                 continue
-            ignored = Ignored.BINDING if name == "binding" or (self._bindings and name in _BINDING_MEMBERS) else Ignored.NOT
+            ignored = (
+                Ignored.BINDING if name == "binding" or (self._bindings and name in _BINDING_MEMBERS) else Ignored.NOT
+            )
             ignored = Ignored.DIALECT if name == "dialect" else ignored
             if not ignored and isinstance(before, str) and isinstance(after, str):
-                row = next(iter(compare_values({name: before}, {name: after}, self._ids, CanonicalFields(plain=True)).rows))
+                row = next(
+                    iter(compare_values({name: before}, {name: after}, self._ids, CanonicalFields(plain=True)).rows)
+                )
                 ignored = row.ignored
             yield DifferenceRow(ValueChange.CHANGED, (name,), (name,), before, after, ignored, ExchangePart.CALL)
 
@@ -158,7 +171,9 @@ class _ExchangeComparison:
         one, other = self._left.exchange, self._right.exchange
         for name in ("request_headers", "response_headers", "trailers"):
             fields = CanonicalFields(self._fields.dialects, headers=True)
-            found = self._compare_values(header_members(getattr(one, name)), header_members(getattr(other, name)), fields)
+            found = self._compare_values(
+                header_members(getattr(one, name)), header_members(getattr(other, name)), fields
+            )
             for row in found.rows:
                 ignored = row.ignored or (Ignored.BINDING if self._bindings else Ignored.NOT)
                 places = _path_below(row.left, name), _path_below(row.right, name)
@@ -177,7 +192,9 @@ def _error_without_code(line: str) -> str:
     return f"{reason}: {message}".removeprefix(": ") if colon else line
 
 
-def _message_row(row: DifferenceRow, left: list[ComparedMessage], right: list[ComparedMessage], part: ExchangePart) -> DifferenceRow:
+def _message_row(
+    row: DifferenceRow, left: list[ComparedMessage], right: list[ComparedMessage], part: ExchangePart
+) -> DifferenceRow:
     """A row about a list of messages as one about its message."""
     frames = _frame_seq(row.left, left), _frame_seq(row.right, right)
     places = row.left and row.left[1:], row.right and row.right[1:]

@@ -109,7 +109,9 @@ def take_run(recording: Recording, rows: Iterable[ExchangeRow]) -> ComparedRun:
     return ComparedRun(recording, first_rows)
 
 
-def compare_runs(left: ComparedRun, right: ComparedRun, ids: PairedIds | None = None, watch: Watch | None = None) -> RunDifference:
+def compare_runs(
+    left: ComparedRun, right: ComparedRun, ids: PairedIds | None = None, watch: Watch | None = None
+) -> RunDifference:
     """Match the calls of two runs and compare each pair, in order, so that identifiers keep their partners.
 
     Raises RecordingError; Stopped where `watch` ended it.

@@ -34,7 +34,7 @@ class Aligned(msgspec.Struct):
 
 
 def align_sequences(left: Sequence[Any], right: Sequence[Any], likeness: Likeness | None = None) -> Aligned:
-    """Align tokens, which must be ordered and hashable; without `alike` only equal ones are paired."""
+    """Align tokens, which must be ordered and hashable; without `likeness` only equal ones are paired."""
     if list(right) < list(left):
         aligned = _align_tokens(right, left, None if likeness is None else lambda a, b: likeness(b, a))
         return Aligned([(b, a) for a, b in aligned.pairs], [(b, a) for a, b in aligned.moved], aligned.coarse)

@@ -6,7 +6,14 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.recording.difference.fields import AMBIGUOUS, IDENTIFIERS, OPAQUE, CanonicalFields, is_default, without_authority
+from a2a_proxy.recording.difference.fields import (
+    AMBIGUOUS,
+    IDENTIFIERS,
+    OPAQUE,
+    CanonicalFields,
+    is_default,
+    without_authority,
+)
 from a2a_proxy.recording.difference.ids import LEFT, RIGHT, PairedIds, neutralize_labels
 from a2a_proxy.recording.difference.reduced import MAX_DEPTH, ValueReducer, likeness
 from a2a_proxy.recording.difference.sequences import align_sequences
@@ -137,7 +144,9 @@ class _Comparison:
             if j not in taken[1]:
                 self._add_row(ValueChange.RIGHT, at.item(0, j), None, item)
 
-    def _learn_ids(self, value: Any, name: str, opaque: bool, holder: dict[str, Any] | None = None, depth: int = 0) -> None:
+    def _learn_ids(
+        self, value: Any, name: str, opaque: bool, holder: dict[str, Any] | None = None, depth: int = 0
+    ) -> None:
         """Both sides have this very value: the identifiers in it stand for themselves."""
         if opaque or name in OPAQUE or depth > MAX_DEPTH:
             return
@@ -179,7 +188,9 @@ class _Comparison:
         plain = at.inside or self._fields.plain or not at.left or isinstance(at.left[-1], int)
         return Ignored.DEFAULT if not plain and is_default(left) and is_default(right) else Ignored.NOT
 
-    def _add_row(self, change: ValueChange, at: _ValuePlace, left: Any, right: Any, ignored: Ignored = Ignored.NOT) -> None:
+    def _add_row(
+        self, change: ValueChange, at: _ValuePlace, left: Any, right: Any, ignored: Ignored = Ignored.NOT
+    ) -> None:
         ignored = at.ignored or ignored
         self._row_counts[bool(ignored)] += 1
         if self._row_counts[bool(ignored)] > self._limits.rows:

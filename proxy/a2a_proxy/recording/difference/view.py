@@ -96,7 +96,9 @@ def _make_entry(recording: Recording, row: FrameRow, exchange: Exchange) -> Comp
     if frame.size > LARGE_BYTES or frame.truncated:
         return ComparedMessage(frame.seq, _digest_value(recording, row), frame.event, failed)
     payload = recording.payload(row)
-    return ComparedMessage(frame.seq, canonical_payload(msgspec.structs.replace(frame, payload=payload), exchange), frame.event, failed)
+    return ComparedMessage(
+        frame.seq, canonical_payload(msgspec.structs.replace(frame, payload=payload), exchange), frame.event, failed
+    )
 
 
 def _digest_value(recording: Recording, row: FrameRow) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class JoinedMember:
 
     @property
     def has_changed(self) -> bool:
-        """Somebody has written since `catch_up`; before the first one always."""
+        """Somebody has written since `begin_look`; before the first one always."""
         return self._version != self.recording.data_version()
 
     def begin_look(self) -> None:

@@ -79,25 +79,34 @@ class NumberMap:
 
     def renumber_exchange(self, of: Origin, value: Exchange) -> Exchange:
         """An exchange."""
-        return replace(value, id=self.exchange_number(of, value.id), connection=self.connection_number(of, value.connection))
+        return replace(
+            value, id=self.exchange_number(of, value.id), connection=self.connection_number(of, value.connection)
+        )
 
     def renumber_frame(self, of: Origin, value: Frame) -> Frame:
         """A frame."""
         return replace(
-            value, exchange=self.exchange_number(of, value.exchange), connection=self.connection_number(of, value.connection)
+            value,
+            exchange=self.exchange_number(of, value.exchange),
+            connection=self.connection_number(of, value.connection),
         )
 
     def renumber_task(self, of: Origin, value: Task) -> Task:
         """A task."""
         missed = tuple(
-            replace(gap, exchange=self.exchange_number(of, gap.exchange), by=self.exchange_number(of, gap.by)) for gap in value.missed
+            replace(gap, exchange=self.exchange_number(of, gap.exchange), by=self.exchange_number(of, gap.by))
+            for gap in value.missed
         )
-        return replace(value, missed=missed, exchanges=tuple(self.exchange_number(of, each) for each in value.exchanges))
+        return replace(
+            value, missed=missed, exchanges=tuple(self.exchange_number(of, each) for each in value.exchanges)
+        )
 
     def renumber_finding(self, of: Origin, value: Finding) -> Finding:
         """A finding."""
         return replace(
-            value, exchange=self.exchange_number(of, value.exchange), connection=self.connection_number(of, value.connection)
+            value,
+            exchange=self.exchange_number(of, value.exchange),
+            connection=self.connection_number(of, value.connection),
         )
 
     def renumber_note(self, of: Origin, value: Note) -> Note:

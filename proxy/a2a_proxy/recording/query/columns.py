@@ -86,7 +86,9 @@ def where_word(column: str) -> Condition:
 def where_version(match: Match) -> Sql:
     """The dialect, or the version header."""
     test = sql.where_label("value", match)
-    return sql.join_conditions("OR", *(sql.where_interned(column, test) for column in ("e.dialect", "e.version_header")))
+    return sql.join_conditions(
+        "OR", *(sql.where_interned(column, test) for column in ("e.dialect", "e.version_header"))
+    )
 
 
 def where_connection(*columns: str) -> tuple[Condition, Condition]:

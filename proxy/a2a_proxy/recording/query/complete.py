@@ -10,7 +10,7 @@ import msgspec
 
 from a2a_proxy.recording.query import conditions, kinds
 from a2a_proxy.recording.query.fields import FIELDS
-from a2a_proxy.recording.query.lexer import split_field, last_piece
+from a2a_proxy.recording.query.lexer import last_piece, split_field
 from a2a_proxy.recording.query.parser import BARE_WORDS
 from a2a_proxy.recording.query.tree import Match, Op, WordValue, quote_text
 from a2a_proxy.recording.store.codec import unpack_ident, unpack_text
@@ -49,7 +49,9 @@ def complete(text: str, cursor: int, db: sqlite3.Connection | None = None) -> Co
     piece = text[start:cursor]
     name, value_at = split_field(piece)
     if name:
-        return Completion(start + value_at, cursor, tuple(_suggest_values(name, piece[value_at:], db)[:MAX_SUGGESTIONS]))
+        return Completion(
+            start + value_at, cursor, tuple(_suggest_values(name, piece[value_at:], db)[:MAX_SUGGESTIONS])
+        )
     side, _, word = piece.rpartition(".")
     if side not in ("", "req", "resp"):
         return Completion(start, cursor, ())
@@ -71,7 +73,11 @@ def _suggest_values(name: str, typed: str, db: sqlite3.Connection | None) -> lis
         prefix = kinds.parse_rule(prefix)
     counted = _count_values(name, prefix, db) if db is not None and name in _COUNT_QUERIES else {}
     every = counted | {word: 0 for word in field.kind.words if word not in counted} if field.kind.words else counted
-    begun = [(word, count) for word, count in every.items() if word and _normalize_word(word).startswith(_normalize_word(prefix))]
+    begun = [
+        (word, count)
+        for word, count in every.items()
+        if word and _normalize_word(word).startswith(_normalize_word(prefix))
+    ]
     begun.sort(key=lambda each: -each[1])
     return [Suggestion(quote_text(word), count=count if db is not None else -1) for word, count in begun]
 
@@ -145,7 +151,9 @@ def _count_values(name: str, prefix: str, db: sqlite3.Connection) -> dict[str, i
 
 def _count_idents(query: str, column: str, prefix: str, db: sqlite3.Connection) -> dict[str, int]:
     """The most frequent ids that begin as wanted."""
-    begun = conditions.where_ident(column, Match("task", Op.HAS, prefix)) if prefix else conditions.Sql(f"{column} <> 0")
+    begun = (
+        conditions.where_ident(column, Match("task", Op.HAS, prefix)) if prefix else conditions.Sql(f"{column} <> 0")
+    )
     query = query.replace(" GROUP BY", f" AND {begun.text} GROUP BY") + f" ORDER BY 2 DESC LIMIT {MAX_SUGGESTIONS}"
     found = {}
     for number, count in db.execute(query, begun.params).fetchall():

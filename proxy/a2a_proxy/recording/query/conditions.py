@@ -100,7 +100,9 @@ def where_time(at: str, started: str, match: Match) -> Sql:
     if isinstance(value, Range):
         assert isinstance(value.low, TimeValue)
         assert isinstance(value.high, TimeValue)
-        return join_conditions("AND", _time_bound(at, started, ">=", value.low), _time_bound(at, started, "<", value.high, end=True))
+        return join_conditions(
+            "AND", _time_bound(at, started, ">=", value.low), _time_bound(at, started, "<", value.high, end=True)
+        )
     assert isinstance(value, TimeValue)
     if match.op in COMPARISONS:
         return _time_bound(at, started, match.op, value)

@@ -47,7 +47,10 @@ def _field_table() -> dict[str, QueryField]:
     rule = columns.where_finding(columns.where_rule)
     note = columns.where_note(lambda match: sql.where_text("body", match))
     bookmark = columns.where_note(lambda _: Sql("bookmark"))
-    source = columns.where_source("f.shape IN (SELECT id FROM shape WHERE flags & 16)"), columns.where_source("e.flags & 2")
+    source = (
+        columns.where_source("f.shape IN (SELECT id FROM shape WHERE flags & 16)"),
+        columns.where_source("e.flags & 2"),
+    )
     rows = (
         QueryField(
             "op",
@@ -57,7 +60,11 @@ def _field_table() -> dict[str, QueryField]:
             exchange=columns.where_word("e.operation"),
         ),
         QueryField(
-            "binding", words.BINDING, "how messages are carried", "binding:grpc", exchange=columns.where_word("e.binding")
+            "binding",
+            words.BINDING,
+            "how messages are carried",
+            "binding:grpc",
+            exchange=columns.where_word("e.binding"),
         ),
         QueryField(
             "dir",
@@ -67,7 +74,11 @@ def _field_table() -> dict[str, QueryField]:
             frame=columns.where_keyed("direction", always=True),
         ),
         QueryField(
-            "kind", words.KIND, "what a frame is, or which A2A object it carries", "kind:artifact", frame=columns.where_kind
+            "kind",
+            words.KIND,
+            "what a frame is, or which A2A object it carries",
+            "kind:artifact",
+            frame=columns.where_kind,
         ),
         QueryField(
             "task",

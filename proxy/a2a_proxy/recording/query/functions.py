@@ -42,12 +42,20 @@ class QueryFunctions:
         yield "a2a_contains", 2, lambda value, wanted: tests.matches_string(Op.HAS, wanted, _column_text(value))
         yield "a2a_equals", 2, lambda value, wanted: _column_text(value).casefold() == wanted.casefold()
         yield "a2a_begins", 2, lambda value, wanted: _column_text(value).startswith(wanted)
-        yield "a2a_matches", 2, lambda value, wanted: bool(text := _column_text(value)) and tests.matches_pattern(wanted, text)
+        yield (
+            "a2a_matches",
+            2,
+            lambda value, wanted: bool(text := _column_text(value)) and tests.matches_pattern(wanted, text),
+        )
         yield "a2a_ident", 1, lambda value: unpack_ident(value).encode("utf-8", "replace").decode()
         yield "a2a_midnight", 1, _local_midnight
         yield "a2a_header", 6, self._matches_header
         yield "a2a_message", 6, self._message_id
-        yield "a2a_text", 7, lambda op, wanted, *at: bool(p := self._read_payload(*at)) and tests.matches_text(op, wanted, p)
+        yield (
+            "a2a_text",
+            7,
+            lambda op, wanted, *at: bool(p := self._read_payload(*at)) and tests.matches_text(op, wanted, p),
+        )
         yield "a2a_json", 8, self._matches_json
         yield "a2a_part", 7, self._matches_part
         yield "a2a_facet", 8, self._matches_facet
@@ -120,7 +128,9 @@ class QueryFunctions:
             return any(each.lower().startswith(wanted.lower()) for each in found)
         return any(tests.matches_string(op, wanted, each) for each in found)
 
-    def _matches_header(self, side: str, op: str, wanted: str, block: int | None, offset: int | None, size: int | None) -> bool:
+    def _matches_header(
+        self, side: str, op: str, wanted: str, block: int | None, offset: int | None, size: int | None
+    ) -> bool:
         if not block:
             return False
         place = (side, block, offset or 0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from a2a_proxy.recording.query import kinds
 from a2a_proxy.recording.query.errors import QueryError, suggest_word
-from a2a_proxy.recording.query.fields import FIELDS, COST_PARSE, QueryField
+from a2a_proxy.recording.query.fields import COST_PARSE, FIELDS, QueryField
 from a2a_proxy.recording.query.lexer import Token, tokenize
 from a2a_proxy.recording.query.payload_tests import DECIMAL
 from a2a_proxy.recording.query.tree import (

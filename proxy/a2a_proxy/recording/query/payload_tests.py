@@ -169,8 +169,19 @@ def find_parts(value: Any, depth: int = _MAX_DEPTH) -> Iterator[dict[str, Any]]:
 _RAW_MEMBERS = ("raw", "bytes", "fileWithBytes", "file_with_bytes")
 _URL_MEMBERS = ("url", "uri", "fileWithUri", "file_with_uri")
 _MIME_MEMBERS = ("mediaType", "media_type", "mimeType", "mime_type")
-_PART_MEMBERS = {"part": ("parts", "content"), "text": ("text",), "data": ("data",), "raw": _RAW_MEMBERS, "url": _URL_MEMBERS}
-_PART_MEMBERS |= {"file": (*_RAW_MEMBERS, *_URL_MEMBERS), "mime": _MIME_MEMBERS, "meta": ("metadata",), "ext": ("extensions",)}
+_PART_MEMBERS = {
+    "part": ("parts", "content"),
+    "text": ("text",),
+    "data": ("data",),
+    "raw": _RAW_MEMBERS,
+    "url": _URL_MEMBERS,
+}
+_PART_MEMBERS |= {
+    "file": (*_RAW_MEMBERS, *_URL_MEMBERS),
+    "mime": _MIME_MEMBERS,
+    "meta": ("metadata",),
+    "ext": ("extensions",),
+}
 _QUOTED_MEMBERS = {what: tuple(f'"{name}"'.encode() for name in names) for what, names in _PART_MEMBERS.items()}
 
 

@@ -93,7 +93,9 @@ class QueryableRecording:
             return []
         return [
             row[0]
-            for row in self._fetch_all(f"SELECT e.id FROM exchange e WHERE {condition.text} ORDER BY e.id", condition.params)
+            for row in self._fetch_all(
+                f"SELECT e.id FROM exchange e WHERE {condition.text} ORDER BY e.id", condition.params
+            )
         ]
 
     def filter_ids(self, expression: str | Node, rows: Rows, ids: Sequence[int]) -> list[int]:
@@ -119,7 +121,9 @@ class QueryableRecording:
         """
         node = parse(expression) if isinstance(expression, str) else expression
         condition = where(node, rows)
-        return self._fetch_all(query.replace("{where}", f"({condition.text})"), condition.params * query.count("{where}"))
+        return self._fetch_all(
+            query.replace("{where}", f"({condition.text})"), condition.params * query.count("{where}")
+        )
 
     def explain(self, expression: str | Node, rows: Rows) -> Explained:
         """The SQL for one window. Raises QueryError."""
@@ -210,7 +214,9 @@ class _RowRange(msgspec.Struct, frozen=True):
     def next_window(self) -> str:
         """How many rows the next window has, and the id of its last."""
         table = _TABLES[self.rows]
-        return f"SELECT count(*), max(id) FROM (SELECT id FROM {table} WHERE id > ?{self._id_bound} ORDER BY id LIMIT ?)"
+        return (
+            f"SELECT count(*), max(id) FROM (SELECT id FROM {table} WHERE id > ?{self._id_bound} ORDER BY id LIMIT ?)"
+        )
 
     @property
     def count_query(self) -> str:

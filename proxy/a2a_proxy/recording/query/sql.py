@@ -11,7 +11,7 @@ from enum import Enum
 
 from a2a_proxy.recording.query.columns import EXCHANGE_OF_FRAME, where_path
 from a2a_proxy.recording.query.conditions import Sql, join_conditions
-from a2a_proxy.recording.query.fields import FIELDS, COST_PARSE
+from a2a_proxy.recording.query.fields import COST_PARSE, FIELDS
 from a2a_proxy.recording.query.tree import And, Match, Node, Not
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
@@ -35,7 +35,7 @@ def where(node: Node, rows: Rows, *, few: bool = False) -> Sql:
 
 
 def _node_condition(node: Node, rows: Rows, by_row: bool) -> Sql:
-    """With `each` the other table is looked at for every row anew."""
+    """With `by_row` the other table is looked at for every row anew."""
     if isinstance(node, Not):
         return _node_condition(node.item, rows, by_row).insert_into("NOT {}")
     if isinstance(node, Match):
@@ -43,7 +43,9 @@ def _node_condition(node: Node, rows: Rows, by_row: bool) -> Sql:
     if not node.items:
         return Sql("1")
     items = sorted(node.items, key=node_cost)  # what costs little decides first
-    return join_conditions("AND" if isinstance(node, And) else "OR", *(_node_condition(item, rows, by_row) for item in items))
+    return join_conditions(
+        "AND" if isinstance(node, And) else "OR", *(_node_condition(item, rows, by_row) for item in items)
+    )
 
 
 def own_condition(node: Node) -> Sql | None:

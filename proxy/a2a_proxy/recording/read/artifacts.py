@@ -29,7 +29,9 @@ def artifacts_of(recording: Recording, session: int, task: Task, until: int = 0)
     """
     best: dict[str, AssembledArtifact[Frame]] = {}
     for number in task.exchanges:
-        for name, found in assemble_artifacts(_artifact_events(recording, make_key(session, number), until), task.task_id).items():
+        for name, found in assemble_artifacts(
+            _artifact_events(recording, make_key(session, number), until), task.task_id
+        ).items():
             if name not in best or _completeness(found) >= _completeness(best[name]):
                 best[name] = found
     return best

@@ -63,7 +63,9 @@ class RowCursor:
     def begin_look(self) -> int:
         """The number after which there is what is new. Call it before each look."""
         if self.row and fingerprint(self._recording.db, self._table, self.row) != self._fingerprint:
-            left = [row.id for row in self._recording.sessions() if self._sessions_by_uuid.get(row.facts.uuid) == row.id]
+            left = [
+                row.id for row in self._recording.sessions() if self._sessions_by_uuid.get(row.facts.uuid) == row.id
+            ]
             self._last = {session: row for session, row in self._last.items() if session in left}
             ended = [session for session in left if session not in self._last]
             self.row = max((*self._last.values(), self._last_row_before(self.row, ended)), default=0)

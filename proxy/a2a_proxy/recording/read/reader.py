@@ -30,7 +30,7 @@ from a2a_proxy.recording.read.rows import (
     split_key,
 )
 from a2a_proxy.recording.store.codec import pack_decimal, pack_ident, pack_text
-from a2a_proxy.recording.store.database import remove_empty_log, has_log, open_readable, translate_errors
+from a2a_proxy.recording.store.database import has_log, open_readable, remove_empty_log, translate_errors
 from a2a_proxy.recording.store.notes import drop_stand_in, read_notes
 from a2a_proxy.recording.store.payloads import Payloads
 from a2a_proxy.recording.store.row_types import Row
@@ -56,7 +56,7 @@ class Recording:
 
     @classmethod
     def from_connection(cls, db: sqlite3.Connection, name: str) -> Recording:
-        """A recording on an open connection (see `database.private`)."""
+        """A recording on an open connection (see `database.open_private`)."""
         recording = cls.__new__(cls)
         recording._attach(name, db)
         return recording
@@ -253,7 +253,9 @@ class Recording:
         """The number of the first exchange of a session whose task this is; 0 where there is none. Looks at all of the
         session's exchanges."""
         query = "SELECT min(id) FROM exchange WHERE id >= ? AND id < ? AND task = ?"
-        found = self._pages.fetch_one(query, (make_key(session, 0), make_key(session + 1, 0), self._ident_number(task_id)))
+        found = self._pages.fetch_one(
+            query, (make_key(session, 0), make_key(session + 1, 0), self._ident_number(task_id))
+        )
         return split_key(found[0])[1] if found is not None and found[0] is not None else 0
 
     def task_row(self, number: int) -> TaskRow | None:
@@ -293,7 +295,9 @@ class Recording:
 
     def has_segments(self) -> bool:
         """Segments, interruptions and hand-offs are stored; recordings before schema version 3 have none."""
-        return self._pages.fetch_one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'segment'") is not None
+        return (
+            self._pages.fetch_one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'segment'") is not None
+        )
 
     def segments(self, session: int | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[SegmentRow]:
         """Segments as they stand, by session and number, those with a key greater than `after`; turns that are one

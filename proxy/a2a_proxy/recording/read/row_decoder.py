@@ -29,7 +29,7 @@ from a2a_proxy.recording.read.rows import (
 )
 from a2a_proxy.recording.store.codec import unpack_headers, unpack_ident, unpack_int, unpack_text
 from a2a_proxy.recording.store.payloads import Payloads
-from a2a_proxy.recording.store.row_types import DAMAGED_HINT, Row, json_reader, check_row
+from a2a_proxy.recording.store.row_types import DAMAGED_HINT, Row, check_row, json_reader
 from a2a_proxy.recording.store.schema import LIVE_PAYLOADS
 from a2a_proxy.recording.store.segment_rows import SegmentDecoder
 from a2a_proxy.recording.store.version_1 import generation_ranges
@@ -133,7 +133,9 @@ class RowDecoder:
             data = self._payloads.read_whole(number, data)
         more = _extra_decoder.decode(extra) if extra else None
         length = (
-            self._payload_length(number, size or 0, data, pieces, payload) if more is None or more.size < 0 else more.size
+            self._payload_length(number, size or 0, data, pieces, payload)
+            if more is None or more.size < 0
+            else more.size
         )
         frame = Frame(
             connection,
@@ -211,12 +213,33 @@ class RowDecoder:
     @check_row("exchange")
     def exchange(self, row: Row, *, headers: bool = True) -> ExchangeRow:
         """A row of `exchange`; with or without its headers and trailers, which take three times as long as the rest."""
-        row_key, connection, stream, binding, dialect, operation, method, target, authority, http, flags, rpc, *columns = (
-            row
-        )
-        block, offset, size, informational, started, request_ended, response_started, first_event, last_event, *columns = (
-            columns
-        )
+        (
+            row_key,
+            connection,
+            stream,
+            binding,
+            dialect,
+            operation,
+            method,
+            target,
+            authority,
+            http,
+            flags,
+            rpc,
+            *columns,
+        ) = row
+        (
+            block,
+            offset,
+            size,
+            informational,
+            started,
+            request_ended,
+            response_started,
+            first_event,
+            last_event,
+            *columns,
+        ) = columns
         closed, status, grpc_status, error_code, error, how, half_close, task, context, states, *columns = columns
         requests, events, to_agent, to_client, traceparent, version_header, extensions, redacted, *columns = columns
         current, match, generation, *columns = columns or _NO_GENERATIONS  # a file of version 1 that may only be read

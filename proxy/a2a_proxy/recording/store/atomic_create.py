@@ -32,7 +32,7 @@ def check_recording_target(path: str | os.PathLike[str], *, overwrite: bool = Fa
 def create_atomically(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[sqlite3.Connection]:
     """An empty recording of the newest schema to fill; it gets its name when all has gone well.
 
-    Raises RecordingError as `check_free`, or where nothing can be written there.
+    Raises RecordingError as `check_recording_target`, or where nothing can be written there.
     """
     target = Path(path)
     check_recording_target(target, overwrite=overwrite)

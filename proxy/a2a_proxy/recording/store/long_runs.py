@@ -83,7 +83,9 @@ def _walk_fields(data: bytes, at: int, end: int, depth: int, spans: list[Span]) 
             return False
         if tag & 7 == _LENGTH_DELIMITED:
             size, at = _read_varint(data, at, end)
-            if size >= MIN_PIECE_BYTES and not (depth < _MAX_DEPTH and _walk_fields(data, at, at + size, depth + 1, spans)):
+            if size >= MIN_PIECE_BYTES and not (
+                depth < _MAX_DEPTH and _walk_fields(data, at, at + size, depth + 1, spans)
+            ):
                 spans.append((at, at + size))
         at = step
     return True

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 from a2a_proxy.recording.rule_titles import store_titles
 from a2a_proxy.recording.store import note_schema, segment_schema
 from a2a_proxy.recording.store.codec import pack_json, unpack_int, unpack_json
-from a2a_proxy.recording.store.schema import RULES, SINCE_2, SINCE_6, SINCE_7, VIEW_NAMES, VIEWS, adapt_script, table_script
+from a2a_proxy.recording.store.schema import (
+    RULES,
+    SINCE_2,
+    SINCE_6,
+    SINCE_7,
+    VIEW_NAMES,
+    VIEWS,
+    adapt_script,
+    table_script,
+)
 from a2a_proxy.recording.store.version_1 import generation_ranges
 
 if TYPE_CHECKING:

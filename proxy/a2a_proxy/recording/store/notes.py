@@ -10,7 +10,7 @@ import msgspec
 from a2a_proxy.model.note import Note
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import NoteRow
-from a2a_proxy.recording.store.note_schema import STAND_IN_VIEW, SINCE
+from a2a_proxy.recording.store.note_schema import SINCE, STAND_IN_VIEW
 from a2a_proxy.recording.store.row_types import DAMAGED_HINT
 
 _PUT_NOTE = """INSERT INTO note (session, exchange, seq, at, bookmark, body) VALUES (?, ?, ?, ?, ?, ?)

@@ -59,7 +59,7 @@ def check_row(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Sel
 def json_reader(kind: Any) -> Callable[[str | None], Any]:
     """A function from the JSON that `pack_json` wrote to a value of this type; NULL and no text are the empty list.
 
-    It raises one of the errors that `sensible` expects.
+    It raises one of the errors that `check_row` expects.
     """
     decoder = msgspec.json.Decoder(kind)
 

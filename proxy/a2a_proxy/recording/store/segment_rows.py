@@ -13,7 +13,7 @@ from a2a_proxy.model.segment import AGENT, CLIENT, Handoff, Interruption, Segmen
 from a2a_proxy.recording.read.rows import HandoffRow, InterruptionRow, SegmentRow, make_key, split_key
 from a2a_proxy.recording.store.codec import Column
 from a2a_proxy.recording.store.intern import Interner
-from a2a_proxy.recording.store.row_types import Row, json_reader, check_row
+from a2a_proxy.recording.store.row_types import Row, check_row, json_reader
 
 TABLES = ("segment", "interruption", "handoff")
 _WIDTHS = {"segment": 22, "interruption": 16, "handoff": 16}

@@ -68,7 +68,9 @@ def plan_merge(several: MultiReader) -> tuple[list[MergedSession], list[SkippedS
     return taken, left
 
 
-def merge_sessions(several: MultiReader, into: str | os.PathLike[str], *, overwrite: bool = False) -> list[MergedSession]:
+def merge_sessions(
+    several: MultiReader, into: str | os.PathLike[str], *, overwrite: bool = False
+) -> list[MergedSession]:
     """Make a recording of these; they are only read. `into` is there whole, or as it was.
 
     Raises RecordingError where the file exists (unless `overwrite`), is one of the sources or cannot be written, and
@@ -82,7 +84,7 @@ def merge_sessions(several: MultiReader, into: str | os.PathLike[str], *, overwr
 
 
 def check_merge_target(several: MultiReader, into: str | os.PathLike[str], *, overwrite: bool) -> None:
-    """May the new file be made there? Raises RecordingError as `merge`."""
+    """May the new file be made there? Raises RecordingError as `merge_sessions`."""
     check_not_source(several, into)
     check_recording_target(into, overwrite=overwrite)
 
@@ -116,7 +118,9 @@ class _Merge:
         self._db = db
         self._merged_sessions = {(each.member.number, each.row.id): each for each in merged_sessions}
         self._remaining_frames = {whose: each.frames for whose, each in self._merged_sessions.items()}
-        self._writers = {whose: Writer.on_connection(db, each.row.facts) for whose, each in self._merged_sessions.items()}
+        self._writers = {
+            whose: Writer.on_connection(db, each.row.facts) for whose, each in self._merged_sessions.items()
+        }
 
     def run(self) -> None:
         """All sessions; each is finished after its last frame."""

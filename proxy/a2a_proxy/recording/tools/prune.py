@@ -66,7 +66,9 @@ def _remove_session(db: sqlite3.Connection, session: int) -> None:
                 db.execute(f"DELETE FROM {table} WHERE id >= ? AND id < ? AND +session = ?", span)
     with transaction(db):
         for table in _KEYED_TABLES:
-            db.execute(f"DELETE FROM {table} WHERE id >= ? AND id < ?", (make_key(session, 0), make_key(session + 1, 0)))
+            db.execute(
+                f"DELETE FROM {table} WHERE id >= ? AND id < ?", (make_key(session, 0), make_key(session + 1, 0))
+            )
         db.execute("DELETE FROM session WHERE id = ?", (session,))
 
 

@@ -69,7 +69,7 @@ class _StoredContext:
         """Those read last; a frame that follows is mostly of one of them."""
         self._closed: dict[int, int] = {}
         self._unreported: set[int] = set()
-        """Those that ended, until `over` has told it."""
+        """Those that ended, until `take_ended` has told it."""
         self._facts: dict[int, ConnectionFacts] = {}
 
     def _read_exchange(self, number: int) -> Exchange | None:
@@ -111,7 +111,7 @@ class _StoredContext:
             states=(),
         )
 
-    def began(self, number: int) -> tuple[Binding, str, int]:
+    def call_of(self, number: int) -> tuple[Binding, str, int]:
         """Its binding, operation and beginning."""
         found = self._read_exchange(number)
         assert found is not None

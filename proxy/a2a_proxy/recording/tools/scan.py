@@ -37,7 +37,9 @@ class Secret(msgspec.Struct, frozen=True):
     @property
     def excerpt(self) -> str:
         """Its beginning, as far as that tells nothing, and its length."""
-        shown = self.secret[:_EXCERPT_CHARS].decode("utf-8", "replace") if len(self.secret) >= 4 * _EXCERPT_CHARS else ""
+        shown = (
+            self.secret[:_EXCERPT_CHARS].decode("utf-8", "replace") if len(self.secret) >= 4 * _EXCERPT_CHARS else ""
+        )
         return f"{shown}… ({len(self.secret)} octets)"
 
 
@@ -51,7 +53,9 @@ class ScanResult(msgspec.Struct, frozen=True):
     """Frames, exchanges and other things that were looked at."""
 
 
-def scan_recording(recording: Recording, policy: RedactionPolicy, file: Path | None = None, *, random: bool = True) -> ScanResult:
+def scan_recording(
+    recording: Recording, policy: RedactionPolicy, file: Path | None = None, *, random: bool = True
+) -> ScanResult:
     """Look at all of a recording; `file` is where it came from. `random`: words that only look made by a machine too.
 
     Raises RecordingError, OSError.

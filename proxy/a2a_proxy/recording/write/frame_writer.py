@@ -11,7 +11,7 @@ import msgspec
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.recording.store.blocks import Address, Blobs, Blocks
 from a2a_proxy.recording.store.codec import Column, pack_ident, pack_int
-from a2a_proxy.recording.store.intern import Interner, ShapeKey, ShapeInterner
+from a2a_proxy.recording.store.intern import Interner, ShapeInterner, ShapeKey
 from a2a_proxy.recording.store.long_runs import MIN_PIECE_BYTES, find_long_runs, remove_spans
 
 _INSERT = f"INSERT INTO frame VALUES ({', '.join('?' * 19)}, NULL)"
@@ -34,7 +34,13 @@ class FrameWriter:
     """Stores frames of one session. Use inside a write transaction."""
 
     def __init__(
-        self, db: sqlite3.Connection, session: int, started: int, idents: Interner, shapes: ShapeInterner, blocks: Blocks
+        self,
+        db: sqlite3.Connection,
+        session: int,
+        started: int,
+        idents: Interner,
+        shapes: ShapeInterner,
+        blocks: Blocks,
     ) -> None:
         self._db = db
         self._session = session

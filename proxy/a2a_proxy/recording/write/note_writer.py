@@ -51,7 +51,9 @@ def annotate(
         return _change_note(db, place, at, text, bookmark)
 
 
-def _change_note(db: sqlite3.Connection, place: NotePlace, at: int, text: str | None, bookmark: bool | None) -> Note | None:
+def _change_note(
+    db: sqlite3.Connection, place: NotePlace, at: int, text: str | None, bookmark: bool | None
+) -> Note | None:
     where = (place.session, place.exchange, place.seq)
     started = _check_place(db, place)
     before, marked = db.execute(_SELECT_NOTE, where).fetchone() or ("", 0)

@@ -235,7 +235,9 @@ class StateWriter:
     def _write_artifacts(self, task: Task, changed: list[tuple[int, ArtifactState]]) -> None:
         find = "SELECT id FROM task WHERE session = ? AND agent = ? AND ident = ?"
         ident = self._idents.row_number
-        row = self._db.execute(find, (self._session, self._words.row_number(task.agent), ident(task.task_id))).fetchone()[0]
+        row = self._db.execute(
+            find, (self._session, self._words.row_number(task.agent), ident(task.task_id))
+        ).fetchone()[0]
         started = self._started
         for n, a in changed:
             state = (ident(a.artifact_id), pack_text(a.name), a.chunks, a.parts, a.size, a.complete)

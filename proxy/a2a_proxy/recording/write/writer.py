@@ -61,7 +61,7 @@ class Writer:
 
     @classmethod
     def on_connection(cls, db: sqlite3.Connection, session: SessionFacts) -> Writer:
-        """A writer on an open connection that has the tables and stays open (see `database.private`)."""
+        """A writer on an open connection that has the tables and stays open (see `database.open_private`)."""
         writer = cls.__new__(cls)
         writer._path, writer._facts, writer._create, writer._owner = "the recording", session, False, False
         writer.position = writer.snapshot = writer._store = None

@@ -46,7 +46,7 @@ def read_card(payload: bytes, form: str) -> EditableCard | None:
 
 
 def write_card(payload: bytes, form: str, new_urls: Mapping[str, str]) -> bytes:
-    """The same octets with the URLs replaced by what `new` says of them; `read_card` has found a card in them."""
+    """The same octets with the URLs replaced by what `new_urls` says of them; `read_card` has found a card in them."""
     if form in ("json", "jsonrpc"):
         return _write_json_card(payload, form, new_urls)
     return _write_protobuf_card(payload, form, new_urls)

@@ -105,7 +105,9 @@ LearnInterface = Callable[[AgentInterface, str], str | None]
 proxy by the second argument; None where it does not carry it, which the callback reports by itself."""
 
 
-def rewrite_card_urls(payload: bytes, form: str, authority: str, agent: AgentAddresses, mode: RewriteMode, learn: LearnInterface) -> CardOutcome:
+def rewrite_card_urls(
+    payload: bytes, form: str, authority: str, agent: AgentAddresses, mode: RewriteMode, learn: LearnInterface
+) -> CardOutcome:
     """What becomes of a card (`CardRewriter`) of this agent."""
     card = read_card(payload, form)
     if card is None or mode == "never":

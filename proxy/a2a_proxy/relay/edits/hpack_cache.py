@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from a2a_proxy.wire.hpack_decoder import Field, HpackDecoder, HpackError
 
-_BlockResult = TypeVar("_Made")
+_BlockResult = TypeVar("_BlockResult")
 
 _MAX_BLOCKS = 64
 _MAX_BLOCK_BYTES = 4096
@@ -21,7 +21,7 @@ FIELDS_LIMIT = 10_000
 class HeaderMemo(Generic[_BlockResult]):
     """Reads the blocks of one direction in order. `make` gets the fields of a block and its octets."""
 
-    __slots__ = ("_changes", "_decoder", "_known", "_make", "allow")
+    __slots__ = ("_changes", "_decoder", "_make", "_result_of_block", "allow")
 
     def __init__(self, make: Callable[[list[Field], bytes], _BlockResult]) -> None:
         self._make = make

@@ -18,7 +18,9 @@ FORGET_TABLE = b"\x20"
 UNDECODABLE = b"\x80"
 """The field of index 0: every decoder must treat it as a decoding error (6.1)."""
 
-_INDEXED_FIELDS = {field: bytes((0x80 | index,)) for index, field in reversed([*enumerate(HeaderTable.STATIC_TABLE, 1)])}
+_INDEXED_FIELDS = {
+    field: bytes((0x80 | index,)) for index, field in reversed([*enumerate(HeaderTable.STATIC_TABLE, 1)])
+}
 _NAME_INDEX = {name: index for index, (name, _) in reversed([*enumerate(HeaderTable.STATIC_TABLE, 1)])}
 _NEVER_INDEXED = 0x10
 _MAX_CACHED_FIELDS = 256

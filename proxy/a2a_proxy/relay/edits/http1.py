@@ -13,27 +13,27 @@ import msgspec
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Output, traceparent_edit
 from a2a_proxy.relay.edits.http1_message import (
+    CARD_CALL_HINT,
     CARD_PATHS,
     CONDITIONAL_FIELDS,
-    CARD_CALL_HINT,
-    is_card_call,
     decode_content,
+    is_card_call,
     may_ask_for_card,
-    rewrite_head,
     parse_trace,
     replace_fields,
     replace_trace,
+    rewrite_head,
 )
 from a2a_proxy.relay.edits.http1_repeat import RepeatedRequest, remember_request
 from a2a_proxy.relay.edits.http1_scan import (
     CHUNKED,
+    Http1ScanError,
     Http1Scanner,
     MessagePart,
-    Http1ScanError,
+    decode_chunked,
     header_field,
     parse_request_head,
     parse_response_head,
-    decode_chunked,
 )
 
 MAX_RESPONSE_BYTES = 1024 * 1024
@@ -204,7 +204,9 @@ class Http1Editor:
         if at == len(data):
             self._byte_counts[direction] += at
         self._update_known_sizes()
-        return [Output(listener, b"".join(parts)) for listener, parts in zip(Direction, outs, strict=True) if any(parts)]
+        return [
+            Output(listener, b"".join(parts)) for listener, parts in zip(Direction, outs, strict=True) if any(parts)
+        ]
 
     def _update_known_sizes(self) -> None:
         """The short way may be tried where a message begins, and nowhere else."""
@@ -319,7 +321,10 @@ class Http1Editor:
             changes[b"host"] = self._host
             self._note_host_edit(host, offset)
         if request.form:
-            replacements: dict[bytes, bytes | None] = {b"accept-encoding": b"identity", **dict.fromkeys(CONDITIONAL_FIELDS)}
+            replacements: dict[bytes, bytes | None] = {
+                b"accept-encoding": b"identity",
+                **dict.fromkeys(CONDITIONAL_FIELDS),
+            }
             low = head.lower()
             asks = {name: value for name, value in replacements.items() if b"\r\n" + name + b":" in low}
             if asks:
@@ -363,7 +368,11 @@ class Http1Editor:
         part, end = scanner.next(data, at)
         raw = data[at:end]
         if begins:
-            self._held_response, self._held_response_size, self._held_response_offset = [], 0, self._byte_counts[_TO_CLIENT] + at
+            self._held_response, self._held_response_size, self._held_response_offset = (
+                [],
+                0,
+                self._byte_counts[_TO_CLIENT] + at,
+            )
             self._deadline = now + HOLD_SECONDS
         if self._held_response is None:
             out.append(raw)

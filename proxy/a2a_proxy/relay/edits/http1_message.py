@@ -8,7 +8,7 @@ from hashlib import sha256
 import msgspec
 
 from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
-from a2a_proxy.relay.edits.http1_scan import CHUNKED, Http1ScanError, header_field, parse_request_head, decode_chunked
+from a2a_proxy.relay.edits.http1_scan import CHUNKED, Http1ScanError, decode_chunked, header_field, parse_request_head
 
 MAX_CARD_BYTES = 1024 * 1024
 """Octets of an unpacked card."""

@@ -51,7 +51,9 @@ class RepeatedRequest(msgspec.Struct, frozen=True):
         return b"".join((self.new_begin, after, self.new_rest, data[head:]))
 
 
-def remember_request(head: bytes, edited: bytes, origin: TraceOrigin, body: int, *, stateless: bool) -> RepeatedRequest | None:
+def remember_request(
+    head: bytes, edited: bytes, origin: TraceOrigin, body: int, *, stateless: bool
+) -> RepeatedRequest | None:
     """Of a head, what other edits have made of it, and the octets of its body; None where the next one must be read."""
     begin, rest = head, b""
     if origin.before is not None:

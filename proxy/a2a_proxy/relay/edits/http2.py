@@ -28,9 +28,9 @@ from a2a_proxy.relay.edits.http2_frames import (
     WINDOW_UPDATE,
     HeaderBlockFrame,
     Http2Frame,
+    encode_undecodable,
     unpack_settings,
     unpack_uint32,
-    encode_undecodable,
 )
 from a2a_proxy.relay.edits.http2_headers import (
     HeaderChange,
@@ -40,7 +40,7 @@ from a2a_proxy.relay.edits.http2_headers import (
     ResponseHeaders,
     encode_traceparent,
 )
-from a2a_proxy.relay.edits.http2_scan import Http2Scanner, EditFrame
+from a2a_proxy.relay.edits.http2_scan import EditFrame, Http2Scanner
 from a2a_proxy.wire.http2_frame import Violation, describe_frame_head
 
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -191,7 +191,9 @@ class Http2Editor:
         if len(frame.raw) != FRAME_HEAD_SIZE + 4:
             got = describe_frame_head(WINDOW_UPDATE, frame.stream, len(frame.raw) - FRAME_HEAD_SIZE)
             raise Violation(frame.start, "WINDOW_UPDATE of 4 octets", got)
-        return self._delivery.apply_window_update(frame.stream, unpack_uint32(frame.raw, FRAME_HEAD_SIZE)[0] & STREAM_MASK)
+        return self._delivery.apply_window_update(
+            frame.stream, unpack_uint32(frame.raw, FRAME_HEAD_SIZE)[0] & STREAM_MASK
+        )
 
     def _on_client_reset(self, frame: Http2Frame) -> None:
         self._delivery.on_client_reset(frame.stream)
@@ -235,7 +237,9 @@ class Http2Editor:
             scanner.pass_all()
         else:
             scanner.drop_all()
-            scanner.out.append(encode_undecodable(self._highest_stream + 2 if direction is _TO_AGENT else self._highest_stream))
+            scanner.out.append(
+                encode_undecodable(self._highest_stream + 2 if direction is _TO_AGENT else self._highest_stream)
+            )
         self._stop_other_direction(direction)
 
     def _stop_other_direction(self, failed: Direction) -> None:

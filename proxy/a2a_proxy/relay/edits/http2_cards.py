@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay.edits.edit import CardRewriter, EditFact
-from a2a_proxy.relay.edits.http2_delivery import QueuedData, FlowController, HeldStream
+from a2a_proxy.relay.edits.http2_delivery import FlowController, HeldStream, QueuedData
 from a2a_proxy.relay.edits.http2_headers import ResponseHead
 
 MAX_GRPC_CARD_BYTES = 32 << 10

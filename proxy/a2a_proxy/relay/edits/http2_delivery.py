@@ -14,17 +14,17 @@ import msgspec
 
 from a2a_proxy.relay.edits.http2_frames import (
     DATA,
-    END_STREAM,
     DEFAULT_FRAME_SIZE,
+    DEFAULT_WINDOW,
+    END_STREAM,
     FRAME_HEAD_SIZE,
     INITIAL_WINDOW_SIZE,
     MAX_FRAME_SIZE,
     PADDED,
-    DEFAULT_WINDOW,
     HeaderBlockFrame,
     encode_frame,
-    unpack_settings,
     encode_window_update,
+    unpack_settings,
 )
 from a2a_proxy.relay.edits.http2_headers import ResponseHeaders
 from a2a_proxy.relay.edits.http2_scan import Http2Scanner
@@ -256,7 +256,8 @@ class FlowController:
         self._spend_window(stream, len(message))
         self._settle_owed(stream, len(message) - before, bool(flags))
         frames = [
-            encode_frame(DATA, 0, stream.number, message[at : at + DEFAULT_FRAME_SIZE]) for at in range(0, len(message), DEFAULT_FRAME_SIZE)
+            encode_frame(DATA, 0, stream.number, message[at : at + DEFAULT_FRAME_SIZE])
+            for at in range(0, len(message), DEFAULT_FRAME_SIZE)
         ]
         frames[-1] = encode_frame(DATA, flags, stream.number, frames[-1][FRAME_HEAD_SIZE:])
         rest = self.flush_stream(stream)
@@ -319,7 +320,9 @@ class FlowController:
         queue = stream.queue
         room = min(self.connection - self._queued_bytes + self.owed, stream.window - stream.size + stream.owed)
         if length > room:
-            raise Violation(offset, f"DATA of at most {room} octets, the window", describe_frame_head(DATA, stream.number, length))
+            raise Violation(
+                offset, f"DATA of at most {room} octets, the window", describe_frame_head(DATA, stream.number, length)
+            )
         if len(queue) >= MAX_QUEUED_FRAMES:
             raise Violation(offset, f"at most {MAX_QUEUED_FRAMES} waiting frames", "one more")
         waiting = QueuedData(self, stream, flags, length, FRAME_HEAD_SIZE + length, bytearray())
@@ -386,7 +389,9 @@ class FlowController:
     def _retry_waiting(self) -> None:
         """The client's windows grew."""
         for stream in self.waiting_in_order():
-            self.client.insert_frames(stream.hold.on_window_growth() if stream.hold is not None else self.flush_stream(stream))
+            self.client.insert_frames(
+                stream.hold.on_window_growth() if stream.hold is not None else self.flush_stream(stream)
+            )
 
 
 def _is_incomplete(stream: HeldStream) -> bool:

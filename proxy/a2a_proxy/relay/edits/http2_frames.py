@@ -77,7 +77,9 @@ def parse_block_start(kind: int, flags: int, stream: int, payload: bytes, start:
         first = 1
         last -= payload[0] if payload else 0
     if not stream or first + fixed > last:
-        raise Violation(start, "a frame on a stream that holds its fields and padding", describe_frame_head(kind, stream, last))
+        raise Violation(
+            start, "a frame on a stream that holds its fields and padding", describe_frame_head(kind, stream, last)
+        )
     fragment = payload[first + fixed : last]
     block = HeaderBlockFrame(kind, flags & ~PADDED, stream, start, payload[first : first + fixed], fragment)
     if len(payload) > DEFAULT_FRAME_SIZE:

@@ -147,7 +147,7 @@ class Http2Scanner:
             self._pass_released_frame()
 
     def release_held_frame(self) -> None:
-        """What came of the kept frame is what `put` or `grown` sends next: the rest of it passes as it arrives."""
+        """What came of the kept frame is what `insert_frames` or `on_more_data` sends next: the rest of it passes as it arrives."""
         self._loose = True
 
     def pass_all(self) -> None:
@@ -287,7 +287,9 @@ class Http2Scanner:
         payload, block = data[pos + FRAME_HEAD_SIZE : stop], self._block
         if block is None:
             if kind == CONTINUATION:
-                raise Violation(self.offset + pos, "HEADERS before CONTINUATION", describe_frame_head(kind, stream, len(payload)))
+                raise Violation(
+                    self.offset + pos, "HEADERS before CONTINUATION", describe_frame_head(kind, stream, len(payload))
+                )
             block = parse_block_start(kind, flags, stream, payload, self.offset + pos)
         else:
             block.fragment = block.fragment if isinstance(block.fragment, bytearray) else bytearray(block.fragment)
@@ -315,7 +317,9 @@ class Http2Scanner:
     def _whole_size(self, kind: int, stream: int, pos: int, stop: int) -> int:
         if stop - pos > MAX_WHOLE_FRAME:
             raise Violation(
-                self.offset + pos, f"frame of at most {MAX_WHOLE_FRAME} octets", describe_frame_head(kind, stream, stop - pos - FRAME_HEAD_SIZE)
+                self.offset + pos,
+                f"frame of at most {MAX_WHOLE_FRAME} octets",
+                describe_frame_head(kind, stream, stop - pos - FRAME_HEAD_SIZE),
             )
         return stop - pos
 

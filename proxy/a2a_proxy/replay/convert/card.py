@@ -28,7 +28,9 @@ def convert_card(value: Json, binding: Binding) -> Json:
     scheme, requirement = (_wrap_scheme, _wrap_requirements) if protobuf else (_unwrap_scheme, _unwrap_requirements)
     made = _convert_security(value, scheme, requirement)
     if isinstance(value.get("skills"), list):
-        made["skills"] = [_convert_security(one, scheme, requirement) for one in value["skills"] if isinstance(one, dict)]
+        made["skills"] = [
+            _convert_security(one, scheme, requirement) for one in value["skills"] if isinstance(one, dict)
+        ]
     return made
 
 

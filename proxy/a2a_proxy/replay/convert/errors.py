@@ -16,7 +16,14 @@ import msgspec
 from a2a_proto import RenderError, from_dict, read_status
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, GrpcOutcome, decode_binary_value, header_value, parse_rest_error, rpc_reason
+from a2a_proxy.protocol.errors import (
+    GRPC_STATUS_NAMES,
+    GrpcOutcome,
+    decode_binary_value,
+    header_value,
+    parse_rest_error,
+    rpc_reason,
+)
 from a2a_proxy.replay.convert.form import Json
 from a2a_proxy.replay.convert.responses import OLD_DIALECTS
 from a2a_proxy.rules.families.err.table import ERROR_DOMAIN, ERROR_TABLE
@@ -26,7 +33,9 @@ _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 _TYPE_NAME = re.compile(r"([A-Z][A-Za-z]+)Error: ?")
 _CAMEL_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
-_NEW_CODES: dict[str, tuple[int, str, int]] = {reason: (row.code, row.grpc, row.http) for reason, row in ERROR_TABLE.items()} | {
+_NEW_CODES: dict[str, tuple[int, str, int]] = {
+    reason: (row.code, row.grpc, row.http) for reason, row in ERROR_TABLE.items()
+} | {
     "TASK_GENERATION_MISMATCH": (-32010, "ABORTED", 409),
     "PARSE_ERROR": (-32700, "INVALID_ARGUMENT", 400),
     "INVALID_REQUEST": (-32600, "INVALID_ARGUMENT", 400),
@@ -127,7 +136,11 @@ class ReplayError(msgspec.Struct, frozen=True):
         details = [] if dialect in OLD_DIALECTS else self.details or self._error_info
         if not details:
             return b""
-        made = {"code": self.grpc_status(dialect), "message": self.message, "details": [_text_metadata(one) for one in details]}
+        made = {
+            "code": self.grpc_status(dialect),
+            "message": self.message,
+            "details": [_text_metadata(one) for one in details],
+        }
         try:
             data: bytes = from_dict("rpc", "google.rpc.Status", made, lenient=True).SerializeToString()
         except RenderError:  # a detail of a type that nobody here knows
@@ -136,7 +149,9 @@ class ReplayError(msgspec.Struct, frozen=True):
 
     @property
     def _error_info(self) -> list[Json]:
-        return [{"@type": _ERROR_INFO, "reason": self.reason, "domain": ERROR_DOMAIN}] if self.reason in _NEW_CODES else []
+        return (
+            [{"@type": _ERROR_INFO, "reason": self.reason, "domain": ERROR_DOMAIN}] if self.reason in _NEW_CODES else []
+        )
 
     def _codes(self, dialect: Dialect) -> tuple[int, str, int]:
         known = (_OLD_CODES if dialect in OLD_DIALECTS else _NEW_CODES).get(self.reason)
@@ -152,7 +167,7 @@ def parse_rpc_error(error: Any, dialect: Dialect) -> ReplayError:
     return ReplayError(rpc_reason(code, data, dialect), str(told.get("message", "")), details, code, error=told)
 
 
-def parse_rest_error(body: Any, status: int) -> ReplayError:
+def parse_rest_response(body: Any, status: int) -> ReplayError:
     """What the body of a REST error tells; `status` is that of its response, 200 in mid-stream."""
     reason, message = parse_rest_error(body)
     error = body.get("error") if isinstance(body, dict) else None

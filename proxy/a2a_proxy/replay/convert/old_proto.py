@@ -13,7 +13,11 @@ class OldProto:
 
     def task(self, value: Json) -> Json:
         """A task."""
-        made = {**value, **convert_each(value, "artifacts", self.artifact), **convert_each(value, "history", self.message)}
+        made = {
+            **value,
+            **convert_each(value, "artifacts", self.artifact),
+            **convert_each(value, "history", self.message),
+        }
         if isinstance(value.get("status"), dict):
             made["status"] = self.status(value["status"])
         return made

@@ -8,7 +8,7 @@ from typing import Any
 from a2a_proto import RenderError, from_dict
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, Operation, message_names
-from a2a_proxy.protocol.schema import MEDIA_SCHEMA_SET, split_schema, schema_set_of, schema_of
+from a2a_proxy.protocol.schema import MEDIA_SCHEMA_SET, schema_of, schema_set_of, split_schema
 from a2a_proxy.replay.convert.requests import convert_request
 from a2a_proxy.replay.convert.responses import convert_answer
 
@@ -59,7 +59,10 @@ def _add_zones(value: Any, depth: int = 0) -> Any:
         return [_add_zones(one, depth + 1) for one in value]
     if not isinstance(value, dict):
         return value
-    return {name: _add_zone(item) if name in _TIMESTAMP_FIELDS else _add_zones(item, depth + 1) for name, item in value.items()}
+    return {
+        name: _add_zone(item) if name in _TIMESTAMP_FIELDS else _add_zones(item, depth + 1)
+        for name, item in value.items()
+    }
 
 
 def _add_zone(value: Any) -> Any:

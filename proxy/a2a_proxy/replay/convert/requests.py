@@ -35,7 +35,9 @@ def convert_request(value: Any, operation: str, dialect: Dialect, binding: Bindi
     if isinstance(value.get("message"), dict):
         return _convert_send(form, value, dialect, protobuf)
     if operation == _CREATE_CONFIG:
-        return _convert_create(value) | form.push_config(value) if not protobuf else _convert_create_protobuf(form, value)
+        return (
+            _convert_create(value) | form.push_config(value) if not protobuf else _convert_create_protobuf(form, value)
+        )
     if operation in _BY_CONFIG:
         return _convert_config_request(value, protobuf)
     if operation == _LIST_CONFIGS:
@@ -107,8 +109,12 @@ def rest_call(value: Any, operation: str, dialect: Dialect) -> RestCall:
     if method == "POST":
         kept = value if old or operation == _CREATE_CONFIG or "message" in members else without_members(members, *named)
         body = convert_request(kept, operation, dialect, Binding.REST) if isinstance(kept, dict) else {}
-        return RestCall(method, prefix + path, without_members(body, "name") if old and operation != _CREATE_CONFIG else body)
-    query = urlencode([(name, _query_word(item)) for name, item in without_members(members, *named).items() if _convert_simple(item)])
+        return RestCall(
+            method, prefix + path, without_members(body, "name") if old and operation != _CREATE_CONFIG else body
+        )
+    query = urlencode(
+        [(name, _query_word(item)) for name, item in without_members(members, *named).items() if _convert_simple(item)]
+    )
     return RestCall(method, f"{prefix}{path}?{query}" if query else prefix + path, None)
 
 

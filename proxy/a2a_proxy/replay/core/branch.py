@@ -30,7 +30,7 @@ class StreamBranch(msgspec.Struct, frozen=True):
 def find_branch(
     chosen: RecordedCall, sent: int, heard: int, value: Any, among: list[RecordedCall], gates: Gates
 ) -> StreamBranch | None:
-    """The first of some calls that says and hears what `taken` has (`sent` lines of the agent, `heard` of the
+    """The first of some calls that says and hears what `chosen` has (`sent` lines of the agent, `heard` of the
     client), and then hears `value`; None where none does."""
     mine = gates.steps_of(chosen)
     for call in among:
@@ -67,4 +67,8 @@ def _lines_without_comments(call: RecordedCall) -> list[ScriptLine]:
 
 
 def _is_different(line: ScriptLine, value: Any, ids: IdMap) -> bool:
-    return bool(find_differences(without_ignored(bound_depth(line.value)), without_ignored(value), ids.make_trial(), CanonicalFields()))
+    return bool(
+        find_differences(
+            without_ignored(bound_depth(line.value)), without_ignored(value), ids.make_trial(), CanonicalFields()
+        )
+    )

@@ -27,7 +27,7 @@ POLL_NS = 5_000_000
 
 
 class CallPlayback:
-    """A recorded call that answers a call of now. Times in ns, of the clock that `Player.begin` was told."""
+    """A recorded call that answers a call of now. Times in ns, of the clock that `Player.begin_call` was told."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class CallPlayback:
 
     @property
     def wake_time(self) -> int | None:
-        """When `due` may have something, ns. None: when the client has done something, or never."""
+        """When `take_due` may have something, ns. None: when the client has done something, or never."""
         if self.is_over:
             return None
         if self._miss is not None:
@@ -142,7 +142,7 @@ class CallPlayback:
         return () if self.is_over else self._steps.agent[self._next_step :]
 
     def waits_for_client(self, step: GateStep) -> bool:
-        """Whether a line, one of `pending`, waits for the client."""
+        """Whether a line, one of `pending_steps`, waits for the client."""
         return self._is_gate_closed(step)
 
     def _next_send(self, at: int) -> PlayerSend | None:
@@ -178,7 +178,9 @@ class CallPlayback:
 
     def _expected_line(self) -> ScriptLine | None:
         """The line of the client that comes next in the recording."""
-        return self._steps.client[len(self._client_times)] if len(self._client_times) < len(self._steps.client) else None
+        return (
+            self._steps.client[len(self._client_times)] if len(self._client_times) < len(self._steps.client) else None
+        )
 
     def _current_place(self) -> str:
         step = self._current_step()
@@ -222,7 +224,9 @@ class CallPlayback:
         fields = CanonicalFields(dialects=self.call.dialect is not self.request.dialect)
         if preset is not MatchPreset.BY_OPERATION:
             whole = preset is MatchPreset.STRICT
-            rows = find_differences(recorded if whole else without_ignored(recorded), now if whole else without_ignored(now), trial, fields)
+            rows = find_differences(
+                recorded if whole else without_ignored(recorded), now if whole else without_ignored(now), trial, fields
+            )
             if rows:
                 return rows
         find_differences(recorded, now, trial, fields)  # also what is not looked at has identifiers
@@ -233,7 +237,11 @@ class CallPlayback:
         """The steps of another recorded call, where this one has something else here and that one what was said."""
         if self._player.options.match is MatchPreset.BY_OPERATION or self._half_closed:
             return None
-        if expected is not None and expected.what is LineKind.MESSAGE and not self._compare_messages(expected.value, value):
+        if (
+            expected is not None
+            and expected.what is LineKind.MESSAGE
+            and not self._compare_messages(expected.value, value)
+        ):
             return None
         return self._player.switch_branch(self, self._next_step, len(self._client_times), value)
 

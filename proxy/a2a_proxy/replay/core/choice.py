@@ -62,7 +62,9 @@ class CallChooser:
 
     def unplayed_calls(self, operation: str) -> list[RecordedCall]:
         """Calls of an operation that have not been played, in recorded order."""
-        return [self._script.calls[index] for index in self._matcher.calls_of(operation) if not self._play_counts[index]]
+        return [
+            self._script.calls[index] for index in self._matcher.calls_of(operation) if not self._play_counts[index]
+        ]
 
     def swap_played(self, chosen: RecordedCall, other: RecordedCall) -> None:
         """It was the other call that was played."""
@@ -100,7 +102,7 @@ class CallChooser:
                 ids.replace_pairs(found)
                 for one, two in zip(self._calls_at(mine), self._calls_at(theirs), strict=True):
                     self.swap_played(one, two)
-                return msgspec.structs.replace(self._mark_played(fit), turned=tuple(self._calls_at(theirs)))
+                return msgspec.structs.replace(self._mark_played(fit), replaced_calls=tuple(self._calls_at(theirs)))
         return None
 
     def _calls_at(self, indexes: list[int]) -> list[RecordedCall]:

@@ -10,8 +10,16 @@ import msgspec
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.replay.core.gates import GateStep
-from a2a_proxy.replay.core.matching import requested_task, request_token
-from a2a_proxy.replay.core.script import SUBSCRIBING_OPERATIONS, POLLING_OPERATION, SENDING_OPERATIONS, LineKind, RecordedCall, ReplayScript, ScriptLine
+from a2a_proxy.replay.core.matching import request_token, requested_task
+from a2a_proxy.replay.core.script import (
+    POLLING_OPERATION,
+    SENDING_OPERATIONS,
+    SUBSCRIBING_OPERATIONS,
+    LineKind,
+    RecordedCall,
+    ReplayScript,
+    ScriptLine,
+)
 from a2a_proxy.replay.core.timeline import UPDATE_KINDS, Timeline
 
 if TYPE_CHECKING:
@@ -63,7 +71,9 @@ class ConcurrentCalls:
             self._rivals[other.place].add(call.place)
         since = other.began - call.began
         look = _is_look(other)
-        line = next((each for each in call.agent_lines if each.at > since and (each.event in UPDATE_KINDS or not look)), None)
+        line = next(
+            (each for each in call.agent_lines if each.at > since and (each.event in UPDATE_KINDS or not look)), None
+        )
         if line is None:
             return
         if rival or look or other.operation in SUBSCRIBING_OPERATIONS:
@@ -103,7 +113,9 @@ class ConcurrentCalls:
                 return False
         return False
 
-    def _has_earlier_line(self, playback: CallPlayback, step: GateStep, other: CallPlayback, timeline: Timeline) -> bool:
+    def _has_earlier_line(
+        self, playback: CallPlayback, step: GateStep, other: CallPlayback, timeline: Timeline
+    ) -> bool:
         """Another stream of the task, or one that races this call, has something to say that was said before."""
         tied = other.call.place in self._rivals.get(playback.call.place, ()) or (
             bool(playback.call.task) and playback.call.task == other.call.task
@@ -122,7 +134,11 @@ def _is_refused(call: RecordedCall) -> bool:
 
 def _is_look(call: RecordedCall) -> bool:
     """It asks how a task is; not one that itself waits for the task to go on."""
-    return call.operation == POLLING_OPERATION and isinstance(call.request, dict) and "currentGeneration" not in call.request
+    return (
+        call.operation == POLLING_OPERATION
+        and isinstance(call.request, dict)
+        and "currentGeneration" not in call.request
+    )
 
 
 def _end_time(call: RecordedCall) -> int:

@@ -61,7 +61,11 @@ class IdMap(PairedIds):
 
     def _set_pair(self, kind: str, recorded: str, now: str) -> None:
         self._live_ids[kind, recorded], self._recorded_ids[kind, now] = now, recorded
-        if kind not in _OPAQUE_FIELDS and WORD_PATTERN.fullmatch(recorded) and (recorded != now or recorded in self._text_renames):
+        if (
+            kind not in _OPAQUE_FIELDS
+            and WORD_PATTERN.fullmatch(recorded)
+            and (recorded != now or recorded in self._text_renames)
+        ):
             self._text_renames[recorded] = now
 
     def may_be_task(self, recorded: str, now: str) -> bool:

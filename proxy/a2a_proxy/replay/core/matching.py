@@ -95,7 +95,7 @@ class RequestMatcher:
                 yield fit
 
     def nearest(self, request: PlayerRequest, ids: IdMap, among: list[int]) -> CallFit:
-        """Of some calls the one that differs least, the first of several. The first `_NEAR` are looked at."""
+        """Of some calls the one that differs least, the first of several. The first `_MAX_NEAREST` are looked at."""
         fits = [self._fit_call(index, request, ids) for index in among[:_MAX_NEAREST]]
         return min(fits, key=lambda fit: (fit.places, len(fit.rows)))
 
@@ -105,11 +105,16 @@ class RequestMatcher:
         fields = CanonicalFields(dialects=call.dialect is not request.dialect)
         rows: tuple[DifferenceRow, ...] = ()
         if not learn_only:
-            recorded, now = self._request_key(self._requests[index], call.tenant), self._request_key(request.value, request.tenant)
+            recorded, now = (
+                self._request_key(self._requests[index], call.tenant),
+                self._request_key(request.value, request.tenant),
+            )
             rows = find_differences(recorded, now, trial, fields)
             if self._strict:
                 rows += self._header_rows(call, request)
-        find_differences(self._requests[index], request.value, trial, fields)  # also what is not looked at has identifiers
+        find_differences(
+            self._requests[index], request.value, trial, fields
+        )  # also what is not looked at has identifiers
         return CallFit(index, rows, trial, sum(map(_row_weight, rows)))
 
     def _request_key(self, value: Any, tenant: str) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
-from a2a_proxy.protocol.text import to_one_line, shell_line
+from a2a_proxy.protocol.text import shell_line, to_one_line
 from a2a_proxy.recording.difference.values import DifferenceRow
 from a2a_proxy.redaction.payload import redact
 from a2a_proxy.redaction.scrubber import Scrubber
@@ -37,7 +37,11 @@ def unknown_operation(script: ReplayScript, request: PlayerRequest) -> Miss:
     else:
         why = f"{to_one_line(request.operation)} is no operation of A2A, and the recording has no such call either"
     hints = [f"see what it has: {shell_line('a2a-inspect', 'ls', script.name)}"]
-    if request.operation == POLLING_OPERATION and requested_task(request.value) and any(call.is_stream for call in script.calls):
+    if (
+        request.operation == POLLING_OPERATION
+        and requested_task(request.value)
+        and any(call.is_stream for call in script.calls)
+    ):
         hints.append(f"answer with what streams have told of the task: --policy {POLLING_OPERATION}=by-progress")
     return Miss(
         kind=MissKind.UNKNOWN,
@@ -51,7 +55,12 @@ def unknown_operation(script: ReplayScript, request: PlayerRequest) -> Miss:
 
 
 def different_request(
-    script: ReplayScript, request: PlayerRequest, nearest: RecordedCall, rows: tuple[DifferenceRow, ...], *, strange: bool
+    script: ReplayScript,
+    request: PlayerRequest,
+    nearest: RecordedCall,
+    rows: tuple[DifferenceRow, ...],
+    *,
+    strange: bool,
 ) -> Miss:
     """No call of this operation was asked this. `strange`: it names a task that the replay has not told of."""
     places = [row.right or row.left or () for row in rows]
@@ -151,6 +160,8 @@ def _redact_rows(rows: tuple[DifferenceRow, ...]) -> tuple[DifferenceRow, ...]:
         return next((step for step in reversed(row.right or row.left or ()) if isinstance(step, str)), "")
 
     return tuple(
-        msgspec.structs.replace(row, before=redact_value(row.before, name(row)), after=redact_value(row.after, name(row)))
+        msgspec.structs.replace(
+            row, before=redact_value(row.before, name(row)), after=redact_value(row.after, name(row))
+        )
         for row in rows
     )

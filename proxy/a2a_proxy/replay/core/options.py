@@ -18,7 +18,7 @@ class MatchPreset(StrEnum):
     BY_OPERATION = "by-operation"
     """The operation alone: calls are answered in the order of the recording."""
     LOOSE = "loose"
-    """As default; where nothing fits, the nearest of the same operation, and `Player.loose` tells of it."""
+    """As default; where nothing fits, the nearest of the same operation, and `Player.allowed_misses` tells of it."""
 
 
 class RepeatPolicy(StrEnum):

@@ -35,7 +35,7 @@ class Player:
         self.misses: list[Miss] = []
         """All that could not be answered, also where the client never looked at the refusal."""
         self.allowed_misses: list[Miss] = []
-        """Calls that were answered though something differs: by `loose`, or because a divergence only warns."""
+        """Calls that were answered though something differs: by `allowed_misses`, or because a divergence only warns."""
         self.playbacks: list[CallPlayback] = []
         """Those that are not over."""
         self.timeline = Timeline(script)
@@ -70,7 +70,9 @@ class Player:
             self.timeline.mark_sent(line)
         self._webhooks.on_request(found.call, request)
         poll = self._task_progress.make_poll(found.call, request, self.options.policy_of(request.operation))
-        return self._start_playback(self._task_progress.adapt_call(found.call, request, self.playbacks), request, at, poll)
+        return self._start_playback(
+            self._task_progress.adapt_call(found.call, request, self.playbacks), request, at, poll
+        )
 
     def unused_calls(self) -> list[RecordedCall]:
         """Recorded calls that nobody has asked for."""
@@ -78,13 +80,13 @@ class Player:
 
     def take_pushes(self, at: int) -> list[PlayerSend]:
         """Webhooks that are to be posted now: what is given is taken as sent. A play gives them between
-        its lines; those that come after its end, or while none runs, are to be asked for at `wake`."""
+        its lines; those that come after its end, or while none runs, are to be asked for at `wake_time`."""
         found = self._webhooks.take_due(at, self.scale_pause)
         return [replace(send, value=self.to_live_value(send.value)) for send in found]
 
     @property
     def wake_time(self) -> int | None:
-        """When `pushes` has something, ns; None where nothing is known to come."""
+        """When `take_pushes` has something, ns; None where nothing is known to come."""
         return self._webhooks.wake_time(self.scale_pause)
 
     def to_live_value(self, value: Any) -> Any:
@@ -101,7 +103,9 @@ class Player:
             self.timeline.mark_sent(line)
             self._webhooks.on_line_sent(line, at)
         value = self.to_live_value(value)
-        return PlayerSend(what=line.what, value=value, line=line, status=line.status, trailers=line.trailers, after=line.sent)
+        return PlayerSend(
+            what=line.what, value=value, line=line, status=line.status, trailers=line.trailers, after=line.sent
+        )
 
     def hold_reason(self, playback: CallPlayback, step: GateStep, waited: int) -> str:
         """What of other calls keeps a line back that has waited so many ns for them; empty where nothing does."""
@@ -129,7 +133,9 @@ class Player:
     def switch_branch(self, playback: CallPlayback, sent: int, heard: int, value: Any) -> PlaybackSteps | None:
         """The client says what another recorded call has here that went the same way so far: the play goes on as that
         one, by these steps. None where there is no such call."""
-        found = find_branch(playback.call, sent, heard, value, self._chooser.unplayed_calls(playback.call.operation), self._gates)
+        found = find_branch(
+            playback.call, sent, heard, value, self._chooser.unplayed_calls(playback.call.operation), self._gates
+        )
         if found is None:
             return None
         self.ids.replace_pairs(found.ids)
@@ -152,7 +158,9 @@ class Player:
         if playback in self.playbacks:
             self.playbacks.remove(playback)
 
-    def _start_playback(self, call: RecordedCall, request: PlayerRequest, at: int, poll: PendingPoll | None = None) -> CallPlayback:
+    def _start_playback(
+        self, call: RecordedCall, request: PlayerRequest, at: int, poll: PendingPoll | None = None
+    ) -> CallPlayback:
         playback = CallPlayback(self, call, self._gates.steps_of(call), request, at, poll)
         self.playbacks.append(playback)
         return playback

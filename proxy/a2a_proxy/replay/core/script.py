@@ -44,7 +44,7 @@ class LineKind(StrEnum):
     CUT = "cut"
     """The octets just end: no terminator, no status. The connection is to be closed as it is."""
     MISS = "miss"
-    """Only sent: the client left the recording. The call is over, with what `Send.miss` says."""
+    """Only sent: the client left the recording. The call is over, with what `PlayerSend.miss` says."""
     PUSH = "push"
     """Only sent: a webhook's POST to the URL that the client registered."""
 

@@ -15,8 +15,8 @@ from a2a_proxy.replay.core.matching import requested_task
 from a2a_proxy.replay.core.options import RepeatPolicy
 from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.script import (
-    SUBSCRIBING_OPERATIONS,
     POLLING_OPERATION,
+    SUBSCRIBING_OPERATIONS,
     LineKind,
     RecordedCall,
     ReplayScript,
@@ -97,7 +97,11 @@ class TaskProgressPlayer:
     def make_poll(self, call: RecordedCall, request: PlayerRequest, policy: RepeatPolicy) -> PendingPoll | None:
         """How a GetTask is to be answered; None: as recorded."""
         task = requested_task(call.request)
-        if call.operation != POLLING_OPERATION or not self._timeline.has_updates(task) or not self._timeline.is_task_sent(task):
+        if (
+            call.operation != POLLING_OPERATION
+            or not self._timeline.has_updates(task)
+            or not self._timeline.is_task_sent(task)
+        ):
             return None
         wanted = request.value if isinstance(request.value, dict) else {}
         beyond = _parse_int64(wanted.get("currentGeneration"))
@@ -106,13 +110,20 @@ class TaskProgressPlayer:
         if beyond is None and policy is RepeatPolicy.SEQUENCE:
             return None
         at = call.began + next((line.at for line in call.agent_lines), 0)
-        return PendingPoll(task=task, at=at, policy=policy, beyond=beyond, history=_parse_int64(wanted.get("historyLength")))
+        return PendingPoll(
+            task=task, at=at, policy=policy, beyond=beyond, history=_parse_int64(wanted.get("historyLength"))
+        )
 
     def is_poll_waiting(self, poll: PendingPoll, plays: list[CallPlayback]) -> bool:
         """A long poll that has nothing new to tell, and some other call will bring it."""
         if poll.beyond is None or self._timeline.sent_generation(poll.task) > poll.beyond:
             return False
-        return any(step.line.task == poll.task for playback in plays if playback.poll is None for step in playback.pending_steps())
+        return any(
+            step.line.task == poll.task
+            for playback in plays
+            if playback.poll is None
+            for step in playback.pending_steps()
+        )
 
     def poll_answer(self, poll: PendingPoll, recorded: Any) -> Any:
         """The task as it is now, where that is asked for; else as recorded, but never behind what streams have told."""
@@ -143,7 +154,9 @@ class TaskProgressPlayer:
         last = header_members(request.headers).get("last-event-id", "")
         return self._timeline.events_after(task, last) if last else None
 
-    def _make_subscription_call(self, call: RecordedCall, task: str, rest: list[TimelineEvent], *, snapshot: bool) -> RecordedCall:
+    def _make_subscription_call(
+        self, call: RecordedCall, task: str, rest: list[TimelineEvent], *, snapshot: bool
+    ) -> RecordedCall:
         """A subscription from here: the task as it is, what has not been told, and the recorded end, which may be that
         the client leaves."""
         since = self._timeline.last_sent_time(task)

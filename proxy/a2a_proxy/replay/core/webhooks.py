@@ -8,7 +8,7 @@ import msgspec
 
 from a2a_proxy.replay.core.matching import requested_task
 from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
-from a2a_proxy.replay.core.script import LineKind, RecordedPush, RecordedCall, ReplayScript, ScriptLine
+from a2a_proxy.replay.core.script import LineKind, RecordedCall, RecordedPush, ReplayScript, ScriptLine
 from a2a_proxy.replay.core.timeline import Timeline
 
 _INLINE_CONFIG = "taskPushNotificationConfig"
@@ -69,7 +69,9 @@ class WebhookSchedule:
 
     def wake_time(self, pause: Any) -> int | None:
         """When the next one is due, as far as is known, ns."""
-        return min((when for push in self._pending_pushes if (when := self._due_time(push, pause)) is not None), default=None)
+        return min(
+            (when for push in self._pending_pushes if (when := self._due_time(push, pause)) is not None), default=None
+        )
 
     def _due_time(self, push: RecordedPush, pause: Any) -> int | None:
         """When a webhook is due; None: not before more has been told of its task, or somebody registers for it."""
@@ -85,8 +87,12 @@ class WebhookSchedule:
 
     def _make_send(self, push: RecordedPush) -> PlayerSend:
         mine = [each for each in self._registered if each.task == push.task]
-        found = next((each for each in mine if _path_of_url(_url_of_config(each.recorded)) == _path_of_url(push.url)), mine[0])
-        return PlayerSend(what=LineKind.PUSH, value=push.value, url=_url_of_config(found.now), config=found.now, push=push)
+        found = next(
+            (each for each in mine if _path_of_url(_url_of_config(each.recorded)) == _path_of_url(push.url)), mine[0]
+        )
+        return PlayerSend(
+            what=LineKind.PUSH, value=push.value, url=_url_of_config(found.now), config=found.now, push=push
+        )
 
 
 def _inline_config(request: Any) -> Any:

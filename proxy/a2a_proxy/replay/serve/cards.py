@@ -48,7 +48,9 @@ class ReplayCards:
     def card_page(self, path: str, authority: str) -> CardPage:
         """What a GET of `path` gets from a client that calls the mock `authority`."""
         page = self._pages.get(path) or self._first_page or CardPage(404, None)
-        return page if page.body is None else msgspec.structs.replace(page, body=self.localise_card(page.body, authority))
+        return (
+            page if page.body is None else msgspec.structs.replace(page, body=self.localise_card(page.body, authority))
+        )
 
     def localise_card(self, card: Json, authority: str) -> Json:
         """A card whose interfaces lead to the mock."""
@@ -93,7 +95,11 @@ class ReplayCards:
     @property
     def rpc_paths(self) -> frozenset[str]:
         """Where the card says that JSON-RPC is spoken."""
-        return frozenset(unquote(_split_url(url).path) for name, url in self._listed_interfaces() if _binding_of_transport(name) is Binding.JSONRPC)
+        return frozenset(
+            unquote(_split_url(url).path)
+            for name, url in self._listed_interfaces()
+            if _binding_of_transport(name) is Binding.JSONRPC
+        )
 
     def _listed_interfaces(self) -> list[tuple[str, str]]:
         """Transport and URL of each interface of the card, as it was recorded."""

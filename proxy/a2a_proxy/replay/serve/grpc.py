@@ -19,7 +19,14 @@ from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.player_io import PlayerSend
 from a2a_proxy.replay.core.script import LineKind
 from a2a_proxy.replay.serve.incoming import RequestReader, request_schema
-from a2a_proxy.replay.serve.outgoing import GrpcEnd, grpc_miss, grpc_refusal, encode_grpc_message, error_of, localise_sent_card
+from a2a_proxy.replay.serve.outgoing import (
+    GrpcEnd,
+    encode_grpc_message,
+    error_of,
+    grpc_miss,
+    grpc_refusal,
+    localise_sent_card,
+)
 from a2a_proxy.replay.serve.performance import ClientCall, ReplayPlayer
 
 _STATUS_CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
@@ -96,7 +103,9 @@ class _GrpcServerCall:
         context = self._context
         first = await context.read()
         request_data = b"" if first is _EOF else first
-        request, _ = self._incoming.read_grpc(self._method, request_data, _headers_of_metadata(context.invocation_metadata()))
+        request, _ = self._incoming.read_grpc(
+            self._method, request_data, _headers_of_metadata(context.invocation_metadata())
+        )
         client_call = self._replay.begin_call(request)
         if isinstance(client_call, Miss):
             if self._replay.passthrough is not None:
@@ -107,7 +116,9 @@ class _GrpcServerCall:
         if isinstance(client_call, ReplayError):
             self._set_status(grpc_refusal(client_call, request.dialect))
             return
-        listening = asyncio.create_task(self._read_client_messages(client_call)) if client_call.playback.call.is_live else None
+        listening = (
+            asyncio.create_task(self._read_client_messages(client_call)) if client_call.playback.call.is_live else None
+        )
         try:
             await self._send_answers(client_call)
         finally:
@@ -126,9 +137,13 @@ class _GrpcServerCall:
                     client_call.mark_answered()  # an error is the end here, whatever followed it there
                     break
                 try:
-                    message = encode_grpc_message(localise_sent_card(send, call.operation, self._local), client_call.playback)
+                    message = encode_grpc_message(
+                        localise_sent_card(send, call.operation, self._local), client_call.playback
+                    )
                 except RenderError as wrong:
-                    self._set_status(GrpcEnd(GRPC_STATUS_NAMES.index("INTERNAL"), f"{call.place} has no protobuf form: {wrong}"))
+                    self._set_status(
+                        GrpcEnd(GRPC_STATUS_NAMES.index("INTERNAL"), f"{call.place} has no protobuf form: {wrong}")
+                    )
                     return
                 await context.write(message)
 
@@ -160,7 +175,9 @@ class _GrpcServerCall:
         request = client_call.playback.request
         while (found := await self._context.read()) is not _EOF:
             schema = request_schema(request.operation, request.dialect, found, client_call.playback.call.live_payload)
-            client_call.on_client_message(self._incoming.read_message(request.operation, request.dialect, found, schema))
+            client_call.on_client_message(
+                self._incoming.read_message(request.operation, request.dialect, found, schema)
+            )
         # A call that is broken off reads as ended too, a moment before it is known to be cancelled.
         await asyncio.sleep(_CANCEL_SECONDS)
         if not self._context.cancelled():

@@ -20,15 +20,15 @@ from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
 from a2a_proxy.replay.core.script import LineKind, RecordedCall
 from a2a_proxy.replay.serve.cards import ReplayCards
 from a2a_proxy.replay.serve.half_closed import HalfClosedConnections
-from a2a_proxy.replay.serve.incoming import RpcParseError, RequestReader, match_rest
+from a2a_proxy.replay.serve.incoming import RequestReader, RpcParseError, match_rest
 from a2a_proxy.replay.serve.outgoing import (
     ResponseWriter,
     RestResponseWriter,
     RpcResponseWriter,
-    recorded_form,
     error_of,
-    rpc_failure,
     localise_sent_card,
+    recorded_form,
+    rpc_failure,
 )
 from a2a_proxy.replay.serve.performance import ClientCall, ReplayPlayer
 from a2a_proxy.wire.sse import rebuild_event
@@ -97,11 +97,17 @@ class HttpServer:
         found = match_rest(method, target)
         if found is not None:
             call_request = self._incoming.read_rest(found, method, target, body, request.raw_headers)
-            return await self._play_call(request, call_request, RestResponseWriter(call_request.operation, call_request.dialect))
+            return await self._play_call(
+                request, call_request, RestResponseWriter(call_request.operation, call_request.dialect)
+            )
         if method == "POST" and (not request.path.strip("/") or request.path in self._rpc_paths):
             return await self._answer_rpc(request, body)  # no JSON-RPC either: that is what it is told
-        call_request = PlayerRequest(operation=f"{method} {request.path}", binding=Binding.REST, headers=request.raw_headers)
-        return await self._play_call(request, call_request, RestResponseWriter(call_request.operation, call_request.dialect))
+        call_request = PlayerRequest(
+            operation=f"{method} {request.path}", binding=Binding.REST, headers=request.raw_headers
+        )
+        return await self._play_call(
+            request, call_request, RestResponseWriter(call_request.operation, call_request.dialect)
+        )
 
     async def _answer_card(self, request: web.Request) -> web.StreamResponse:
         page = self._cards.card_page(request.path, request.host)
@@ -110,7 +116,10 @@ class HttpServer:
         if page.body is None:
             error = {"error": {"code": page.status, "message": "the recording has no agent card at this path"}}
             return web.json_response(error, status=page.status)
-        head = {**_forwardable_headers(page.headers), "Content-Type": _header_field(page.headers, "content-type") or "application/json"}
+        head = {
+            **_forwardable_headers(page.headers),
+            "Content-Type": _header_field(page.headers, "content-type") or "application/json",
+        }
         return web.Response(status=page.status, body=msgspec.json.encode(page.body), headers=head)
 
     async def _answer_rpc(self, request: web.Request, body: bytes) -> web.StreamResponse:
@@ -123,7 +132,9 @@ class HttpServer:
             request, call.request, RpcResponseWriter(call.id, call.request.operation, call.request.dialect)
         )
 
-    async def _play_call(self, request: web.Request, call_request: PlayerRequest, writer: ResponseWriter) -> web.StreamResponse:
+    async def _play_call(
+        self, request: web.Request, call_request: PlayerRequest, writer: ResponseWriter
+    ) -> web.StreamResponse:
         found = self._replay.begin_call(call_request)
         if not isinstance(found, ClientCall):
             if self._replay.passthrough is not None:
@@ -181,7 +192,9 @@ class _PlayedAnswer:
         call = self._call
         same = call.streaming and call.binding is self._client_call.playback.request.binding
         kind = _header_field(call.answer_headers, "content-type") if same else ""
-        response = web.StreamResponse(headers={**_forwardable_headers(call.answer_headers), "Content-Type": kind} if kind else _STREAM_HEADERS)
+        response = web.StreamResponse(
+            headers={**_forwardable_headers(call.answer_headers), "Content-Type": kind} if kind else _STREAM_HEADERS
+        )
         await response.prepare(self._request)
         self._response = response
         return response
@@ -199,7 +212,11 @@ class _PlayedAnswer:
             return True
         elif (error := error_of(send, self._call, self._client_call.to_live_value)) is not None:
             request = self._client_call.playback.request
-            if request.dialect in OLD_DIALECTS and request.binding is Binding.REST and self._call.binding is not Binding.REST:
+            if (
+                request.dialect in OLD_DIALECTS
+                and request.binding is Binding.REST
+                and self._call.binding is not Binding.REST
+            ):
                 await self._break_off(send)  # there an agent that fails in a stream just breaks it off
                 return True
             named = "" if request.dialect in OLD_DIALECTS else "error"
@@ -222,7 +239,9 @@ class _PlayedAnswer:
         error = error_of(send, call, self._client_call.to_live_value)
         if error is not None:
             status, data = writer.encode_refusal(error)
-            return self._make_response(call.status if call.binding is self._client_call.playback.request.binding else status, data)
+            return self._make_response(
+                call.status if call.binding is self._client_call.playback.request.binding else status, data
+            )
         if call.is_stream:
             response = await self._open_stream()
             await response.write_eof()
@@ -256,7 +275,9 @@ class _PlayedAnswer:
 
     def _localise_card(self, send: PlayerSend) -> PlayerSend:
         """A card that comes by a call leads to the mock as well."""
-        return localise_sent_card(send, self._call.operation, lambda card: self._cards.localise_card(card, self._request.host))
+        return localise_sent_card(
+            send, self._call.operation, lambda card: self._cards.localise_card(card, self._request.host)
+        )
 
     async def _break_off(self, send: PlayerSend) -> None:
         """Leave the client where the recording left it: without an end, or with a reset connection."""

@@ -18,10 +18,10 @@ from a2a_proxy.protocol.canonical_form import canonical_body, members_of_target
 from a2a_proxy.protocol.dialect import DialectEvidence, classify_dialect, dialect_of_request, dialect_of_version
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
-from a2a_proxy.protocol.live import live_schema, detect_payload
-from a2a_proxy.protocol.operations import OPERATION_BY_NAME, GRPC_METHODS, JSONRPC_METHODS, message_names
+from a2a_proxy.protocol.live import detect_payload, live_schema
+from a2a_proxy.protocol.operations import GRPC_METHODS, JSONRPC_METHODS, OPERATION_BY_NAME, message_names
 from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
-from a2a_proxy.protocol.schema import BYTES, JSON, schema_set_of, schema_of
+from a2a_proxy.protocol.schema import BYTES, JSON, schema_of, schema_set_of
 from a2a_proxy.replay.convert.responses import OLD_DIALECTS
 from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.script import LIVE_OPERATIONS, ReplayScript
@@ -85,7 +85,9 @@ class RequestReader:
 
     def read_rest(self, found: RestMatch, method: str, target: str, body: bytes, headers: Headers) -> PlayerRequest:
         """A REST request whose line `match` has recognised."""
-        version_dialect = dialect_of_version(header_value(headers, _VERSION).decode("latin-1") or found.parameter("a2a-version"))
+        version_dialect = dialect_of_version(
+            header_value(headers, _VERSION).decode("latin-1") or found.parameter("a2a-version")
+        )
         dialect = self._rest_dialect(found.prefix, version_dialect)
         operation = found.operation.name
         value = canonical_body(body, JSON, dialect, operation, FrameKind.REQUEST)

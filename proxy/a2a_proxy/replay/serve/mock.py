@@ -18,7 +18,7 @@ from a2a_proxy.replay.serve.grpc import GrpcServer
 from a2a_proxy.replay.serve.http import HttpServer
 from a2a_proxy.replay.serve.incoming import RequestReader
 from a2a_proxy.replay.serve.passthrough import Passthrough
-from a2a_proxy.replay.serve.performance import ReplayPlayer, ReportCallback, ReplayReport
+from a2a_proxy.replay.serve.performance import ReplayPlayer, ReplayReport, ReportCallback
 from a2a_proxy.replay.serve.stdio import StdioServer
 from a2a_proxy.replay.serve.webhooks import WebhookSender
 
@@ -52,7 +52,7 @@ class MockServer:
         clock: Callable[[], int] | None = None,
         passthrough: Passthrough | None = None,
     ) -> None:
-        """`tell` hears of every call that ends, every miss and every webhook; it must not block. `behind` answers calls
+        """`report` hears of every call that ends, every miss and every webhook; it must not block. `passthrough` answers calls
         that the script does not, and is closed with the mock."""
         self.script = script
         self.player = Player(script, options)

@@ -15,7 +15,7 @@ from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import JSON, is_protobuf, schema_set_of
-from a2a_proxy.replay.convert.errors import ReplayError, parse_rest_error, parse_rpc_error, parse_grpc_error
+from a2a_proxy.replay.convert.errors import ReplayError, parse_grpc_error, parse_rest_response, parse_rpc_error
 from a2a_proxy.replay.convert.form import Json
 from a2a_proxy.replay.convert.protobuf_bytes import encode_answer
 from a2a_proxy.replay.convert.responses import convert_answer
@@ -42,7 +42,7 @@ class ResponseWriter(Protocol):
     content_type: str
 
     def encode_message(self, send: PlayerSend, recorded: Any = None) -> bytes:
-        """A message; `recorded` is what `as_recorded` has found of it."""
+        """A message; `recorded` is what `recorded_form` has found of it."""
 
     def encode_refusal(self, error: ReplayError) -> tuple[int, bytes]:
         """An error: HTTP status and octets."""
@@ -76,7 +76,9 @@ class RpcResponseWriter:
     def encode_miss(self, miss: Miss) -> tuple[int, bytes]:
         """An `error` with the detail as data."""
         code = -32601 if miss.kind is MissKind.UNKNOWN else _IMPLEMENTATION_DEFINED
-        return 200, self._encode_envelope(error={"code": code, "message": miss.full_text(), "data": [miss.error_detail()]})
+        return 200, self._encode_envelope(
+            error={"code": code, "message": miss.full_text(), "data": [miss.error_detail()]}
+        )
 
     def _encode_envelope(self, **members: Any) -> bytes:
         return msgspec.json.encode({"jsonrpc": "2.0", "id": self._id, **members})
@@ -126,7 +128,9 @@ def recorded_form(send: PlayerSend, playback: CallPlayback, to_live_value: Calla
     """A message as its own dialect had it, all members in their order, with the identifiers of now; None where it goes
     out in another form, or would not say the same."""
     call, line, request = playback.call, send.line, playback.request
-    same = call.dialect is request.dialect and (call.binding is request.binding or {call.binding, request.binding} <= {*_RPC_BINDINGS})
+    same = call.dialect is request.dialect and (
+        call.binding is request.binding or {call.binding, request.binding} <= {*_RPC_BINDINGS}
+    )
     if not same or line is None or line.schema != JSON or len(line.raw) > _MAX_COMPARED_BYTES:
         return None
     made = to_live_value(decode_payload(line.raw, JSON))
@@ -145,7 +149,9 @@ def encode_grpc_message(send: PlayerSend, playback: CallPlayback) -> bytes:
         raise RenderError("it is no message")
     if line is None or not recorded or schema_set_of(playback.call.dialect) != schema_set_of(request.dialect):
         return encode_answer(send.value, request.operation, request.dialect)
-    return add_unknown_fields(encode_answer(send.value, request.operation, request.dialect, line.schema), line.raw, line.schema)
+    return add_unknown_fields(
+        encode_answer(send.value, request.operation, request.dialect, line.schema), line.raw, line.schema
+    )
 
 
 class GrpcEnd(msgspec.Struct, frozen=True):
@@ -173,7 +179,7 @@ def grpc_miss(miss: Miss) -> GrpcEnd:
 
 
 def error_of(send: PlayerSend, call: RecordedCall, to_live_value: Callable[[Any], Any]) -> ReplayError | None:
-    """The error that a send tells; None where it tells none. `mapped` puts the identifiers of now into a value."""
+    """The error that a send tells; None where it tells none. `to_live_value` puts the identifiers of now into a value."""
     if send.what is LineKind.END:
         if send.status <= 0:
             return None
@@ -190,7 +196,7 @@ def error_of(send: PlayerSend, call: RecordedCall, to_live_value: Callable[[Any]
     value = to_live_value(recorded)
     if call.binding not in _RPC_BINDINGS:
         raw_body = line.raw if line is not None and value == recorded else b""
-        return msgspec.structs.replace(parse_rest_error(value, call.status), octets=raw_body)
+        return msgspec.structs.replace(parse_rest_response(value, call.status), raw_body=raw_body)
     if isinstance(value, dict) and "error" in value:
         return parse_rpc_error(value["error"], call.dialect)
-    return msgspec.structs.replace(parse_rest_error(value, call.status), reason="", bare=True)
+    return msgspec.structs.replace(parse_rest_response(value, call.status), reason="", is_http_only=True)

@@ -88,7 +88,9 @@ def _discard_webhook(_send: PlayerSend) -> None:
 class ReplayPlayer:
     """Where calls are played. One per mock; all its calls share one player."""
 
-    def __init__(self, player: Player, clock: Callable[[], int], report: ReportCallback, post: PostWebhook = _discard_webhook) -> None:
+    def __init__(
+        self, player: Player, clock: Callable[[], int], report: ReportCallback, post: PostWebhook = _discard_webhook
+    ) -> None:
         """`clock` gives ns since the Unix epoch and never goes back; `post` takes what goes to webhooks."""
         self.player = player
         self.clock = clock
@@ -127,7 +129,9 @@ class ReplayPlayer:
         playback.on_client_gone()
         request, call = playback.request, playback.call
         self._report(UnservedCall(call.place, request.operation, request.binding, reason))
-        return ReplayError("UNSUPPORTED_OPERATION", f"replay: {call.place} is not served on {request.binding}: {reason}")
+        return ReplayError(
+            "UNSUPPORTED_OPERATION", f"replay: {call.place} is not served on {request.binding}: {reason}"
+        )
 
     def report_failure(self, operation: str, binding: Binding, wrong: Exception) -> None:
         """A call could not be answered for a reason that nobody has thought of."""
@@ -146,7 +150,10 @@ class ReplayPlayer:
 
     def report_misses(self, binding: Binding) -> None:
         """Tell where clients have left the recording since the last time; the last one did it on this binding."""
-        misses, allowed = self.player.misses[self._reported_misses :], self.player.allowed_misses[self._reported_allowed :]
+        misses, allowed = (
+            self.player.misses[self._reported_misses :],
+            self.player.allowed_misses[self._reported_allowed :],
+        )
         self._reported_misses += len(misses)
         self._reported_allowed += len(allowed)
         for miss in misses:

@@ -66,7 +66,11 @@ def unservable_reason(call: RecordedCall, binding: Binding) -> str:
         return f"{call.dialect} has no {binding}"
     if binding in (Binding.JSONRPC, Binding.STDIO) and not _missing_operation(call):
         return f"{call.operation} is no method of JSON-RPC {call.dialect}"
-    if binding is Binding.STDIO and binding is not call.binding and any(line.what in BREAK_KINDS for line in _answer_kind(call)):
+    if (
+        binding is Binding.STDIO
+        and binding is not call.binding
+        and any(line.what in BREAK_KINDS for line in _answer_kind(call))
+    ):
         return "a pipe cannot break off one call"
     return _grpc_obstacle(call) if binding is Binding.GRPC else _framing_obstacle(call, binding)
 
@@ -108,7 +112,9 @@ def _grpc_obstacle(call: RecordedCall) -> str:
 def _framing_obstacle(call: RecordedCall, binding: Binding) -> str:
     if binding is call.binding:
         return ""
-    broken = any(line.what is LineKind.MESSAGE and not isinstance(line.value, (dict, list)) for line in _answer_kind(call))
+    broken = any(
+        line.what is LineKind.MESSAGE and not isinstance(line.value, (dict, list)) for line in _answer_kind(call)
+    )
     return "an answer could not be read, and is served where it was recorded only" if broken else ""
 
 

@@ -16,8 +16,8 @@ from a2a_proxy.model.wire import Framed, Line, WireEvent
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.player_io import PlayerSend
 from a2a_proxy.replay.core.script import LineKind
-from a2a_proxy.replay.serve.incoming import RpcParseError, RequestReader
-from a2a_proxy.replay.serve.outgoing import RpcResponseWriter, recorded_form, error_of, rpc_failure
+from a2a_proxy.replay.serve.incoming import RequestReader, RpcParseError
+from a2a_proxy.replay.serve.outgoing import RpcResponseWriter, error_of, recorded_form, rpc_failure
 from a2a_proxy.replay.serve.performance import ClientCall, ReplayPlayer
 from a2a_proxy.wire.stdio_reader import PipeReader
 
@@ -78,7 +78,9 @@ class StdioServer:
             if isinstance(event, Framed):
                 self._start_task(self._answer_call(event))
             elif isinstance(event, Line) and event.data.strip():
-                self._start_task(self._refuse_message(RpcParseError(-32700, "Parse error: this line is no JSON"), lines=True))
+                self._start_task(
+                    self._refuse_message(RpcParseError(-32700, "Parse error: this line is no JSON"), lines=True)
+                )
 
     def _start_task(self, answering: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(answering)
@@ -95,7 +97,9 @@ class StdioServer:
         writer = RpcResponseWriter(call.id, call.request.operation, call.request.dialect)
         found = self._replay.begin_call(call.request)
         if not isinstance(found, ClientCall):
-            await self._write_message((writer.encode_miss(found) if isinstance(found, Miss) else writer.encode_refusal(found))[1], lines)
+            await self._write_message(
+                (writer.encode_miss(found) if isinstance(found, Miss) else writer.encode_refusal(found))[1], lines
+            )
             return
         await self._play_call(found, writer, lines)
 

@@ -246,7 +246,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """The feature is in no released version; judged only where the wire shows it."""
     judge: Judge
     due: DueJudge | None = None
-    """Called at the time that `judge` asked for with `See.later`."""
+    """Called at the time that `judge` asked for with `RuleContext.schedule_due`."""
     module: str = ""
 
     @property

@@ -11,7 +11,7 @@ import msgspec
 
 from a2a_proto import from_dict, message_class
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.rules.examples.annotations import HOST, header_notes, request_notes, media_notes, version_notes
+from a2a_proxy.rules.examples.annotations import HOST, header_notes, media_notes, request_notes, version_notes
 from a2a_proxy.rules.examples.objects import Json, card, chunk, error_info
 from a2a_proxy.rules.examples.script import MS, STEP, UPSTREAM, PeerStep, Script, ScriptConnection
 
@@ -154,7 +154,9 @@ def http(
         fields = {"Content-Type": media, "Content-Length": str(len(said))} if said else {"Content-Length": "0"}
         head, _ = _header_block(f"HTTP/1.1 {status} {_reason_phrase(status)}", fields, reply_headers)
         odd = media_notes(media, reply_headers) if said else []
-        talk.add_step(DOWN, head + said, f"{status}{header_notes(reply_headers, *odd)}  {said.decode('latin-1')}".rstrip())
+        talk.add_step(
+            DOWN, head + said, f"{status}{header_notes(reply_headers, *odd)}  {said.decode('latin-1')}".rstrip()
+        )
         return talk.to_connection()
 
     return Script.of(make)
@@ -267,7 +269,11 @@ def _stream_exchange(
                 talk.add_pause(event.seconds)
                 continue
             block = _sse_block(event, wrap)
-            text = block.decode("utf-8", "backslashreplace").strip() if isinstance(event, RawBytes) else _event_text(event, wrap)
+            text = (
+                block.decode("utf-8", "backslashreplace").strip()
+                if isinstance(event, RawBytes)
+                else _event_text(event, wrap)
+            )
             talk.add_step(DOWN, b"%x\r\n%s\r\n" % (len(block), block), f"event  {text}")
         _finish_conversation(talk, finish, b"0\r\n\r\n")
         return talk.to_connection()
@@ -350,7 +356,9 @@ def _with_grpc_prefix(data: bytes) -> bytes:
 def _grpc_message(name: str, value: Json | str | bytes | RawBytes | MergedMessage) -> bytes:
     if isinstance(value, RawBytes):
         return value.data
-    return _with_grpc_prefix(b"".join(_message_bytes(name, each) for each in (value.parts if isinstance(value, MergedMessage) else (value,))))
+    return _with_grpc_prefix(
+        b"".join(_message_bytes(name, each) for each in (value.parts if isinstance(value, MergedMessage) else (value,)))
+    )
 
 
 def _grpc_message_text(value: Json | bytes | RawBytes | MergedMessage) -> str:
@@ -418,10 +426,14 @@ def grpc(
         block = _encode_headers(encoder, fields, headers)
         first = _grpc_message(asks, request)
         flags = _END_STREAM if half_close else 0
-        opening = _PREFACE + _http2_frame(_SETTINGS_FRAME, 0, 0, b"") + _http2_frame(_HEADERS_FRAME, _END_HEADERS, 1, block)
+        opening = (
+            _PREFACE + _http2_frame(_SETTINGS_FRAME, 0, 0, b"") + _http2_frame(_HEADERS_FRAME, _END_HEADERS, 1, block)
+        )
         odd = version_notes(version, "" if fields[":path"].startswith("/a2a.v1.") else "1.0", headers)
         called = f"{fields[':path']}{header_notes(headers, *odd)}"
-        talk.add_step(UP, opening + _http2_frame(_DATA_FRAME, flags, 1, first), f"{called}  {_grpc_message_text(request)}")
+        talk.add_step(
+            UP, opening + _http2_frame(_DATA_FRAME, flags, 1, first), f"{called}  {_grpc_message_text(request)}"
+        )
         talk.add_pause(seconds)
         back = hpack.Encoder()
         settings = _http2_frame(_SETTINGS_FRAME, 0, 0, b"")
@@ -434,17 +446,23 @@ def grpc(
             talk.add_step(DOWN, settings + _http2_frame(_HEADERS_FRAME, _END_HEADERS | _END_STREAM, 1, block), told)
             return talk.to_connection()
         block = _encode_headers(back, heads, reply_headers)
-        talk.add_step(DOWN, settings + _http2_frame(_HEADERS_FRAME, _END_HEADERS, 1, block), header_notes(reply_headers).strip())
+        talk.add_step(
+            DOWN, settings + _http2_frame(_HEADERS_FRAME, _END_HEADERS, 1, block), header_notes(reply_headers).strip()
+        )
         for answer in answers:
             if isinstance(answer, EventPause):
                 talk.add_pause(answer.seconds)
             elif isinstance(answer, ClientMessage):
-                talk.add_step(UP, _http2_frame(_DATA_FRAME, 0, 1, _grpc_message(asks, answer.message)), json_text(answer.message))
+                talk.add_step(
+                    UP, _http2_frame(_DATA_FRAME, 0, 1, _grpc_message(asks, answer.message)), json_text(answer.message)
+                )
             elif isinstance(answer, HalfClosed):
                 talk.add_step(UP, _http2_frame(_DATA_FRAME, _END_STREAM, 1, b""), "END_STREAM")
             else:
                 answer = answer.event if isinstance(answer, LargeArtifactUpdate) else answer
-                talk.add_step(DOWN, _http2_frame(_DATA_FRAME, 0, 1, _grpc_message(tells, answer)), _grpc_message_text(answer))
+                talk.add_step(
+                    DOWN, _http2_frame(_DATA_FRAME, 0, 1, _grpc_message(tells, answer)), _grpc_message_text(answer)
+                )
         if finish == "cut":
             name = _RESET_CODES.get(reset, str(reset))
             talk.add_step(DOWN, _http2_frame(_RST_FRAME, 0, 1, struct.pack(">I", reset)), f"RST_STREAM {name}")
@@ -457,7 +475,11 @@ def grpc(
         else:
             block = _encode_headers(back, ending, trailers)
             flags = _END_HEADERS | _END_STREAM
-            talk.add_step(DOWN, _http2_frame(_HEADERS_FRAME, flags, 1, block), f"trailers  {_headers_text(ending)}{header_notes(trailers)}")
+            talk.add_step(
+                DOWN,
+                _http2_frame(_HEADERS_FRAME, flags, 1, block),
+                f"trailers  {_headers_text(ending)}{header_notes(trailers)}",
+            )
         return talk.to_connection()
 
     return Script.of(make)

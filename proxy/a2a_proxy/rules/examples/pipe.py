@@ -41,7 +41,9 @@ def pipe_call(
     return pipe_message(UP, {name: item for name, item in value.items() if item is not None}, head)
 
 
-def pipe_response(result: Any = None, *, id: Any = 1, error: Json | None = None, head: str = PLAIN_HEADER_BLOCK) -> PipeAction:
+def pipe_response(
+    result: Any = None, *, id: Any = 1, error: Json | None = None, head: str = PLAIN_HEADER_BLOCK
+) -> PipeAction:
     """A response."""
     outcome: Json = {"result": result} if error is None else {"error": error}
     return pipe_message(DOWN, {"jsonrpc": "2.0", "id": id} | outcome, head)
@@ -92,7 +94,9 @@ def pipe_script(*acts: PipeAction, fetches: bool = True) -> Script:
 
     def make() -> ScriptConnection:
         first = (pipe_call("GetExtendedAgentCard", id="card"), pipe_response(card(), id="card")) if fetches else ()
-        last = () if any(act.kind is ChunkKind.EXITED for act in acts) else (close_input(), close_output(), exit_agent())
+        last = (
+            () if any(act.kind is ChunkKind.EXITED for act in acts) else (close_input(), close_output(), exit_agent())
+        )
         steps, at = [], STEP
         for act in (*first, *acts, *last):
             if act.seconds:

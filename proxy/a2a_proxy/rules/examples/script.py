@@ -135,7 +135,9 @@ def run_together(first: Script, second: Script, *, after: int = STEP // 2) -> Sc
     def build() -> tuple[list[_ScheduledConnection], int]:
         one, length = first._build()
         two, other = second._build()
-        return [*one, *(_ScheduledConnection(after + each.at, each.connection) for each in two)], max(length, after + other)
+        return [*one, *(_ScheduledConnection(after + each.at, each.connection) for each in two)], max(
+            length, after + other
+        )
 
     return Script(build)
 

@@ -54,7 +54,12 @@ class Credential(NamedTuple):
 def credentials(exchange: Exchange, declared: CardDeclarations | None = None) -> list[Credential]:
     """All of them; `declared` tells under which names this agent wants API keys."""
     names = tuple([name for name, _ in exchange.request_headers])
-    if declared is None and not _may_hold_credentials(names) and "?" not in exchange.target and "@" not in exchange.authority:
+    if (
+        declared is None
+        and not _may_hold_credentials(names)
+        and "?" not in exchange.target
+        and "@" not in exchange.authority
+    ):
         return []
     return [*header_credentials(exchange, declared), *url_credentials(exchange, declared)]
 

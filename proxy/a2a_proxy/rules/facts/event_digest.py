@@ -52,7 +52,9 @@ def _compute_digest(context: RuleContext) -> str:
     if frame.event is EventKind.ARTIFACT:
         artifact = _member_digests(update.get("artifact"))
         flags = [frame.append, frame.last_chunk]
-        return _hash_value([*about, _canonical_text(artifact.get("artifactId")), _sorted_parts(artifact.get("parts")), flags])
+        return _hash_value(
+            [*about, _canonical_text(artifact.get("artifactId")), _sorted_parts(artifact.get("parts")), flags]
+        )
     message = _member_digests(_member_digests(update.get("status")).get("message"))
     return _hash_value([*about, _canonical_text(message.get("messageId")), _sorted_parts(message.get("parts"))])
 

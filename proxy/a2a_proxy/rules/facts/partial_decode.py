@@ -133,7 +133,10 @@ def decode_artifacts(frame: Frame) -> list[ArtifactSummary]:
     """The artifact of an update, or those of a task."""
     try:
         if frame.schema == JSON:
-            return [_summarise_json_artifact(each) for each in _summarise_json_artifacts(_decode_json_artifacts(frame.payload))]
+            return [
+                _summarise_json_artifact(each)
+                for each in _summarise_json_artifacts(_decode_json_artifacts(frame.payload))
+            ]
         if is_protobuf(frame.schema):
             layout = _schema_layout(frame.schema, frame.event)
             found = layout.read_object(frame.payload)
@@ -311,9 +314,9 @@ def _schema_layout(schema: str, event: EventKind) -> _SchemaLayout:
     old = full.startswith("a2a.v1.") and not line
     read_object = parse
     if name == "LiveResponse":
-        read_object = lambda octets: getattr(parse(octets).event, member)  # noqa: E731
+        read_object = lambda data: getattr(parse(data).event, member)  # noqa: E731
     elif name in ("StreamResponse", "SendMessageResponse"):
-        read_object = lambda octets: getattr(parse(octets), member)  # noqa: E731
+        read_object = lambda data: getattr(parse(data), member)  # noqa: E731
     return _SchemaLayout(read_object, old, event is EventKind.TASK)
 
 

@@ -8,7 +8,15 @@ import msgspec
 
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
-from a2a_proxy.rules.facts.partial_decode import DECODE_ERRORS, NO_PARTS, PartShape, PartsSummary, add_parts, json_part_content, proto_part_content
+from a2a_proxy.rules.facts.partial_decode import (
+    DECODE_ERRORS,
+    NO_PARTS,
+    PartShape,
+    PartsSummary,
+    add_parts,
+    json_part_content,
+    proto_part_content,
+)
 
 
 class RequestSummary(msgspec.Struct, frozen=True, gc=False):
@@ -71,4 +79,6 @@ def _summarise_proto(value: Any) -> RequestSummary:
     old = "parts" not in fields
     parts = value.content if old else value.parts
     references = tuple(value.reference_task_ids) if "reference_task_ids" in fields else ()
-    return RequestSummary(len(parts), add_parts(NO_PARTS, [proto_part_content(part, old=old) for part in parts]), references)
+    return RequestSummary(
+        len(parts), add_parts(NO_PARTS, [proto_part_content(part, old=old) for part in parts]), references
+    )

@@ -21,7 +21,9 @@ def secret_paths(value: Any, skip: frozenset[str] = frozenset()) -> Iterator[str
     Members named in `skip` are left out, with all that is in them. A finding about such a place must not name it as
     its `path`: what stands at a redacted place is judged by nobody, that something does is another matter.
     """
-    return (path for path, name, scalar in _scalars(value, "", None, INNER, skip, _MAX_DEPTH) if _is_secret(name, scalar))
+    return (
+        path for path, name, scalar in _scalars(value, "", None, INNER, skip, _MAX_DEPTH) if _is_secret(name, scalar)
+    )
 
 
 def _is_secret(name: str | None, scalar: str | float) -> bool:

@@ -25,7 +25,7 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import EXCHANGE_FLAGS, EvidenceScope, FrameFlag, HookPoint, Judge, Rule, RuleFinding
 from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
-from a2a_proxy.rules.run.gate import Checks, checks_for, check_payload
+from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for
 from a2a_proxy.rules.run.missing_payload import MissingPayload
 from a2a_proxy.rules.run.repeat_limit import RepeatLimit
 from a2a_proxy.rules.run.request_flags import end_flags, exchange_flags
@@ -42,9 +42,19 @@ _MAX_VALUE_LENGTH = 200
 _PEER_OUTCOMES = frozenset({"complete", "client cancel", "client gone", "agent reset", "agent gone", "agent exited"})
 """How an exchange ends by the doing of a peer; what the proxy or a hole in the capture ended is not judged."""
 _UNCLEAN_FLAG, _OTHER_FLAG = int(FrameFlag.UNCLEAN), int(FrameFlag.OTHER)
-_LARGE_FLAG, _ASKS_FLAG, _NAMES_FLAG, _FRAMED_FLAG = int(FrameFlag.LARGE), int(FrameFlag.ASKS), int(FrameFlag.NAMES), int(FrameFlag.FRAMED)
+_LARGE_FLAG, _ASKS_FLAG, _NAMES_FLAG, _FRAMED_FLAG = (
+    int(FrameFlag.LARGE),
+    int(FrameFlag.ASKS),
+    int(FrameFlag.NAMES),
+    int(FrameFlag.FRAMED),
+)
 _TO_AGENT, _WEBHOOK, _ERROR_FRAME = Direction.TO_AGENT, Binding.WEBHOOK, FrameKind.ERROR
-_NO_EVENT, _TASK_EVENT, _ARTIFACT_EVENT, _CARD_EVENT = EventKind.NONE, EventKind.TASK, EventKind.ARTIFACT, EventKind.CARD
+_NO_EVENT, _TASK_EVENT, _ARTIFACT_EVENT, _CARD_EVENT = (
+    EventKind.NONE,
+    EventKind.TASK,
+    EventKind.ARTIFACT,
+    EventKind.CARD,
+)
 """Bound here: where it is asked for each frame, `EventKind.CARD` costs 0.1 us (CPython 3.11)."""
 _ALL_FLAGS = -1
 """Where there is no frame, `when` says nothing: all rules of the moment are asked."""
@@ -127,7 +137,7 @@ def _shared_tables() -> _RuleTables:
 
 
 _AnswerContext = tuple[ExchangeRecord, Exchange, _RuleTable, Checks]
-"""Of an exchange its track and facts, and what `_table` and `checks_of` would give for its answers."""
+"""Of an exchange its track and facts, and what `_rule_table` and `checks_for` would give for its answers."""
 FrameOrEnd = tuple[Frame, RuleDataSource] | Exchange
 """A frame, or an exchange that is over."""
 FRAMES_PER_BLOCK = 128
@@ -163,7 +173,7 @@ class Engine:
         self._apply_frame(frame, source, self._check_frame(frame), out)
 
     def judge_block(self, items: Sequence[FrameOrEnd], out: list[Observation]) -> None:
-        """What `frame` and `closed` would do with these, one after the other, in less time.
+        """What `on_frame` and `on_exchange_closed` would do with these, one after the other, in less time.
 
         Of a block all payloads are looked at first: that code, and that which comes after, stays in the processor's
         caches then, and the payloads do too. What is seen of a payload depends on its exchange's heads only.
@@ -185,7 +195,9 @@ class Engine:
             return None
         return check_payload(frame, answering[1], answering[3])
 
-    def _apply_frame(self, frame: Frame, source: RuleDataSource, gate_result: GateResult | None, out: list[Observation]) -> None:
+    def _apply_frame(
+        self, frame: Frame, source: RuleDataSource, gate_result: GateResult | None, out: list[Observation]
+    ) -> None:
         at, number = frame.at, frame.exchange
         if at > self._now:
             if self._agenda and self._agenda[0].at < at:
@@ -212,7 +224,7 @@ class Engine:
             record.abort_cause = frame.note
 
     def _apply_repeated_status(self, frame: Frame, seen: StatusSummary, out: list[Observation]) -> bool:
-        """It is an update that `steady.goes_on`, as most frames are; then it is judged."""
+        """It is an update that `is_repeated_status`, as most frames are; then it is judged."""
         answering = self._answer_contexts.get(frame.exchange)
         if answering is None:
             return False
@@ -290,7 +302,9 @@ class Engine:
             return
         if record.is_judged:
             assert record.exchange is not None
-            self._judge_request(RuleContext(self.session, record, record.exchange, frame.at, self._schedule_due), frame, out)
+            self._judge_request(
+                RuleContext(self.session, record, record.exchange, frame.at, self._schedule_due), frame, out
+            )
         elif len(record.pending) < MAX_PENDING_REQUESTS:
             record.pending.append(frame)
 
@@ -306,12 +320,18 @@ class Engine:
         for frame in () if exchange.binding is Binding.OTHER else pending:
             self._judge_request(context, frame, out)
         context.set_frame(None)
-        self._judge_flagged(self._rule_table(HookPoint.HEADS, exchange), _NOT_EXCHANGE_FLAGS | record.flags, context, out)
+        self._judge_flagged(
+            self._rule_table(HookPoint.HEADS, exchange), _NOT_EXCHANGE_FLAGS | record.flags, context, out
+        )
 
     def _judge_request(self, context: RuleContext, frame: Frame, out: list[Observation]) -> None:
         request_snapshot = context.record.request_snapshot
         task = self.session.task_record(context.record.agent, frame.task_id) if frame.task_id else None
-        flags = _ASKS_FLAG if check_payload(frame, context.exchange, checks_for(context.exchange)) else _ASKS_FLAG | _UNCLEAN_FLAG
+        flags = (
+            _ASKS_FLAG
+            if check_payload(frame, context.exchange, checks_for(context.exchange))
+            else _ASKS_FLAG | _UNCLEAN_FLAG
+        )
         if frame.kind is not FrameKind.REQUEST:
             flags |= _UNCLEAN_FLAG | _OTHER_FLAG
         if frame.size > LARGE_MESSAGE:
@@ -326,7 +346,12 @@ class Engine:
         self._judge_flagged(self._rule_table(HookPoint.REQUEST, context.exchange), context.flags, context, out)
 
     def _on_answer(
-        self, record: ExchangeRecord, frame: Frame, source: RuleDataSource, gate_result: GateResult | None, out: list[Observation]
+        self,
+        record: ExchangeRecord,
+        frame: Frame,
+        source: RuleDataSource,
+        gate_result: GateResult | None,
+        out: list[Observation],
     ) -> None:
         answer_context = self._answer_contexts.get(record.id)
         if answer_context is None:
@@ -359,7 +384,11 @@ class Engine:
             flags |= _UNCLEAN_FLAG
         found = table[flags]
         if found:
-            self._run_judges(found, self._answer_rule_context(record, exchange, frame, task, flags, gate_result, (before, context, shown)), out)
+            self._run_judges(
+                found,
+                self._answer_rule_context(record, exchange, frame, task, flags, gate_result, (before, context, shown)),
+                out,
+            )
         if task is not None and frame.task_id:
             if (frame.generation or not task.numbered) and event is not _NO_EVENT and frame.kind is not _ERROR_FRAME:
                 session.on_generation(record, frame, task)
@@ -400,7 +429,9 @@ class Engine:
         if not ours and exchange.how in _PEER_OUTCOMES and exchange.binding not in _UNJUDGED_BINDINGS:
             context = RuleContext(self.session, record, exchange, exchange.closed, self._schedule_due)
             context.task = self.session.task_record(record.agent, record.task_id) if record.task_id else None
-            self._judge_flagged(self._rule_table(HookPoint.CLOSED, exchange), _NOT_EXCHANGE_FLAGS | end_flags(exchange), context, out)
+            self._judge_flagged(
+                self._rule_table(HookPoint.CLOSED, exchange), _NOT_EXCHANGE_FLAGS | end_flags(exchange), context, out
+            )
         self._answer_contexts.pop(record.id, None)
         self.session.on_exchange_end(record)
 
@@ -499,23 +530,41 @@ class Engine:
         if rule.id not in self._failed_rules:
             self._failed_rules.add(rule.id)
             summary = f"{rule.id} cannot judge this: {type(error).__name__}: {error}"[:300]
-            out.append(Finding(BROKEN_RULE_ID, Severity.WARNING, context.at, summary, context.record.connection, context.record.id))
+            out.append(
+                Finding(
+                    BROKEN_RULE_ID, Severity.WARNING, context.at, summary, context.record.connection, context.record.id
+                )
+            )
 
     def _report_finding(self, rule: Rule, finding: RuleFinding, context: RuleContext, out: list[Observation]) -> None:
         frame = context.frame_or_none
-        if finding.path and frame is not None and frame.redacted and finding.seq is None and _is_redacted(finding.path, frame.redacted):
+        if (
+            finding.path
+            and frame is not None
+            and frame.redacted
+            and finding.seq is None
+            and _is_redacted(finding.path, frame.redacted)
+        ):
             return
         record = finding.track or context.record
         severity = finding.severity or rule.severity
         side = int(frame.direction) if frame is not None else -1
-        count = self._repeat_limit.count_finding((rule.id, int(severity), record.agent, side, record.operation), record.finding_counts)
+        count = self._repeat_limit.count_finding(
+            (rule.id, int(severity), record.agent, side, record.operation), record.finding_counts
+        )
         if not count:
             return
-        evidence = {name: value for name, value in (("path", finding.path), ("value", finding.value[:_MAX_VALUE_LENGTH])) if value}
+        evidence = {
+            name: value
+            for name, value in (("path", finding.path), ("value", finding.value[:_MAX_VALUE_LENGTH]))
+            if value
+        }
         if count > 1:
             evidence["count"] = str(count)
         seq = finding.seq if finding.seq is not None else frame.seq if frame is not None else -1
-        sure = finding.is_sure and not (rule.scope is EvidenceScope.LIVE and context.task is not None and not context.task.created_by)
+        sure = finding.is_sure and not (
+            rule.scope is EvidenceScope.LIVE and context.task is not None and not context.task.created_by
+        )
         out.append(
             Finding(
                 rule=rule.id,
@@ -567,7 +616,9 @@ def _applies_to(rule: Rule, key: tuple[HookPoint, Binding, Dialect, str]) -> boo
         return False
     if moment is HookPoint.CONNECTION:
         return True
-    known = dialect in rule.dialects.value or rule_dialect(dialect) in {rule_dialect(each) for each in rule.dialects.value}
+    known = dialect in rule.dialects.value or rule_dialect(dialect) in {
+        rule_dialect(each) for each in rule.dialects.value
+    }
     return binding in rule.bindings and known and (not rule.operations or operation in rule.operations)
 
 
@@ -575,7 +626,8 @@ def _select_judges(judges: _RuleJudges, flags: int) -> _RuleJudges:
     return tuple(
         (rule, judge)
         for rule, judge in judges
-        if (rule.trigger_flags is None or flags & int(rule.trigger_flags)) and (rule.required_flags is None or flags & int(rule.required_flags))
+        if (rule.trigger_flags is None or flags & int(rule.trigger_flags))
+        and (rule.required_flags is None or flags & int(rule.required_flags))
     )
 
 

@@ -90,20 +90,44 @@ def _choose_check(kind: FrameKind, binding: Binding, dialect: Dialect, operation
         return _OLD_RPC_CHECKS.get(answer) if dialect in _OLD_DIALECTS and "/" in method else None
     if binding is not Binding.REST:
         return None
-    return _V1_REST_CHECKS.get(answer) if dialect in _V1_DIALECTS else _OLD_REST_CHECKS.get(answer) if dialect is Dialect.V0_3 else None
+    return (
+        _V1_REST_CHECKS.get(answer)
+        if dialect in _V1_DIALECTS
+        else _OLD_REST_CHECKS.get(answer)
+        if dialect is Dialect.V0_3
+        else None
+    )
 
 
 def _choose_request_check(binding: Binding, dialect: Dialect, operation: str, method: str) -> Check | None:
     """Requests that only name a task, or send a message without more ado."""
     if binding is Binding.REST and dialect in _V1_DIALECTS:
-        return json_1_0.SEND if operation in _SEND_OPERATIONS else json_1_0.EMPTY if operation in _TASK_ID_OPERATIONS else None
+        return (
+            json_1_0.SEND
+            if operation in _SEND_OPERATIONS
+            else json_1_0.EMPTY
+            if operation in _TASK_ID_OPERATIONS
+            else None
+        )
     if binding is Binding.REST:
         return proto_json_0_3.SEND if dialect is Dialect.V0_3 and operation in _SEND_OPERATIONS else None
     if binding not in ENVELOPE or dialect not in (_OLD_DIALECTS if "/" in method else _V1_DIALECTS):
         return None
     if "/" in method:
-        return json_0_3.RPC_SEND if operation in _SEND_OPERATIONS else json_0_3.RPC_BY_ID if operation in _TASK_ID_OPERATIONS else None
-    return json_1_0.RPC_SEND if operation in _SEND_OPERATIONS else json_1_0.RPC_BY_ID if operation in _TASK_ID_OPERATIONS else None
+        return (
+            json_0_3.RPC_SEND
+            if operation in _SEND_OPERATIONS
+            else json_0_3.RPC_BY_ID
+            if operation in _TASK_ID_OPERATIONS
+            else None
+        )
+    return (
+        json_1_0.RPC_SEND
+        if operation in _SEND_OPERATIONS
+        else json_1_0.RPC_BY_ID
+        if operation in _TASK_ID_OPERATIONS
+        else None
+    )
 
 
 _V1_RPC_CHECKS = {
@@ -116,7 +140,11 @@ _OLD_RPC_CHECKS = {
     ResponseKind.SEND: json_0_3.RPC_SENT,
     ResponseKind.TASK: json_0_3.RPC_TASK,
 }
-_V1_REST_CHECKS = {ResponseKind.STREAM: json_1_0.EVENT, ResponseKind.SEND: json_1_0.SENT, ResponseKind.TASK: json_1_0.TASK}
+_V1_REST_CHECKS = {
+    ResponseKind.STREAM: json_1_0.EVENT,
+    ResponseKind.SEND: json_1_0.SENT,
+    ResponseKind.TASK: json_1_0.TASK,
+}
 _OLD_REST_CHECKS = {
     ResponseKind.STREAM: proto_json_0_3.EVENT,
     ResponseKind.SEND: proto_json_0_3.SENT,

@@ -27,5 +27,5 @@ class _PayloadlessFrame:
 
 
 def without_payload(frame: Frame) -> Frame:
-    """The frame, which refuses to tell its payload with `Withheld`."""
+    """The frame, which refuses to tell its payload with `MissingPayload`."""
     return cast("Frame", _PayloadlessFrame(frame))

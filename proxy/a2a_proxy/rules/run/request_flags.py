@@ -22,7 +22,7 @@ _PLAIN_VERSIONS = frozenset({"", "0.3", "1.0"})
 
 
 def exchange_flags(agent: AgentRecord, record: ExchangeRecord, exchange: Exchange) -> int:
-    """The flags from `When.CARD_SEEN` to `When.ODD_HEAD`."""
+    """The flags from `FrameFlag.CARD_KNOWN` to `FrameFlag.ODD_HEAD`."""
     request_snapshot, request = record.request_snapshot, record.request
     flags = 0
     if agent.card is not None or agent.declarations is not None:
@@ -51,7 +51,7 @@ def exchange_flags(agent: AgentRecord, record: ExchangeRecord, exchange: Exchang
 
 
 def end_flags(exchange: Exchange) -> int:
-    """The flag `When.ODD_END`."""
+    """The flag `FrameFlag.ODD_END`."""
     is_normal = exchange.how == "complete" and exchange.status == _OK and exchange.grpc_status <= 0
     return 0 if is_normal and (exchange.grpc_status == 0 or exchange.binding is not Binding.GRPC) else _ODD_END_FLAG
 

@@ -1,6 +1,6 @@
 """The event that most events are: one more status update of a stream whose task is where it was.
 
-`World.told` has a way for every event, which asks what has changed and learns it. Here nothing has: one question tells,
+`SessionState.on_response` has a way for every event, which asks what has changed and learns it. Here nothing has: one question tells,
 and what is left is little. A test holds both ways against each other; with this one a stream costs rules a third less.
 """
 
@@ -30,7 +30,7 @@ def is_repeated_status(record: ExchangeRecord, frame: Frame, task: TaskRecord) -
     """A status update that is one more of the same stream, task and state. `known` is the task that it names.
 
     Whatever makes another frame notable is asked here; what makes this one notable (that nothing is new in it, that it
-    came before) is left to `told`.
+    came before) is left to `apply_repeated_status`.
     """
     state, states, here = frame.state, task.states, record.position
     return bool(
@@ -61,7 +61,7 @@ def is_repeated_status(record: ExchangeRecord, frame: Frame, task: TaskRecord) -
 
 
 def apply_repeated_status(record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: StatusSummary) -> int:
-    """Learn from an update that `goes_on`, and say what is notable about it."""
+    """Learn from an update for which `is_repeated_status` is true, and say what is notable about it."""
     at, bare, stamp = frame.at, summary.is_bare, summary.stamp
     record.answers += 1
     record.events += 1
@@ -97,7 +97,11 @@ def repeat_flag(record: ExchangeRecord, payload: bytes) -> int:
     record.digests = (before + digest)[-_DIGEST_BYTES * _MAX_DIGESTS :]
     if digest not in before:  # nearly always: the rest looks whether it stands there by chance, across two others
         return 0
-    return _REPEAT_FLAG if any(before[at : at + _DIGEST_BYTES] == digest for at in range(0, len(before), _DIGEST_BYTES)) else 0
+    return (
+        _REPEAT_FLAG
+        if any(before[at : at + _DIGEST_BYTES] == digest for at in range(0, len(before), _DIGEST_BYTES))
+        else 0
+    )
 
 
 _STATUS_EVENT, _EVENT_FRAME = EventKind.STATUS, FrameKind.EVENT

@@ -63,7 +63,11 @@ def answer_dialect(value: Any) -> Family | None:
         return None
     if isinstance(value.get("kind"), str) and value["kind"] in EVENTS_0_3:
         return Family.OLD
-    return Family.NEW if any(isinstance(value.get(name), dict) for name in _WRAPPER_NAMES) and not _is_bare_object(value) else None
+    return (
+        Family.NEW
+        if any(isinstance(value.get(name), dict) for name in _WRAPPER_NAMES) and not _is_bare_object(value)
+        else None
+    )
 
 
 def _is_bare_object(value: dict[str, Any]) -> bool:

@@ -133,7 +133,9 @@ def _request_faults(context: RuleContext) -> list[SchemaFault]:
         return _walk_shape(json_0_1(), "SendParams" if "message" in body else "QueryParams", body, "user")
     shapes = json_1_0() if family is Family.NEW else grammar("rc", False)
     name = message_names(operation, Dialect.V1_0 if family is Family.NEW else dialect)[0]
-    return _walk_shape(shapes, _live_shape_name(operation.name, name, body), body, "user", live=operation.name in _LIVE_OPERATIONS)
+    return _walk_shape(
+        shapes, _live_shape_name(operation.name, name, body), body, "user", live=operation.name in _LIVE_OPERATIONS
+    )
 
 
 def _live_shape_name(operation: str, name: str, body: dict[str, Any]) -> str:
@@ -187,7 +189,9 @@ def _answer_faults(context: RuleContext) -> list[SchemaFault]:
         return []  # a rule about the result says so
     answered = foreign_dialect(context.exchange, family, value)
     if answered is not None and family is not None:
-        told = f"the request is {family.value} (`{context.exchange.method}`), its answer has the form of {answered.value}"
+        told = (
+            f"the request is {family.value} (`{context.exchange.method}`), its answer has the form of {answered.value}"
+        )
         return [SchemaFault(FaultKind.FOREIGN, "", told)]
     streaming = context.frame.kind is FrameKind.EVENT
     if operation.answer is ResponseKind.CARD:

@@ -44,7 +44,9 @@ _CARD = (
 
 _OBJECTS = (
     parse_shape(
-        "Task", "id! contextId! status!:TaskStatus history*:Message artifacts*:Artifact metadata:object", kind_mark="task"
+        "Task",
+        "id! contextId! status!:TaskStatus history*:Message artifacts*:Artifact metadata:object",
+        kind_mark="task",
     ),
     parse_shape("TaskStatus", "state!:TaskState message:Message timestamp:stamp"),
     parse_shape(
@@ -57,7 +59,9 @@ _OBJECTS = (
     parse_shape("PartData", f"data!:object {_PART}", kind_mark="data"),
     parse_shape("File", "name mimeType bytes:bytes uri fileWithBytes:bytes fileWithUri"),
     parse_shape("Artifact", "artifactId! name description parts!*:Part extensions* metadata:object"),
-    parse_shape("StatusUpdate", "taskId! contextId! status!:TaskStatus final!:bool metadata:object", kind_mark="status-update"),
+    parse_shape(
+        "StatusUpdate", "taskId! contextId! status!:TaskStatus final!:bool metadata:object", kind_mark="status-update"
+    ),
     parse_shape(
         "ArtifactUpdate",
         "taskId! contextId! artifact!:Artifact append:bool lastChunk:bool metadata:object",
@@ -78,12 +82,16 @@ _OBJECTS = (
 )
 
 _OLDEST = (
-    parse_shape("Task", "id sessionId contextId status:TaskStatus artifacts*:Artifact history*:Message metadata:object"),
+    parse_shape(
+        "Task", "id sessionId contextId status:TaskStatus artifacts*:Artifact history*:Message metadata:object"
+    ),
     parse_shape("TaskStatus", "state:TaskState message:Message timestamp:stamp"),
     parse_shape("Message", "role:Role parts*:Part messageId taskId contextId metadata:object"),
     parse_shape("Part", "type kind text file:File data:object metadata:object"),
     parse_shape("File", "name mimeType bytes:bytes uri"),
-    parse_shape("Artifact", "artifactId name description parts*:Part index:int append:bool lastChunk:bool metadata:object"),
+    parse_shape(
+        "Artifact", "artifactId name description parts*:Part index:int append:bool lastChunk:bool metadata:object"
+    ),
     parse_shape(
         "Event",
         "id taskId sessionId contextId status:TaskStatus artifact:Artifact final:bool append:bool lastChunk:bool "

@@ -118,7 +118,9 @@ def _merge_shapes(one: ObjectShape, other: ObjectShape) -> ObjectShape:
     )
 
 
-def _collect_shapes(message: Any, required: dict[str, str], shapes: dict[str, ObjectShape], enums: dict[str, Any]) -> None:
+def _collect_shapes(
+    message: Any, required: dict[str, str], shapes: dict[str, ObjectShape], enums: dict[str, Any]
+) -> None:
     """The shape of a message, and of all that it has inside."""
     name = message.name
     if name in shapes:
@@ -138,7 +140,9 @@ def _collect_shapes(message: Any, required: dict[str, str], shapes: dict[str, Ob
         _collect_nested(field, required, shapes, enums)
 
 
-def _collect_nested(field: Any, required: dict[str, str], shapes: dict[str, ObjectShape], enums: dict[str, Any]) -> None:
+def _collect_nested(
+    field: Any, required: dict[str, str], shapes: dict[str, ObjectShape], enums: dict[str, Any]
+) -> None:
     if field.enum_type is not None:
         enums[field.enum_type.name] = tuple(value.name for value in field.enum_type.values)
     inner = field.message_type

@@ -172,7 +172,9 @@ class SchemaWalk:
         """Who sends a message says so in it."""
         if isinstance(value, str) and not value.lower().endswith(self._speaker):
             side = "client" if self._speaker == "user" else "agent"
-            self._add_fault(FaultKind.ROLE, path, f"`{path}` is {shown(value)} in a message that the {side} sends", value)
+            self._add_fault(
+                FaultKind.ROLE, path, f"`{path}` is {shown(value)} in a message that the {side} sends", value
+            )
 
     # --- members that are not there -----------------------------------------------------------------------------
 
@@ -192,7 +194,9 @@ class SchemaWalk:
                 continue
             if path == "" and name in self._bound:
                 continue
-            if not _is_present(shape, name, value, strict=family is Family.NEW) and not self._is_default_allowed(shape, name, value):
+            if not _is_present(shape, name, value, strict=family is Family.NEW) and not self._is_default_allowed(
+                shape, name, value
+            ):
                 told = f"`{path}{name}` is required and is {_missing_alternative(shape, name, value)}"
                 self._add_fault(FaultKind.MISSING, path + name, told, value.get(name, ""))
         self._check_empty_lists(shape, value, path)
@@ -223,7 +227,9 @@ class SchemaWalk:
 
     def _report_missing_kind(self, value: dict[str, Any], path: str, what: str, severity: Severity | None) -> None:
         told = f"`{path}kind` is {shown(value['kind'])}" if "kind" in value else f"`{path}kind` is missing"
-        self._append_fault(SchemaFault(FaultKind.UNMARKED, f"{path}kind", f"{told}: {what} must say what it is", "", severity))
+        self._append_fault(
+            SchemaFault(FaultKind.UNMARKED, f"{path}kind", f"{told}: {what} must say what it is", "", severity)
+        )
 
     def _check_file(self, value: dict[str, Any], path: str) -> None:
         """A file of 0.3 is inline or elsewhere."""

@@ -70,7 +70,7 @@ class Scheme(msgspec.Struct, frozen=True):
     """Of an API key: `header`, `query` or `cookie`."""
 
 
-class CardDeclarations(msgspec.Struct, frozen=True):
+class CardDeclarations(msgspec.Struct, frozen=True, rename={"interfaces": "offers"}):
     """What the public card and the extended card say together; a capability is declared where either has it."""
 
     at: int = 0
@@ -174,7 +174,9 @@ def read_old_interfaces(card: Json) -> Iterator[OfferedInterface]:
         yield OfferedInterface("url", url, string_member(card, "preferredTransport") or "JSONRPC", version)
     for index, entry in indexed_objects(card.get("additionalInterfaces")):
         if url := string_member(entry, "url"):
-            yield OfferedInterface(f"additionalInterfaces[{index}].url", url, string_member(entry, "transport"), version)
+            yield OfferedInterface(
+                f"additionalInterfaces[{index}].url", url, string_member(entry, "transport"), version
+            )
 
 
 def read_schemes(card: Json) -> dict[str, Scheme]:
@@ -205,6 +207,9 @@ def _required_schemes(card: Json) -> tuple[tuple[str, ...], ...]:
 
 
 def _input_modes(card: Json) -> Iterator[str]:
-    holders = [(card, "defaultInputModes"), *((skill, "inputModes") for _, skill in indexed_objects(card.get("skills")))]
+    holders = [
+        (card, "defaultInputModes"),
+        *((skill, "inputModes") for _, skill in indexed_objects(card.get("skills"))),
+    ]
     for holder, name in holders:
         yield from (mode.lower() for mode in string_items(holder.get(name)))

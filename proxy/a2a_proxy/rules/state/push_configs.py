@@ -8,7 +8,7 @@ from typing import Any
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.facts.credentials import principal_digest
 from a2a_proxy.rules.run.request_flags import CREATE_CONFIG, may_have_push_config
-from a2a_proxy.rules.state.card_declarations import Json, object_member, indexed_objects, string_member
+from a2a_proxy.rules.state.card_declarations import Json, indexed_objects, object_member, string_member
 
 GET_CONFIG, LIST_CONFIGS, DELETE_CONFIG = (
     "GetTaskPushNotificationConfig",
@@ -33,7 +33,9 @@ def requested_config(context: RuleContext) -> Json | None:
 def secret_members(config: Json) -> list[str]:
     """Which of its secrets a configuration has."""
     found = ["`token`"] if config.get("token") else []
-    return found + (["`authentication.credentials`"] if object_member(config, "authentication").get("credentials") else [])
+    return found + (
+        ["`authentication.credentials`"] if object_member(config, "authentication").get("credentials") else []
+    )
 
 
 def answered_configs(context: RuleContext) -> list[Json]:
@@ -61,7 +63,11 @@ def configs_before(context: RuleContext) -> dict[str, Any]:
         all_of_agent = context.agent.notes.setdefault("push configs", {})
         found = notes["push configs"] = dict(all_of_agent.get(task, {}))
         if context.is_success and context.operation in (CREATE_CONFIG, DELETE_CONFIG):
-            ident = config if context.operation == DELETE_CONFIG else next((string_member(each, "id") for each in answered_configs(context)), "")
+            ident = (
+                config
+                if context.operation == DELETE_CONFIG
+                else next((string_member(each, "id") for each in answered_configs(context)), "")
+            )
             _learn_config(context, all_of_agent, task, ident)
     return found
 
@@ -87,6 +93,8 @@ def has_concurrent_call(context: RuleContext, *operations: str) -> bool:
     """Another exchange with one of these operations on this task is going on: what it does to it is not known yet."""
     task, _ = config_reference(context)
     return any(
-        each.operation in operations and each.id != context.record.id and (each.request_snapshot is None or each.request_snapshot.task_id == task)
+        each.operation in operations
+        and each.id != context.record.id
+        and (each.request_snapshot is None or each.request_snapshot.task_id == task)
         for each in context.session.exchange_records.values()
     )

@@ -22,7 +22,18 @@ ACTIVE = frozenset({int(TaskState.SUBMITTED), int(TaskState.WORKING)})
 Notes = dict[str, Any]
 
 
-class TaskRecord(msgspec.Struct, gc=False):
+class TaskRecord(
+    msgspec.Struct,
+    gc=False,
+    rename={
+        "created_by": "born",
+        "client_message_at": "spoken",
+        "status_messages": "said",
+        "move_count": "moved",
+        "single_stream_since": "alone",
+        "awaits_client": "awaits",
+    },
+):
     """A task, joined over everything that told of it."""
 
     agent: str
@@ -79,7 +90,7 @@ class TaskRecord(msgspec.Struct, gc=False):
         return self.notes
 
 
-class AgentRecord(msgspec.Struct):
+class AgentRecord(msgspec.Struct, rename={"declarations": "declared", "sends_generations": "numbers"}):
     """An agent: all interfaces of one card."""
 
     name: str
@@ -101,7 +112,9 @@ class AgentRecord(msgspec.Struct):
         return self.extended or self.card
 
 
-class RequestSnapshot(msgspec.Struct):
+class RequestSnapshot(
+    msgspec.Struct, rename={"is_task_known": "known", "is_task_forgotten": "forgotten", "was_awaited": "awaited"}
+):
     """What was known when the first request of an exchange came: a later answer is judged by that."""
 
     at: int
@@ -127,7 +140,21 @@ class RequestSnapshot(msgspec.Struct):
     """It waited for this message."""
 
 
-class ExchangeRecord(msgspec.Struct, gc=False):
+class ExchangeRecord(
+    msgspec.Struct,
+    gc=False,
+    rename={
+        "request_snapshot": "asked",
+        "is_judged": "settled",
+        "flags": "given",
+        "unreadable_at": "unread",
+        "abort_cause": "cut",
+        "finding_counts": "told",
+        "is_bare_status": "bare",
+        "exchange": "facts",
+        "closed_exchange": "final",
+    },
+):
     """An open exchange."""
 
     id: int

@@ -92,7 +92,9 @@ class SessionState:
         task = self.tasks.get((record.agent, task_id)) if task_id else None
         if record.request_snapshot is None:
             record.request = frame
-            record.request_snapshot = RequestSnapshot(frame.at, frame.task_id, frame.context_id, frame.message_id, frame.generation)
+            record.request_snapshot = RequestSnapshot(
+                frame.at, frame.task_id, frame.context_id, frame.message_id, frame.generation
+            )
             if task is not None:
                 self._fill_snapshot(record.request_snapshot, task)
             elif task_id:
@@ -100,7 +102,9 @@ class SessionState:
         if task is not None:
             task.last = frame.at
             # To reconnect says nothing; what follows on that stream does.
-            if record.operation in SENDING_OPERATIONS or (record.operation == "ReconnectToTask" and frame is not record.request):
+            if record.operation in SENDING_OPERATIONS or (
+                record.operation == "ReconnectToTask" and frame is not record.request
+            ):
                 task.awaits_client, task.client_message_at = False, frame.at
         if task_id != record.task_id and record.task_id and frame is not record.request:
             here = self.tasks.get((record.agent, record.task_id))  # the agent may take it for an answer all the same
@@ -120,7 +124,7 @@ class SessionState:
     def on_response(
         self, record: ExchangeRecord, frame: Frame, task: TaskRecord | None, gate_result: GateResult = False
     ) -> tuple[int, TaskRecord | None]:
-        """An answer: learn from it, and say what is notable about it (`When`, as a number: that is faster), and which
+        """An answer: learn from it, and say what is notable about it (`FrameFlag`, as a number: that is faster), and which
         task it is about now. `known` is the task that it names, as `task` has it; `seen` is what its update shows,
         where that has been read."""
         kind, event = frame.kind, frame.event
@@ -170,8 +174,10 @@ class SessionState:
         record.last_at, record.last_seq = frame.at, frame.seq
         return flags, task
 
-    def on_repeated_response(self, record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: StatusSummary) -> int:
-        """The same as `told` of an update that `steady.goes_on`, in less time."""
+    def on_repeated_response(
+        self, record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: StatusSummary
+    ) -> int:
+        """The same as `on_response` of an update for which `is_repeated_status` is true, in less time."""
         if not task.move_count or self._move_count - task.move_count > self._min_moves:
             self._mark_recent(task)
         return status_fast_path.apply_repeated_status(record, frame, task, summary)
@@ -240,7 +246,9 @@ class SessionState:
         if frame.generation or task.generation or task.numbered == "yes":
             flags |= _NUMBERED
         if event is _ARTIFACT_EVENT:
-            self._last_artifact = gate_result if type(gate_result) is ArtifactSummary else next(iter(decode_artifacts(frame)), None)
+            self._last_artifact = (
+                gate_result if type(gate_result) is ArtifactSummary else next(iter(decode_artifacts(frame)), None)
+            )
             flags |= state_sequence.flag_artifact(record, frame, task, self._last_artifact)
         return task, flags
 
@@ -342,7 +350,11 @@ class SessionState:
             del task.streams[record.id]
             if len(task.streams) == 1 and record.closed_exchange is not None:
                 task.single_stream_since = record.closed_exchange.closed
-            if record.state in ACTIVE and record.closed_exchange is not None and record.closed_exchange.how != "complete":
+            if (
+                record.state in ACTIVE
+                and record.closed_exchange is not None
+                and record.closed_exchange.how != "complete"
+            ):
                 task.writable_notes()["broken"] = True
         self._retire_task(task)
 
@@ -371,7 +383,9 @@ class SessionState:
             task_record.first, task_record.last, task_record.generation = task.first, task.last, task.generation
             task_record.numbered = "yes" if task.generation else ""
             task_record.terminal = next((at for at, state in task.states if state in TERMINAL), 0)
-            task_record.artifacts = {each.artifact_id: KnownArtifact(each.chunks, name=each.name) for each in task.artifacts}
+            task_record.artifacts = {
+                each.artifact_id: KnownArtifact(each.chunks, name=each.name) for each in task.artifacts
+            }
             self.tasks[key] = task_record
             self.owners[task.task_id] = task.agent
             self._retire_task(task_record)
@@ -431,7 +445,12 @@ _FLAG_BY_EVENT = tuple(int(_EVENT_FLAGS.get(each, 0)) for each in sorted(EventKi
 """By the number of the kind of event: its flag; 0 for what is none of A2A's objects."""
 _EVENT_FRAME, _RESPONSE_FRAME, _COMMENT_FRAME = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.COMMENT
 _END_FRAME, _ERROR_FRAME, _UNDECODABLE = FrameKind.END, FrameKind.ERROR, FrameKind.UNDECODABLE
-_STATUS_EVENT, _ARTIFACT_EVENT, _TASKS_EVENT, _PUSH_CONFIG_EVENT = EventKind.STATUS, EventKind.ARTIFACT, EventKind.TASKS, EventKind.PUSH_CONFIG
+_STATUS_EVENT, _ARTIFACT_EVENT, _TASKS_EVENT, _PUSH_CONFIG_EVENT = (
+    EventKind.STATUS,
+    EventKind.ARTIFACT,
+    EventKind.TASKS,
+    EventKind.PUSH_CONFIG,
+)
 """Bound here: where it is asked for each frame, `EventKind.STATUS` costs 0.1 us (CPython 3.11)."""
 
 

@@ -15,17 +15,19 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.protocol.operations import SENDING_OPERATIONS as SENDING_OPERATIONS  # the rules have it from here, with what else they share
+from a2a_proxy.protocol.operations import (
+    SENDING_OPERATIONS as SENDING_OPERATIONS,  # the rules have it from here, with what else they share
+)
 from a2a_proxy.rules.define.rule import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import (
     NO_STATUS,
     ArtifactSummary,
-    PartsSummary,
     GateResult,
+    PartsSummary,
     StatusSummary,
     decode_artifacts,
-    time_before,
     decode_status,
+    time_before,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +51,17 @@ MAX_STREAM_LAG = 5 * SECOND_NS
 _TASK_EVENT, _STATUS_EVENT = EventKind.TASK, EventKind.STATUS
 
 
-class KnownArtifact(msgspec.Struct, gc=False):
+class KnownArtifact(
+    msgspec.Struct,
+    gc=False,
+    rename={
+        "is_complete": "done",
+        "is_fully_recorded": "whole",
+        "is_stream_over": "ended",
+        "byte_count": "octets",
+        "other_parts": "others",
+    },
+):
     """An artifact of a task, as the stream that showed it first tells it; others repeat it, sooner or later."""
 
     chunks: int = 0
@@ -103,9 +115,19 @@ class AgentMessage(msgspec.Struct, frozen=True, gc=False):
 def apply_state(record: ExchangeRecord, frame: Frame, task: TaskRecord, gate_result: GateResult) -> int:
     """Learn a state, and say what is notable about it."""
     state, before, event = frame.state, record.state, frame.event
-    look = gate_result if type(gate_result) is StatusSummary else decode_status(frame) if event is _STATUS_EVENT or event is _TASK_EVENT else NO_STATUS
+    look = (
+        gate_result
+        if type(gate_result) is StatusSummary
+        else decode_status(frame)
+        if event is _STATUS_EVENT or event is _TASK_EVENT
+        else NO_STATUS
+    )
     stamp, bare = look.stamp, look.is_bare
-    flags = apply_agent_message(record, frame, task, look.message_content) if look.message_content is not None and frame.message_id else 0
+    flags = (
+        apply_agent_message(record, frame, task, look.message_content)
+        if look.message_content is not None and frame.message_id
+        else 0
+    )
     if look.named_ids:
         flags |= stray_id_flag(look.named_ids, frame.task_id, task.context_id)
     if state in TERMINAL:
@@ -158,7 +180,9 @@ def is_overdue(record: ExchangeRecord, frame: Frame, task: TaskRecord, stamp: st
     return frame.at - task.terminal > MAX_STREAM_LAG or time_before(task.stamp, stamp) > SECOND_NS
 
 
-def _advance_sequence(record: ExchangeRecord, frame: Frame, task: TaskRecord, before: int, summary: StatusSummary) -> int:
+def _advance_sequence(
+    record: ExchangeRecord, frame: Frame, task: TaskRecord, before: int, summary: StatusSummary
+) -> int:
     """Whether it is a change, and one that may be."""
     state, states = frame.state, task.states
     here = _start_index(record, task)
@@ -174,7 +198,9 @@ def _advance_sequence(record: ExchangeRecord, frame: Frame, task: TaskRecord, be
     return _CHANGED_FLAG
 
 
-def _apply_after_terminal(record: ExchangeRecord, frame: Frame, task: TaskRecord, before: int, summary: StatusSummary) -> int:
+def _apply_after_terminal(
+    record: ExchangeRecord, frame: Frame, task: TaskRecord, before: int, summary: StatusSummary
+) -> int:
     """A task that was in a terminal state is shown in another one."""
     if record.operation in SENDING_OPERATIONS and record.events == 1 and record.started > task.terminal:
         return _reopen_task(record, frame, task)  # it took a message although it was over
@@ -293,7 +319,11 @@ def is_description_changed(artifact: KnownArtifact, summary: ArtifactSummary) ->
 
 
 def apply_artifact(
-    tracks: Mapping[int, ExchangeRecord], record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: ArtifactSummary
+    tracks: Mapping[int, ExchangeRecord],
+    record: ExchangeRecord,
+    frame: Frame,
+    task: TaskRecord,
+    summary: ArtifactSummary,
 ) -> None:
     """Learn an artifact update."""
     found = task.artifacts.get(frame.artifact_id)
@@ -348,6 +378,10 @@ _TERMINAL_FLAG, _INTERRUPTED_FLAG = int(FrameFlag.TERMINAL), int(FrameFlag.INTER
 _SAME_FLAG, _CHANGED_FLAG = int(FrameFlag.SAME), int(FrameFlag.CHANGED)
 _APPEND_FLAG, _KNOWN_ARTIFACT_FLAG = int(FrameFlag.APPEND), int(FrameFlag.KNOWN_ARTIFACT)
 _LEFT_TERMINAL_FLAG, _STALE_FLAG = int(FrameFlag.LEFT_TERMINAL), int(FrameFlag.STALE)
-_BACKWARDS_FLAG, _IDLE_FLAG, _REUSED_ID_FLAG = int(FrameFlag.BACKWARDS), int(FrameFlag.IDLE), int(FrameFlag.REUSED_MESSAGE_ID)
+_BACKWARDS_FLAG, _IDLE_FLAG, _REUSED_ID_FLAG = (
+    int(FrameFlag.BACKWARDS),
+    int(FrameFlag.IDLE),
+    int(FrameFlag.REUSED_MESSAGE_ID),
+)
 _GROWN_FLAG, _OVERDUE_FLAG, _STRAY_FLAG = int(FrameFlag.GROWN), int(FrameFlag.OVERDUE), int(FrameFlag.STRAY)
 _ODD_CHUNK_FLAG, _DRIFT_FLAG = int(FrameFlag.ODD_CHUNK), int(FrameFlag.DRIFT)

@@ -13,7 +13,7 @@ from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.tools.merge import merge_sessions
-from a2a_proxy.replay.core.faults import FAULT_FORMS, FaultError, parse_fault, inject_faults
+from a2a_proxy.replay.core.faults import FAULT_FORMS, FaultError, inject_faults, parse_fault
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.miss_messages import RECORD_AGAIN
 from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptions
@@ -27,7 +27,7 @@ _NAMED_SPEEDS = {"instant": 0.0, "recorded": 1.0}
 
 
 def make_mock(cassettes: Sequence[str], replay: dict[str, Any], passthrough: str) -> MockServer:
-    """A mock of them, not started. `replay` has all of `settings.REPLAY`; `behind` is the address of an agent that
+    """A mock of them, not started. `replay` has all of `settings.REPLAY_SETTINGS`; `passthrough` is the address of an agent that
     answers what they do not, or empty. Raises RecordingError."""
     speed = replay["speed"]
     options = ReplayOptions(
@@ -39,7 +39,9 @@ def make_mock(cassettes: Sequence[str], replay: dict[str, Any], passthrough: str
     )
     script, live = _load_scripts(cassettes, replay), Passthrough(passthrough) if passthrough else None
     try:
-        return MockServer(inject_faults(script, [parse_fault(text) for text in replay["faults"]]), options, passthrough=live)
+        return MockServer(
+            inject_faults(script, [parse_fault(text) for text in replay["faults"]]), options, passthrough=live
+        )
     except FaultError as wrong:
         raise RecordingError(f"a fault cannot be made: {wrong}", f"there are: {FAULT_FORMS}") from wrong
 
@@ -51,7 +53,9 @@ def miss_texts(mock: MockServer) -> tuple[str, ...]:
 
 
 def _miss_text(miss: Miss) -> str:
-    return replace(miss, hints=tuple(translate_options(hint) for hint in miss.hints if hint != RECORD_AGAIN)).full_text()
+    return replace(
+        miss, hints=tuple(translate_options(hint) for hint in miss.hints if hint != RECORD_AGAIN)
+    ).full_text()
 
 
 def _load_scripts(cassettes: Sequence[str], replay: dict[str, Any]) -> ReplayScript:

@@ -53,7 +53,9 @@ class FixtureAgent:
 
     def make_status(self) -> ReplayStatus:
         """How things are."""
-        notes = tuple(note for relay in (self._front_relay, self._back_relay) if relay is not None for note in relay.notes)
+        notes = tuple(
+            note for relay in (self._front_relay, self._back_relay) if relay is not None for note in relay.notes
+        )
         if self._mock is None:
             return ReplayStatus(notes=notes)
         from a2a_proxy.testing.child.played import miss_texts
@@ -74,6 +76,8 @@ class FixtureAgent:
         if self._mock is not None:
             await self._mock.stop()
         if self._back_relay is not None:
-            answered = self._mock is not None and self._mock.passthrough is not None and self._mock.passthrough.call_count > 0
+            answered = (
+                self._mock is not None and self._mock.passthrough is not None and self._mock.passthrough.call_count > 0
+            )
             await self._back_relay.stop(keep=keep and answered)
         return self.make_status()

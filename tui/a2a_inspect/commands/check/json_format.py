@@ -33,7 +33,9 @@ def lines(report: CheckReport) -> Iterator[str]:
             **{each.name.lower(): report.count_findings(each) for each in reversed(Severity)},
             "suppressed": report.suppressed_findings,
             "unused_suppressions": [{"rule": each.rule, "reason": each.reason} for each in report.unused_suppressions],
-            "expired_suppressions": [{"rule": each.rule, "reason": each.reason} for each in report.expired_suppressions],
+            "expired_suppressions": [
+                {"rule": each.rule, "reason": each.reason} for each in report.expired_suppressions
+            ],
         }
     )
 

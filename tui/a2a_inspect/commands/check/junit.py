@@ -23,11 +23,21 @@ def _session_suite(session: CheckedSession, report: CheckReport) -> JunitSuite:
     titles = {rule.id: rule.title for rule in report.executed_rules}
     of = f"{session.path} session {session.session}"
     where = f" ({of})" if len(report.sessions) > 1 else ""  # else services take all but one of these cases for the same
-    known = {"recording": session.path, "session": session.session, "exchanges": session.exchanges, "frames": session.frames}
+    known = {
+        "recording": session.path,
+        "session": session.session,
+        "exchanges": session.exchanges,
+        "frames": session.frames,
+    }
     suite = JunitSuite(of, began=session.started, properties=known)
     for ident, found in by_rule.items():
         name = f"{ident} {titles[ident]}" if ident in titles else ident
-        _set_case_result(suite.add_case(_suite_class_name(ident), name + where), found, report, skipped=ident in session.skipped_rules)
+        _set_case_result(
+            suite.add_case(_suite_class_name(ident), name + where),
+            found,
+            report,
+            skipped=ident in session.skipped_rules,
+        )
     if session.incomplete_reason:
         case = suite.add_case("a2a.capture", f"the capture is complete{where}")
         case.add_failure("incomplete", session.incomplete_reason, [session.incomplete_reason])
@@ -59,5 +69,7 @@ def _finding_line(check_finding: CheckFinding) -> str:
     finding = check_finding.finding
     rule = all_rules().get(finding.rule)
     told = [rule.title] if rule is not None else []
-    where = " ".join(filter(None, (finding.severity.name.lower(), text.finding_location(finding), check_finding.operation)))
+    where = " ".join(
+        filter(None, (finding.severity.name.lower(), text.finding_location(finding), check_finding.operation))
+    )
     return f"{where}: {finding.summary} ({'; '.join(told + evidence_facts(finding))})"

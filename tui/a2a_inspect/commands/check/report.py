@@ -126,7 +126,7 @@ def evidence_facts(finding: Finding) -> list[str]:
 def check_recording(
     recording: Recording, path: Path, rule_ids: set[str], keys: Collection[int] | None = None
 ) -> Iterator[CheckedSession]:
-    """Run the rules over every session of a recording; `wanted` as from `chosen`.
+    """Run the rules over every session of a recording; `rule_ids` as from `select_rules`.
 
     With keys of exchanges the rules see everything, and what they find in others is left out.
     """

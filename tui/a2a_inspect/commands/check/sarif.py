@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from a2a_inspect.commands.check.report import DECODER_FINDINGS, CheckedSession, CheckFinding, CheckReport, evidence_facts
+from a2a_inspect.commands.check.report import (
+    DECODER_FINDINGS,
+    CheckedSession,
+    CheckFinding,
+    CheckReport,
+    evidence_facts,
+)
 from a2a_proxy import __version__
 from a2a_proxy.cli.console import finding_object
 from a2a_proxy.model.finding import Severity
@@ -45,7 +51,9 @@ def lines(report: CheckReport) -> Iterator[str]:
     yield strict_json(document, indent=2)
 
 
-def _most_severe_findings(findings: list[tuple[CheckedSession, CheckFinding]]) -> tuple[list[tuple[CheckedSession, CheckFinding]], int]:
+def _most_severe_findings(
+    findings: list[tuple[CheckedSession, CheckFinding]],
+) -> tuple[list[tuple[CheckedSession, CheckFinding]], int]:
     """As many findings as a document may have, in their order, and how many were left out: those that do not count
     before those that do, then the least grave, then the latest."""
     if len(findings) <= MAX_RESULTS:
@@ -121,7 +129,13 @@ def fingerprint(check_finding: CheckFinding) -> str:
 
 
 def _notifications(report: CheckReport, omitted: int) -> list[dict[str, Any]]:
-    told = [f"{one.path}: the capture is incomplete: {one.incomplete_reason}" for one in report.sessions if one.incomplete_reason]
+    told = [
+        f"{one.path}: the capture is incomplete: {one.incomplete_reason}"
+        for one in report.sessions
+        if one.incomplete_reason
+    ]
     if omitted:
-        told.append(f"{omitted:,} findings, the least grave ones, are not in here: a run has at most {MAX_RESULTS:,} results")
+        told.append(
+            f"{omitted:,} findings, the least grave ones, are not in here: a run has at most {MAX_RESULTS:,} results"
+        )
     return [{"level": "warning", "message": {"text": each}} for each in told]

@@ -106,7 +106,9 @@ def build_session_conversations(conversations: Conversations) -> SessionConversa
         _attach_handoff(handoff, talks, by_exchange)
     for talk in talks.values():
         talk.tools = _collect_tool_calls(talk, conversations.contents)
-    carried = {each.id: share for each in conversations.handoffs if (share := _carried_share(each, conversations)) is not None}
+    carried = {
+        each.id: share for each in conversations.handoffs if (share := _carried_share(each, conversations)) is not None
+    }
     return SessionConversations(list(talks.values()), conversations.contents, carried)
 
 
@@ -129,7 +131,7 @@ def _attach_handoff(
 
 
 def _is_ancestor(conversation: ConversationTree, descendant: ConversationTree) -> bool:
-    """`to` is somewhere beneath `talk`."""
+    """`descendant` is somewhere beneath `conversation`."""
     return any(child is descendant or _is_ancestor(child, descendant) for child in conversation.children)
 
 

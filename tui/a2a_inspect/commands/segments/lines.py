@@ -11,7 +11,7 @@ from a2a_proxy.model.segment import AGENT, Handoff, Interruption, Segment
 from a2a_proxy.present import text
 from a2a_proxy.protocol.segments.content import Media, ToolEvent
 from a2a_proxy.protocol.segments.measures import Turn
-from a2a_proxy.protocol.text import to_one_line, make_visible
+from a2a_proxy.protocol.text import make_visible, to_one_line
 from a2a_proxy.recording.read.conversations import SegmentContent
 
 _MAX_EXCERPT = 60
@@ -29,7 +29,9 @@ def conversation_lines(conversation: ConversationTree, gathered: SessionConversa
         zero = turn.client.end if turn.client else turn.segments[0].start
         for segment in turn.segments:
             yield f"{indent}    {_segment_line(segment, gathered.contents.get(segment.id, _NO_CONTENT), zero)}"
-            marks = [(each.at, interruption_words(each)) for each in conversation.interruptions if each.segment == segment.id]
+            marks = [
+                (each.at, interruption_words(each)) for each in conversation.interruptions if each.segment == segment.id
+            ]
             marks += [(h.at, _handoff_line(h, gathered)) for h in conversation.handoffs if h.segment == segment.id]
             for at, words in sorted(marks):
                 yield f"{indent}    {_format_offset(at, zero)}     {words}"
@@ -164,7 +166,13 @@ def _tool_line(tool: ToolCall) -> str:
 def summary_lines(spans: MeasureValues) -> Iterator[str]:
     """The table of measures; nothing where there is no value."""
     rows = [
-        (name.replace("_", " "), str(each.count), signed_duration(each.p50), signed_duration(each.p95), signed_duration(each.most))
+        (
+            name.replace("_", " "),
+            str(each.count),
+            signed_duration(each.p50),
+            signed_duration(each.p95),
+            signed_duration(each.most),
+        )
         for name, each in spans.summaries()
     ]
     if rows:

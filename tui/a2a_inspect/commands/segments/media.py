@@ -50,7 +50,9 @@ def collect_media(conversation: ConversationTree, gathered: SessionConversations
                 chunk = media.artifact_id if media.path.startswith("artifactUpdate") else ""
                 whole = open_now.get(chunk) if chunk else None
                 if whole is None or whole.media_type != media.media_type:
-                    whole = MediaObject(conversation.task_id, media.artifact_id, media.media_type, media.filename, bytearray(), [])
+                    whole = MediaObject(
+                        conversation.task_id, media.artifact_id, media.media_type, media.filename, bytearray(), []
+                    )
                     found.append(whole)
                     if chunk:
                         open_now[chunk] = whole

@@ -15,9 +15,16 @@ from a2a_proxy.recording.read.conversations import SegmentContent, SegmentEvent
 JsonObject = dict[str, object]
 
 
-def conversation_objects(session: int, conversation: ConversationTree, gathered: SessionConversations) -> Iterator[JsonObject]:
+def conversation_objects(
+    session: int, conversation: ConversationTree, gathered: SessionConversations
+) -> Iterator[JsonObject]:
     """Everything about one conversation, each turn after its segments."""
-    about = {"session": session, "agent": conversation.agent, "task_id": conversation.task_id, "context_id": conversation.context_id}
+    about = {
+        "session": session,
+        "agent": conversation.agent,
+        "task_id": conversation.task_id,
+        "context_id": conversation.context_id,
+    }
     for turn in conversation.turns:
         for segment in turn.segments:
             yield {

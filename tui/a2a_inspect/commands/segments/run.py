@@ -7,16 +7,20 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.commands.segments.conversation_tree import ConversationTree, SessionConversations, build_session_conversations
-from a2a_inspect.commands.segments.lines import summary_lines, conversation_lines
+from a2a_inspect.commands.segments.conversation_tree import (
+    ConversationTree,
+    SessionConversations,
+    build_session_conversations,
+)
+from a2a_inspect.commands.segments.lines import conversation_lines, summary_lines
 from a2a_inspect.commands.segments.media import collect_media, write_media
-from a2a_inspect.commands.segments.objects import summary_object, conversation_objects
+from a2a_inspect.commands.segments.objects import conversation_objects, summary_object
 from a2a_inspect.commands.segments.summary import MeasureValues
 from a2a_inspect.commands.session import session_line
 from a2a_inspect.data.references import is_task_prefix, parse_reference
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import shell_line, make_visible
+from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.conversations import read_conversations
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow
@@ -39,7 +43,11 @@ class SegmentsOptions(msgspec.Struct, frozen=True):
 def _is_conversation_named(word: str, session: int, conversation: ConversationTree) -> bool:
     """The word names this conversation."""
     named = parse_reference(word)
-    if named is not None and named.seq < 0 and any(named.is_in_exchange(session, number) for number in conversation.exchanges):
+    if (
+        named is not None
+        and named.seq < 0
+        and any(named.is_in_exchange(session, number) for number in conversation.exchanges)
+    ):
         return True
     return is_task_prefix(word, conversation.task_id)
 
@@ -53,7 +61,11 @@ def show_segments(recording: Recording, options: SegmentsOptions) -> None:
     missing = set(options.words)
     for session in recording.sessions():
         gathered = build_session_conversations(read_conversations(recording, session))
-        missing = {word for word in missing if not any(_is_conversation_named(word, session.id, talk) for talk in gathered.conversations)}
+        missing = {
+            word
+            for word in missing
+            if not any(_is_conversation_named(word, session.id, talk) for talk in gathered.conversations)
+        }
         wanted = [talk for talk in gathered.conversations if options.is_selected(session.id, talk)]
         if options.words and not wanted:
             continue
@@ -95,7 +107,9 @@ def _print_lines(session: SessionRow, gathered: SessionConversations, conversati
 
 def _is_selected_or_ancestor(conversation: ConversationTree, selected_ids: set[int]) -> bool:
     """It was chosen, or one was that it has handed over to."""
-    return id(conversation) in selected_ids or any(_is_selected_or_ancestor(child, selected_ids) for child in conversation.children)
+    return id(conversation) in selected_ids or any(
+        _is_selected_or_ancestor(child, selected_ids) for child in conversation.children
+    )
 
 
 def _write_media_files(

@@ -114,7 +114,7 @@ class AsOf:
         return bisect_right(places, until - self._started[row.session], key=at)
 
     def next_frame_time(self, position: int, by: int) -> int:
-        """When the next frame passed (`by` 1), or the one before that which passed last (-1); `at` where none did."""
+        """When the next frame passed (`by` 1), or the one before that which passed last (-1); `position` where none did."""
         place = bisect_right(self.frame_times, position)
         if by < 0:
             place = bisect_left(self.frame_times, self.frame_times[place - 1]) - 1 if place else -1
@@ -125,7 +125,9 @@ class AsOf:
         states: list[str] = []
         task = context = False
         query = (*split_key(row.key), self.frame_count(row, until))
-        for direction, kind, state, count, _, at, octets, tasks, contexts in self._recording.db.execute(_PROGRESS, query):
+        for direction, kind, state, count, _, at, octets, tasks, contexts in self._recording.db.execute(
+            _PROGRESS, query
+        ):
             said = count if kind in _MESSAGE_KINDS else 0
             task, context = task or bool(tasks), context or bool(contexts)
             if direction == Direction.TO_AGENT:

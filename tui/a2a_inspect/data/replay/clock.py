@@ -55,7 +55,7 @@ class ReplayClock(msgspec.Struct, frozen=True):
         return self.jump_to(self.last) if self.playing and self.is_at_end(now) else self
 
 
-def parse_time(text: str, clock: ReplayClock) -> int:
+def parse_replay_time(text: str, clock: ReplayClock) -> int:
     """The time that somebody types: `12:30:05` on the day of the recording, `+5s` from its beginning, `50%`, a date.
 
     Raises:
@@ -87,4 +87,4 @@ def clock_line(clock: ReplayClock, now: int, frames: tuple[int, int], width: int
     return f"{left}  [{'=' * done}{'-' * (room - done)}]  {right}"
 
 
-__all__ = ["SPEEDS", "InvalidValue", "ReplayClock", "clock_line", "parse_time"]
+__all__ = ["SPEEDS", "InvalidValue", "ReplayClock", "clock_line", "parse_replay_time"]

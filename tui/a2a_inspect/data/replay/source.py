@@ -32,7 +32,7 @@ class ReplaySource(RecordingSource):
         return await self._ask_as_of(asked, (0, 0))
 
     async def next_frame_time(self, position: int, by: int) -> int:
-        """See `AsOf.step`."""
+        """See `AsOf.next_frame_time`."""
         return await self._ask_as_of(lambda known: known.next_frame_time(position, by), position)
 
     async def poll(self) -> RecordingSnapshot | None:

@@ -69,7 +69,11 @@ def pytest_module(call: CopiedCall) -> str:
     make = _grpc_test_parts if call.exchange.binding is Binding.GRPC else _http_test_parts
     imports, constants, request, checks = make(call)
     helpers = "\n\n\n".join(inspect.getsource(each).rstrip() for each in (members, states, artifacts, errors))
-    name = re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text.exchange_title(call.exchange))).strip("_").lower()
+    name = (
+        re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text.exchange_title(call.exchange)))
+        .strip("_")
+        .lower()
+    )
     head = f'"""{_docstring_text(call)}"""\n\n{imports}\n\n{constants}'
     test = f"def test_{name}(a2a_agent: Any) -> None:\n" + "\n".join(f"    {line}" for line in checks)
     return "\n\n\n".join((head, helpers, request, test)) + "\n"
@@ -130,7 +134,12 @@ def _http_test_parts(call: CopiedCall) -> tuple[str, str, str, list[str]]:
             said = ["\\n".join(line[5:] for line in each.split("\\n") if line.startswith("data:")) for each in events]
         return response.status, [json.loads(each) for each in said if each]'''
     status = f"assert status == {call.exchange.status}"
-    return imports, constants, request, ["status, answers = ask(a2a_agent.url)", status, *_assertion_lines(call, answers)]
+    return (
+        imports,
+        constants,
+        request,
+        ["status, answers = ask(a2a_agent.url)", status, *_assertion_lines(call, answers)],
+    )
 
 
 def _grpc_test_parts(call: CopiedCall) -> tuple[str, str, str, list[str]]:

@@ -88,7 +88,15 @@ def _v03_request(call: CopiedCall) -> tuple[list[str], Any, str, str]:
     return imports, value, f"FromProto.{convert}({parsed})", wired
 
 
-def _program_text(call: CopiedCall, sdk_version: str, method: str, imports: list[str], value: Any, request: str, transport_arguments: str) -> str:
+def _program_text(
+    call: CopiedCall,
+    sdk_version: str,
+    method: str,
+    imports: list[str],
+    value: Any,
+    request: str,
+    transport_arguments: str,
+) -> str:
     module, transport = _TRANSPORTS[call.exchange.binding]
     streams = call.exchange.operation in STREAMING_OPERATIONS
     grpc = call.exchange.binding is Binding.GRPC

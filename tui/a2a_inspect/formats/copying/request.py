@@ -10,7 +10,11 @@ from a2a_proxy.protocol import rest_path
 from a2a_proxy.protocol.rest_path import RestMatch
 
 _BOOLEANS = {"true": True, "false": False}
-_TASK_ID_OPERATIONS = ("ListTaskPushNotificationConfigs", "GetTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig")
+_TASK_ID_OPERATIONS = (
+    "ListTaskPushNotificationConfigs",
+    "GetTaskPushNotificationConfig",
+    "DeleteTaskPushNotificationConfig",
+)
 """Operations that name the task as `taskId`, not as `id`."""
 
 

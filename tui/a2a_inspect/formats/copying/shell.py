@@ -75,7 +75,12 @@ def grpcurl_command(call: CopiedCall) -> str:
     for name, value in call.headers():
         if name.lower() not in ("content-type", "grpc-timeout"):
             words += ["-H", _require_ascii(f"{name}: {value}")]
-    words += ["-d", "\n".join(_request_messages(call)), call.authority, _require_ascii(call.exchange.target.lstrip("/"))]
+    words += [
+        "-d",
+        "\n".join(_request_messages(call)),
+        call.authority,
+        _require_ascii(call.exchange.target.lstrip("/")),
+    ]
     return shlex.join(words)
 
 

@@ -51,9 +51,13 @@ def session_record(session: SessionRow) -> dict[str, object]:
 
 
 def row_record(row: LaneRow, exchange: int, detail: int) -> list[object]:
-    """A row of the diagram; `exchange` and `more`, its frame or finding, are numbers of records, -1 for none."""
+    """A row of the diagram; `exchange` and `detail`, its frame or finding, are numbers of records, -1 for none."""
     before = text.format_duration(row.since_before) if row.since_start and row.what is RowKind.FRAME else ""
-    words = f"{text.format_duration(row.since_before)} of silence" if row.what is RowKind.PAUSE else flatten_line_ends(row.text)
+    words = (
+        f"{text.format_duration(row.since_before)} of silence"
+        if row.what is RowKind.PAUSE
+        else flatten_line_ends(row.text)
+    )
     return [
         str(row.what),
         format_elapsed(row.since_start),
@@ -140,7 +144,13 @@ def rule_record(name: str) -> dict[str, object]:
     rule = all_rules().get(name)
     if rule is None:
         return {"id": name, "title": "", "what": "", "why": "", "section": ""}
-    facts = {"id": rule.id, "title": rule.title, "what": rule.description, "why": rule.rationale, "section": rule.section}
+    facts = {
+        "id": rule.id,
+        "title": rule.title,
+        "what": rule.description,
+        "why": rule.rationale,
+        "section": rule.section,
+    }
     return {**facts, "draft": rule.draft}
 
 
@@ -159,7 +169,9 @@ def task_record(recording: Recording, row: TaskRow, start: int) -> dict[str, obj
         "states": [[(at - start) / _MS, state_name(state), format_elapsed(at - start)] for at, state in task.states],
         "end": (max(task.last, *(at for at, _ in task.states), task.first) - start) / _MS,
         "generations": generations.generations_line(task, lambda number: operation_of(recording, row.session, number)),
-        "missed": [[(gap.at - start) / _MS, missed_generation_words(recording, row.session, gap)] for gap in task.missed],
+        "missed": [
+            [(gap.at - start) / _MS, missed_generation_words(recording, row.session, gap)] for gap in task.missed
+        ],
         "artifacts": [_artifact_words(each) for each in task.artifacts],
         "messages": task.messages,
     }

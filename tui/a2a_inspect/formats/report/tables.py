@@ -72,20 +72,24 @@ class RecordTables:
 
 
 def encode_visible(value: object) -> str:
-    """JSON of what `shown` makes of it."""
+    """JSON of what `make_value_visible` makes of it."""
     try:
         text = _encode(value).decode()
     except UnicodeEncodeError:  # half of a surrogate pair
         text = ""
-    return text if text and text.isprintable() and not _CONTROL_ESCAPE.search(text) else _encode(make_visible(value)).decode()
+    return (
+        text
+        if text and text.isprintable() and not _CONTROL_ESCAPE.search(text)
+        else _encode(make_value_visible(value)).decode()
+    )
 
 
-def make_visible(value: Any) -> Any:
+def make_value_visible(value: Any) -> Any:
     """The same with each line of each text made visible: no control characters, no marks that turn text around."""
     if isinstance(value, str):
         return value if value.isprintable() else "\n".join(map(make_visible, value.split("\n")))
     if isinstance(value, dict):
-        return {make_visible(name): make_visible(each) for name, each in value.items()}
+        return {make_value_visible(name): make_value_visible(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [make_visible(each) for each in value]
+        return [make_value_visible(each) for each in value]
     return value

@@ -29,7 +29,12 @@ class ReportConversation:
     """See the module."""
 
     def __init__(
-        self, recording: Recording, conversation: LaneConversation, notes: SessionNotes, tables: RecordTables, add_finding: _FindingListener
+        self,
+        recording: Recording,
+        conversation: LaneConversation,
+        notes: SessionNotes,
+        tables: RecordTables,
+        add_finding: _FindingListener,
     ) -> None:
         self._recording = recording
         self._conversation = conversation
@@ -37,7 +42,9 @@ class ReportConversation:
         self._tables = tables
         self._add_finding = add_finding
         self._exchange_numbers = sorted(conversation.exchanges)
-        self._record_numbers = {number: tables.count("exchange") + index for index, number in enumerate(self._exchange_numbers)}
+        self._record_numbers = {
+            number: tables.count("exchange") + index for index, number in enumerate(self._exchange_numbers)
+        }
         self._first_rows: dict[int, int] = {}
         """Exchange -> the number of its first row."""
         self._unshown_findings: dict[tuple[int, int], deque[int]] = {}
@@ -105,7 +112,9 @@ class ReportConversation:
     def _read_findings(self) -> Iterator[Finding]:
         """In order of exchanges, as the diagram has them."""
         for number in self._exchange_numbers:
-            yield from (row.finding for row in self._recording.findings(exchange=make_key(self._conversation.session, number)))
+            yield from (
+                row.finding for row in self._recording.findings(exchange=make_key(self._conversation.session, number))
+            )
 
     def _iterate_rows(self) -> Iterator[LaneRow]:
         """One by one: the block with the payload of a row is unpacked once for what it says and for the payload."""

@@ -102,6 +102,8 @@ class _ReportWriter:
 
     def _add_finding(self, session: int, finding: Finding, row: int) -> None:
         self._rule_counts[finding.rule] += 1
-        self._rule_severities[finding.rule] = max(finding.severity, self._rule_severities.get(finding.rule, finding.severity))
+        self._rule_severities[finding.rule] = max(
+            finding.severity, self._rule_severities.get(finding.rule, finding.severity)
+        )
         self._severity_counts[finding.severity.name.lower()] += 1
         self._tables.add("finding", records.finding_record(session, finding, row))

@@ -82,7 +82,9 @@ def after_last(context: RuleContext) -> Iterator[RuleFinding]:
     found = _known_artifact(context)
     if context.frame.append and found is not None and found.is_complete:
         told = f"artifact {context.frame.artifact_id} grows after its `lastChunk`"
-        yield RuleFinding(summary=f"{told}, after {_count_updates(found.chunks)}", path=_member_path(context, "append"), value="true")
+        yield RuleFinding(
+            summary=f"{told}, after {_count_updates(found.chunks)}", path=_member_path(context, "append"), value="true"
+        )
 
 
 @rule(
@@ -136,7 +138,9 @@ def replaced(context: RuleContext) -> Iterator[RuleFinding]:
     if not context.frame.append and found is not None and not context.has_flag(FrameFlag.REPEAT):
         before = _count_updates(found.chunks)
         told = f"artifact {context.frame.artifact_id} replaces what came in {before} before (no `append`)"
-        yield RuleFinding(summary=told, path=_member_path(context, "artifact.artifactId"), value=context.frame.artifact_id)
+        yield RuleFinding(
+            summary=told, path=_member_path(context, "artifact.artifactId"), value=context.frame.artifact_id
+        )
 
 
 @rule(

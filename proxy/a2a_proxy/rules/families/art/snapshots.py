@@ -11,7 +11,7 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import ALL_BINDINGS, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status, task
-from a2a_proxy.rules.facts.naming import object_prefix, event_phrase
+from a2a_proxy.rules.facts.naming import event_phrase, object_prefix
 from a2a_proxy.rules.facts.partial_decode import NO_PARTS, PartsSummary, add_parts, decode_artifacts
 
 _TWO_CHUNKS = 3
@@ -51,7 +51,9 @@ def twice(context: RuleContext) -> Iterator[RuleFinding]:
         readable = looks or frame.schema != "json"
         if readable and len({each.artifact_id for each in looks}) == len(looks):
             return
-        yield from _find_duplicate_ids(context.object.get("artifacts"), f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}")
+        yield from _find_duplicate_ids(
+            context.object.get("artifacts"), f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}"
+        )
     elif frame.event is EventKind.TASKS:
         tasks = context.event.get("tasks")
         for index, each in enumerate(tasks if isinstance(tasks, list) else ()):
@@ -80,7 +82,8 @@ def _find_duplicate_ids(artifacts: Any, place: str) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.TASK,
     required_flags=FrameFlag.TERMINAL | FrameFlag.AFTER_TERMINAL | FrameFlag.FOREIGN,
     flagged=_STREAMED_CALL + rpc("GetTask", _TASK_PARAMS, task(artifacts=[artifact("a")])),
-    clean=_STREAMED_CALL + rpc("GetTask", _TASK_PARAMS, task(artifacts=[artifact("a", parts=[{"text": "a"}, {"text": "b"}])])),
+    clean=_STREAMED_CALL
+    + rpc("GetTask", _TASK_PARAMS, task(artifacts=[artifact("a", parts=[{"text": "a"}, {"text": "b"}])])),
 )
 def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
     """A Task that is over, at the end of its stream or asked for after it, has an artifact with other content than the
@@ -96,12 +99,16 @@ def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
     if not context.record.terminal or (context.record.is_streaming and not context.has_flag(FrameFlag.LATER)):
         return
     request_snapshot = context.record.request_snapshot
-    if not context.record.is_streaming and (context.operation != "GetTask" or request_snapshot is None or not request_snapshot.terminal):
+    if not context.record.is_streaming and (
+        context.operation != "GetTask" or request_snapshot is None or not request_snapshot.terminal
+    ):
         return
     shown = {each.artifact_id: add_parts(NO_PARTS, each.pieces) for each in decode_artifacts(frame)}
     place = f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}artifacts"
     for name, each in list(known.artifacts.items())[:1000]:
-        if not (each.is_fully_recorded and each.is_stream_over) or (context.record.is_streaming and each.stream != context.record.id):
+        if not (each.is_fully_recorded and each.is_stream_over) or (
+            context.record.is_streaming and each.stream != context.record.id
+        ):
             continue
         now = shown.get(name)
         if now is None:

@@ -61,10 +61,17 @@ def unauthenticated(context: RuleContext) -> Iterator[RuleFinding]:
         return
     schemes = declared.schemes
     # A certificate is not seen here, and nobody knows what a scheme without a definition wants.
-    unseen = [name for names in declared.required for name in names if name not in schemes or _is_invisible_scheme(context, name)]
+    unseen = [
+        name
+        for names in declared.required
+        for name in names
+        if name not in schemes or _is_invisible_scheme(context, name)
+    ]
     if not unseen and not credentials(context.exchange, declared):
         needed = " or ".join("+".join(names) for names in declared.required)
-        yield RuleFinding(summary=f"`{context.operation}` succeeds without credentials, the card requires {needed}", seq=-1)
+        yield RuleFinding(
+            summary=f"`{context.operation}` succeeds without credentials, the card requires {needed}", seq=-1
+        )
 
 
 def _is_invisible_scheme(context: RuleContext, name: str) -> bool:
@@ -161,7 +168,11 @@ def existence(context: RuleContext) -> Iterator[RuleFinding]:
     if context.exchange.status != _FORBIDDEN and not _is_permission_denied(context):
         return
     request_snapshot = context.record.request_snapshot
-    known = context.session.task_record(context.record.agent, request_snapshot.task_id) if request_snapshot is not None and request_snapshot.is_task_known else None
+    known = (
+        context.session.task_record(context.record.agent, request_snapshot.task_id)
+        if request_snapshot is not None and request_snapshot.is_task_known
+        else None
+    )
     owner = owner_of(known) if known is not None else ""
     asker = principal_digest(context.exchange)
     if owner and asker and asker != owner:

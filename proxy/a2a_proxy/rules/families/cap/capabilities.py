@@ -59,7 +59,10 @@ def declares_operation(declared: CardDeclarations, operation: str) -> bool:
 
 _STREAM_HEADERS: Fields = {"Accept": "text/event-stream"}
 _REFUSED_STREAM = rpc(
-    "SendStreamingMessage", send(), error=rpc_error(-32004, UNSUPPORTED, "streaming is not supported"), headers=_STREAM_HEADERS
+    "SendStreamingMessage",
+    send(),
+    error=rpc_error(-32004, UNSUPPORTED, "streaming is not supported"),
+    headers=_STREAM_HEADERS,
 )
 _NO_STREAMING = fetch_card(card(capabilities={"streaming": False}))
 _PLAYED_STREAM = (snapshot("WORKING"), status("COMPLETED", second=1))

@@ -13,7 +13,7 @@ from a2a_proxy.rules.define.rule import EvidenceScope, FrameFlag, RuleFinding, r
 from a2a_proxy.rules.examples.conversation import fetch_card, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import message, snapshot, task
 from a2a_proxy.rules.facts.failure import Failure
-from a2a_proxy.rules.state.card_declarations import Json, object_member, indexed_objects, string_member, string_items
+from a2a_proxy.rules.state.card_declarations import Json, indexed_objects, object_member, string_items, string_member
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _WRONG_TYPE_ERROR = "CONTENT_TYPE_NOT_SUPPORTED"
@@ -55,7 +55,8 @@ _IMAGE_MESSAGE: Json = {"message": message(parts=[{"url": "https://example.com/c
     operations=SENDING_OPERATIONS,
     required_flags=FrameFlag.CARD_KNOWN,
     flagged=fetch_card() + rpc("SendMessage", _IMAGE_MESSAGE, snapshot("COMPLETED")),
-    clean=fetch_card() + rpc("SendMessage", _IMAGE_MESSAGE, error=rpc_error(-32005, _WRONG_TYPE_ERROR, "image/png is not supported")),
+    clean=fetch_card()
+    + rpc("SendMessage", _IMAGE_MESSAGE, error=rpc_error(-32005, _WRONG_TYPE_ERROR, "image/png is not supported")),
 )
 def input_modes(context: RuleContext) -> Iterator[RuleFinding]:
     """A part of a message names a media type that is in none of the card's input modes, and the agent works on it (the

@@ -69,7 +69,11 @@ def well_known(context: RuleContext) -> Iterator[RuleFinding]:
     Clients look there first, most of them only there.
     """
     exchange = context.exchange
-    if exchange.status in _NOT_FOUND_STATUSES and exchange.method == "GET" and exchange.target.partition("?")[0] == WELL_KNOWN:
+    if (
+        exchange.status in _NOT_FOUND_STATUSES
+        and exchange.method == "GET"
+        and exchange.target.partition("?")[0] == WELL_KNOWN
+    ):
         context.schedule_due(_CARD_WAIT, f"status {exchange.status}")
     yield from ()
 
@@ -119,7 +123,9 @@ def caching(context: RuleContext) -> Iterator[RuleFinding]:
     """
     if context.exchange.status != 200:
         return
-    lacking = [] if any(map(_MAX_AGE.search, context.response_headers("cache-control"))) else ["`Cache-Control: max-age`"]
+    lacking = (
+        [] if any(map(_MAX_AGE.search, context.response_headers("cache-control"))) else ["`Cache-Control: max-age`"]
+    )
     lacking += [] if context.response_header("etag") else ["`ETag`"]
     if lacking:
         yield RuleFinding(summary=f"the card comes without {' and without '.join(lacking)}")

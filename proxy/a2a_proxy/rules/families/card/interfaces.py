@@ -19,9 +19,9 @@ from a2a_proxy.rules.state.card_declarations import (
     Json,
     OfferedInterface,
     has_capability,
+    indexed_objects,
     is_v1,
     object_member,
-    indexed_objects,
     read_interfaces,
     read_old_interfaces,
     string_member,
@@ -45,7 +45,9 @@ def _card_with_interfaces(*entries: Json) -> Json:
     bindings=CARD | RPC,
     trigger_flags=FrameFlag.CARD,
     flagged=fetch_card(
-        _card_with_interfaces(_JSONRPC, {"url": "wss://localhost:8000", "protocolBinding": "WEBSOCKET", "protocolVersion": "1.0"})
+        _card_with_interfaces(
+            _JSONRPC, {"url": "wss://localhost:8000", "protocolBinding": "WEBSOCKET", "protocolVersion": "1.0"}
+        )
     ),
     clean=fetch_card(
         _card_with_interfaces(
@@ -120,10 +122,14 @@ def _is_fitting_url(offer: OfferedInterface) -> bool:
     bindings=CARD | RPC,
     trigger_flags=FrameFlag.CARD,
     flagged=fetch_card(
-        _card_with_interfaces({"url": "http://agent.example.com", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
+        _card_with_interfaces(
+            {"url": "http://agent.example.com", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        )
     ),
     clean=fetch_card(
-        _card_with_interfaces({"url": "https://agent.example.com", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
+        _card_with_interfaces(
+            {"url": "https://agent.example.com", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        )
     ),
 )
 def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
@@ -214,7 +220,9 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
         return
     has = ", ".join(dict.fromkeys(f"{each.binding} {each.version}".strip() for each in declared.interfaces))
     line = f" {exchange.dialect}" if exchange.dialect else ""
-    yield RuleFinding(summary=f"{_BINDING_WORDS[context.binding]}{line} works, the card declares {has or 'no interface'}", seq=-1)
+    yield RuleFinding(
+        summary=f"{_BINDING_WORDS[context.binding]}{line} works, the card declares {has or 'no interface'}", seq=-1
+    )
 
 
 _BINDING_WORDS = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "REST", Binding.GRPC: "gRPC"}
@@ -250,7 +258,9 @@ def _check_path(context: RuleContext, found: list[OfferedInterface]) -> Iterator
     section="1.0 appendix A.2",
     bindings=CARD | RPC,
     trigger_flags=FrameFlag.CARD,
-    flagged=fetch_card(_card_with_interfaces(_JSONRPC) | {"url": "http://localhost:8001/", "preferredTransport": "JSONRPC"}),
+    flagged=fetch_card(
+        _card_with_interfaces(_JSONRPC) | {"url": "http://localhost:8001/", "preferredTransport": "JSONRPC"}
+    ),
     clean=fetch_card(
         _card_with_interfaces(_JSONRPC, _JSONRPC | {"protocolVersion": "0.3"})
         | {"url": "http://localhost:8000/", "preferredTransport": "JSONRPC", "protocolVersion": "0.3.0"}

@@ -13,11 +13,28 @@ from a2a_proxy.rules.define.rule import CARD, RPC, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card
 from a2a_proxy.rules.examples.objects import card
 from a2a_proxy.rules.families.card.reading import read_card
-from a2a_proxy.rules.state.card_declarations import Json, is_v1, object_member, indexed_objects, read_requirements, string_member, string_items
+from a2a_proxy.rules.state.card_declarations import (
+    Json,
+    indexed_objects,
+    is_v1,
+    object_member,
+    read_requirements,
+    string_items,
+    string_member,
+)
 
 _MODE_MEMBERS = ("defaultInputModes", "defaultOutputModes")
 _CARD_MEMBERS_1_0 = ("name", "description", "supportedInterfaces", "version", "capabilities", *_MODE_MEMBERS, "skills")
-_CARD_MEMBERS_0_3 = ("protocolVersion", "name", "description", "url", "version", "capabilities", *_MODE_MEMBERS, "skills")
+_CARD_MEMBERS_0_3 = (
+    "protocolVersion",
+    "name",
+    "description",
+    "url",
+    "version",
+    "capabilities",
+    *_MODE_MEMBERS,
+    "skills",
+)
 _CARD_MEMBERS_0_2 = ("name", "description", "url", "version", "capabilities", *_MODE_MEMBERS, "skills")
 _CARD_MEMBERS_0_1 = ("name", "url", "version", "capabilities", "skills")
 _SKILL_MEMBERS = ("id", "name", "description", "tags")
@@ -173,7 +190,9 @@ def skills_and_modes(context: RuleContext) -> Iterator[RuleFinding]:
         yield from _check_modes(context, found, "", _MODE_MEMBERS)
 
 
-def _check_modes(context: RuleContext, holder: dict[str, Any], prefix: str, names: tuple[str, ...]) -> Iterator[RuleFinding]:
+def _check_modes(
+    context: RuleContext, holder: dict[str, Any], prefix: str, names: tuple[str, ...]
+) -> Iterator[RuleFinding]:
     for name in names:
         for mode in string_items(holder.get(name)):
             if not _MEDIA_TYPE.fullmatch(mode):

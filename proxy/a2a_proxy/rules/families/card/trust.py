@@ -17,7 +17,7 @@ from a2a_proxy.rules.examples.objects import card
 from a2a_proxy.rules.facts.hosts import scheme_of
 from a2a_proxy.rules.facts.secret_places import secret_paths
 from a2a_proxy.rules.families.card.reading import read_card
-from a2a_proxy.rules.state.card_declarations import Json, object_member, indexed_objects, string_member
+from a2a_proxy.rules.state.card_declarations import Json, indexed_objects, object_member, string_member
 
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+")
 _UNREADABLE = (ValueError, RecursionError)
@@ -147,7 +147,8 @@ def poorer(context: RuleContext) -> Iterator[RuleFinding]:
     if flags:
         told = ", ".join(sorted(flags))
         yield RuleFinding(
-            summary=f"the extended card lacks capabilities of the public card: {told}", path=f"{context.root}capabilities"
+            summary=f"the extended card lacks capabilities of the public card: {told}",
+            path=f"{context.root}capabilities",
         )
 
 

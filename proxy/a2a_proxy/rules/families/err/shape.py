@@ -23,7 +23,7 @@ from a2a_proxy.rules.define.rule import (
 )
 from a2a_proxy.rules.examples.conversation import http, rest, rest_error, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send
-from a2a_proxy.rules.families.err.table import ERROR_BY_CODE, ERROR_DOMAIN, ERROR_BY_REASON
+from a2a_proxy.rules.families.err.table import ERROR_BY_CODE, ERROR_BY_REASON, ERROR_DOMAIN
 
 _TASK_PARAMS = {"id": "t9"}
 _NOT_FOUND_BODY = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no task t9")
@@ -89,10 +89,14 @@ def error_info_wrong(context: RuleContext) -> Iterator[RuleFinding]:
     path = "error.data" if context.is_enveloped else "error.details" if context.binding is Binding.REST else ""
     if domain != ERROR_DOMAIN:
         if isinstance(reason, str) and reason in ERROR_BY_REASON:
-            yield RuleFinding(summary=f"reason {reason} under domain {_short_json(domain)}, it must be {ERROR_DOMAIN}", path=path)
+            yield RuleFinding(
+                summary=f"reason {reason} under domain {_short_json(domain)}, it must be {ERROR_DOMAIN}", path=path
+            )
         return
     if not isinstance(reason, str) or not re.fullmatch(r"[A-Z][A-Z0-9_]*", reason):
-        yield RuleFinding(summary=f"reason {_short_json(reason)} is not in UPPER_SNAKE_CASE", path=path, value=_short_json(reason))
+        yield RuleFinding(
+            summary=f"reason {_short_json(reason)} is not in UPPER_SNAKE_CASE", path=path, value=_short_json(reason)
+        )
     elif reason not in ERROR_BY_REASON:
         summary = f"reason {reason} is none of A2A's"
         yield RuleFinding(summary=summary, path=path, value=_short_json(reason), severity=Severity.WARNING)
@@ -167,9 +171,13 @@ def problem_json(context: RuleContext) -> Iterator[RuleFinding]:
 
     A 1.0 client looks for `error.details` and finds nothing: to it every such error is an unknown one.
     """
-    if context.exchange.status >= 400 and strip_parameters(context.response_header("content-type")) == "application/problem+json":
+    if (
+        context.exchange.status >= 400
+        and strip_parameters(context.response_header("content-type")) == "application/problem+json"
+    ):
         yield RuleFinding(
-            summary=f"HTTP {context.exchange.status} with application/problem+json", value=context.response_header("content-type")
+            summary=f"HTTP {context.exchange.status} with application/problem+json",
+            value=context.response_header("content-type"),
         )
 
 

@@ -34,7 +34,12 @@ def _error_name(context: RuleContext) -> str:
 def _is_unknown_task(context: RuleContext) -> bool:
     """The call names a task that this agent, all of whose tasks were seen, has never told of."""
     request_snapshot = context.record.request_snapshot
-    if request_snapshot is None or not request_snapshot.task_id or request_snapshot.is_task_known or request_snapshot.is_task_forgotten:
+    if (
+        request_snapshot is None
+        or not request_snapshot.task_id
+        or request_snapshot.is_task_known
+        or request_snapshot.is_task_forgotten
+    ):
         return False
     return context.session.is_complete
 
@@ -64,7 +69,11 @@ def wrong_error(context: RuleContext) -> Iterator[RuleFinding]:
     if request_snapshot is None or not kind or context.record.events or not context.has_flag(FrameFlag.FIRST):
         return
     if context.operation in ("SendMessage", "SendStreamingMessage"):
-        if request_snapshot.terminal and kind not in ("UNSUPPORTED_OPERATION", "TASK_NOT_FOUND", "VERSION_NOT_SUPPORTED"):
+        if request_snapshot.terminal and kind not in (
+            "UNSUPPORTED_OPERATION",
+            "TASK_NOT_FOUND",
+            "VERSION_NOT_SUPPORTED",
+        ):
             lenient = kind in ("INVALID_PARAMS", "INVALID_REQUEST") or context.failure.code == 3
             summary = f"a message to a finished task was refused with {kind}, it must be UNSUPPORTED_OPERATION"
             if kind in _GENERIC_ERRORS or lenient:

@@ -22,11 +22,11 @@ from a2a_proxy.rules.examples.objects import artifact, card, send, task
 from a2a_proxy.rules.families.ext.reading import (
     activated_uris,
     activated_uris_here,
-    requested_uris,
     base_uri,
-    is_card_known,
     declared_extensions,
+    is_card_known,
     may_have_extensions,
+    requested_uris,
     used_extensions,
 )
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
@@ -61,7 +61,13 @@ def _extension_headers(*uris: str) -> Fields:
     required_flags=FrameFlag.CARD_KNOWN,
     flagged=fetch_card(_card_with_extension(_URI_A, required=True)) + rpc("SendMessage", send(), _TASK_RESULT),
     clean=fetch_card(_card_with_extension(_URI_A, required=True))
-    + rpc("SendMessage", send(), _TASK_RESULT, headers=_extension_headers(_URI_A), reply_headers=_extension_headers(_URI_A)),
+    + rpc(
+        "SendMessage",
+        send(),
+        _TASK_RESULT,
+        headers=_extension_headers(_URI_A),
+        reply_headers=_extension_headers(_URI_A),
+    ),
 )
 def required(context: RuleContext) -> Iterator[RuleFinding]:
     """The agent's card marks an extension as required, a message is sent without asking for it, and the agent accepts
@@ -72,7 +78,11 @@ def required(context: RuleContext) -> Iterator[RuleFinding]:
     """
     if not context.agent.card or not is_card_known(context):
         return
-    missing = [uri for uri, needed in declared_extensions(context.agent.card).items() if needed and uri not in requested_uris(context)]
+    missing = [
+        uri
+        for uri, needed in declared_extensions(context.agent.card).items()
+        if needed and uri not in requested_uris(context)
+    ]
     request = context.request
     missing = [uri for uri in missing if request is None or uri.encode() not in request.payload]
     for uri in missing:
@@ -94,8 +104,16 @@ def required(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=HookPoint.HEADS,
     bindings=RPC,
     required_flags=FrameFlag.CARD_KNOWN,
-    flagged=fetch_card(_card_with_extension(_URI_A)) + rpc("SendMessage", send(), _TASK_RESULT, headers=_extension_headers(_URI_B)),
-    clean=fetch_card(_card_with_extension(_URI_A)) + rpc("SendMessage", send(), _TASK_RESULT, headers=_extension_headers(_URI_A), reply_headers=_extension_headers(_URI_A)),
+    flagged=fetch_card(_card_with_extension(_URI_A))
+    + rpc("SendMessage", send(), _TASK_RESULT, headers=_extension_headers(_URI_B)),
+    clean=fetch_card(_card_with_extension(_URI_A))
+    + rpc(
+        "SendMessage",
+        send(),
+        _TASK_RESULT,
+        headers=_extension_headers(_URI_A),
+        reply_headers=_extension_headers(_URI_A),
+    ),
 )
 def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     """A request asks for an extension that no card of the agent declares, as far as cards passed before it.
@@ -125,8 +143,20 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=RPC,
     trigger_flags=FrameFlag.END,
     required_flags=FrameFlag.EXTENDS,
-    flagged=rpc("SendMessage", send(), _TASK_RESULT, headers=_extension_headers(_URI_A), reply_headers=_extension_headers(_URI_A, _URI_B)),
-    clean=rpc("SendMessage", send(), _TASK_RESULT, headers=_extension_headers(_URI_A), reply_headers=_extension_headers(_URI_A)),
+    flagged=rpc(
+        "SendMessage",
+        send(),
+        _TASK_RESULT,
+        headers=_extension_headers(_URI_A),
+        reply_headers=_extension_headers(_URI_A, _URI_B),
+    ),
+    clean=rpc(
+        "SendMessage",
+        send(),
+        _TASK_RESULT,
+        headers=_extension_headers(_URI_A),
+        reply_headers=_extension_headers(_URI_A),
+    ),
 )
 def not_asked(context: RuleContext) -> Iterator[RuleFinding]:
     """The agent's `A2A-Extensions`, in the response head or in gRPC trailers, names an extension that the request does
@@ -160,8 +190,20 @@ def _find_fallback(uri: str, wanted: list[str]) -> str:
     bindings=NETWORK,
     trigger_flags=FrameFlag.END,
     required_flags=FrameFlag.EXTENDS,
-    flagged=rpc("SendMessage", send(), _TASK_RESULT, headers=_extension_headers(_URI_A_V2), reply_headers=_extension_headers(_URI_A)),
-    clean=rpc("SendMessage", send(), _TASK_RESULT, headers=_extension_headers(_URI_A_V2, _URI_A), reply_headers=_extension_headers(_URI_A)),
+    flagged=rpc(
+        "SendMessage",
+        send(),
+        _TASK_RESULT,
+        headers=_extension_headers(_URI_A_V2),
+        reply_headers=_extension_headers(_URI_A),
+    ),
+    clean=rpc(
+        "SendMessage",
+        send(),
+        _TASK_RESULT,
+        headers=_extension_headers(_URI_A_V2, _URI_A),
+        reply_headers=_extension_headers(_URI_A),
+    ),
 )
 def fallback(context: RuleContext) -> Iterator[RuleFinding]:
     """The agent activates an extension whose URI differs from a requested one in the version at its end only, and the
@@ -191,7 +233,13 @@ def fallback(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.UNCLEAN,
     operations=SENDING_OPERATIONS,
     flagged=rpc("SendMessage", send(), _EXTENDED_REPLY, headers=_extension_headers(_URI_A)),
-    clean=rpc("SendMessage", send(), _EXTENDED_REPLY, headers=_extension_headers(_URI_A), reply_headers=_extension_headers(_URI_A)),
+    clean=rpc(
+        "SendMessage",
+        send(),
+        _EXTENDED_REPLY,
+        headers=_extension_headers(_URI_A),
+        reply_headers=_extension_headers(_URI_A),
+    ),
 )
 def not_confirmed(context: RuleContext) -> Iterator[RuleFinding]:
     """A message or an artifact of the answer names an extension that the client has asked for, and the response has no

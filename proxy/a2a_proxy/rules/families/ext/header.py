@@ -11,7 +11,7 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import NETWORK, RPC, Dialects, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import send, task
-from a2a_proxy.rules.families.ext.reading import HEADER_NAMES, split_uris, extension_fields
+from a2a_proxy.rules.families.ext.reading import HEADER_NAMES, extension_fields, split_uris
 
 _URI_A = "https://example.com/ext/a/v1"
 _ABSOLUTE_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")

@@ -9,7 +9,13 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import RPC, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, rpc
 from a2a_proxy.rules.examples.objects import send, task
-from a2a_proxy.rules.families.ext.reading import activated_uris, requested_uris, listed_extensions, may_have_extensions, used_extensions
+from a2a_proxy.rules.families.ext.reading import (
+    activated_uris,
+    listed_extensions,
+    may_have_extensions,
+    requested_uris,
+    used_extensions,
+)
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _URI_A, _URI_B = "https://example.com/ext/a/v1", "https://example.com/ext/b/v1"
@@ -28,8 +34,12 @@ _ACTIVE_HEADERS: Fields = {"A2A-Extensions": _URI_A}
     bindings=RPC,
     trigger_flags=FrameFlag.UNCLEAN,
     operations=SENDING_OPERATIONS,
-    flagged=rpc("SendMessage", send(extensions=[_URI_B]), _TASK_RESULT, headers=_ACTIVE_HEADERS, reply_headers=_ACTIVE_HEADERS),
-    clean=rpc("SendMessage", send(extensions=[_URI_A]), _TASK_RESULT, headers=_ACTIVE_HEADERS, reply_headers=_ACTIVE_HEADERS),
+    flagged=rpc(
+        "SendMessage", send(extensions=[_URI_B]), _TASK_RESULT, headers=_ACTIVE_HEADERS, reply_headers=_ACTIVE_HEADERS
+    ),
+    clean=rpc(
+        "SendMessage", send(extensions=[_URI_A]), _TASK_RESULT, headers=_ACTIVE_HEADERS, reply_headers=_ACTIVE_HEADERS
+    ),
 )
 def inactive(context: RuleContext) -> Iterator[RuleFinding]:
     """The `extensions` of the client's message name one that its request does not ask for; or those of the agent's

@@ -31,7 +31,10 @@ def extension_fields(context: RuleContext) -> tuple[list[tuple[str, str]], list[
     """Name and value of each header field of extensions, in the request and in the response."""
     found: tuple[list[tuple[str, str]], list[tuple[str, str]]] | None = context.cache.get("extensions")
     if found is None:
-        found = context.cache["extensions"] = _read_extension_fields(context.exchange.request_headers), _read_extension_fields(context.exchange.response_headers)
+        found = context.cache["extensions"] = (
+            _read_extension_fields(context.exchange.request_headers),
+            _read_extension_fields(context.exchange.response_headers),
+        )
     return found
 
 

@@ -12,8 +12,14 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status, task
-from a2a_proxy.rules.families.gen.tracker import GenerationFault, open_gaps, generation_verdicts
-from a2a_proxy.rules.families.gen.words import TASK_NUMBER_OPERATIONS, TRACKED, current_generation, if_match, format_range
+from a2a_proxy.rules.families.gen.tracker import GenerationFault, generation_verdicts, open_gaps
+from a2a_proxy.rules.families.gen.words import (
+    TASK_NUMBER_OPERATIONS,
+    TRACKED,
+    current_generation,
+    format_range,
+    if_match,
+)
 
 RECONCILE = 10
 """Seconds in which a client is expected to read a task again after a gap."""
@@ -48,7 +54,8 @@ _TASK_READ = rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="4"), id=2,
     also_broken=("A2A-GEN-005",),
     required_flags=FrameFlag.COUNTS | FrameFlag.NUMBERED | FrameFlag.OTHER | FrameFlag.NAMES,
     flagged=_PLAIN_POLL + rpc("GetTask", _NUMBERED_POLL, task("WORKING"), id=2, version="1.1"),
-    clean=_TASK_READ + rpc("GetTask", _TASK_PARAMS | {"currentGeneration": "4"}, task("WORKING", generation="5"), version="1.1"),
+    clean=_TASK_READ
+    + rpc("GetTask", _TASK_PARAMS | {"currentGeneration": "4"}, task("WORKING", generation="5"), version="1.1"),
 )
 def goes_on(context: RuleContext) -> Iterator[RuleFinding]:
     """A client that speaks 1.1 or has used generations was told of a task without one, or got two events with one
@@ -81,7 +88,10 @@ def _note_informed_client(context: RuleContext) -> None:
         context.frame.generation == 0
         and not task.generation
         and context.has_flag(TASK_NUMBER_OPERATIONS)
-        and (dialect_of_version(context.exchange.version_header) is Dialect.V1_1 or current_generation(context) is not None)
+        and (
+            dialect_of_version(context.exchange.version_header) is Dialect.V1_1
+            or current_generation(context) is not None
+        )
     )
     if without and len(_informed_clients(context)) < _MAX_CLIENTS:
         task.writable_notes().setdefault("gen.without", []).append(client)

@@ -12,7 +12,7 @@ from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, Hook
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
 from a2a_proxy.rules.examples.script import MS, run_together
-from a2a_proxy.rules.families.gen.messages import is_gap_explained, note_client_message, is_profile_2153
+from a2a_proxy.rules.families.gen.messages import is_gap_explained, is_profile_2153, note_client_message
 from a2a_proxy.rules.families.gen.tracker import GenerationFault, Verdict, generation_verdicts
 from a2a_proxy.rules.families.gen.words import EVERYWHERE, TRACKED, format_range, generation_path
 
@@ -21,7 +21,13 @@ _FIRST_EVENTS = (snapshot(generation="1"), status("WORKING", generation="2"))
 _COMPLETED_EVENT = status("COMPLETED", second=1, generation="5")
 _FURTHER_EVENTS = send("more", id="m2", taskId="t1", configuration={"returnImmediately": True})
 _COMPLETE_STREAM = rpc_stream(
-    _SEND_METHOD, send(), *_FIRST_EVENTS, chunk("a", generation="3"), chunk("b", id="a2", generation="4"), _COMPLETED_EVENT, version="1.1"
+    _SEND_METHOD,
+    send(),
+    *_FIRST_EVENTS,
+    chunk("a", generation="3"),
+    chunk("b", id="a2", generation="4"),
+    _COMPLETED_EVENT,
+    version="1.1",
 )
 
 
@@ -37,7 +43,9 @@ _COMPLETE_STREAM = rpc_stream(
     trigger_flags=TRACKED | FrameFlag.ASKS,
     draft=True,
     required_flags=FrameFlag.NAMES | FrameFlag.NUMBERED | FrameFlag.OTHER,
-    flagged=rpc_stream(_SEND_METHOD, send(), *_FIRST_EVENTS, chunk("b", generation="4"), _COMPLETED_EVENT, version="1.1"),
+    flagged=rpc_stream(
+        _SEND_METHOD, send(), *_FIRST_EVENTS, chunk("b", generation="4"), _COMPLETED_EVENT, version="1.1"
+    ),
     clean=_COMPLETE_STREAM,
 )
 def gap(context: RuleContext) -> Iterator[RuleFinding]:
@@ -60,7 +68,9 @@ def gap(context: RuleContext) -> Iterator[RuleFinding]:
             brought = each.snapshot and each.first == each.final
             told = f"{context.frame.generation} after {each.last}: {missing} {_loss_place(context, each)}"
             severity = Severity.WARNING if brought else None
-            yield RuleFinding(summary=told, path=generation_path(context), value=str(context.frame.generation), severity=severity)
+            yield RuleFinding(
+                summary=told, path=generation_path(context), value=str(context.frame.generation), severity=severity
+            )
         elif each.fault is GenerationFault.FIRST_GAP:
             told = f"the stream begins with {context.frame.generation}, and no snapshot; {missing} did not come"
             yield RuleFinding(summary=told, path=generation_path(context), severity=Severity.WARNING, is_sure=False)
@@ -93,7 +103,12 @@ def _loss_place(context: RuleContext, each: Verdict) -> str:
     trigger_flags=TRACKED,
     draft=True,
     flagged=rpc_stream(
-        _SEND_METHOD, send(), *_FIRST_EVENTS, chunk("a", generation="2"), status("COMPLETED", second=1, generation="3"), version="1.1"
+        _SEND_METHOD,
+        send(),
+        *_FIRST_EVENTS,
+        chunk("a", generation="2"),
+        status("COMPLETED", second=1, generation="3"),
+        version="1.1",
     ),
     clean=_COMPLETE_STREAM,
 )
@@ -107,11 +122,15 @@ def same_number(context: RuleContext) -> Iterator[RuleFinding]:
     number = context.frame.generation
     for each in generation_verdicts(context):
         if each.fault is GenerationFault.REPEAT:
-            yield RuleFinding(summary=f"another event with {number}, the number of the one before", path=generation_path(context))
+            yield RuleFinding(
+                summary=f"another event with {number}, the number of the one before", path=generation_path(context)
+            )
         elif each.fault is GenerationFault.AGAIN:
             told = f"the event with {number} once more"
             yield RuleFinding(summary=told, path=generation_path(context), severity=Severity.WARNING)
-        elif each.fault is GenerationFault.PROGRESS and not context.record.writable_notes().setdefault("gen.progress", 0):
+        elif each.fault is GenerationFault.PROGRESS and not context.record.writable_notes().setdefault(
+            "gen.progress", 0
+        ):
             context.record.writable_notes()["gen.progress"] = 1
             told = f"{number} again, for a status update that leaves the task {TaskState(context.frame.state).label}"
             yield RuleFinding(summary=told, path=generation_path(context), severity=Severity.INFO)
@@ -148,7 +167,9 @@ def lower(context: RuleContext) -> Iterator[RuleFinding]:
     for each in generation_verdicts(context):
         if each.fault is GenerationFault.LATE:
             yield RuleFinding(
-                summary=f"{number} after {each.last}: late, it fills a gap", path=generation_path(context), value=str(number)
+                summary=f"{number} after {each.last}: late, it fills a gap",
+                path=generation_path(context),
+                value=str(number),
             )
         elif each.fault is GenerationFault.REGRESS:
             told = f"{number} after {each.last}: the numbers go down"
@@ -177,7 +198,11 @@ def dropped(context: RuleContext) -> Iterator[RuleFinding]:
     for each in generation_verdicts(context):
         if each.fault is GenerationFault.ZERO:
             before = f"after {each.last}" if each.last else "for a task that had one"
-            severity = Severity.WARNING if context.frame.event is EventKind.STATUS and context.has_flag(FrameFlag.SAME) else None
+            severity = (
+                Severity.WARNING
+                if context.frame.event is EventKind.STATUS and context.has_flag(FrameFlag.SAME)
+                else None
+            )
             yield RuleFinding(summary=f"no generation {before}", path=generation_path(context), severity=severity)
 
 

@@ -40,7 +40,12 @@ _SEND_PARAMS = send("go on", id="m2", configuration={"ifGenerationMatch": "3"}, 
         version="1.1",
     ),
     clean=rest(
-        "POST", "/message:send", _SEND_PARAMS, rest_error(409, "ABORTED", MISMATCH_REASON, **_NUMBER_MEMBERS), status=409, version="1.1"
+        "POST",
+        "/message:send",
+        _SEND_PARAMS,
+        rest_error(409, "ABORTED", MISMATCH_REASON, **_NUMBER_MEMBERS),
+        status=409,
+        version="1.1",
     ),
 )
 def mapped(context: RuleContext) -> Iterator[RuleFinding]:
@@ -62,11 +67,19 @@ def mapped(context: RuleContext) -> Iterator[RuleFinding]:
         severity = Severity.WARNING
     shown = failure.status_name if context.binding is Binding.GRPC else str(failure.code)
     wanted = "ABORTED" if context.binding is Binding.GRPC else str(right)
-    yield RuleFinding(summary=f"{MISMATCH_REASON} comes as {shown}, it must be {wanted}", value=shown, severity=severity)
+    yield RuleFinding(
+        summary=f"{MISMATCH_REASON} comes as {shown}, it must be {wanted}", value=shown, severity=severity
+    )
 
 
 def _check_unnamed_error(context: RuleContext) -> Iterator[RuleFinding]:
-    if context.record.request_snapshot is not None and context.record.request_snapshot.task_id and if_match(context) is not None:
+    if (
+        context.record.request_snapshot is not None
+        and context.record.request_snapshot.task_id
+        and if_match(context) is not None
+    ):
         shown = "ABORTED" if context.binding is Binding.GRPC else "409"
-        told = f"{shown} without an ErrorInfo answers `ifGenerationMatch`: a mismatch needs the reason {MISMATCH_REASON}"
+        told = (
+            f"{shown} without an ErrorInfo answers `ifGenerationMatch`: a mismatch needs the reason {MISMATCH_REASON}"
+        )
         yield RuleFinding(summary=told, value=shown, severity=Severity.WARNING, is_sure=False)

@@ -45,7 +45,12 @@ def is_gap_explained(context: RuleContext, gap: Verdict) -> bool:
     }
     for record in context.session.exchange_records.values():  # those whose requests are not judged yet
         request_snapshot = record.request_snapshot
-        if request_snapshot is not None and request_snapshot.task_id == task.task_id and record.operation in SENDING_OPERATIONS and record.request:
+        if (
+            request_snapshot is not None
+            and request_snapshot.task_id == task.task_id
+            and record.operation in SENDING_OPERATIONS
+            and record.request
+        ):
             times[record.id, record.request.seq] = request_snapshot.at
     count = sum(after < at <= context.at for at in times.values())
     return count == gap.final - gap.first + 1
@@ -54,4 +59,6 @@ def is_gap_explained(context: RuleContext, gap: Verdict) -> bool:
 def is_profile_2153(context: RuleContext) -> bool:
     """The stream is one of that proposal."""
     request = context.request
-    return context.frame.schema.endswith(_PROFILE_SUFFIX) or (request is not None and request.schema.endswith(_PROFILE_SUFFIX))
+    return context.frame.schema.endswith(_PROFILE_SUFFIX) or (
+        request is not None and request.schema.endswith(_PROFILE_SUFFIX)
+    )

@@ -53,12 +53,16 @@ def held(context: RuleContext) -> Iterator[RuleFinding]:
     The agent must answer at once then: the client waits for news that it could have had.
     """
     request_snapshot = context.record.request_snapshot
-    if request_snapshot is None or (context.frame_or_none is None and (context.record.answers or context.exchange.how == "complete")):
+    if request_snapshot is None or (
+        context.frame_or_none is None and (context.record.answers or context.exchange.how == "complete")
+    ):
         return
     wanted = current_generation(context)
     if wanted is None or request_snapshot.known_generation <= wanted:
         return
-    waited = ((context.at if context.frame_or_none is not None else context.exchange.closed) - request_snapshot.at) / _SECOND_NS
+    waited = (
+        (context.at if context.frame_or_none is not None else context.exchange.closed) - request_snapshot.at
+    ) / _SECOND_NS
     if waited > LONG_POLL:
         how = "the answer took" if context.frame_or_none is not None else "no answer came in"
         told = f"{request_snapshot.known_generation} had passed, the client asked for changes after {wanted}; {how} {waited:.1f} s"
@@ -91,7 +95,8 @@ def not_held(context: RuleContext) -> Iterator[RuleFinding]:
     if wanted is not None and number == wanted and context.at - request_snapshot.at < IMMEDIATE * _SECOND_NS:
         waited = (context.at - request_snapshot.at) // 1_000_000
         yield RuleFinding(
-            summary=f"asked for changes after {wanted}, the answer has {number} after {waited} ms", path=generation_path(context)
+            summary=f"asked for changes after {wanted}, the answer has {number} after {waited} ms",
+            path=generation_path(context),
         )
 
 

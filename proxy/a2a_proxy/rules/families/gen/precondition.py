@@ -15,7 +15,7 @@ from a2a_proxy.rules.define.rule import ANY_EVENT, Dialects, EvidenceScope, Fram
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error
 from a2a_proxy.rules.examples.objects import Json, reply, send, snapshot, state, task
 from a2a_proxy.rules.examples.script import MS, Script
-from a2a_proxy.rules.families.gen.words import MISMATCH_REASON, TASK_NUMBER_OPERATIONS, SEND_OPERATIONS, if_match
+from a2a_proxy.rules.families.gen.words import MISMATCH_REASON, SEND_OPERATIONS, TASK_NUMBER_OPERATIONS, if_match
 
 RACE_TIME = 2
 """Seconds in which a newer generation may show up that the agent had already when it refused."""
@@ -97,7 +97,12 @@ def refused(context: RuleContext) -> Iterator[RuleFinding]:
     """
     request_snapshot = context.record.request_snapshot
     wanted = if_match(context)
-    if request_snapshot is None or wanted is None or wanted != request_snapshot.known_generation or context.failure.name != MISMATCH_REASON:
+    if (
+        request_snapshot is None
+        or wanted is None
+        or wanted != request_snapshot.known_generation
+        or context.failure.name != MISMATCH_REASON
+    ):
         return
     metadata = (context.failure.info or {}).get("metadata")
     current = generation_number(metadata.get("currentGeneration")) if isinstance(metadata, dict) else 0
@@ -132,7 +137,12 @@ def for_new_task(context: RuleContext) -> Iterator[RuleFinding]:
     The precondition is to be ignored where the message makes the task: there is nothing it could match.
     """
     request_snapshot = context.record.request_snapshot
-    if request_snapshot is not None and not request_snapshot.task_id and context.failure.name == MISMATCH_REASON and if_match(context) is not None:
+    if (
+        request_snapshot is not None
+        and not request_snapshot.task_id
+        and context.failure.name == MISMATCH_REASON
+        and if_match(context) is not None
+    ):
         yield RuleFinding(summary=f"{MISMATCH_REASON} for a message that names no task")
 
 
@@ -182,7 +192,13 @@ def ignored(context: RuleContext) -> Iterator[RuleFinding]:
     Such an agent does not know the precondition: the client believes itself protected against changes in between.
     """
     request_snapshot, task = context.record.request_snapshot, context.task
-    if request_snapshot is None or not request_snapshot.task_id or task is None or context.frame.generation or task.generation:
+    if (
+        request_snapshot is None
+        or not request_snapshot.task_id
+        or task is None
+        or context.frame.generation
+        or task.generation
+    ):
         return
     if context.has_flag(TASK_NUMBER_OPERATIONS) and (wanted := if_match(context)) is not None:
         yield RuleFinding(summary=f"accepted with `ifGenerationMatch` {wanted}, but the agent numbers nothing")

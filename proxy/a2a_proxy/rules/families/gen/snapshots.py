@@ -14,7 +14,14 @@ from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import run_together
 from a2a_proxy.rules.families.gen.tracker import GenerationFault, generation_verdicts
-from a2a_proxy.rules.families.gen.words import EVERYWHERE, SEND_OPERATIONS, TRACKED, current_generation, if_match, generation_path
+from a2a_proxy.rules.families.gen.words import (
+    EVERYWHERE,
+    SEND_OPERATIONS,
+    TRACKED,
+    current_generation,
+    generation_path,
+    if_match,
+)
 
 _SEND_METHOD = "SendStreamingMessage"
 _TASK_PARAMS = {"id": "t1"}
@@ -54,7 +61,9 @@ def not_implemented(context: RuleContext) -> Iterator[RuleFinding]:
     if context.object.get("generation") not in (None, 0, "0"):
         return  # one that cannot be read: A2A-GEN-020
     context.agent.notes["gen.none"] = 1
-    yield RuleFinding(summary="no generation, although the client speaks 1.1 or asked by one", path=generation_path(context))
+    yield RuleFinding(
+        summary="no generation, although the client speaks 1.1 or asked by one", path=generation_path(context)
+    )
 
 
 @rule(
@@ -87,14 +96,23 @@ def begins(context: RuleContext) -> Iterator[RuleFinding]:
     A client that counts from 1 takes the missing numbers for lost events.
     """
     frame, task = context.frame, context.task
-    if task is None or task.created_by != context.record.id or not context.has_flag(FrameFlag.TASK) or frame.generation == 1:
+    if (
+        task is None
+        or task.created_by != context.record.id
+        or not context.has_flag(FrameFlag.TASK)
+        or frame.generation == 1
+    ):
         return
     number = frame.generation
-    if number <= 0 and not (context.agent.sends_generations and dialect_of_version(context.exchange.version_header) is Dialect.V1_1):
+    if number <= 0 and not (
+        context.agent.sends_generations and dialect_of_version(context.exchange.version_header) is Dialect.V1_1
+    ):
         return
     if frame.state == int(TaskState.SUBMITTED):
         yield RuleFinding(
-            summary=f"the new task begins at {number}, it must begin at 1", path=generation_path(context), value=str(number)
+            summary=f"the new task begins at {number}, it must begin at 1",
+            path=generation_path(context),
+            value=str(number),
         )
     elif number > 0 and context.record.is_streaming:
         told = f"the stream of the new task begins at {number}, {TaskState(frame.state).label}"
@@ -111,8 +129,22 @@ def begins(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=EVERYWHERE,
     trigger_flags=TRACKED,
     draft=True,
-    flagged=rpc_stream(_SEND_METHOD, send(), *_FIRST_EVENTS, _COMPLETED_EVENT, snapshot("COMPLETED", second=1, generation="2"), version="1.1"),
-    clean=rpc_stream(_SEND_METHOD, send(), *_FIRST_EVENTS, _COMPLETED_EVENT, snapshot("COMPLETED", second=1, generation="3"), version="1.1"),
+    flagged=rpc_stream(
+        _SEND_METHOD,
+        send(),
+        *_FIRST_EVENTS,
+        _COMPLETED_EVENT,
+        snapshot("COMPLETED", second=1, generation="2"),
+        version="1.1",
+    ),
+    clean=rpc_stream(
+        _SEND_METHOD,
+        send(),
+        *_FIRST_EVENTS,
+        _COMPLETED_EVENT,
+        snapshot("COMPLETED", second=1, generation="3"),
+        version="1.1",
+    ),
 )
 def behind(context: RuleContext) -> Iterator[RuleFinding]:
     """A Task in the course of a stream has a lower generation than the event before it.
@@ -122,7 +154,9 @@ def behind(context: RuleContext) -> Iterator[RuleFinding]:
     number = context.frame.generation
     for each in generation_verdicts(context):
         if each.fault is GenerationFault.BEHIND:
-            yield RuleFinding(summary=f"the Task stands at {number}, but {each.last} was told", path=generation_path(context))
+            yield RuleFinding(
+                summary=f"the Task stands at {number}, but {each.last} was told", path=generation_path(context)
+            )
 
 
 @rule(

@@ -215,7 +215,9 @@ def _judge_later_event(context: RuleContext, number: int, log: Notes, line: Note
         return [_open_gap(last, first, number - 1, log, line)] if number > first else []
     if number in line["missing"]:
         line["missing"].remove(number)
-        log["gaps"] = [gap for gap in log["gaps"] if gap[3] != context.record.id or not _is_gap_filled(gap, number, line)]
+        log["gaps"] = [
+            gap for gap in log["gaps"] if gap[3] != context.record.id or not _is_gap_filled(gap, number, line)
+        ]
         return [Verdict(GenerationFault.LATE, last)]
     if number < last:
         return _judge_lower_number(context, number, log, line)
@@ -312,7 +314,10 @@ def _remember_snapshot(context: RuleContext, log: Notes) -> list[Verdict]:
 def _note_gaps(context: RuleContext, log: Notes, found: list[Verdict]) -> None:
     for each in found:
         if each.fault is GenerationFault.GAP and not each.snapshot:
-            log["gaps"] = [*log["gaps"], [each.first, each.final, context.at, context.record.id, context.record.client]][-MAX_GAPS:]
+            log["gaps"] = [
+                *log["gaps"],
+                [each.first, each.final, context.at, context.record.id, context.record.client],
+            ][-MAX_GAPS:]
 
 
 def _put_bounded(table: dict[str, Any], number: int, value: Any, room: int) -> None:

@@ -52,7 +52,11 @@ def _is_generation(value: str) -> bool:
 def _number_values(context: RuleContext) -> Iterator[tuple[str, Any]]:
     """The numbers of a frame that are there, with their places."""
     if b"eneration" not in context.frame.payload:
-        if context.has_flag(FrameFlag.ASKS) and context.binding is Binding.REST and (path := context.rest_match) is not None:
+        if (
+            context.has_flag(FrameFlag.ASKS)
+            and context.binding is Binding.REST
+            and (path := context.rest_match) is not None
+        ):
             value = dict(path.query).get("currentGeneration")
             if value is not None:
                 yield "currentGeneration", value
@@ -64,7 +68,9 @@ def _number_values(context: RuleContext) -> Iterator[tuple[str, Any]]:
     yield from _present_members(body, root, "generation", "currentGeneration", "current_generation")
     for wrapper in _WRAPPERS:
         yield from _present_members(body.get(wrapper), f"{root}{wrapper}.", "generation")
-    yield from _present_members(body.get("configuration"), f"{root}configuration.", "ifGenerationMatch", "if_generation_match")
+    yield from _present_members(
+        body.get("configuration"), f"{root}configuration.", "ifGenerationMatch", "if_generation_match"
+    )
 
 
 def _present_members(holder: Any, root: str, *names: str) -> Iterator[tuple[str, Any]]:

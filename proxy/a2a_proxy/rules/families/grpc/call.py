@@ -83,7 +83,9 @@ def http_status(context: RuleContext) -> Iterator[RuleFinding]:
 
 def _has_grpc_status(context: RuleContext) -> bool:
     exchange = context.exchange
-    return bool(header_values(exchange.trailers, "grpc-status") or header_values(exchange.response_headers, "grpc-status"))
+    return bool(
+        header_values(exchange.trailers, "grpc-status") or header_values(exchange.response_headers, "grpc-status")
+    )
 
 
 def _is_stream_unfinished(context: RuleContext) -> bool:
@@ -164,7 +166,10 @@ def unknown_method(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=HookPoint.HEADS,
     bindings=GRPC,
     flagged=grpc(
-        "GetTask", _TASK_PARAMS, task(), headers={"a2a-extensions": "https://example.com/a/v1\0https://example.com/b/v1"}
+        "GetTask",
+        _TASK_PARAMS,
+        task(),
+        headers={"a2a-extensions": "https://example.com/a/v1\0https://example.com/b/v1"},
     ),
     clean=grpc(
         "GetTask", _TASK_PARAMS, task(), headers={"a2a-extensions": "https://example.com/a/v1,https://example.com/b/v1"}
@@ -217,4 +222,6 @@ def reset(context: RuleContext) -> Iterator[RuleFinding]:
     if _is_reset_in_mid_stream(context) and not _has_grpc_status(context):
         state = context.record.state
         last = f"in state {TaskState(state).name}" if state else "before any state"
-        yield RuleFinding(summary=f"the agent breaks the stream off {last}: {context.record.abort_cause or context.exchange.how}")
+        yield RuleFinding(
+            summary=f"the agent breaks the stream off {last}: {context.record.abort_cause or context.exchange.how}"
+        )

@@ -16,7 +16,17 @@ from a2a_proxy.rules.context import RuleContext
 _MAX_DEPTH = 32
 _MAX_FOUND = 20
 _VARINT, _FIXED64, _LEN, _FIXED32 = 0, 1, 2, 5
-_WIRE_TYPES = {1: _FIXED64, 2: _FIXED32, 6: _FIXED64, 7: _FIXED32, 9: _LEN, 11: _LEN, 12: _LEN, 15: _FIXED32, 16: _FIXED64}
+_WIRE_TYPES = {
+    1: _FIXED64,
+    2: _FIXED32,
+    6: _FIXED64,
+    7: _FIXED32,
+    9: _LEN,
+    11: _LEN,
+    12: _LEN,
+    15: _FIXED32,
+    16: _FIXED64,
+}
 """Wire type of a field type, as numbered in `descriptor.proto`; varint where it is not here."""
 _GOOGLE_PREFIX = "google.protobuf."
 

@@ -49,7 +49,9 @@ def prefix(context: RuleContext) -> Iterator[RuleFinding]:
     if frame is None:
         yield from _check_incomplete(context)
     elif frame.kind is FrameKind.UNDECODABLE and frame.note.startswith(_NO_FLAG):
-        yield RuleFinding(summary=f"{_sender_name(context)} sends a broken length prefix: {frame.note}", value=frame.note)
+        yield RuleFinding(
+            summary=f"{_sender_name(context)} sends a broken length prefix: {frame.note}", value=frame.note
+        )
     elif frame.kind is FrameKind.UNDECODABLE and _is_truncation_note(frame.note):
         context.record.writable_notes()["incomplete"] = [frame.seq, frame.note, int(frame.direction)]
 
@@ -89,7 +91,8 @@ def compression(context: RuleContext) -> Iterator[RuleFinding]:
     if frame.kind is FrameKind.UNDECODABLE and frame.note.startswith(_MESSAGE_CODING):
         problem = frame.note.partition(", got ")[2]
         yield RuleFinding(
-            summary=f"{_sender_name(context)} sends a compressed message that cannot be read: {problem}", value=frame.note
+            summary=f"{_sender_name(context)} sends a compressed message that cannot be read: {problem}",
+            value=frame.note,
         )
 
 
@@ -165,7 +168,9 @@ def count(context: RuleContext) -> Iterator[RuleFinding]:
     hook_points=_MESSAGE_HOOKS,
     bindings=GRPC,
     trigger_flags=FrameFlag.LARGE,
-    flagged=grpc("SendStreamingMessage", send(), snapshot("WORKING"), LargeArtifactUpdate(LARGE_MESSAGE), status("COMPLETED")),
+    flagged=grpc(
+        "SendStreamingMessage", send(), snapshot("WORKING"), LargeArtifactUpdate(LARGE_MESSAGE), status("COMPLETED")
+    ),
     clean=grpc("SendStreamingMessage", send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")),
 )
 def large(context: RuleContext) -> Iterator[RuleFinding]:

@@ -145,7 +145,9 @@ def contradiction(context: RuleContext) -> Iterator[RuleFinding]:
         return
     body = context.failure.body
     if isinstance(body, str):
-        yield RuleFinding(summary="grpc-status-details-bin is not a google.rpc.Status", path=_DETAILS_TRAILER, value=body[:60])
+        yield RuleFinding(
+            summary="grpc-status-details-bin is not a google.rpc.Status", path=_DETAILS_TRAILER, value=body[:60]
+        )
     elif isinstance(body, dict) and body.get("code") != frame.error_code:
         code = body.get("code")
         yield RuleFinding(

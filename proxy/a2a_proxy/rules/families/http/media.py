@@ -92,13 +92,18 @@ def type_of_response(context: RuleContext) -> Iterator[RuleFinding]:
     if isinstance(context.value, dict) and "jsonrpc" in context.value:
         kind = notes["other type"]
         yield RuleFinding(
-            summary=f"the content type of the JSON-RPC response is {format_media_type(kind)}, it must be `{_JSON_TYPE}`", value=kind
+            summary=f"the content type of the JSON-RPC response is {format_media_type(kind)}, it must be `{_JSON_TYPE}`",
+            value=kind,
         )
 
 
 def _has_body(context: RuleContext) -> bool:
     """The response has a body as far as its head tells."""
-    return context.exchange.status // 100 == 2 and context.exchange.status != 204 and context.response_header("content-length") != "0"
+    return (
+        context.exchange.status // 100 == 2
+        and context.exchange.status != 204
+        and context.response_header("content-length") != "0"
+    )
 
 
 @rule(
@@ -124,7 +129,11 @@ def type_of_rest(context: RuleContext) -> Iterator[RuleFinding]:
         kind = strip_parameters(content_types(context)[0])
         yield from _check_json_type(kind, "request", context.session.client_notes(context.record.client), asked.seq)
     kind = strip_parameters(content_types(context)[1])
-    if kind not in (_A2A_TYPE, _EVENT_STREAM_TYPE) and context.operation not in STREAMING_OPERATIONS and _has_body(context):
+    if (
+        kind not in (_A2A_TYPE, _EVENT_STREAM_TYPE)
+        and context.operation not in STREAMING_OPERATIONS
+        and _has_body(context)
+    ):
         yield from _check_json_type(kind, "response", context.agent.notes, -1)
 
 
@@ -160,7 +169,9 @@ def error_status(context: RuleContext) -> Iterator[RuleFinding]:
     """
     status = context.exchange.status
     if status != 200 and isinstance(context.value, dict) and "jsonrpc" in context.value:
-        told = f"error {context.frame.error_code} comes with HTTP status {status}, JSON-RPC errors usually come with 200"
+        told = (
+            f"error {context.frame.error_code} comes with HTTP status {status}, JSON-RPC errors usually come with 200"
+        )
         yield RuleFinding(summary=told, value=str(status))
 
 

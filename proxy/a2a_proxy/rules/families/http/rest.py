@@ -54,7 +54,11 @@ def wrong_method(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if not path.endswith(_A2A_PATHS) and "/pushNotificationConfigs/" not in path:
         return
-    found = [(method, row) for method in _HTTP_METHODS if (row := match_request_line(method, target.encode("latin-1"))) is not None]
+    found = [
+        (method, row)
+        for method in _HTTP_METHODS
+        if (row := match_request_line(method, target.encode("latin-1"))) is not None
+    ]
     if found:
         methods, name = " or ".join(method for method, _ in found), found[0][1].operation.name
         told = f"`{exchange.method[:20]}` on the path of {name}, the method must be {methods}"
@@ -155,7 +159,9 @@ def two_names(context: RuleContext) -> Iterator[RuleFinding]:
         name = "taskId" if context.operation == "CreateTaskPushNotificationConfig" else "id"
         yield from _check_same_id(name, path.task_id, members.get(name))
     if path.prefix and isinstance(members.get("tenant"), str):
-        yield from _check_same_id("tenant", context.session.facts.tenant_of(context.record.upstream, path.prefix), members["tenant"])
+        yield from _check_same_id(
+            "tenant", context.session.facts.tenant_of(context.record.upstream, path.prefix), members["tenant"]
+        )
 
 
 def _check_same_id(name: str, here: str, there: object) -> Iterator[RuleFinding]:
@@ -227,4 +233,6 @@ def path_as_base(context: RuleContext) -> Iterator[RuleFinding]:
 
 def _match_prefix(path: RestMatch) -> RestMatch | None:
     """The operation that the prefix ends in."""
-    return match_request_line("POST", path.prefix.encode("latin-1")) or match_request_line("GET", path.prefix.encode("latin-1"))
+    return match_request_line("POST", path.prefix.encode("latin-1")) or match_request_line(
+        "GET", path.prefix.encode("latin-1")
+    )

@@ -14,7 +14,7 @@ from a2a_proxy.rules.context import RuleContext, strip_parameters
 from a2a_proxy.rules.define.rule import HTTP, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, fetch_card, http, json_text, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
-from a2a_proxy.rules.families.http.media import format_media_type, content_types
+from a2a_proxy.rules.families.http.media import content_types, format_media_type
 
 _EVENT_STREAM_TYPE = "text/event-stream"
 _JSON_TYPE = frozenset({"application/json", "application/a2a+json"})
@@ -80,7 +80,11 @@ def one_object(context: RuleContext) -> Iterator[RuleFinding]:
 
     The client waits for events and gets none; what happens after this answer it never learns.
     """
-    if context.frame.kind is not FrameKind.RESPONSE or context.exchange.status // 100 != 2 or context.media_type not in _JSON_TYPE:
+    if (
+        context.frame.kind is not FrameKind.RESPONSE
+        or context.exchange.status // 100 != 2
+        or context.media_type not in _JSON_TYPE
+    ):
         return
     value = context.value
     if not isinstance(value, dict) or "error" in value:

@@ -39,9 +39,17 @@ def ends_early(context: RuleContext) -> Iterator[RuleFinding]:
     if not exchange.http_version.startswith("1"):
         return
     if exchange.how == "agent gone" and exchange.status:
-        side, length, coding = "response", context.response_header("content-length"), context.response_header("transfer-encoding")
+        side, length, coding = (
+            "response",
+            context.response_header("content-length"),
+            context.response_header("transfer-encoding"),
+        )
     elif exchange.how == "client gone" and not exchange.request_ended:
-        side, length, coding = "request", context.request_header("content-length"), context.request_header("transfer-encoding")
+        side, length, coding = (
+            "request",
+            context.request_header("content-length"),
+            context.request_header("transfer-encoding"),
+        )
     else:
         return
     if coding:

@@ -10,8 +10,8 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import input_required, agent_reply, send, snapshot, status, task
-from a2a_proxy.rules.facts.naming import are_different, object_prefix, event_phrase
+from a2a_proxy.rules.examples.objects import agent_reply, input_required, send, snapshot, status, task
+from a2a_proxy.rules.facts.naming import are_different, event_phrase, object_prefix
 from a2a_proxy.rules.state.records import RequestSnapshot
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
@@ -138,7 +138,9 @@ def replaced_context(context: RuleContext) -> Iterator[RuleFinding]:
     """
     asked, frame = _answered_request(context), context.frame
     if asked is not None and not asked.task_id and are_different(asked.context_id, frame.context_id):
-        told = f"the message is in context {asked.context_id}, the answer is {event_phrase(frame)} in {frame.context_id}"
+        told = (
+            f"the message is in context {asked.context_id}, the answer is {event_phrase(frame)} in {frame.context_id}"
+        )
         yield RuleFinding(summary=told, path=_id_path(context, "contextId", "contextId"), value=frame.context_id)
 
 
@@ -201,7 +203,13 @@ def issued_twice(context: RuleContext) -> Iterator[RuleFinding]:
     Everything that is kept by task id runs together: states, artifacts, push configurations of two tasks.
     """
     asked, task = _answered_request(context), context.task
-    if asked is not None and not asked.task_id and task is not None and task.reissued and task.created_by == context.record.id:
+    if (
+        asked is not None
+        and not asked.task_id
+        and task is not None
+        and task.reissued
+        and task.created_by == context.record.id
+    ):
         told = f"a new message was answered with task {task.task_id}, which is the id of an earlier task"
         yield RuleFinding(summary=told, path=_id_path(context, "id", "taskId"), value=task.task_id)
 

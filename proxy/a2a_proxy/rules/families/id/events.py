@@ -11,7 +11,7 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import ALL_BINDINGS, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, state, status, task
-from a2a_proxy.rules.facts.naming import are_different, object_prefix, event_phrase
+from a2a_proxy.rules.facts.naming import are_different, event_phrase, object_prefix
 
 _STREAM_OPERATIONS = frozenset({"SendStreamingMessage", "SubscribeToTask", "SendLiveMessage", "ReconnectToTask"})
 _PUSH_BINDINGS = frozenset({"SendStreamingMessage", "SubscribeToTask"})
@@ -39,13 +39,19 @@ def foreign(context: RuleContext) -> Iterator[RuleFinding]:
     Clients apply the event to the task they follow, or drop it: either way one task is shown wrong.
     """
     record, frame = context.record, context.frame
-    request_snapshot = record.request_snapshot.task_id if record.request_snapshot is not None and context.operation == "SubscribeToTask" else ""
+    request_snapshot = (
+        record.request_snapshot.task_id
+        if record.request_snapshot is not None and context.operation == "SubscribeToTask"
+        else ""
+    )
     wanted = request_snapshot or record.task_id
     if frame.task_id != wanted and are_different(wanted, frame.task_id):
         told = f"{event_phrase(frame)} of task {frame.task_id} on the stream of task {wanted}"
         name = "id" if frame.event is EventKind.TASK else "taskId"
         yield RuleFinding(
-            summary=told, path=f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}{name}", value=frame.task_id
+            summary=told,
+            path=f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}{name}",
+            value=frame.task_id,
         )
 
 

@@ -10,7 +10,7 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
-from a2a_proxy.rules.examples.objects import reply, agent_reply, send, snapshot, status
+from a2a_proxy.rules.examples.objects import agent_reply, reply, send, snapshot, status
 from a2a_proxy.rules.facts.partial_decode import PartsSummary
 from a2a_proxy.rules.facts.request_summary import RequestSummary, summarise_request
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
@@ -100,7 +100,13 @@ def _check_retry(context: RuleContext) -> Iterable[RuleFinding]:
         return ()
     first = before["task"]
     told = f"message id {notes['sent'].rpartition(' ')[2]} was sent before in exchange {before['exchange']}"
-    if first and record.task_id and first != record.task_id and record.request_snapshot is not None and not record.request_snapshot.task_id:
+    if (
+        first
+        and record.task_id
+        and first != record.task_id
+        and record.request_snapshot is not None
+        and not record.request_snapshot.task_id
+    ):
         told = f"{told}; the agent made a second task of it: {first}, then {record.task_id}"
     return (RuleFinding(summary=told, severity=Severity.INFO, seq=0),)
 

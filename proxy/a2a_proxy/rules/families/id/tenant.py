@@ -48,7 +48,9 @@ def not_echoed(context: RuleContext) -> Iterator[RuleFinding]:
         return
     wanted = " or ".join(f'"{each}"' if each else "none" for each in sorted(tenants))
     told = f'has tenant "{tenant}"' if tenant else "has no tenant"
-    yield RuleFinding(summary=f"{context.operation} {told}, the card says {wanted}", path=f"{context.root}tenant", value=tenant)
+    yield RuleFinding(
+        summary=f"{context.operation} {told}, the card says {wanted}", path=f"{context.root}tenant", value=tenant
+    )
 
 
 def _tenant_member(context: RuleContext) -> str:

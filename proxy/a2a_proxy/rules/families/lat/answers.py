@@ -84,8 +84,12 @@ def slow_answer(context: RuleContext) -> Iterator[RuleFinding]:
     Such calls have no work to wait for: the agent, or something before it, is overloaded or stuck.
     """
     request_snapshot = context.exchange.request_ended or context.exchange.started
-    if context.at - request_snapshot > MAX_UNARY and not (context.record.request_snapshot and context.record.request_snapshot.generation):
-        yield RuleFinding(summary=f"{context.operation} was answered after {format_seconds(context.at - request_snapshot)}")
+    if context.at - request_snapshot > MAX_UNARY and not (
+        context.record.request_snapshot and context.record.request_snapshot.generation
+    ):
+        yield RuleFinding(
+            summary=f"{context.operation} was answered after {format_seconds(context.at - request_snapshot)}"
+        )
 
 
 def _check_stalled(context: RuleContext) -> Iterator[RuleFinding]:
@@ -167,7 +171,8 @@ def _check_waiting(context: RuleContext) -> Iterator[RuleFinding]:
     if context.task is not None and context.task.awaits_client:
         state = TaskState(context.task.state).label
         yield RuleFinding(
-            summary=f"{state} for {format_seconds(int(MAX_WAITING) * SECOND_NS)}, no message of the client", seq=context.due_seq
+            summary=f"{state} for {format_seconds(int(MAX_WAITING) * SECOND_NS)}, no message of the client",
+            seq=context.due_seq,
         )
 
 
@@ -213,4 +218,6 @@ def late_close(context: RuleContext) -> Iterator[RuleFinding]:
     """
     late = context.exchange.closed - context.record.terminal
     if context.record.terminal and MAX_CLOSE < late < MAX_UNANSWERED and context.exchange.how == "complete":
-        yield RuleFinding(summary=f"the stream ended {format_seconds(late)} after its terminal state", seq=context.record.last_seq)
+        yield RuleFinding(
+            summary=f"the stream ended {format_seconds(late)} after its terminal state", seq=context.record.last_seq
+        )

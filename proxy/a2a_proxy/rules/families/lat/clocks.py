@@ -57,7 +57,9 @@ def skew(context: RuleContext) -> Iterator[RuleFinding]:
     if context.frame.event is not EventKind.STATUS or not (written := context.status_summary.stamp):
         return
     at = parse_timestamp(written)
-    if at > 0 and (-_SKEW_TOLERANCE < at - context.at < _SKEW_TOLERANCE or (at < context.at and not context.record.is_streaming)):
+    if at > 0 and (
+        -_SKEW_TOLERANCE < at - context.at < _SKEW_TOLERANCE or (at < context.at and not context.record.is_streaming)
+    ):
         context.agent.notes["off"] = 0
         return
     status = context.object.get("status")

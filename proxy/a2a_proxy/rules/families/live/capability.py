@@ -31,7 +31,9 @@ from a2a_proxy.rules.families.live.words import (
 
 _DECLARING_CARD = fetch_card(card(capabilities={"streaming": True, "bidiStreaming": True}))
 _LIVE_STREAM = grpc("SendLiveMessage", send(), snapshot(), status("COMPLETED", second=1), half_close=False)
-_REFUSED_CALL = grpc("SendLiveMessage", send(), status=UNIMPLEMENTED, text="there are no live streams", half_close=False)
+_REFUSED_CALL = grpc(
+    "SendLiveMessage", send(), status=UNIMPLEMENTED, text="there are no live streams", half_close=False
+)
 
 
 def _is_live_undeclared(context: RuleContext) -> bool:
@@ -68,7 +70,9 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
         request = context.request
         other = request is not None and request.schema.endswith("@live-2153")
         told = f"the client calls `{context.operation}`, the card does not declare `bidiStreaming`"
-        yield RuleFinding(summary=told, seq=-1, severity=Severity.INFO if other else None, is_sure=_is_card_complete(context))
+        yield RuleFinding(
+            summary=told, seq=-1, severity=Severity.INFO if other else None, is_sure=_is_card_complete(context)
+        )
 
 
 @rule(
@@ -99,7 +103,8 @@ def not_refused(context: RuleContext) -> Iterator[RuleFinding]:
     absent = "though the card does not declare `bidiStreaming`"
     if is_ended_empty(context):
         yield RuleFinding(
-            summary=f"`{context.operation}` ends with OK, {absent}: it must be UNIMPLEMENTED", is_sure=_is_card_complete(context)
+            summary=f"`{context.operation}` ends with OK, {absent}: it must be UNIMPLEMENTED",
+            is_sure=_is_card_complete(context),
         )
     elif is_refused(context):
         code, failure = context.frame.error_code, context.failure

@@ -8,13 +8,28 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import ANY_EVENT, GRPC, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.rule import (
+    ANY_EVENT,
+    GRPC,
+    Dialects,
+    EvidenceScope,
+    FrameFlag,
+    HookPoint,
+    RuleFinding,
+    rule,
+)
 from a2a_proxy.rules.examples.conversation import ClientMessage, EventPause, HalfClosed, grpc
-from a2a_proxy.rules.examples.objects import chunk, agent_reply, send, snapshot, status
-from a2a_proxy.rules.families.live.words import LIVE_OPERATIONS, can_client_send, is_plain_live, question_update, is_reconnection
-from a2a_proxy.rules.families.stream.closing import LATE_CLOSE, MAX_CLOSE_DELAY, not_closed, check_still_open
+from a2a_proxy.rules.examples.objects import agent_reply, chunk, send, snapshot, status
+from a2a_proxy.rules.families.live.words import (
+    LIVE_OPERATIONS,
+    can_client_send,
+    is_plain_live,
+    is_reconnection,
+    question_update,
+)
+from a2a_proxy.rules.families.stream.closing import LATE_CLOSE, MAX_CLOSE_DELAY, check_still_open, not_closed
 from a2a_proxy.rules.families.stream.middle import after_terminal
-from a2a_proxy.rules.families.stream.words import state_label, event_phrase
+from a2a_proxy.rules.families.stream.words import event_phrase, state_label
 from a2a_proxy.rules.state.records import ACTIVE
 from a2a_proxy.rules.state.state_sequence import INTERRUPTED
 
@@ -24,13 +39,19 @@ MAX_OPEN_TIME = 60
 _FIRST_EVENTS = (snapshot(), status("WORKING"))
 _CLIENT_ANSWER = ClientMessage(send("this one", id="m2"))
 _REMAINING_EVENTS = (status("WORKING", second=2), status("COMPLETED", second=3))
-_COMPLETE_STREAM = grpc("SendLiveMessage", send(), *_FIRST_EVENTS, question_update(), _CLIENT_ANSWER, *_REMAINING_EVENTS, half_close=False)
+_COMPLETE_STREAM = grpc(
+    "SendLiveMessage", send(), *_FIRST_EVENTS, question_update(), _CLIENT_ANSWER, *_REMAINING_EVENTS, half_close=False
+)
 
 
 def _is_ended_ok(context: RuleContext) -> bool:
     """The agent has ended the stream with OK, while the client could have said more; all that came was read."""
     record, exchange = context.record, context.exchange
-    if not is_plain_live(context) or record.half_closed or (record.unreadable_at and record.unreadable_at >= record.state_at):
+    if (
+        not is_plain_live(context)
+        or record.half_closed
+        or (record.unreadable_at and record.unreadable_at >= record.state_at)
+    ):
         return False
     return exchange.how == "complete" and exchange.grpc_status == 0 and not record.terminal
 
@@ -74,7 +95,9 @@ def closed_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
     operations=LIVE_OPERATIONS,
     draft=True,
     due=lambda see: check_still_open(see),
-    flagged=grpc("SendLiveMessage", send(), *_FIRST_EVENTS, status("COMPLETED", second=1), EventPause(60), half_close=False),
+    flagged=grpc(
+        "SendLiveMessage", send(), *_FIRST_EVENTS, status("COMPLETED", second=1), EventPause(60), half_close=False
+    ),
     clean=_COMPLETE_STREAM,
 )
 def open_after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
@@ -99,7 +122,9 @@ def open_after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
     operations=LIVE_OPERATIONS,
     draft=True,
     also_broken=("A2A-STATE-013",),
-    flagged=grpc("SendLiveMessage", send(), *_FIRST_EVENTS, status("COMPLETED", second=1), chunk("late"), half_close=False),
+    flagged=grpc(
+        "SendLiveMessage", send(), *_FIRST_EVENTS, status("COMPLETED", second=1), chunk("late"), half_close=False
+    ),
     clean=_COMPLETE_STREAM,
 )
 def late_event(context: RuleContext) -> Iterator[RuleFinding]:
@@ -165,7 +190,9 @@ def _check_message_open(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.INTERRUPTED,
     operations=LIVE_OPERATIONS,
     draft=True,
-    flagged=grpc("SendLiveMessage", send(), *_FIRST_EVENTS, HalfClosed(), question_update(), finish="leave", half_close=False),
+    flagged=grpc(
+        "SendLiveMessage", send(), *_FIRST_EVENTS, HalfClosed(), question_update(), finish="leave", half_close=False
+    ),
     clean=_COMPLETE_STREAM,
 )
 def nobody_left(context: RuleContext) -> Iterator[RuleFinding]:
@@ -225,7 +252,16 @@ def ended_active(context: RuleContext) -> Iterator[RuleFinding]:
     operations=LIVE_OPERATIONS,
     draft=True,
     due=lambda see: _check_unanswered(see),
-    flagged=grpc("SendLiveMessage", send(), *_FIRST_EVENTS, question_update(), EventPause(300), _CLIENT_ANSWER, *_REMAINING_EVENTS, half_close=False),
+    flagged=grpc(
+        "SendLiveMessage",
+        send(),
+        *_FIRST_EVENTS,
+        question_update(),
+        EventPause(300),
+        _CLIENT_ANSWER,
+        *_REMAINING_EVENTS,
+        half_close=False,
+    ),
     clean=_COMPLETE_STREAM,
 )
 def waits(context: RuleContext) -> Iterator[RuleFinding]:

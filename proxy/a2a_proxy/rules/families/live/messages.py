@@ -19,7 +19,14 @@ from a2a_proxy.rules.state.records import ACTIVE
 
 _EVENTS_TO_QUESTION = (snapshot(), status("WORKING"), question_update())
 _REMAINING_EVENTS = (status("WORKING", second=2), status("COMPLETED", second=3))
-_ANSWERED_STREAM = grpc("SendLiveMessage", send(), *_EVENTS_TO_QUESTION, ClientMessage(send("this one", id="m2")), *_REMAINING_EVENTS, half_close=False)
+_ANSWERED_STREAM = grpc(
+    "SendLiveMessage",
+    send(),
+    *_EVENTS_TO_QUESTION,
+    ClientMessage(send("this one", id="m2")),
+    *_REMAINING_EVENTS,
+    half_close=False,
+)
 _HISTORY_CONFIGURATION = {"historyLength": 5}
 
 
@@ -155,7 +162,14 @@ def barged_in(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=GRPC,
     operations=LIVE_OPERATIONS,
     draft=True,
-    flagged=grpc("SendLiveMessage", send(), *_EVENTS_TO_QUESTION, ClientMessage(RECONNECT_MESSAGE), *_REMAINING_EVENTS, half_close=False),
+    flagged=grpc(
+        "SendLiveMessage",
+        send(),
+        *_EVENTS_TO_QUESTION,
+        ClientMessage(RECONNECT_MESSAGE),
+        *_REMAINING_EVENTS,
+        half_close=False,
+    ),
     clean=_ANSWERED_STREAM,
 )
 def empty(context: RuleContext) -> Iterator[RuleFinding]:

@@ -34,7 +34,9 @@ _TASK_ERRORS = frozenset({2, _INVALID_ARGUMENT, 13})
 _COMPLETED_EVENT = status("COMPLETED", second=1)
 _FIRST_EVENTS = grpc("SendLiveMessage", send(), snapshot(), status("WORKING"), finish="leave", half_close=False)
 _FINISHED_STREAM = grpc("SendLiveMessage", send(), snapshot(), _COMPLETED_EVENT, half_close=False)
-_RECONNECTED_STREAM = grpc("SendLiveMessage", RECONNECT_MESSAGE, snapshot("WORKING"), _COMPLETED_EVENT, half_close=False)
+_RECONNECTED_STREAM = grpc(
+    "SendLiveMessage", RECONNECT_MESSAGE, snapshot("WORKING"), _COMPLETED_EVENT, half_close=False
+)
 
 
 def _second_stream(status: int) -> Script:
@@ -65,7 +67,11 @@ def begins_with_update(context: RuleContext) -> Iterator[RuleFinding]:
     The client has no task yet that the update could be about.
     """
     frame = context.frame
-    if frame.event in (EventKind.STATUS, EventKind.ARTIFACT) and is_plain_live(context) and not is_reconnection(context.record):
+    if (
+        frame.event in (EventKind.STATUS, EventKind.ARTIFACT)
+        and is_plain_live(context)
+        and not is_reconnection(context.record)
+    ):
         yield RuleFinding(summary=f"the live stream begins with {event_phrase(frame)}, it must be a Task or a Message")
 
 
@@ -82,7 +88,8 @@ def begins_with_update(context: RuleContext) -> Iterator[RuleFinding]:
     draft=True,
     flagged=_FINISHED_STREAM
     + grpc("SendLiveMessage", RECONNECT_MESSAGE, status=FAILED_PRECONDITION, text="the task is over", half_close=False),
-    clean=_FINISHED_STREAM + grpc("SendLiveMessage", RECONNECT_MESSAGE, snapshot("COMPLETED", second=1), half_close=False),
+    clean=_FINISHED_STREAM
+    + grpc("SendLiveMessage", RECONNECT_MESSAGE, snapshot("COMPLETED", second=1), half_close=False),
 )
 def finished(context: RuleContext) -> Iterator[RuleFinding]:
     """A client reconnects to a task that was terminal before, and the agent does not answer with that Task: it refuses,
@@ -92,7 +99,12 @@ def finished(context: RuleContext) -> Iterator[RuleFinding]:
     A client that lost its stream shortly before the end gets the result in this way, which SubscribeToTask refuses.
     """
     record, request_snapshot = context.record, context.record.request_snapshot
-    if request_snapshot is None or not request_snapshot.terminal or not is_plain_live(context) or not is_reconnection(record):
+    if (
+        request_snapshot is None
+        or not request_snapshot.terminal
+        or not is_plain_live(context)
+        or not is_reconnection(record)
+    ):
         return
     was = f"task {request_snapshot.task_id} was {TaskState(request_snapshot.state).label}"
     wanted = "it must answer with the Task, then end"
@@ -100,8 +112,15 @@ def finished(context: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(summary=f"{was}, reconnecting to it ends without an answer: {wanted}")
     elif is_refused(context):
         if context.frame.error_code not in EXCUSED_STATUSES | {NOT_FOUND, UNIMPLEMENTED}:
-            yield RuleFinding(summary=f"{was}, reconnecting to it is refused with {context.failure.status_name}: {wanted}")
-    elif context.has_flag(FrameFlag.FIRST) and context.is_success and context.frame.event and not _is_terminal_task(context.frame):
+            yield RuleFinding(
+                summary=f"{was}, reconnecting to it is refused with {context.failure.status_name}: {wanted}"
+            )
+    elif (
+        context.has_flag(FrameFlag.FIRST)
+        and context.is_success
+        and context.frame.event
+        and not _is_terminal_task(context.frame)
+    ):
         yield RuleFinding(summary=f"{was}, reconnecting to it is answered with {event_phrase(context.frame)}: {wanted}")
 
 
@@ -130,7 +149,13 @@ def unknown(context: RuleContext) -> Iterator[RuleFinding]:
     By NOT_FOUND clients know that there is nothing left to reconnect to; otherwise they try again.
     """
     request_snapshot = context.record.request_snapshot
-    if request_snapshot is None or request_snapshot.is_task_known or not context.session.is_complete or not is_refused(context) or not is_reconnection(context.record):
+    if (
+        request_snapshot is None
+        or request_snapshot.is_task_known
+        or not context.session.is_complete
+        or not is_refused(context)
+        or not is_reconnection(context.record)
+    ):
         return
     if context.frame.error_code in _TASK_ERRORS and is_plain_live(context):
         told = f"task {request_snapshot.task_id} was never seen, reconnecting to it fails with {context.failure.status_name}"
@@ -148,7 +173,8 @@ def unknown(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.FIRST,
     operations=LIVE_OPERATIONS,
     draft=True,
-    flagged=_FIRST_EVENTS + grpc("SendLiveMessage", RECONNECT_MESSAGE, status("WORKING"), _COMPLETED_EVENT, half_close=False),
+    flagged=_FIRST_EVENTS
+    + grpc("SendLiveMessage", RECONNECT_MESSAGE, status("WORKING"), _COMPLETED_EVENT, half_close=False),
     clean=_FIRST_EVENTS + _RECONNECTED_STREAM,
 )
 def no_snapshot(context: RuleContext) -> Iterator[RuleFinding]:
@@ -157,7 +183,12 @@ def no_snapshot(context: RuleContext) -> Iterator[RuleFinding]:
     The client does not learn what it has missed, and builds the updates upon what it remembers.
     """
     request_snapshot, frame = context.record.request_snapshot, context.frame
-    if request_snapshot is None or request_snapshot.terminal or not is_plain_live(context) or not is_reconnection(context.record):
+    if (
+        request_snapshot is None
+        or request_snapshot.terminal
+        or not is_plain_live(context)
+        or not is_reconnection(context.record)
+    ):
         return
     if frame.event in (EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE):
         yield RuleFinding(
@@ -186,7 +217,12 @@ def wrong_refusal(context: RuleContext) -> Iterator[RuleFinding]:
     FAILED_PRECONDITION tells the client that another one speaks with this task; ABORTED makes it try at once again.
     """
     request_snapshot, code = context.record.request_snapshot, context.frame.error_code
-    if request_snapshot is None or not request_snapshot.task_id or not is_refused(context) or not is_plain_live(context):
+    if (
+        request_snapshot is None
+        or not request_snapshot.task_id
+        or not is_refused(context)
+        or not is_plain_live(context)
+    ):
         return
     task = context.session.task_record(context.record.agent, request_snapshot.task_id)
     told = frozenset({_ALREADY_EXISTS, _ABORTED})
@@ -195,7 +231,9 @@ def wrong_refusal(context: RuleContext) -> Iterator[RuleFinding]:
     for number in task.streams:
         other = context.session.exchange_records.get(number)
         if other is not None and other.operation in LIVE_OPERATIONS and other.started < context.record.started:
-            summary = f"task {request_snapshot.task_id} has a live stream (exchange {number}), another one is refused with"
+            summary = (
+                f"task {request_snapshot.task_id} has a live stream (exchange {number}), another one is refused with"
+            )
             named = context.failure.status_name
             yield RuleFinding(
                 summary=f"{summary} {named}, it must be FAILED_PRECONDITION", value=named, is_sure=code in told
@@ -215,7 +253,12 @@ def wrong_refusal(context: RuleContext) -> Iterator[RuleFinding]:
     operations=("SendLiveMessage",),
     draft=True,
     flagged=grpc(
-        "SendLiveMessage", send(), {"event": snapshot()}, {"event": _COMPLETED_EVENT}, tells="LiveResponse", half_close=False
+        "SendLiveMessage",
+        send(),
+        {"event": snapshot()},
+        {"event": _COMPLETED_EVENT},
+        tells="LiveResponse",
+        half_close=False,
     ),
     clean=grpc(
         "SendLiveMessage",
@@ -239,7 +282,9 @@ def two_proposals(context: RuleContext) -> Iterator[RuleFinding]:
         return
     one, two = detect_live(first.payload, None), detect_live(None, frame.payload)
     if one and two and one != two and "1975" in (one, two):
-        yield RuleFinding(summary=f"the client speaks the messages of {_PROPOSAL_NAMES[one]}, the agent those of {_PROPOSAL_NAMES[two]}")
+        yield RuleFinding(
+            summary=f"the client speaks the messages of {_PROPOSAL_NAMES[one]}, the agent those of {_PROPOSAL_NAMES[two]}"
+        )
         return
     for who, told, here in (("client", one, first), ("agent", two, frame)):
         read = _proposal_of(here)

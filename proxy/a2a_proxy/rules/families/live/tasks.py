@@ -42,7 +42,9 @@ def _two_streams(second: tuple[object, ...]) -> Script:
     trigger_flags=FrameFlag.FOREIGN,
     operations=LIVE_OPERATIONS,
     draft=True,
-    flagged=grpc("SendLiveMessage", send(), *_FIRST_EVENTS, *_ANSWERED_STREAM, _SECOND_TASK, _COMPLETED_EVENT, half_close=False),
+    flagged=grpc(
+        "SendLiveMessage", send(), *_FIRST_EVENTS, *_ANSWERED_STREAM, _SECOND_TASK, _COMPLETED_EVENT, half_close=False
+    ),
     clean=grpc("SendLiveMessage", send(), *_FIRST_EVENTS, *_ANSWERED_STREAM, _COMPLETED_EVENT, half_close=False),
 )
 def second_task(context: RuleContext) -> Iterator[RuleFinding]:

@@ -44,7 +44,9 @@ def is_reconnection(record: ExchangeRecord) -> bool:
 def is_later_request(context: RuleContext) -> bool:
     """The frame is a request on a live stream, and not its first."""
     first = context.request
-    return first is not None and context.frame.seq != first.seq and is_plain_live(context) and not context.frame.truncated
+    return (
+        first is not None and context.frame.seq != first.seq and is_plain_live(context) and not context.frame.truncated
+    )
 
 
 def is_refused(context: RuleContext) -> bool:

@@ -13,7 +13,14 @@ from a2a_proxy.rules.examples.objects import card, send, snapshot
 from a2a_proxy.rules.facts.hosts import HostReach, host_of, host_reach, scheme_of
 from a2a_proxy.rules.run.request_flags import CREATE_CONFIG
 from a2a_proxy.rules.state.card_declarations import string_member
-from a2a_proxy.rules.state.push_configs import DELETE_CONFIG, GET_CONFIG, LIST_CONFIGS, requested_config, secret_members, answered_configs
+from a2a_proxy.rules.state.push_configs import (
+    DELETE_CONFIG,
+    GET_CONFIG,
+    LIST_CONFIGS,
+    answered_configs,
+    requested_config,
+    secret_members,
+)
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _WEBHOOK = "https://client.example.com/hook"
@@ -34,7 +41,11 @@ _CARD_WITHOUT_PUSH = fetch_card(card(capabilities={"streaming": True}))
     required_flags=FrameFlag.CARD_KNOWN,
     flagged=_CARD_WITHOUT_PUSH + rpc(CREATE_CONFIG, _SET_CONFIG, _STORED_CONFIG),
     clean=_CARD_WITHOUT_PUSH
-    + rpc(CREATE_CONFIG, _SET_CONFIG, error=rpc_error(-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED", "there are no push notifications")),
+    + rpc(
+        CREATE_CONFIG,
+        _SET_CONFIG,
+        error=rpc_error(-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED", "there are no push notifications"),
+    ),
 )
 def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     """The card does not declare `pushNotifications`, and an operation on push configurations succeeds; a message that
@@ -63,7 +74,9 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.SINCE_0_2,
     operations=SENDING_OPERATIONS | {CREATE_CONFIG},
     required_flags=FrameFlag.PUSHES,
-    flagged=rpc(CREATE_CONFIG, _SET_CONFIG | {"url": "http://10.0.0.5/hook"}, _STORED_CONFIG | {"url": "http://10.0.0.5/hook"}),
+    flagged=rpc(
+        CREATE_CONFIG, _SET_CONFIG | {"url": "http://10.0.0.5/hook"}, _STORED_CONFIG | {"url": "http://10.0.0.5/hook"}
+    ),
     clean=rpc(CREATE_CONFIG, _SET_CONFIG, _STORED_CONFIG),
 )
 def webhook_url(context: RuleContext) -> Iterator[RuleFinding]:
@@ -136,7 +149,9 @@ _SEND_WITH_CONFIG = {"url": _WEBHOOK}
         send(configuration={"taskPushNotificationConfig": _SEND_WITH_CONFIG | {"taskId": "t1"}}),
         snapshot("COMPLETED"),
     ),
-    clean=rpc("SendMessage", send(configuration={"taskPushNotificationConfig": _SEND_WITH_CONFIG}), snapshot("COMPLETED")),
+    clean=rpc(
+        "SendMessage", send(configuration={"taskPushNotificationConfig": _SEND_WITH_CONFIG}), snapshot("COMPLETED")
+    ),
 )
 def names_task(context: RuleContext) -> Iterator[RuleFinding]:
     """`configuration.taskPushNotificationConfig` of a send has a `taskId`.

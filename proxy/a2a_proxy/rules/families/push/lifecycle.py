@@ -12,7 +12,16 @@ from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, Rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error
 from a2a_proxy.rules.run.request_flags import CREATE_CONFIG
 from a2a_proxy.rules.state.card_declarations import string_member
-from a2a_proxy.rules.state.push_configs import DELETE_CONFIG, GET_CONFIG, LIST_CONFIGS, client_identity, configs_before, has_concurrent_call, config_reference, answered_configs
+from a2a_proxy.rules.state.push_configs import (
+    DELETE_CONFIG,
+    GET_CONFIG,
+    LIST_CONFIGS,
+    answered_configs,
+    client_identity,
+    config_reference,
+    configs_before,
+    has_concurrent_call,
+)
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 _WEBHOOK = "https://client.example.com/hook"
@@ -39,7 +48,9 @@ def _is_known_before(context: RuleContext, entry: dict[str, Any]) -> bool:
     dialects=Dialects.V1,
     trigger_flags=FrameFlag.FIRST,
     operations=(CREATE_CONFIG, DELETE_CONFIG),
-    flagged=_CREATED_CONFIG + _DELETED_CONFIG + rpc(DELETE_CONFIG, _CONFIG_PARAMS, error=rpc_error(-32603, "INTERNAL_ERROR", "no such config")),
+    flagged=_CREATED_CONFIG
+    + _DELETED_CONFIG
+    + rpc(DELETE_CONFIG, _CONFIG_PARAMS, error=rpc_error(-32603, "INTERNAL_ERROR", "no such config")),
     clean=_CREATED_CONFIG + _DELETED_CONFIG + _DELETED_CONFIG,
 )
 def twice(context: RuleContext) -> Iterator[RuleFinding]:
@@ -53,7 +64,12 @@ def twice(context: RuleContext) -> Iterator[RuleFinding]:
         return
     _, config = config_reference(context)
     entry = known.get(config)
-    if entry is None or entry["on"] or not _is_known_before(context, entry) or has_concurrent_call(context, CREATE_CONFIG, DELETE_CONFIG):
+    if (
+        entry is None
+        or entry["on"]
+        or not _is_known_before(context, entry)
+        or has_concurrent_call(context, CREATE_CONFIG, DELETE_CONFIG)
+    ):
         return
     failure = context.failure
     own = failure.name if context.binding is not Binding.GRPC else failure.name or failure.code in _GRPC_ERRORS
@@ -72,7 +88,8 @@ def twice(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.FIRST,
     operations=(CREATE_CONFIG, DELETE_CONFIG, LIST_CONFIGS),
     flagged=_CREATED_CONFIG + rpc(LIST_CONFIGS, {"taskId": "t1"}, {"configs": []}),
-    clean=_CREATED_CONFIG + rpc(LIST_CONFIGS, {"taskId": "t1"}, {"configs": [{"id": "p1", "taskId": "t1", "url": _WEBHOOK}]}),
+    clean=_CREATED_CONFIG
+    + rpc(LIST_CONFIGS, {"taskId": "t1"}, {"configs": [{"id": "p1", "taskId": "t1", "url": _WEBHOOK}]}),
 )
 def missing(context: RuleContext) -> Iterator[RuleFinding]:
     """The whole list of a task's configurations (not a page of it) lacks one that the same client has created and not
@@ -81,7 +98,12 @@ def missing(context: RuleContext) -> Iterator[RuleFinding]:
     The client takes it for lost and creates it again: from then on it gets every notification twice.
     """
     known = configs_before(context)
-    if context.operation != LIST_CONFIGS or not context.is_success or context.event.get("nextPageToken") or context.params.get("pageToken"):
+    if (
+        context.operation != LIST_CONFIGS
+        or not context.is_success
+        or context.event.get("nextPageToken")
+        or context.params.get("pageToken")
+    ):
         return
     task_id, _ = config_reference(context)
     task = context.session.task_record(context.record.agent, task_id)
@@ -104,8 +126,12 @@ def missing(context: RuleContext) -> Iterator[RuleFinding]:
     dialects=Dialects.V1,
     trigger_flags=FrameFlag.FIRST,
     operations=(CREATE_CONFIG, DELETE_CONFIG, GET_CONFIG, LIST_CONFIGS),
-    flagged=_CREATED_CONFIG + _DELETED_CONFIG + rpc(GET_CONFIG, _CONFIG_PARAMS, {"id": "p1", "taskId": "t1", "url": _WEBHOOK}),
-    clean=_CREATED_CONFIG + _DELETED_CONFIG + rpc(GET_CONFIG, _CONFIG_PARAMS, error=rpc_error(-32001, _NOT_FOUND_REASON, "there is no such config")),
+    flagged=_CREATED_CONFIG
+    + _DELETED_CONFIG
+    + rpc(GET_CONFIG, _CONFIG_PARAMS, {"id": "p1", "taskId": "t1", "url": _WEBHOOK}),
+    clean=_CREATED_CONFIG
+    + _DELETED_CONFIG
+    + rpc(GET_CONFIG, _CONFIG_PARAMS, error=rpc_error(-32001, _NOT_FOUND_REASON, "there is no such config")),
 )
 def still_there(context: RuleContext) -> Iterator[RuleFinding]:
     """Get or List shows a configuration that the same client has deleted, with success, and not created again.
@@ -118,5 +144,10 @@ def still_there(context: RuleContext) -> Iterator[RuleFinding]:
     for config in answered_configs(context):
         ident = string_member(config, "id")
         entry = known.get(ident)
-        if entry is not None and not entry["on"] and _is_known_before(context, entry) and not has_concurrent_call(context, CREATE_CONFIG):
+        if (
+            entry is not None
+            and not entry["on"]
+            and _is_known_before(context, entry)
+            and not has_concurrent_call(context, CREATE_CONFIG)
+        ):
             yield RuleFinding(summary=f'the push configuration "{ident}" was deleted and is shown')

@@ -11,7 +11,7 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import ENVELOPE, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import task
-from a2a_proxy.rules.families.rpc.reading import read_envelope, json_kind, is_from_client, short_json
+from a2a_proxy.rules.families.rpc.reading import is_from_client, json_kind, read_envelope, short_json
 
 _TASK_PARAMS = {"id": "t1"}
 _MESSAGE_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER)

@@ -11,7 +11,7 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import ENVELOPE, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send, snapshot
-from a2a_proxy.rules.families.rpc.reading import read_envelope, json_kind, short_json
+from a2a_proxy.rules.families.rpc.reading import json_kind, read_envelope, short_json
 
 _TASK_PARAMS = {"id": "t1"}
 _METHOD_NOT_FOUND = -32601

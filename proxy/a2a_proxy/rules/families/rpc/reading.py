@@ -37,7 +37,9 @@ def _decode_envelope(context: RuleContext) -> Json:
         return {}
     if context.is_notification:  # no response: another rule says so
         return {}
-    refused = context.exchange.status // 100 != 2 and not is_from_client(context) and context.binding is not Binding.STDIO
+    refused = (
+        context.exchange.status // 100 != 2 and not is_from_client(context) and context.binding is not Binding.STDIO
+    )
     return {} if refused and "jsonrpc" not in value else value
 
 

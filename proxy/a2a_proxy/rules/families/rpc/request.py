@@ -9,7 +9,7 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import ENVELOPE, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import task
-from a2a_proxy.rules.families.rpc.reading import read_envelope, json_kind, operation_name, short_json
+from a2a_proxy.rules.families.rpc.reading import json_kind, operation_name, read_envelope, short_json
 
 _TASK_PARAMS = {"id": "t1"}
 _METHODS_WITHOUT_PARAMS = frozenset({"GetExtendedAgentCard", "ListTasks"})
@@ -58,7 +58,11 @@ def method(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=ENVELOPE,
     trigger_flags=FrameFlag.UNCLEAN,
     flagged=http(
-        "POST", "/", json_text({"jsonrpc": "2.0", "method": "CancelTask", "params": _TASK_PARAMS}), answer="", status=204
+        "POST",
+        "/",
+        json_text({"jsonrpc": "2.0", "method": "CancelTask", "params": _TASK_PARAMS}),
+        answer="",
+        status=204,
     ),
     clean=rpc("CancelTask", _TASK_PARAMS, task("CANCELED")),
 )

@@ -14,7 +14,7 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import ENVELOPE, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import task
-from a2a_proxy.rules.families.rpc.reading import read_envelope, json_kind, short_json
+from a2a_proxy.rules.families.rpc.reading import json_kind, read_envelope, short_json
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
 
@@ -56,7 +56,13 @@ def wrong_result(context: RuleContext) -> Iterator[RuleFinding]:
     if "result" not in value or frame.event is EventKind.UNKNOWN or frame.note == "batch":
         return
     row = OPERATION_BY_NAME.get(context.exchange.operation)
-    table = _JUDGES_1_0 if context.exchange.dialect in _NEW_DIALECTS else _JUDGES_0_X if context.exchange.dialect in _OLD_DIALECTS else None
+    table = (
+        _JUDGES_1_0
+        if context.exchange.dialect in _NEW_DIALECTS
+        else _JUDGES_0_X
+        if context.exchange.dialect in _OLD_DIALECTS
+        else None
+    )
     result = value["result"]
     if row is None or table is None or (result is None and context.exchange.dialect is Dialect.V0_1):
         return
@@ -130,7 +136,9 @@ def _judge_bare_result(result: Any) -> str:
 
 
 def _judge_bare_event(result: Any) -> str:
-    if isinstance(result, dict) and ("kind" in result or result.keys() & (_TASK_MEMBERS | _MESSAGE_MEMBERS | {"artifact"})):
+    if isinstance(result, dict) and (
+        "kind" in result or result.keys() & (_TASK_MEMBERS | _MESSAGE_MEMBERS | {"artifact"})
+    ):
         return ""
     return "it must be a Task, a Message or an update with nothing around it"
 

@@ -62,7 +62,11 @@ def _is_body_missing(context: RuleContext) -> bool:
     if is_from_client(context):
         return context.exchange.method == "POST"
     asked = context.request
-    if context.frame.kind is not FrameKind.RESPONSE or context.exchange.status != 200 or context.response_header("content-length") != "0":
+    if (
+        context.frame.kind is not FrameKind.RESPONSE
+        or context.exchange.status != 200
+        or context.response_header("content-length") != "0"
+    ):
         return False
     return asked is not None and asked.rpc_id not in ("", "null") and bool(context.operation)
 

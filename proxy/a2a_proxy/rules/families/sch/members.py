@@ -19,7 +19,7 @@ from a2a_proxy.rules.define.rule import (
     rule,
 )
 from a2a_proxy.rules.examples.conversation import rest, rpc
-from a2a_proxy.rules.examples.objects import message, agent_reply, send, task
+from a2a_proxy.rules.examples.objects import agent_reply, message, send, task
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
 

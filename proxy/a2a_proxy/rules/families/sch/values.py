@@ -19,7 +19,7 @@ from a2a_proxy.rules.define.rule import (
     rule,
 )
 from a2a_proxy.rules.examples.conversation import grpc, rpc, rpc_stream
-from a2a_proxy.rules.examples.objects import chunk, agent_reply, send, snapshot, state, status, task
+from a2a_proxy.rules.examples.objects import agent_reply, chunk, send, snapshot, state, status, task
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
 from a2a_proxy.rules.schema.leaf import LARGE
@@ -160,7 +160,9 @@ def not_object(context: RuleContext) -> Iterable[RuleFinding]:
     trigger_flags=FrameFlag.UNCLEAN,
     bindings=ALL_BINDINGS,
     flagged=grpc("SendMessage", send(parts=[{"url": "out.png", "mediaType": "image/png"}]), agent_reply()),
-    clean=grpc("SendMessage", send(parts=[{"url": "https://example.com/out.png", "mediaType": "image/png"}]), agent_reply()),
+    clean=grpc(
+        "SendMessage", send(parts=[{"url": "https://example.com/out.png", "mediaType": "image/png"}]), agent_reply()
+    ),
 )
 def media(context: RuleContext) -> Iterable[RuleFinding]:
     """The URL of a part is not absolute, or its media type is not of the form type/subtype.

@@ -13,7 +13,7 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import HTTP, JSONRPC, REST, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import RawBytes, json_text, rest_error, rest_stream, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
-from a2a_proxy.rules.families.sse.blocks import is_terminated, field_values
+from a2a_proxy.rules.families.sse.blocks import field_values, is_terminated
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
 from a2a_proxy.rules.state.session_state import rule_dialect
@@ -105,7 +105,9 @@ def no_response(context: RuleContext) -> Iterator[RuleFinding]:
     if frame.kind is not FrameKind.UNDECODABLE or not _is_complete_event(frame):
         return
     value = _decode_event_data(frame)
-    if value is not _UNREADABLE_KINDS and not (isinstance(value, dict) and value.keys() & {"jsonrpc", "result", "error"}):
+    if value is not _UNREADABLE_KINDS and not (
+        isinstance(value, dict) and value.keys() & {"jsonrpc", "result", "error"}
+    ):
         told = f"the data of this event {_describe_members(value)}"
         yield RuleFinding(summary=f"{told}, a JSON-RPC response with `result` or `error` was expected")
 

@@ -11,7 +11,14 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import HTTP, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import RawBytes, json_text, rest_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
-from a2a_proxy.rules.families.sse.blocks import DATA_MARK, NUL_MARK, block_fields, has_misplaced_bom, is_terminated, field_values
+from a2a_proxy.rules.families.sse.blocks import (
+    DATA_MARK,
+    NUL_MARK,
+    block_fields,
+    field_values,
+    has_misplaced_bom,
+    is_terminated,
+)
 
 _KNOWN_FIELDS = frozenset({"data", "event", "id", "retry"})
 _EVENT_NAMES = frozenset({"", "message", "error"})
@@ -47,7 +54,9 @@ def _new_values(context: RuleContext, kind: str, values: list[str]) -> list[str]
     section="HTML 9.2.6; 1.0 9.4.2",
     bindings=HTTP,
     trigger_flags=FrameFlag.OTHER,
-    flagged=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), RawBytes(b"event: ping\n\n"), status("COMPLETED")),
+    flagged=rest_stream(
+        "POST", _STREAM_PATH, send(), snapshot("WORKING"), RawBytes(b"event: ping\n\n"), status("COMPLETED")
+    ),
     clean=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), RawBytes(b": ping\n\n"), status("COMPLETED")),
 )
 def no_data(context: RuleContext) -> Iterator[RuleFinding]:
@@ -128,7 +137,9 @@ def unknown_field(context: RuleContext) -> Iterator[RuleFinding]:
     found = list(block_fields(framing))
     for name in _new_values(context, "sse_fields", [name for name, _ in found if name not in _KNOWN_FIELDS]):
         yield RuleFinding(summary=f"the field {_quote_value(name)} is not known: clients ignore it", value=name)
-    for name in _new_values(context, "sse_names", [value for key, value in found if key == "event" and value not in _EVENT_NAMES]):
+    for name in _new_values(
+        context, "sse_names", [value for key, value in found if key == "event" and value not in _EVENT_NAMES]
+    ):
         yield RuleFinding(
             summary=f"the event is named {_quote_value(name)}: A2A gives events no name", value=f"event: {name}"
         )
@@ -144,7 +155,12 @@ def unknown_field(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.UNCLEAN | FrameFlag.OTHER | FrameFlag.FRAMED,
     also_broken=("A2A-HTTP-015",),
     flagged=rest_stream(
-        "POST", _STREAM_PATH, send(), snapshot("WORKING"), RawBytes(b'data: {"message":"\xff\xfe"}\n\n'), status("COMPLETED")
+        "POST",
+        _STREAM_PATH,
+        send(),
+        snapshot("WORKING"),
+        RawBytes(b'data: {"message":"\xff\xfe"}\n\n'),
+        status("COMPLETED"),
     ),
     clean=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), chunk("ÿþ"), status("COMPLETED")),
 )
@@ -215,9 +231,13 @@ def event_ids(context: RuleContext) -> Iterator[RuleFinding]:
         return
     for each in found:
         if NUL_MARK in each:
-            yield RuleFinding(summary="the id of this event has U+0000 in it: clients ignore it", value=_quote_value(each))
+            yield RuleFinding(
+                summary="the id of this event has U+0000 in it: clients ignore it", value=_quote_value(each)
+            )
     for each in set(found) - set(_new_values(context, "sse_ids", found)):
-        yield RuleFinding(summary=f"the event id {_quote_value(each)} came on this stream before", value=_quote_value(each))
+        yield RuleFinding(
+            summary=f"the event id {_quote_value(each)} came on this stream before", value=_quote_value(each)
+        )
 
 
 @rule(

@@ -17,7 +17,11 @@ _STREAM_PATH = "/message:stream"
 _EVENTS_TO_COMPLETED = (snapshot("WORKING"), status("COMPLETED"))
 _LONG_LINE = 10 << 20
 """What Go's reader takes as one line, octets (manual/protocol.md "SDK fingerprints")."""
-_END_WORDS = {"eof": "closes the connection", "reset": "resets the connection", "goaway": "closes the connection (GOAWAY)"}
+_END_WORDS = {
+    "eof": "closes the connection",
+    "reset": "resets the connection",
+    "goaway": "closes the connection (GOAWAY)",
+}
 
 
 @rule(
@@ -82,7 +86,9 @@ def cacheable(context: RuleContext) -> Iterator[RuleFinding]:
     section="SDK limits",
     bindings=HTTP,
     trigger_flags=FrameFlag.LARGE,
-    flagged=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), LargeArtifactUpdate(5 << 20), status("COMPLETED")),
+    flagged=rest_stream(
+        "POST", _STREAM_PATH, send(), snapshot("WORKING"), LargeArtifactUpdate(5 << 20), status("COMPLETED")
+    ),
     clean=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")),
 )
 def oversized(context: RuleContext) -> Iterator[RuleFinding]:

@@ -14,7 +14,7 @@ from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
-from a2a_proxy.rules.examples.objects import input_required, chunk, reply, agent_reply, send, snapshot, status
+from a2a_proxy.rules.examples.objects import agent_reply, chunk, input_required, reply, send, snapshot, status
 from a2a_proxy.rules.facts.naming import object_prefix
 from a2a_proxy.rules.facts.partial_decode import decode_artifacts, decode_status
 from a2a_proxy.rules.families.state.terminal import state_label
@@ -40,7 +40,7 @@ _decode_send = msgspec.json.Decoder(_SendRequest).decode
 
 
 def _decode_return_immediately(payload: bytes, *, rpc: bool) -> bool | None:
-    """`returnImmediately` where it stands as it should; None: `See.params` has to tell."""
+    """`returnImmediately` where it stands as it should; None: `RuleContext.params` has to tell."""
     try:
         made = _decode_send(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -63,7 +63,11 @@ def _returns_immediately(context: RuleContext) -> bool | None:
     asked = context.request
     if asked is None or (asked.schema == "json" and not _WAIT_MEMBER.search(asked.payload)):
         return None
-    if context.is_v1 and asked.schema == "json" and (quick := _decode_return_immediately(asked.payload, rpc=context.is_enveloped)) is not None:
+    if (
+        context.is_v1
+        and asked.schema == "json"
+        and (quick := _decode_return_immediately(asked.payload, rpc=context.is_enveloped)) is not None
+    ):
         return quick
     configuration: Any = context.params.get("configuration")
     found = configuration.get("returnImmediately") if isinstance(configuration, dict) else None
@@ -120,7 +124,11 @@ def waited(context: RuleContext) -> Iterator[RuleFinding]:
     The caller is held up by what it wanted to follow in another way, and its own timeout may strike.
     """
     request_snapshot = context.record.request_snapshot
-    if request_snapshot is None or context.at - request_snapshot.at <= _MAX_IMMEDIATE * SECOND_NS or not _returns_immediately(context):
+    if (
+        request_snapshot is None
+        or context.at - request_snapshot.at <= _MAX_IMMEDIATE * SECOND_NS
+        or not _returns_immediately(context)
+    ):
         return
     took = (context.at - request_snapshot.at) / SECOND_NS
     option = "`returnImmediately` is true" if context.is_v1 else "`blocking` is false"
@@ -146,9 +154,17 @@ def bare(context: RuleContext) -> Iterator[RuleFinding]:
     The client does not learn what has become of its task. Once there is a task, what is said belongs in its status.
     """
     request_snapshot = context.record.request_snapshot
-    if request_snapshot is not None and request_snapshot.task_id and request_snapshot.is_task_known and not request_snapshot.terminal and context.has_flag(FrameFlag.FIRST):
+    if (
+        request_snapshot is not None
+        and request_snapshot.task_id
+        and request_snapshot.is_task_known
+        and not request_snapshot.terminal
+        and context.has_flag(FrameFlag.FIRST)
+    ):
         told = f"the message is for task {request_snapshot.task_id} in {state_label(request_snapshot.state)}, the answer is a Message"
-        yield RuleFinding(summary=told, path=context.root + object_prefix(context.frame, context.is_v1, context.operation).rstrip("."))
+        yield RuleFinding(
+            summary=told, path=context.root + object_prefix(context.frame, context.is_v1, context.operation).rstrip(".")
+        )
 
 
 _REPORT_TEXT = "The report. " * 40

@@ -11,10 +11,10 @@ from a2a_proxy.protocol.task_list import split_task_list
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import artifact, chunk, agent_reply, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import agent_reply, artifact, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import run_together
-from a2a_proxy.rules.facts.naming import object_prefix, event_phrase
-from a2a_proxy.rules.facts.partial_decode import NO_PARTS, add_parts, decode_artifacts, time_before, decode_status
+from a2a_proxy.rules.facts.naming import event_phrase, object_prefix
+from a2a_proxy.rules.facts.partial_decode import NO_PARTS, add_parts, decode_artifacts, decode_status, time_before
 from a2a_proxy.rules.facts.request_summary import summarise_request
 from a2a_proxy.rules.state.records import TaskRecord
 from a2a_proxy.rules.state.state_sequence import SECOND_NS, SENDING_OPERATIONS, TERMINAL
@@ -63,7 +63,11 @@ def left(context: RuleContext) -> Iterator[RuleFinding]:
     Clients stop to follow a task at its terminal state; what happens after that they never see.
     """
     if context.task is not None:
-        was = state_label(context.stream_state_before) if context.stream_state_before in TERMINAL else first_terminal_label(context.task)
+        was = (
+            state_label(context.stream_state_before)
+            if context.stream_state_before in TERMINAL
+            else first_terminal_label(context.task)
+        )
         told = f"task {context.frame.task_id} was {was}, {event_phrase(context.frame)} now says {state_label(context.frame.state)}"
         yield RuleFinding(summary=told, path=_state_path(context), value=state_label(context.frame.state))
 
@@ -89,7 +93,13 @@ def accepted(context: RuleContext) -> Iterator[RuleFinding]:
     What the client holds for the final result changes, or its message is dropped without a word.
     """
     request_snapshot, frame = context.record.request_snapshot, context.frame
-    if request_snapshot is None or not request_snapshot.terminal or not request_snapshot.task_id or not context.is_success or not frame.event:
+    if (
+        request_snapshot is None
+        or not request_snapshot.terminal
+        or not request_snapshot.task_id
+        or not context.is_success
+        or not frame.event
+    ):
         return
     request = context.request
     if context.operation == "SendLiveMessage" and request is not None and not summarise_request(request).parts:
@@ -118,15 +128,27 @@ def written_to(context: RuleContext) -> Iterator[RuleFinding]:
     The agent must refuse it. A message to the same context, with the task in `referenceTaskIds`, starts a new task.
     """
     request_snapshot, first = context.record.request_snapshot, context.request
-    if request_snapshot is None or not request_snapshot.terminal or not request_snapshot.task_id or first is None or context.frame.seq != first.seq:
+    if (
+        request_snapshot is None
+        or not request_snapshot.terminal
+        or not request_snapshot.task_id
+        or first is None
+        or context.frame.seq != first.seq
+    ):
         return
     if context.operation == "SendLiveMessage" and not summarise_request(first).parts:
         return
     crossed = request_snapshot.at - request_snapshot.terminal < _CROSSING_TIME
-    told = f"the message is for task {request_snapshot.task_id}, which was {state_label(request_snapshot.state)} by then"
+    told = (
+        f"the message is for task {request_snapshot.task_id}, which was {state_label(request_snapshot.state)} by then"
+    )
     severity = Severity.INFO if crossed else None
     yield RuleFinding(
-        summary=told, path=f"{context.root}message.taskId", value=request_snapshot.task_id, severity=severity, is_sure=not crossed
+        summary=told,
+        path=f"{context.root}message.taskId",
+        value=request_snapshot.task_id,
+        severity=severity,
+        is_sure=not crossed,
     )
 
 
@@ -152,17 +174,29 @@ def stale(context: RuleContext) -> Iterator[RuleFinding]:
         yield from _check_task_list(context)
         return
     frame, request_snapshot = context.frame, context.record.request_snapshot
-    if request_snapshot is None or context.has_flag(FrameFlag.LATER) or (context.is_v1 and context.operation == "SubscribeToTask"):
+    if (
+        request_snapshot is None
+        or context.has_flag(FrameFlag.LATER)
+        or (context.is_v1 and context.operation == "SubscribeToTask")
+    ):
         return
     if context.has_flag(FrameFlag.STALE) and context.task is not None:
         told = f"task {frame.task_id} was {first_terminal_label(context.task)} before the request, the answer says {state_label(frame.state)}"
         yield RuleFinding(summary=told, path=_state_path(context), value=state_label(frame.state))
-    elif request_snapshot.stamp and request_snapshot.state and frame.state and frame.state != request_snapshot.state and not request_snapshot.terminal:
+    elif (
+        request_snapshot.stamp
+        and request_snapshot.state
+        and frame.state
+        and frame.state != request_snapshot.state
+        and not request_snapshot.terminal
+    ):
         behind = time_before(decode_status(frame).stamp, request_snapshot.stamp)
         if behind > SECOND_NS:
             told = f"the status {state_label(frame.state)} is {behind / SECOND_NS:.0f} s older than {state_label(request_snapshot.state)}"
             yield RuleFinding(
-                summary=f"{told}, which was told before the request", path=_state_path(context), value=state_label(frame.state)
+                summary=f"{told}, which was told before the request",
+                path=_state_path(context),
+                value=state_label(frame.state),
             )
 
 
@@ -197,11 +231,24 @@ def changed(context: RuleContext) -> Iterator[RuleFinding]:
     """
     frame, request_snapshot = context.frame, context.record.request_snapshot
     if frame.event is EventKind.ARTIFACT:
-        revived = request_snapshot is not None and request_snapshot.terminal and request_snapshot.task_id and context.operation in SENDING_OPERATIONS
+        revived = (
+            request_snapshot is not None
+            and request_snapshot.terminal
+            and request_snapshot.task_id
+            and context.operation in SENDING_OPERATIONS
+        )
         if context.record.terminal or not (revived or context.has_flag(FrameFlag.KNOWN_ARTIFACT)):
-            was = state_label(context.record.state) if context.record.terminal else first_terminal_label(context.task) if context.task is not None else "over"
+            was = (
+                state_label(context.record.state)
+                if context.record.terminal
+                else first_terminal_label(context.task)
+                if context.task is not None
+                else "over"
+            )
             told = f"an update of artifact {frame.artifact_id} after task {frame.task_id} was {was}"
-            yield RuleFinding(summary=told, path=context.root + object_prefix(frame, context.is_v1, context.operation).rstrip("."))
+            yield RuleFinding(
+                summary=told, path=context.root + object_prefix(frame, context.is_v1, context.operation).rstrip(".")
+            )
     elif frame.event is EventKind.TASK and context.operation == "GetTask" and context.task is not None:
         yield from _compare_snapshots(context, context.task)
 
@@ -209,7 +256,13 @@ def changed(context: RuleContext) -> Iterator[RuleFinding]:
 def _compare_snapshots(context: RuleContext, task: TaskRecord) -> Iterator[RuleFinding]:
     """A snapshot with the first one after the end."""
     request_snapshot, frame = context.record.request_snapshot, context.frame
-    if request_snapshot is None or not request_snapshot.terminal or frame.state not in TERMINAL or frame.redacted or frame.truncated:
+    if (
+        request_snapshot is None
+        or not request_snapshot.terminal
+        or frame.state not in TERMINAL
+        or frame.redacted
+        or frame.truncated
+    ):
         return
     now = _describe_artifacts(frame)
     before = task.writable_notes().setdefault("artifacts", now)
@@ -274,4 +327,6 @@ def goes_on(context: RuleContext) -> Iterator[RuleFinding]:
     if canceled and frame.state not in TERMINAL:
         after = (frame.at - canceled) / SECOND_NS
         told = f"task {frame.task_id} was canceled, {after:.1f} s later comes {event_phrase(frame)}"
-        yield RuleFinding(summary=f"{told} ({state_label(frame.state)})" if frame.state else told, path=context.root.rstrip("."))
+        yield RuleFinding(
+            summary=f"{told} ({state_label(frame.state)})" if frame.state else told, path=context.root.rstrip(".")
+        )

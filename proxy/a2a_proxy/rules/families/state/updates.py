@@ -11,7 +11,7 @@ from a2a_proxy.rules.define.rule import EvidenceScope, FrameFlag, RuleFinding, r
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, reply, send, snapshot, status, task
 from a2a_proxy.rules.facts.naming import object_prefix
-from a2a_proxy.rules.facts.partial_decode import time_before, decode_status
+from a2a_proxy.rules.facts.partial_decode import decode_status, time_before
 from a2a_proxy.rules.families.state.terminal import state_label
 from a2a_proxy.rules.state.state_sequence import SECOND_NS, TERMINAL
 
@@ -41,7 +41,9 @@ def backwards(context: RuleContext) -> Iterator[RuleFinding]:
     """
     behind = time_before(decode_status(context.frame).stamp, context.record.stamp) / SECOND_NS
     path = f"{context.root}{object_prefix(context.frame, context.is_v1, context.operation)}status.timestamp"
-    told = f"the timestamp of {state_label(context.frame.state)} is {behind:.1f} s before one that this stream has shown"
+    told = (
+        f"the timestamp of {state_label(context.frame.state)} is {behind:.1f} s before one that this stream has shown"
+    )
     yield RuleFinding(summary=told, path=path)
 
 
@@ -80,7 +82,9 @@ def idle(context: RuleContext) -> Iterator[RuleFinding]:
     frame = context.frame
     if not frame.generation or frame.generation == context.generation_before:
         told = f"the state is {state_label(frame.state)} again, with nothing new: no message, no metadata, the same timestamp"
-        yield RuleFinding(summary=told, path=context.root + object_prefix(frame, context.is_v1, context.operation).rstrip("."))
+        yield RuleFinding(
+            summary=told, path=context.root + object_prefix(frame, context.is_v1, context.operation).rstrip(".")
+        )
 
 
 _OTHER_CALL = frozenset(
@@ -98,7 +102,8 @@ _OTHER_CALL = frozenset(
     trigger_flags=FrameFlag.FIRST,
     operations=("CancelTask",),
     flagged=_COMPLETED_CALL + rpc("CancelTask", _TASK_PARAMS, task("COMPLETED", artifacts=[artifact()])),
-    clean=_COMPLETED_CALL + rpc("CancelTask", _TASK_PARAMS, error=rpc_error(-32002, "TASK_NOT_CANCELABLE", "t1 is completed")),
+    clean=_COMPLETED_CALL
+    + rpc("CancelTask", _TASK_PARAMS, error=rpc_error(-32002, "TASK_NOT_CANCELABLE", "t1 is completed")),
 )
 def cancelled(context: RuleContext) -> Iterator[RuleFinding]:
     """CancelTask for a task that is in a terminal state is answered with success, or with an A2A error other than
@@ -141,7 +146,9 @@ def _check_canceled(context: RuleContext) -> Iterator[RuleFinding]:
     operations=("CancelTask",),
     due=_check_canceled,
     flagged=_STARTED_CALL
-    + rpc("CancelTask", _TASK_PARAMS, task("WORKING")).then(rpc("GetTask", _TASK_PARAMS, task("WORKING", second=31)), 31 * SECOND_NS),
+    + rpc("CancelTask", _TASK_PARAMS, task("WORKING")).then(
+        rpc("GetTask", _TASK_PARAMS, task("WORKING", second=31)), 31 * SECOND_NS
+    ),
     clean=_STARTED_CALL + rpc("CancelTask", _TASK_PARAMS, task("CANCELED", second=1)),
 )
 def no_effect(context: RuleContext) -> Iterable[RuleFinding]:

@@ -10,8 +10,8 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import ALL_BINDINGS, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import input_required, reply, send, snapshot, state, status
-from a2a_proxy.rules.facts.naming import object_prefix, event_phrase
-from a2a_proxy.rules.facts.partial_decode import time_before, decode_status
+from a2a_proxy.rules.facts.naming import event_phrase, object_prefix
+from a2a_proxy.rules.facts.partial_decode import decode_status, time_before
 from a2a_proxy.rules.families.state.terminal import state_label
 from a2a_proxy.rules.state.records import TaskRecord
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS, TERMINAL
@@ -53,7 +53,12 @@ def back(context: RuleContext) -> Iterator[RuleFinding]:
     if frame.state != TaskState.SUBMITTED or context.has_flag(FrameFlag.STALE):
         return
     before = context.stream_state_before
-    if not before and request_snapshot is not None and request_snapshot.task_id == frame.task_id and context.operation in SENDING_OPERATIONS:
+    if (
+        not before
+        and request_snapshot is not None
+        and request_snapshot.task_id == frame.task_id
+        and context.operation in SENDING_OPERATIONS
+    ):
         before = request_snapshot.state
     if before and before not in TERMINAL:
         told = f"task {frame.task_id} was {state_label(before)}, {event_phrase(frame)} now says submitted"
@@ -97,7 +102,11 @@ def _is_after_input(context: RuleContext) -> bool:
     if context.stream_state_before or context.operation in SENDING_OPERATIONS:
         return context.stream_state_before == TaskState.INPUT_REQUIRED
     request_snapshot = context.record.request_snapshot
-    if request_snapshot is None or request_snapshot.state != TaskState.INPUT_REQUIRED or context.state_before != request_snapshot.state:
+    if (
+        request_snapshot is None
+        or request_snapshot.state != TaskState.INPUT_REQUIRED
+        or context.state_before != request_snapshot.state
+    ):
         return False
     return time_before(request_snapshot.stamp, decode_status(context.frame).stamp) > 0
 

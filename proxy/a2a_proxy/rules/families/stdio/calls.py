@@ -8,11 +8,26 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import REASON_BROKE_OFF
-from a2a_proxy.protocol.bindings.stdio import NOTE_AFTER_END, HOW_AGENT_EXITED, NOTE_FROM_AGENT, NOTE_ID_IN_FLIGHT, NOTE_SECOND_RESPONSE, NOTE_UNKNOWN_ID
+from a2a_proxy.protocol.bindings.stdio import (
+    HOW_AGENT_EXITED,
+    NOTE_AFTER_END,
+    NOTE_FROM_AGENT,
+    NOTE_ID_IN_FLIGHT,
+    NOTE_SECOND_RESPONSE,
+    NOTE_UNKNOWN_ID,
+)
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import STDIO, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
-from a2a_proxy.rules.examples.pipe import DOWN, pipe_call, close_output, exit_agent, pipe_script, pipe_message, pipe_response
+from a2a_proxy.rules.examples.pipe import (
+    DOWN,
+    close_output,
+    exit_agent,
+    pipe_call,
+    pipe_message,
+    pipe_response,
+    pipe_script,
+)
 
 _TASK_PARAMS = {"id": "t1"}
 _CLEAN_PIPE = pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task()))
@@ -22,7 +37,11 @@ _STREAM_STEPS = (
     pipe_response(status("WORKING", second=1)),
     pipe_response(status("COMPLETED", second=2)),
 )
-_BROKEN_STEPS = (pipe_call("SendStreamingMessage", send()), pipe_response(snapshot()), pipe_response(status("WORKING", second=1)))
+_BROKEN_STEPS = (
+    pipe_call("SendStreamingMessage", send()),
+    pipe_response(snapshot()),
+    pipe_response(status("WORKING", second=1)),
+)
 
 
 def _is_loose_message(frame: Frame, note: str) -> bool:
@@ -65,7 +84,12 @@ def unknown_id(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.ASKS,
     draft=True,
     flagged=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_call("GetTask", _TASK_PARAMS), pipe_response(task())),
-    clean=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_call("GetTask", _TASK_PARAMS, id=2), pipe_response(task(), id=2), pipe_response(task())),
+    clean=pipe_script(
+        pipe_call("GetTask", _TASK_PARAMS),
+        pipe_call("GetTask", _TASK_PARAMS, id=2),
+        pipe_response(task(), id=2),
+        pipe_response(task()),
+    ),
 )
 def used_again(context: RuleContext) -> Iterator[RuleFinding]:
     """A request has the id of another one that is not answered yet, or of a stream that goes on.
@@ -147,7 +171,11 @@ def pending(context: RuleContext) -> Iterator[RuleFinding]:
     """
     frame = context.frame_or_none
     if frame is not None:
-        if frame.kind is FrameKind.UNDECODABLE and frame.note == REASON_BROKE_OFF and frame.direction is Direction.TO_CLIENT:
+        if (
+            frame.kind is FrameKind.UNDECODABLE
+            and frame.note == REASON_BROKE_OFF
+            and frame.direction is Direction.TO_CLIENT
+        ):
             told = f"the agent's output ends after {frame.size} octets of a message"
             yield RuleFinding(summary=told, severity=Severity.ERROR)
         return
@@ -171,7 +199,9 @@ def pending(context: RuleContext) -> Iterator[RuleFinding]:
     draft=True,
     flagged=pipe_script(
         *_BROKEN_STEPS,
-        pipe_message(DOWN, {"jsonrpc": "2.0", "method": "event/streamResponse", "params": status("COMPLETED", second=2)}),
+        pipe_message(
+            DOWN, {"jsonrpc": "2.0", "method": "event/streamResponse", "params": status("COMPLETED", second=2)}
+        ),
         pipe_response(snapshot("COMPLETED", second=2)),
     ),
     clean=pipe_script(*_STREAM_STEPS),

@@ -13,9 +13,16 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import STDIO, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import json_text
 from a2a_proxy.rules.examples.objects import task
-from a2a_proxy.rules.examples.pipe import DOWN, pipe_call, pipe_bytes, pipe_script, pipe_message, pipe_response
-from a2a_proxy.rules.families.rpc.reading import find_json_error, json_kind, is_whole_text
-from a2a_proxy.rules.families.stdio.reading import EVERYWHERE, HANDSHAKE_METHODS, has_header_block, is_first_time, session_notes, sender_name
+from a2a_proxy.rules.examples.pipe import DOWN, pipe_bytes, pipe_call, pipe_message, pipe_response, pipe_script
+from a2a_proxy.rules.families.rpc.reading import find_json_error, is_whole_text, json_kind
+from a2a_proxy.rules.families.stdio.reading import (
+    EVERYWHERE,
+    HANDSHAKE_METHODS,
+    has_header_block,
+    is_first_time,
+    sender_name,
+    session_notes,
+)
 
 _TASK_PARAMS = {"id": "t1"}
 _CLEAN_PIPE = pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task()))
@@ -30,7 +37,9 @@ _MAX_SHOWN_LENGTH = 60
     hook_points=HookPoint.CONNECTION,
     bindings=STDIO,
     draft=True,
-    flagged=pipe_script(pipe_bytes(DOWN, "Starting agent...\n"), pipe_call("GetTask", _TASK_PARAMS), pipe_response(task())),
+    flagged=pipe_script(
+        pipe_bytes(DOWN, "Starting agent...\n"), pipe_call("GetTask", _TASK_PARAMS), pipe_response(task())
+    ),
     clean=_CLEAN_PIPE,
 )
 def stray(context: RuleContext) -> Iterator[RuleFinding]:
@@ -87,7 +96,9 @@ def no_message(context: RuleContext) -> Iterator[RuleFinding]:
     elif frame.exchange and frame.payload and context.value is None:
         if is_whole_text(frame) and (place := find_json_error(frame.payload)) >= 0:
             text = frame.payload.decode("utf-8", "backslashreplace")[:_MAX_SHOWN_LENGTH]
-            yield RuleFinding(summary=f"the {sender_name(frame)}'s message is no JSON from octet {place} on", value=text)
+            yield RuleFinding(
+                summary=f"the {sender_name(frame)}'s message is no JSON from octet {place} on", value=text
+            )
     elif frame.exchange and isinstance(context.value, dict) and "jsonrpc" not in context.value:
         yield RuleFinding(summary=f"the {sender_name(frame)}'s message has no member `jsonrpc`", path="jsonrpc")
 
@@ -102,7 +113,10 @@ def no_message(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
     draft=True,
-    flagged=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_bytes(DOWN, json_text({"jsonrpc": "2.0", "id": 1, "result": task()}) + "\n")),
+    flagged=pipe_script(
+        pipe_call("GetTask", _TASK_PARAMS),
+        pipe_bytes(DOWN, json_text({"jsonrpc": "2.0", "id": 1, "result": task()}) + "\n"),
+    ),
     clean=_CLEAN_PIPE,
 )
 def by_lines(context: RuleContext) -> Iterator[RuleFinding]:
@@ -114,4 +128,6 @@ def by_lines(context: RuleContext) -> Iterator[RuleFinding]:
     frame = context.frame
     message = "\0" in frame.framing and frame.note != NOTE_STRAY
     if message and not has_header_block(frame) and is_first_time(context, f"{sender_name(frame)} by lines"):
-        yield RuleFinding(summary=f"the {sender_name(frame)} writes newline-delimited JSON, each message needs a header block")
+        yield RuleFinding(
+            summary=f"the {sender_name(frame)} writes newline-delimited JSON, each message needs a header block"
+        )

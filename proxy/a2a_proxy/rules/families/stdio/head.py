@@ -11,17 +11,26 @@ from a2a_proxy.rules.context import RuleContext, strip_parameters
 from a2a_proxy.rules.define.rule import STDIO, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import json_text
 from a2a_proxy.rules.examples.objects import send, snapshot, task
-from a2a_proxy.rules.examples.pipe import HEADER_BLOCK, PLAIN_HEADER_BLOCK, UP, VERSIONED_HEADER_BLOCK, pipe_call, pipe_bytes, pipe_script, pipe_response
+from a2a_proxy.rules.examples.pipe import (
+    HEADER_BLOCK,
+    PLAIN_HEADER_BLOCK,
+    UP,
+    VERSIONED_HEADER_BLOCK,
+    pipe_bytes,
+    pipe_call,
+    pipe_response,
+    pipe_script,
+)
 from a2a_proxy.rules.families.stdio.reading import (
     EVERYWHERE,
     HANDSHAKE_METHODS,
     RIGHT_TYPES,
-    header_fields,
     has_header_block,
-    is_first_time,
-    session_notes,
-    sender_name,
+    header_fields,
     header_values,
+    is_first_time,
+    sender_name,
+    session_notes,
 )
 
 _TASK_PARAMS = {"id": "t1"}
@@ -42,7 +51,9 @@ _COMPLETED_STEP = pipe_response(snapshot("COMPLETED"))
     bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
     draft=True,
-    flagged=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task(), head="Content-Type: application/json\r\n\r\n")),
+    flagged=pipe_script(
+        pipe_call("GetTask", _TASK_PARAMS), pipe_response(task(), head="Content-Type: application/json\r\n\r\n")
+    ),
     clean=_CLEAN_PIPE,
 )
 def no_length(context: RuleContext) -> Iterator[RuleFinding]:
@@ -63,7 +74,9 @@ def no_length(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
     draft=True,
-    flagged=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task(), head="Content-Length: {size}\r\n\r\n")),
+    flagged=pipe_script(
+        pipe_call("GetTask", _TASK_PARAMS), pipe_response(task(), head="Content-Length: {size}\r\n\r\n")
+    ),
     clean=_CLEAN_PIPE,
 )
 def no_type(context: RuleContext) -> Iterator[RuleFinding]:
@@ -88,7 +101,9 @@ def no_type(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
     draft=True,
-    flagged=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task(), head=PLAIN_HEADER_BLOCK.replace("\r\n", "\n"))),
+    flagged=pipe_script(
+        pipe_call("GetTask", _TASK_PARAMS), pipe_response(task(), head=PLAIN_HEADER_BLOCK.replace("\r\n", "\n"))
+    ),
     clean=_CLEAN_PIPE,
 )
 def line_ends(context: RuleContext) -> Iterator[RuleFinding]:
@@ -100,7 +115,9 @@ def line_ends(context: RuleContext) -> Iterator[RuleFinding]:
     found = [field for field in header_fields(context.frame) if not field.crlf]
     if found:
         count = f"{len(found)} of {len(header_fields(context.frame))} lines"
-        yield RuleFinding(summary=f"{count} of the {sender_name(context.frame)}'s header block end with LF alone, not with CRLF")
+        yield RuleFinding(
+            summary=f"{count} of the {sender_name(context.frame)}'s header block end with LF alone, not with CRLF"
+        )
 
 
 @rule(
@@ -112,8 +129,12 @@ def line_ends(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
     draft=True,
-    flagged=pipe_script(pipe_bytes(UP, VERSIONED_HEADER_BLOCK.format(size=len(_REQUEST_TEXT)) + _REQUEST_TEXT), _COMPLETED_STEP),
-    clean=pipe_script(pipe_bytes(UP, VERSIONED_HEADER_BLOCK.format(size=len(_REQUEST_TEXT.encode())) + _REQUEST_TEXT), _COMPLETED_STEP),
+    flagged=pipe_script(
+        pipe_bytes(UP, VERSIONED_HEADER_BLOCK.format(size=len(_REQUEST_TEXT)) + _REQUEST_TEXT), _COMPLETED_STEP
+    ),
+    clean=pipe_script(
+        pipe_bytes(UP, VERSIONED_HEADER_BLOCK.format(size=len(_REQUEST_TEXT.encode())) + _REQUEST_TEXT), _COMPLETED_STEP
+    ),
 )
 def wrong_length(context: RuleContext) -> Iterator[RuleFinding]:
     """Content-Length is no decimal number of octets, several of them differ, or the content of that many octets is not
@@ -151,7 +172,10 @@ def _is_same_length(value: str, size: int) -> bool:
     bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
     draft=True,
-    flagged=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task(), head="Content-Length: {size}\r\nContent-Type: text/plain\r\n\r\n")),
+    flagged=pipe_script(
+        pipe_call("GetTask", _TASK_PARAMS),
+        pipe_response(task(), head="Content-Length: {size}\r\nContent-Type: text/plain\r\n\r\n"),
+    ),
     clean=pipe_script(
         pipe_call("GetTask", _TASK_PARAMS),
         pipe_response(task(), head="Content-Length: {size}\r\nContent-Type: application/json; charset=utf-8\r\n\r\n"),
@@ -190,9 +214,15 @@ def _charset_of(value: str) -> str:
     bindings=STDIO,
     trigger_flags=FrameFlag.FRAMED,
     draft=True,
-    flagged=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task(), head=f"{HEADER_BLOCK}Foo: 1\r\n\r\n")),
+    flagged=pipe_script(
+        pipe_call("GetTask", _TASK_PARAMS), pipe_response(task(), head=f"{HEADER_BLOCK}Foo: 1\r\n\r\n")
+    ),
     clean=pipe_script(
-        pipe_call("GetTask", _TASK_PARAMS, head=f"{HEADER_BLOCK}A2A-Version: 1.0\r\ntraceparent: 00-{'a' * 32}-{'b' * 16}-01\r\n\r\n"),
+        pipe_call(
+            "GetTask",
+            _TASK_PARAMS,
+            head=f"{HEADER_BLOCK}A2A-Version: 1.0\r\ntraceparent: 00-{'a' * 32}-{'b' * 16}-01\r\n\r\n",
+        ),
         pipe_response(task()),
     ),
 )
@@ -232,5 +262,12 @@ def no_version(context: RuleContext) -> Iterator[RuleFinding]:
     client for one of 0.3.
     """
     frame = context.frame
-    if has_header_block(frame) and frame.kind is FrameKind.REQUEST and context.operation and not context.exchange.version_header:
-        yield RuleFinding(summary=f"`{context.exchange.method[:60]}` is of 1.0, and its header block has no A2A-Version")
+    if (
+        has_header_block(frame)
+        and frame.kind is FrameKind.REQUEST
+        and context.operation
+        and not context.exchange.version_header
+    ):
+        yield RuleFinding(
+            summary=f"`{context.exchange.method[:60]}` is of 1.0, and its header block has no A2A-Version"
+        )

@@ -12,7 +12,16 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import CARD, RPC, STDIO, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card
 from a2a_proxy.rules.examples.objects import Json, card, task
-from a2a_proxy.rules.examples.pipe import COMMAND, pipe_call, close_output, exit_agent, close_input, pipe_pause, pipe_script, pipe_response
+from a2a_proxy.rules.examples.pipe import (
+    COMMAND,
+    close_input,
+    close_output,
+    exit_agent,
+    pipe_call,
+    pipe_pause,
+    pipe_response,
+    pipe_script,
+)
 from a2a_proxy.rules.families.card.reading import read_card
 from a2a_proxy.rules.families.stdio.reading import session_notes
 from a2a_proxy.rules.state.card_declarations import indexed_objects, read_interfaces, string_member
@@ -75,7 +84,11 @@ def no_command(context: RuleContext) -> Iterator[RuleFinding]:
     found = [(offer.path, offer.binding, offer.url) for offer in read_interfaces(body)]
     for name, kind in (("supportedInterfaces", "protocolBinding"), ("additionalInterfaces", "transport")):
         entries = indexed_objects(body.get(name))
-        found += [(f"{name}[{at}].url", string_member(each, kind), "") for at, each in entries if not string_member(each, "url")]
+        found += [
+            (f"{name}[{at}].url", string_member(each, kind), "")
+            for at, each in entries
+            if not string_member(each, "url")
+        ]
     for path, binding, url in found:
         if not is_stdio(binding):
             continue
@@ -90,7 +103,9 @@ def no_command(context: RuleContext) -> Iterator[RuleFinding]:
 
 def _check_exited(context: RuleContext) -> Iterator[RuleFinding]:
     if "exit" not in session_notes(context):
-        yield RuleFinding(summary=f"the agent's stdin was closed {_EXIT_GRACE:.0f} s ago, and its process is still there")
+        yield RuleFinding(
+            summary=f"the agent's stdin was closed {_EXIT_GRACE:.0f} s ago, and its process is still there"
+        )
 
 
 @rule(
@@ -103,8 +118,22 @@ def _check_exited(context: RuleContext) -> Iterator[RuleFinding]:
     bindings=STDIO,
     draft=True,
     due=_check_exited,
-    flagged=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task()), close_input(), pipe_pause(6), close_output(), exit_agent()),
-    clean=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task()), close_input(), pipe_pause(1), close_output(), exit_agent()),
+    flagged=pipe_script(
+        pipe_call("GetTask", _TASK_PARAMS),
+        pipe_response(task()),
+        close_input(),
+        pipe_pause(6),
+        close_output(),
+        exit_agent(),
+    ),
+    clean=pipe_script(
+        pipe_call("GetTask", _TASK_PARAMS),
+        pipe_response(task()),
+        close_input(),
+        pipe_pause(1),
+        close_output(),
+        exit_agent(),
+    ),
 )
 def outlives(context: RuleContext) -> Iterator[RuleFinding]:
     """The client has closed the agent's stdin, and 5 s later the agent's process has not ended.

@@ -194,7 +194,9 @@ def final_wrong(context: RuleContext) -> Iterator[RuleFinding]:
     frame = context.frame
     record.writable_notes()["stream.last"] = 0 if frame.final else frame.state
     if frame.final and frame.state in ACTIVE:
-        yield RuleFinding(summary=f"`final: true` in {state_label(frame.state)}", path=f"{context.root}final", value="true")
+        yield RuleFinding(
+            summary=f"`final: true` in {state_label(frame.state)}", path=f"{context.root}final", value="true"
+        )
     elif context.is_enveloped and b'"final"' not in frame.payload and not frame.truncated:
         yield RuleFinding(summary="a status update without `final`", path=context.root.rstrip("."))
 
@@ -207,7 +209,9 @@ def final_wrong(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.EXCHANGE,
     trigger_flags=FrameFlag.ERROR,
     operations=WITH_LIVE,
-    flagged=rpc_stream("SendStreamingMessage", send(), *_WORKING_EVENTS, {"error": rpc_error(-32603, "INTERNAL_ERROR")}),
+    flagged=rpc_stream(
+        "SendStreamingMessage", send(), *_WORKING_EVENTS, {"error": rpc_error(-32603, "INTERNAL_ERROR")}
+    ),
     clean=rpc_stream("SendStreamingMessage", send(), *_WORKING_EVENTS, status("FAILED", second=1)),
 )
 def failed(context: RuleContext) -> Iterator[RuleFinding]:
@@ -238,7 +242,9 @@ def failed(context: RuleContext) -> Iterator[RuleFinding]:
     operations=STREAMS,
     due=lambda see: _check_returned(see),
     required_flags=FrameFlag.ODD_END,
-    flagged=rpc_stream("SendStreamingMessage", send(), *_WORKING_EVENTS, finish="leave").then(fetch_card(), 60 * _SECOND_NS),
+    flagged=rpc_stream("SendStreamingMessage", send(), *_WORKING_EVENTS, finish="leave").then(
+        fetch_card(), 60 * _SECOND_NS
+    ),
     clean=rpc_stream("SendStreamingMessage", send(), *_WORKING_EVENTS, finish="leave")
     + rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), status("COMPLETED", second=1)),
 )
@@ -248,7 +254,12 @@ def left(context: RuleContext) -> Iterator[RuleFinding]:
     Leaving is no cancellation: the task goes on, may cost money, and its result waits for somebody.
     """
     record = context.record
-    if context.exchange.how in CLIENT_LEFT and record.state in ACTIVE and context.task is not None and not context.task.terminal:
+    if (
+        context.exchange.how in CLIENT_LEFT
+        and record.state in ACTIVE
+        and context.task is not None
+        and not context.task.terminal
+    ):
         context.schedule_due(RETURN_TIME, str(context.exchange.closed))
     yield from ()
 
@@ -256,7 +267,9 @@ def left(context: RuleContext) -> Iterator[RuleFinding]:
 def _check_returned(context: RuleContext) -> Iterator[RuleFinding]:
     task = context.task
     if task is not None and task.last <= int(context.due_note) and task.state not in TERMINAL:
-        yield RuleFinding(summary=f"the client left in {state_label(task.state)} and did not come back within {RETURN_TIME} s")
+        yield RuleFinding(
+            summary=f"the client left in {state_label(task.state)} and did not come back within {RETURN_TIME} s"
+        )
 
 
 def _is_clean_end(context: RuleContext) -> bool:

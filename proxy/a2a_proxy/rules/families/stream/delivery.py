@@ -139,9 +139,15 @@ def _begin_delivery(context: RuleContext, task: TaskRecord) -> StreamDelivery | 
     return _add_delivery(every, task, context.record, context.at, base)
 
 
-def _add_delivery(every: dict[str, Any], task: TaskRecord, record: ExchangeRecord, at: int, base: int) -> StreamDelivery:
+def _add_delivery(
+    every: dict[str, Any], task: TaskRecord, record: ExchangeRecord, at: int, base: int
+) -> StreamDelivery:
     notes: Notes = {"first": at, "base": base, "keys": [], "places": {}, "count": 0, "top": {}}
-    notes |= {"live": record.operation in LIVE_OPERATIONS, "connection": record.connection, "joined": task.streams[record.id]}
+    notes |= {
+        "live": record.operation in LIVE_OPERATIONS,
+        "connection": record.connection,
+        "joined": task.streams[record.id],
+    }
     every[str(record.id)] = notes
     return StreamDelivery(notes)
 
@@ -175,7 +181,11 @@ def may_be_crossed(task: TaskRecord, exchange: int, key: str) -> bool:
 def live_beside(task: TaskRecord, exchange: int) -> list[int]:
     """The other live streams of a live stream: an event that one of them leaves out is A2A-LIVE-016's."""
     mine = stream_delivery(task, exchange)
-    return [number for number, each in other_streams(task, exchange) if each.is_live] if mine is not None and mine.is_live else []
+    return (
+        [number for number, each in other_streams(task, exchange) if each.is_live]
+        if mine is not None and mine.is_live
+        else []
+    )
 
 
 def find_crossing(task: TaskRecord, exchange: int, key: str) -> tuple[int, str] | None:
@@ -222,7 +232,9 @@ class MissingEvent:
         if lost.position_of(self._key) is not None or self._position == AMBIGUOUS_POSITION:
             return True
         return bool(
-            self._number and not self._progress and lost.keys_with_number(self._number) - shown.keys_with_number(self._number)
+            self._number
+            and not self._progress
+            and lost.keys_with_number(self._number) - shown.keys_with_number(self._number)
         )
 
     @property

@@ -19,8 +19,8 @@ from a2a_proxy.rules.define.rule import (
     rule,
 )
 from a2a_proxy.rules.examples.conversation import rpc_stream
-from a2a_proxy.rules.examples.objects import chunk, agent_reply, send, snapshot, status
-from a2a_proxy.rules.families.stream.words import STREAMS, WITH_LIVE, state_label, event_phrase
+from a2a_proxy.rules.examples.objects import agent_reply, chunk, send, snapshot, status
+from a2a_proxy.rules.families.stream.words import STREAMS, WITH_LIVE, event_phrase, state_label
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 _SUBMITTED_EVENT = int(TaskState.SUBMITTED)
@@ -55,7 +55,9 @@ _CHUNK_UPDATE = {"kind": "artifact-update", **_T1_IDS, "artifact": {"artifactId"
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.MESSAGE,
     operations=WITH_LIVE,
-    flagged=rpc_stream("SendStreamingMessage", send(), snapshot(), agent_reply("half way"), status("COMPLETED", second=1)),
+    flagged=rpc_stream(
+        "SendStreamingMessage", send(), snapshot(), agent_reply("half way"), status("COMPLETED", second=1)
+    ),
     clean=_COMPLETE_STREAM,
 )
 def message_in_task(context: RuleContext) -> Iterator[RuleFinding]:
@@ -142,7 +144,9 @@ def after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
     if frame.event is EventKind.TASK and frame.state == state and left:
         ended[2] = 0
         return
-    yield RuleFinding(summary=f"{event_phrase(frame)} after the stream has told {state_label(state)}; nothing may follow")
+    yield RuleFinding(
+        summary=f"{event_phrase(frame)} after the stream has told {state_label(state)}; nothing may follow"
+    )
 
 
 @rule(
@@ -175,7 +179,9 @@ def out_of_order(context: RuleContext) -> Iterator[RuleFinding]:
         return
     over = record.terminal and frame.state not in TERMINAL
     if over or (frame.state == _SUBMITTED_EVENT and record.events > 1):
-        yield RuleFinding(summary=f"{state_label(frame.state)} comes after a status that was set later ({record.stamp})")
+        yield RuleFinding(
+            summary=f"{state_label(frame.state)} comes after a status that was set later ({record.stamp})"
+        )
 
 
 @rule(

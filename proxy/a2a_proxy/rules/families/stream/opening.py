@@ -20,12 +20,14 @@ from a2a_proxy.rules.define.rule import (
 )
 from a2a_proxy.rules.examples.conversation import Fields, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, send, snapshot, status, task
-from a2a_proxy.rules.families.stream.words import SEND_STREAM, SUBSCRIBE_STREAM, status_time, event_phrase
+from a2a_proxy.rules.families.stream.words import SEND_STREAM, SUBSCRIBE_STREAM, event_phrase, status_time
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 _UPDATE_EVENTS = FrameFlag.STATUS | FrameFlag.ARTIFACT
 _TASK_PARAMS = {"id": "t1"}
-_COMPLETE_STREAM = rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), status("COMPLETED", second=1))
+_COMPLETE_STREAM = rpc_stream(
+    "SendStreamingMessage", send(), snapshot(), status("WORKING"), status("COMPLETED", second=1)
+)
 _FOLLOWED_STREAM = rpc_stream("SubscribeToTask", _TASK_PARAMS, snapshot("WORKING"), status("COMPLETED", second=1))
 _ACCEPT_HEADERS: Fields = {"Accept": "text/event-stream"}
 _COMPLETED_CALL = rpc("GetTask", _TASK_PARAMS, task("COMPLETED"))
@@ -116,7 +118,8 @@ def first_of_subscription(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.FIRST,
     operations=SUBSCRIBE_STREAM,
     flagged=_COMPLETED_CALL + rpc_stream("SubscribeToTask", _TASK_PARAMS, snapshot("COMPLETED")),
-    clean=_COMPLETED_CALL + rpc("SubscribeToTask", _TASK_PARAMS, error=rpc_error(-32004, "UNSUPPORTED_OPERATION"), headers=_ACCEPT_HEADERS),
+    clean=_COMPLETED_CALL
+    + rpc("SubscribeToTask", _TASK_PARAMS, error=rpc_error(-32004, "UNSUPPORTED_OPERATION"), headers=_ACCEPT_HEADERS),
 )
 def finished(context: RuleContext) -> Iterator[RuleFinding]:
     """A subscription to a task that had reached a terminal state, as seen before the request, is answered with events
@@ -140,10 +143,16 @@ def finished(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.FIRST,
     operations=SUBSCRIBE_STREAM,
     flagged=rpc(
-        "SubscribeToTask", {"id": "zz"}, error=rpc_error(-32602, "INVALID_PARAMS", "Task zz not found"), headers=_ACCEPT_HEADERS
+        "SubscribeToTask",
+        {"id": "zz"},
+        error=rpc_error(-32602, "INVALID_PARAMS", "Task zz not found"),
+        headers=_ACCEPT_HEADERS,
     ),
     clean=rpc(
-        "SubscribeToTask", {"id": "zz"}, error=rpc_error(-32001, "TASK_NOT_FOUND", "Task zz not found"), headers=_ACCEPT_HEADERS
+        "SubscribeToTask",
+        {"id": "zz"},
+        error=rpc_error(-32001, "TASK_NOT_FOUND", "Task zz not found"),
+        headers=_ACCEPT_HEADERS,
     ),
 )
 def unknown(context: RuleContext) -> Iterator[RuleFinding]:
@@ -160,7 +169,11 @@ def unknown(context: RuleContext) -> Iterator[RuleFinding]:
         yield from _check_other_error(context)
     elif context.has_flag(FrameFlag.MESSAGE):
         yield RuleFinding(summary="a Message answers the subscription to a task never seen; TaskNotFoundError must")
-    elif context.has_flag(FrameFlag.TASK) and context.frame.state == int(TaskState.SUBMITTED) and status_time(context) >= context.record.started:
+    elif (
+        context.has_flag(FrameFlag.TASK)
+        and context.frame.state == int(TaskState.SUBMITTED)
+        and status_time(context) >= context.record.started
+    ):
         told = "the task was made after the subscription asked for it; TaskNotFoundError must answer"
         yield RuleFinding(summary=told, is_sure=False)
 
@@ -200,10 +213,14 @@ def behind(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if frame.generation > 0 and request_snapshot.known_generation:
         if frame.generation < request_snapshot.known_generation:
-            told = f"generation {frame.generation}, but {request_snapshot.known_generation} had passed before the request"
+            told = (
+                f"generation {frame.generation}, but {request_snapshot.known_generation} had passed before the request"
+            )
             yield RuleFinding(summary=told, path=f"{context.root}task.generation", value=str(frame.generation))
         return
     again = frame.state == int(TaskState.SUBMITTED) and request_snapshot.state not in (0, frame.state)
     if frame.state and (again or (request_snapshot.terminal and frame.state not in TERMINAL)):
-        told = f"{TaskState(frame.state).label}, but it was {TaskState(request_snapshot.state).label} before the request"
+        told = (
+            f"{TaskState(frame.state).label}, but it was {TaskState(request_snapshot.state).label} before the request"
+        )
         yield RuleFinding(summary=told, path=f"{context.root}task.status.state", value=TaskState(frame.state).label)

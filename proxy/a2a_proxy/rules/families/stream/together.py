@@ -15,14 +15,14 @@ from a2a_proxy.rules.examples.script import MS, Script, run_together
 from a2a_proxy.rules.families.stream.delivery import (
     MissingEvent,
     find_crossing,
-    stream_delivery,
-    is_task_end,
     is_in_order,
     is_progress,
+    is_task_end,
     learn_event,
     live_beside,
-    other_streams,
     may_be_crossed,
+    other_streams,
+    stream_delivery,
 )
 from a2a_proxy.rules.families.stream.words import CLIENT_LEFT, STREAMS, state_label
 from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord
@@ -42,7 +42,9 @@ _EVENT_A, _EVENT_B, _EVENT_C = chunk("a"), chunk("b", id="a2"), chunk("c", id="a
 _COMPLETED_EVENT = status("COMPLETED", second=9)
 
 
-def _two_streams(one: tuple[Json | EventPause, ...], two: tuple[Json | EventPause, ...], finish: Finish = "end") -> Script:
+def _two_streams(
+    one: tuple[Json | EventPause, ...], two: tuple[Json | EventPause, ...], finish: Finish = "end"
+) -> Script:
     """A stream, and a subscription that begins after its second event and a pause of a second in both."""
     first = rpc_stream(
         "SendStreamingMessage", send(), snapshot(), status("WORKING"), EventPause(1), *one, finish=finish
@@ -51,7 +53,10 @@ def _two_streams(one: tuple[Json | EventPause, ...], two: tuple[Json | EventPaus
     return run_together(first, other, after=45 * MS)
 
 
-_EQUAL_STREAMS = _two_streams((_EVENT_A, _EVENT_B, _EVENT_C, EventPause(7), _COMPLETED_EVENT), (_EVENT_A, _EVENT_B, _EVENT_C, EventPause(7), _COMPLETED_EVENT))
+_EQUAL_STREAMS = _two_streams(
+    (_EVENT_A, _EVENT_B, _EVENT_C, EventPause(7), _COMPLETED_EVENT),
+    (_EVENT_A, _EVENT_B, _EVENT_C, EventPause(7), _COMPLETED_EVENT),
+)
 
 
 @rule(
@@ -63,7 +68,10 @@ _EQUAL_STREAMS = _two_streams((_EVENT_A, _EVENT_B, _EVENT_C, EventPause(7), _COM
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.SHARED,
     due=lambda see: _check_crossing(see),
-    flagged=_two_streams((_EVENT_A, _EVENT_B, _EVENT_C, EventPause(7), _COMPLETED_EVENT), (_EVENT_A, _EVENT_C, _EVENT_B, EventPause(7), _COMPLETED_EVENT)),
+    flagged=_two_streams(
+        (_EVENT_A, _EVENT_B, _EVENT_C, EventPause(7), _COMPLETED_EVENT),
+        (_EVENT_A, _EVENT_C, _EVENT_B, EventPause(7), _COMPLETED_EVENT),
+    ),
     clean=_EQUAL_STREAMS,
 )
 def order(context: RuleContext) -> Iterator[RuleFinding]:
@@ -95,7 +103,10 @@ def _check_crossing(context: RuleContext) -> Iterator[RuleFinding]:
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.SHARED,
     due=lambda see: check_delivered(see),
-    flagged=_two_streams((_EVENT_A, _EVENT_B, _EVENT_C, EventPause(7), _COMPLETED_EVENT), (_EVENT_A, _EVENT_C, EventPause(7), _COMPLETED_EVENT)),
+    flagged=_two_streams(
+        (_EVENT_A, _EVENT_B, _EVENT_C, EventPause(7), _COMPLETED_EVENT),
+        (_EVENT_A, _EVENT_C, EventPause(7), _COMPLETED_EVENT),
+    ),
     clean=_EQUAL_STREAMS,
 )
 def missing(context: RuleContext) -> Iterator[RuleFinding]:
@@ -118,7 +129,10 @@ def watch_other_streams(context: RuleContext, *, live: bool) -> None:
     beside = live_beside(task, context.record.id)
     if beside or not live:
         numbers = ",".join(map(str, beside))
-        context.schedule_due(DELIVERY_GRACE, f"{int(live)} {numbers} {int(is_progress(context))} {int(is_task_end(context))} {task.joined} {key}")
+        context.schedule_due(
+            DELIVERY_GRACE,
+            f"{int(live)} {numbers} {int(is_progress(context))} {int(is_task_end(context))} {task.joined} {key}",
+        )
 
 
 def check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
@@ -140,7 +154,9 @@ def check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
         track = context.session.exchange_records.get(number, ended)
         if found.is_passed_over:
             severity = None if found.is_due else Severity.WARNING
-            yield RuleFinding(summary=f"{told}, later ones did", is_sure=found.is_due, severity=severity, track=track, seq=-1)
+            yield RuleFinding(
+                summary=f"{told}, later ones did", is_sure=found.is_due, severity=severity, track=track, seq=-1
+            )
         elif track.started and track.closed_exchange is None and end == "0":
             summary = f"{told} within {DELIVERY_GRACE} s, nor anything after it"
             yield RuleFinding(summary=summary, is_sure=False, severity=Severity.WARNING, track=track, seq=-1)

@@ -52,13 +52,21 @@ def known_not_found(context: RuleContext) -> Iterator[RuleFinding]:
         note_owner(context)
         return
     request_snapshot = context.record.request_snapshot
-    if request_snapshot is None or not request_snapshot.is_task_known or not context.has_flag(FrameFlag.FIRST) or context.operation not in _TASK_ID_OPERATIONS:
+    if (
+        request_snapshot is None
+        or not request_snapshot.is_task_known
+        or not context.has_flag(FrameFlag.FIRST)
+        or context.operation not in _TASK_ID_OPERATIONS
+    ):
         return
     failure, known = context.failure, context.session.task_record(context.record.agent, request_snapshot.task_id)
     born = known is not None and known.created_by != 0
     if known is not None and born and owner_of(known) != principal_digest(context.exchange):
         return
-    by_status = {Binding.GRPC: failure.code == 5, Binding.REST: context.exchange.status == 404 and _is_agent_error(context)}
+    by_status = {
+        Binding.GRPC: failure.code == 5,
+        Binding.REST: context.exchange.status == 404 and _is_agent_error(context),
+    }
     if failure.name == "TASK_NOT_FOUND" or (not failure.name and by_status.get(context.binding, False)):
         yield RuleFinding(summary=f"task {request_snapshot.task_id} is not found, it was told of before", is_sure=born)
 
@@ -88,7 +96,12 @@ def tight_polling(context: RuleContext) -> Iterator[RuleFinding]:
     Streams, long polls and push notifications tell of a change at once and cost next to nothing.
     """
     frame, request_snapshot = context.frame, context.record.request_snapshot
-    if request_snapshot is None or request_snapshot.state not in ACTIVE or request_snapshot.generation or not request_snapshot.task_id:
+    if (
+        request_snapshot is None
+        or request_snapshot.state not in ACTIVE
+        or request_snapshot.generation
+        or not request_snapshot.task_id
+    ):
         return
     polls: dict[str, list[int]] = context.session.client_notes(context.record.client).setdefault("polls", {})
     key = f"{context.record.agent} {request_snapshot.task_id}"

@@ -232,7 +232,11 @@ def sizes(context: RuleContext) -> Iterator[RuleFinding]:
     body = context.body
     if not isinstance(body, dict):
         return
-    count, total, size = len(_listed_tasks(context)), parse_integer(body.get("totalSize")), parse_integer(body.get("pageSize"))
+    count, total, size = (
+        len(_listed_tasks(context)),
+        parse_integer(body.get("totalSize")),
+        parse_integer(body.get("pageSize")),
+    )
     if total is not None and total < count:
         yield RuleFinding(
             summary=f"totalSize {total} with {count} tasks", path=f"{context.root}totalSize", value=str(total)

@@ -9,7 +9,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import HTTP, NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, rest, rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import CONTEXT, TASK, reply, agent_reply, send, snapshot, status
+from a2a_proxy.rules.examples.objects import CONTEXT, TASK, agent_reply, reply, send, snapshot, status
 from a2a_proxy.rules.families.ver.version import declared_versions, parse_version
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind

@@ -98,7 +98,9 @@ def malformed(context: RuleContext) -> Iterator[RuleFinding]:
     section="1.0 3.6.2",
     hook_points=HookPoint.HEADS,
     bindings=NETWORK,
-    flagged=rpc("tasks/get", _TASK_PARAMS, {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}}),
+    flagged=rpc(
+        "tasks/get", _TASK_PARAMS, {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}}
+    ),
     clean=_CLEAN_SEND,
 )
 def contradiction(context: RuleContext) -> Iterator[RuleFinding]:
@@ -217,7 +219,8 @@ def early(context: RuleContext) -> Iterator[RuleFinding]:
         {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}},
         version="0.3",
     ),
-    clean=rpc("SendMessage", _IMMEDIATE_SEND, {"task": task("WORKING")}) + rpc("GetTask", _TASK_PARAMS, task("WORKING")),
+    clean=rpc("SendMessage", _IMMEDIATE_SEND, {"task": task("WORKING")})
+    + rpc("GetTask", _TASK_PARAMS, task("WORKING")),
 )
 def changed(context: RuleContext) -> Iterator[RuleFinding]:
     """A client speaks to one task in different protocol versions: by `A2A-Version`, or by the form of its requests.
@@ -232,7 +235,11 @@ def changed(context: RuleContext) -> Iterator[RuleFinding]:
             context.task.writable_notes()[_client_version_note(context)] = here
         return
     request_snapshot = context.record.request_snapshot
-    known = context.session.task_record(context.record.agent, request_snapshot.task_id) if request_snapshot is not None and request_snapshot.task_id else None
+    known = (
+        context.session.task_record(context.record.agent, request_snapshot.task_id)
+        if request_snapshot is not None and request_snapshot.task_id
+        else None
+    )
     if known is None:
         return
     notes = known.writable_notes()
@@ -265,4 +272,10 @@ def _request_version(exchange: Exchange) -> str:
         return intern(f"{version[0]}.{version[1]}")  # each open task keeps it
     if exchange.binding in ENVELOPE and "/" in exchange.method:
         return "0.3"  # whatever the answer looks like
-    return "1.0" if exchange.dialect in NEW_DIALECTS else "0.3" if exchange.dialect in (*OLD_DIALECTS, Dialect.VENDOR) else ""
+    return (
+        "1.0"
+        if exchange.dialect in NEW_DIALECTS
+        else "0.3"
+        if exchange.dialect in (*OLD_DIALECTS, Dialect.VENDOR)
+        else ""
+    )

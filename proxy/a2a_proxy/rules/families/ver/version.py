@@ -33,7 +33,9 @@ def declared_versions(context: RuleContext, *, for_binding: bool = False) -> set
     interfaces = agent.card.get("supportedInterfaces")
     found: set[tuple[int, int]] = set()
     for each in interfaces if isinstance(interfaces, list) else ():
-        if not isinstance(each, dict) or (for_binding and each.get("protocolBinding") != _BINDINGS.get(context.binding)):
+        if not isinstance(each, dict) or (
+            for_binding and each.get("protocolBinding") != _BINDINGS.get(context.binding)
+        ):
             continue
         version = parse_version(".".join(str(each.get("protocolVersion", "")).split(".")[:2]))
         if version is not None:

@@ -17,7 +17,7 @@ PayloadResult = tuple[GateResult, int]
 """With the quotes that its text must have where none is escaped; 0: an encoder has to tell."""
 DECODE_ERRORS: PayloadResult = (False, 0)
 
-_Decoded = TypeVar("_Made")
+_Decoded = TypeVar("_Decoded")
 
 Id = Annotated[str, Meta(min_length=1)]
 MaybeId = Id | UnsetType
@@ -34,7 +34,9 @@ _DATE_PATTERN = (
 )
 _TIME_PATTERN = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _UTC_TIMESTAMP = re.compile(rf"[12][0-9]{{3}}-{_DATE_PATTERN}T{_TIME_PATTERN}\.[0-9]{{3,9}}Z").fullmatch
-_ZONED_TIMESTAMP = re.compile(rf"[12][0-9]{{3}}-{_DATE_PATTERN}T{_TIME_PATTERN}(?:\.[0-9]{{1,9}})?(?:Z|[+-][0-9]{{2}}:[0-9]{{2}})").fullmatch
+_ZONED_TIMESTAMP = re.compile(
+    rf"[12][0-9]{{3}}-{_DATE_PATTERN}T{_TIME_PATTERN}(?:\.[0-9]{{1,9}})?(?:Z|[+-][0-9]{{2}}:[0-9]{{2}})"
+).fullmatch
 Generation = Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,17}\Z")] | UnsetType
 Version = Literal["2.0"]
 

@@ -11,18 +11,18 @@ from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, St
 from a2a_proxy.rules.schema.fast.common import (
     Check,
     Flag,
-    PayloadResult,
     FreeObject,
     Id,
     Length,
     MaybeId,
     MediaType,
+    PayloadResult,
     RpcId,
     Text,
     Version,
     has_matching_ids,
-    make_checker,
     is_zoned,
+    make_checker,
 )
 
 State = Literal[

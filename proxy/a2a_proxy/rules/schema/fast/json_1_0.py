@@ -12,7 +12,6 @@ from a2a_proxy.rules.schema.fast.common import (
     DECODE_ERRORS,
     Check,
     Flag,
-    PayloadResult,
     FreeObject,
     Generation,
     Id,
@@ -20,14 +19,15 @@ from a2a_proxy.rules.schema.fast.common import (
     MaybeId,
     MediaType,
     Parts,
+    PayloadResult,
     RpcId,
     Text,
     Version,
-    has_matching_ids,
-    make_checker,
-    is_utc,
     collect_texts,
+    has_matching_ids,
     have_one_content,
+    is_utc,
+    make_checker,
 )
 
 State = Literal[
@@ -150,7 +150,11 @@ def _check_event(event: _Event, quotes: int) -> PayloadResult:
     """An event with so many quotes around it."""
     update, chunk, task, message = event.status_update, event.artifact_update, event.task, event.message
     if update is not UNSET:
-        return _check_status_update(update, quotes + 2) if chunk is UNSET and task is UNSET and message is UNSET else DECODE_ERRORS
+        return (
+            _check_status_update(update, quotes + 2)
+            if chunk is UNSET and task is UNSET and message is UNSET
+            else DECODE_ERRORS
+        )
     if chunk is not UNSET:
         return _check_artifact_update(chunk, quotes + 2) if task is UNSET and message is UNSET else DECODE_ERRORS
     return _is_valid_send_result(task, message), 0

@@ -12,16 +12,16 @@ from a2a_proxy.rules.schema.fast.common import (
     DECODE_ERRORS,
     Check,
     Flag,
-    PayloadResult,
     FreeObject,
     Id,
     Length,
     MaybeId,
     MediaType,
+    PayloadResult,
     Text,
     has_matching_ids,
-    make_checker,
     is_utc,
+    make_checker,
 )
 
 _State = Literal[

@@ -161,7 +161,8 @@ class MessageChecks:
         if not self._is_valid_status(task.status, task_id, context_id):
             return False
         return all(self._is_valid_artifact(each) for each in task.artifacts) and all(
-            each.role in (_USER_ROLE, _AGENT_ROLE) and self._is_valid_message(each, task_id, context_id) for each in task.history
+            each.role in (_USER_ROLE, _AGENT_ROLE) and self._is_valid_message(each, task_id, context_id)
+            for each in task.history
         )
 
     def is_valid_reply(self, message: Any) -> bool:
@@ -220,7 +221,9 @@ def is_task_id_request(request: Any) -> bool:
 _NEW_CHECKS, _OLD_CHECKS = MessageChecks(is_new=True), MessageChecks(is_new=False)
 
 CHECKS: dict[str, FrameCheck] = {
-    "lf.a2a.v1.StreamResponse": make_quick_checker("1.0", "StreamResponse", make_checker("1.0", "StreamResponse", _NEW_CHECKS.is_valid_answer)),
+    "lf.a2a.v1.StreamResponse": make_quick_checker(
+        "1.0", "StreamResponse", make_checker("1.0", "StreamResponse", _NEW_CHECKS.is_valid_answer)
+    ),
     "lf.a2a.v1.SendMessageResponse": make_quick_checker(
         "1.0", "SendMessageResponse", make_checker("1.0", "SendMessageResponse", _NEW_CHECKS.is_valid_answer)
     ),
@@ -229,7 +232,9 @@ CHECKS: dict[str, FrameCheck] = {
     "lf.a2a.v1.GetTaskRequest": make_checker("1.0", "GetTaskRequest", is_task_id_request),
     "lf.a2a.v1.CancelTaskRequest": make_checker("1.0", "CancelTaskRequest", is_task_id_request),
     "lf.a2a.v1.SubscribeToTaskRequest": make_checker("1.0", "SubscribeToTaskRequest", is_task_id_request),
-    "a2a.v1.StreamResponse": make_quick_checker("0.3", "StreamResponse", make_checker("0.3", "StreamResponse", _OLD_CHECKS.is_valid_answer)),
+    "a2a.v1.StreamResponse": make_quick_checker(
+        "0.3", "StreamResponse", make_checker("0.3", "StreamResponse", _OLD_CHECKS.is_valid_answer)
+    ),
     "a2a.v1.SendMessageResponse": make_quick_checker(
         "0.3", "SendMessageResponse", make_checker("0.3", "SendMessageResponse", _OLD_CHECKS.is_valid_answer)
     ),

@@ -36,7 +36,10 @@ def split_page(title: str) -> tuple[bytes, bytes]:
     """What stands before the data, and what after it. They belong together: the one has the hashes of the other."""
     script, style = join_files(SCRIPTS), join_files(STYLES)
     whole = Template(join_files(("page.html",))).substitute(
-        title=html.escape(make_visible(title)), policy=content_security_policy(script, style), style=style, script=script
+        title=html.escape(make_visible(title)),
+        policy=content_security_policy(script, style),
+        style=style,
+        script=script,
     )
     before, _, after = whole.partition(_DATA_MARKER)
     return before.encode(), after.encode()
