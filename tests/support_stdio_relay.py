@@ -21,14 +21,14 @@ from pathlib import Path
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.stdio import StdioRelay
-from a2a_proxy.relay.stdio_agent import end_like
+from a2a_proxy.relay.stdio_agent import exit_like
 from a2a_proxy.relay.journal_buffer import JournalBuffer
 relay = StdioRelay(sys.argv[2:])
 journal = Journal(Path(sys.argv[1]), lambda *_: None)
 relay.start(JournalBuffer(journal, session_clock()))
 code = relay.wait()
 journal.close(0, 60)
-end_like(code)
+exit_like(code)
 """
 """A relay without a recorder, which leaves its journal."""
 PYTHON = [sys.executable, "-SEc"]

@@ -205,7 +205,8 @@ def fetched(folder: Path) -> None:
         print(f"a task {name}: {brought.frames} frames in {took:.2f} s, {gets} GETs, {got / 1e3:.0f} kB")
         assert brought.frames == _PER_CALL
     print(
-        f"  of {len(find_segments(ArchiveStore(URL), SegmentQuery()))} segments it may be in {len(find_segments(ArchiveStore(URL), wanted))}"
+        f"  of {len(find_segments(ArchiveStore(URL), SegmentQuery()))} segments it may be in "
+        f"{len(find_segments(ArchiveStore(URL), wanted))}"
     )
 
 

@@ -78,8 +78,8 @@ def test_a_killed_relay_leaves_its_journal() -> None:
     """The hold ends with the process, however that ends."""
     script = (
         "import os, signal;"
-        "from a2a_proxy.capture.file_layout import SessionFile, new_journal;"
-        "folder = new_journal(SessionFile('/tmp/a.db', os.getpid(), 1));"
+        "from a2a_proxy.capture.file_layout import SessionFile, create_journal;"
+        "folder = create_journal(SessionFile('/tmp/a.db', os.getpid(), 1));"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     subprocess.run([sys.executable, "-c", script], check=False, timeout=120)

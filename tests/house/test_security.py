@@ -13,7 +13,7 @@ from support_hostile_streams import RECORDER_MIB, RELAY_MIB
 _PAGE = (Path(__file__).parents[2] / "SECURITY.md").read_text()
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "ms": 0.001, "s": 1}
 _ROWS = re.findall(r"\| ([\d,]+) ?(KiB|MiB|GiB|ms|s|) \| `([\w.]+)` \|$", _PAGE, re.MULTILINE)
-_PER_SECOND = {"recorder.process._COMMIT_EVERY": 1e9}
+_PER_SECOND = {"recorder.process._COMMIT_INTERVAL": 1e9}
 """Constants of another unit, and how many of it make a second."""
 
 

@@ -37,7 +37,8 @@ def main() -> None:
         print(f"{family:12}" + "".join(f"{row[name]:>12}" for name in _COLUMNS))
     missing = sorted(set(all_rules()) - hit)
     print(
-        f"rules hit: {len(set(all_rules()) - set(missing))} of {len(all_rules())}; not hit: {', '.join(missing) or 'none'}"
+        f"rules hit: {len(set(all_rules()) - set(missing))} of {len(all_rules())}; not hit: "
+        f"{', '.join(missing) or 'none'}"
     )
 
 

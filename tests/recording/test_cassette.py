@@ -267,7 +267,7 @@ from pathlib import Path
 from support_recording import event_frames, facts
 from a2a_proxy.recording.cassette.file import read_cassette, write_cassette
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.cassette.rewrite import rewrite
+from a2a_proxy.recording.cassette.rewrite import rewrite_cassette
 from a2a_proxy.recording.write.writer import Writer
 folder = Path(sys.argv[1])
 for rounds in (2, 8):

@@ -124,18 +124,39 @@ RIGHT = {
     + live(snapshot("WORKING", second=1), DONE, request=send(id="m2", taskId="t1", contextId="c1")),
     "reconnected": live(*BEGUN, **LOST) + live(snapshot("WORKING"), DONE, request=RECONNECT_MESSAGE),
     "reconnected and answered": live(*BEGUN, question_update(), **LOST)
-    + live(snapshot("INPUT_REQUIRED", status=input_required(second=1)), answer(), *GO_ON, method=BACK, request=RECONNECT_MESSAGE),
+    + live(
+        snapshot("INPUT_REQUIRED", status=input_required(second=1)),
+        answer(),
+        *GO_ON,
+        method=BACK,
+        request=RECONNECT_MESSAGE,
+    ),
     "reconnected after the end": live(*BEGUN, DONE)
     + live(snapshot("COMPLETED", second=9), method=BACK, request=RECONNECT_MESSAGE),
     "a subscription beside it": run_together(
         live(*BEGUN, EventPause(3), question_update(), EventPause(2), answer(), *GO_ON),
-        grpc("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), EventPause(2.2), question_update(), EventPause(2), *GO_ON),
+        grpc(
+            "SubscribeToTask",
+            {"id": "t1"},
+            snapshot("WORKING"),
+            EventPause(2.2),
+            question_update(),
+            EventPause(2),
+            *GO_ON,
+        ),
         after=1000 * MS,
     ),
     "two live streams": run_together(
         live(*BEGUN, EventPause(3), question_update(), EventPause(2), *GO_ON),
         live(
-            snapshot("WORKING"), EventPause(2.2), question_update(), EventPause(1), answer(), EventPause(0.8), *GO_ON, method=BACK,
+            snapshot("WORKING"),
+            EventPause(2.2),
+            question_update(),
+            EventPause(1),
+            answer(),
+            EventPause(0.8),
+            *GO_ON,
+            method=BACK,
             request=RECONNECT_MESSAGE,
         ),
         after=1000 * MS,

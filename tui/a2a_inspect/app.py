@@ -123,7 +123,8 @@ class InspectApp(ThemedApp):
     def run(self, *given: Any, **options: Any) -> int | None:
         """As always; what is loaded by now is never looked through for garbage: that kept keys waiting for 60 ms.
 
-        Nor does a thread that reads rows wait for the one that paints as long as it would: see `_THREAD_SWITCH_INTERVAL`.
+        Nor does a thread that reads rows wait for the one that paints as long as it would: see
+        `_THREAD_SWITCH_INTERVAL`.
         """
         gc.freeze()
         self._signals = end_signals()

@@ -20,7 +20,8 @@ class Printer:
     """Writes lines in order. A reader who has gone away (`| head`) is no error: nothing more is written."""
 
     def __init__(self, stream: TextIO | None, dropped_note: Callable[[int], str]) -> None:
-        """`stream` is None where the program was started without it; `dropped_note` words how many lines were dropped."""
+        """`stream` is None where the program was started without it; `dropped_note` words how many lines were
+        dropped."""
         self._descriptor = stream.fileno() if stream is not None else -1
         self._encoding = (stream.encoding if stream is not None else "") or "utf-8"
         self._dropped_note = dropped_note

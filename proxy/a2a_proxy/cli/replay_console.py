@@ -92,7 +92,8 @@ class ReplayTextConsole:
             self._print_webhook(event)
         elif isinstance(event, UnservedCall):
             self._out(
-                f"{event.place:<6} {make_visible(event.operation)}  {event.binding}  not served: {make_visible(event.reason)}"
+                f"{event.place:<6} {make_visible(event.operation)}  {event.binding}  not served: "
+                f"{make_visible(event.reason)}"
             )
         else:
             self._played += 1
@@ -132,7 +133,8 @@ class ReplayTextConsole:
             self._out(f"webhook {url} answered {event.status}" + (f" at try {event.tries}" if event.tries > 1 else ""))
         else:
             self._out(
-                f"webhook {url} not reached in {_format_count(event.tries, 'try', 'tries')}: {make_visible(event.reason)}"
+                f"webhook {url} not reached in {_format_count(event.tries, 'try', 'tries')}: "
+                f"{make_visible(event.reason)}"
             )
 
     def _format_call(self, event: PlayedCall) -> str:

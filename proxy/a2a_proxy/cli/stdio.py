@@ -147,7 +147,8 @@ class _RecorderStarter(threading.Thread):
             self._start_followers()
 
     def _start_followers(self) -> None:
-        """Start the process that keeps what follows (`stdio_followers.FollowersJob`, whose module is too large for this process)."""
+        """Start the process that keeps what follows (`stdio_followers.FollowersJob`, whose module is too large for
+        this process)."""
         from a2a_proxy.follower.hook_log import log_path, open_log
 
         work = {"recording": self._session.recording, "session": self._session.uuid, "journal": str(self._folder.path)}

@@ -47,7 +47,8 @@ class DriveProgress:
         return wait.answers != CALL_END and (progress.answer_count >= wait.answers or progress.is_interrupted)
 
     async def wait_until(self, condition: Callable[[], bool], deadline: Callable[[], float] | None = None) -> bool:
-        """Wait until something is so; False where it is not and `deadline`, the time in the loop's seconds when patience
+        """Wait until something is so; False where it is not and `deadline`, the time in the loop's seconds when
+        patience
         ends, has passed."""
         loop = asyncio.get_running_loop()
         while not condition():

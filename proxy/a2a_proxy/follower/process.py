@@ -51,7 +51,8 @@ class Follower:
         notify: Callable[[Status], None],
         hurry: Callable[[], None] = lambda: None,
     ) -> None:
-        """`make_consumer` makes the consumer of a session; `tally` is counted by it. `hurry` is called when a session that is
+        """`make_consumer` makes the consumer of a session; `tally` is counted by it. `hurry` is called when a session
+        that is
         followed live has ended: somebody may wait now. Raises RecordingError."""
         self._target = target
         self._make_consumer = make_consumer

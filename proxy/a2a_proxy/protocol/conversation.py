@@ -202,7 +202,8 @@ class ConnectionConversation:
         out: list[Frame | Finding],
         rpc_id: str = "",
     ) -> None:
-        """A frame of the connection; `span` is when it began; last `changed` -> last `pop_changed_exchanges`, and its span."""
+        """A frame of the connection; `span` is when it began; last `changed` -> last `pop_changed_exchanges`, and its
+        span."""
         message = event if isinstance(event, Framed | Line) else None
         out.append(
             Frame(

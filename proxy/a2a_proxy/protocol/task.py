@@ -139,7 +139,8 @@ class _TaskRecord(msgspec.Struct, gc=False):
 
 
 class TaskTracker:
-    """All tasks of a session, up to `max_tasks`, and `max_finished` of those that are over; the one idle for longest makes room."""
+    """All tasks of a session, up to `max_tasks`, and `max_finished` of those that are over; the one idle for longest
+    makes room."""
 
     def __init__(self, max_tasks: int = MAX_TASKS, max_finished: int = MAX_FINISHED_TASKS) -> None:
         self._max_tasks = max_tasks

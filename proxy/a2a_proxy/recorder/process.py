@@ -67,7 +67,8 @@ def record_session(
 ) -> None:
     """Record the journal in `folder` until its session ends. What keeps it from that is said as `Failed`.
 
-    Once the relay is gone, `on_relay_gone` is called, and a recording that cannot be written is tried again for `patience`
+    Once the relay is gone, `on_relay_gone` is called, and a recording that cannot be written is tried again for
+    `patience`
     seconds.
     """
     try:
@@ -349,7 +350,8 @@ def _redaction_key() -> bytes:
 
 
 def _describe_missing(*, is_clean: bool, lost: int, last: int, begins_at: int) -> str:
-    """What the capture lacks, in words; `last` is the time of the last record, `begins_at` of the first, ns. Empty: none."""
+    """What the capture lacks, in words; `last` is the time of the last record, `begins_at` of the first, ns. Empty:
+    none."""
     parts = [f"{lost} octets were not captured"] if lost else []
     if begins_at:
         parts.append(f"begins at {_format_time(begins_at)}: the recording before was deleted or replaced")

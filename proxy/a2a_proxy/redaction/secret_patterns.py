@@ -41,7 +41,8 @@ class Edit(NamedTuple):
 
 # What may stand between a name and its value: the end of a longer name, a quote, escaped or not, and a colon or equals
 # sign, or what stands between the two values of a pair; in protobuf the tag of the value. Every repeat is bounded where
-# two could share bytes: hostile text must not cost a square. All of it is for `FOLDED` bytes: there a backslash is `=`, and
+# two could share bytes: hostile text must not cost a square. All of it is for `FOLDED` bytes: there a backslash is
+# `=`, and
 # `j`, `q`, `v` and `z` are `x`.
 _THEN = (
     r"(?:s|[\s_\-]?xalue)?(?:-bin)?[\s_\-]{0,8}"

@@ -80,7 +80,8 @@ class EditLine:
         delay: Callable[[Direction, bool], None],
     ) -> None:
         """Both pairs are for the agent and the client: `forwards` as fast as may be, for octets of the peer that has
-        just sent some; `writes` at any time, also when nobody takes them any more. `on_edits` gets what changed while no
+        just sent some; `writes` at any time, also when nobody takes them any more. `on_edits` gets what changed while
+        no
         octets came in. `delay` is called with True when a direction gets a backlog, and with False when that is empty
         again."""
         self._editor = editor

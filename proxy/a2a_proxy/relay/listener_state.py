@@ -44,7 +44,8 @@ class ListenerState:
         *,
         loopback: bool,
     ) -> None:
-        """`learn_interface` gives the port of the listener that carries an interface of the agent; None where there is none.
+        """`learn_interface` gives the port of the listener that carries an interface of the agent; None where there is
+        none.
         `is_own` says whether an interface is a listener of this relay. `loopback`: only this machine can connect."""
         self.route = route
         self.loopback = loopback

@@ -58,7 +58,8 @@ class RetrySender:
         notify: Callable[[Status], None],
         clock: SenderClock | None = None,
     ) -> None:
-        """`backend_name` is what the backend is called; `tally` has calls by the span that ends each, lost ones as errors."""
+        """`backend_name` is what the backend is called; `tally` has calls by the span that ends each, lost ones as
+        errors."""
         self._backend = backend
         self._backend_name = backend_name
         self._tally = tally

@@ -38,7 +38,8 @@ _decode_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class PipeReader:
-    """Never raises. What is held is bounded: by `MAX_BODY_SIZE` for a message, by `MAX_HEADER_BLOCK` for a header block."""
+    """Never raises. What is held is bounded: by `MAX_BODY_SIZE` for a message, by `MAX_HEADER_BLOCK` for a header
+    block."""
 
     def __init__(self, direction: Direction, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE) -> None:
         self._direction = direction

@@ -64,7 +64,10 @@ def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
             frames += keeper.put_segments(include_rest=True, on_segment=put_ones.append)
             if keeper.missing_frames:
                 uuid = make_visible(session.facts.uuid)
-                told = f"{make_visible(url)} has session {uuid} of a recording that had {keeper.missing_frames:,} frames less"
+                told = (
+                    f"{make_visible(url)} has session {uuid} of a recording that had {keeper.missing_frames:,} "
+                    "frames less"
+                )
                 raise UserError(told, "put it there beside that one, with an --archive-id of its own")
         if options.as_json:
             for each in put_ones:
@@ -100,7 +103,10 @@ def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> i
     if not options.as_json:
         frames = sum(each.frames.rows for each in found)
         octets = sum(each.frames.byte_count + each.facts.byte_count for each in found)
-        told = f"{text.format_count(len(found), 'segment')}, {text.format_count(frames, 'frame')}, {text.format_size(octets)}"
+        told = (
+            f"{text.format_count(len(found), 'segment')}, {text.format_count(frames, 'frame')}, "
+            f"{text.format_size(octets)}"
+        )
         print(told + (", all as their manifests say" if options.verify and not faults else ""))
         if lost:
             many = text.format_count(len(lost), "segment")
@@ -131,7 +137,8 @@ def download_recording(url: str, words: dict[str, str], target: Path, options: A
     print(f"brought {calls} of {text.format_count(brought.segments, 'segment')} into {make_visible(str(target))}")
     if brought.gone:
         print(
-            f"gone from the archive, perhaps by a rule of the bucket: {_join_keys(brought.gone)}; there may be more of it"
+            f"gone from the archive, perhaps by a rule of the bucket: {_join_keys(brought.gone)}; there may be more "
+            "of it"
         )
     print(_request_counts(place))
 

@@ -48,7 +48,10 @@ class _StoredSession(msgspec.Struct, frozen=True):
 
     def description(self) -> str:
         """Which session it is."""
-        return f"session {self.id} of {make_visible(str(self.path))}  {text.format_date_time(self.started)}  {make_visible(self.where)}"
+        return (
+            f"session {self.id} of {make_visible(str(self.path))}  {text.format_date_time(self.started)}  "
+            f"{make_visible(self.where)}"
+        )
 
 
 def prune(paths: tuple[Path, ...], limits: PruneLimits, now: int, *, dry_run: bool, as_json: bool = False) -> None:
@@ -76,7 +79,8 @@ def prune(paths: tuple[Path, ...], limits: PruneLimits, now: int, *, dry_run: bo
     size = sum(each.size for each in chosen)
     if not as_json:
         print(
-            f"{_deleted_words(dry_run)} {text.format_count(len(chosen), 'session')} of {len(stored)}, about {text.format_size(size)}"
+            f"{_deleted_words(dry_run)} {text.format_count(len(chosen), 'session')} of {len(stored)}, about "
+            f"{text.format_size(size)}"
         )
 
 

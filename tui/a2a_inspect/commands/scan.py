@@ -133,7 +133,8 @@ def _print_secrets(path: Path, result: ScanResult) -> None:
     if result.secrets:
         different = len({each.secret for each in result.secrets})
         print(
-            f"{name}: {text.format_count(different, 'secret')} in {text.format_count(len(result.secrets), 'place')}; {labels}"
+            f"{name}: {text.format_count(different, 'secret')} in "
+            f"{text.format_count(len(result.secrets), 'place')}; {labels}"
         )
     else:
         print(f"{name}: no secrets; {labels}; {result.values} values looked at")

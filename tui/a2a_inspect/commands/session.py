@@ -25,7 +25,10 @@ def session_line(session: SessionRow) -> str:
     """`session 1  2026-01-31 09:41:07  127.0.0.1:9000 -> agent:8000  capture complete`."""
     facts = session.facts
     ways = ", ".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False))
-    return f"session {session.id}  {text.format_date_time(facts.started)}  {make_visible(ways)}  {_completeness_words(session)}"
+    return (
+        f"session {session.id}  {text.format_date_time(facts.started)}  {make_visible(ways)}  "
+        f"{_completeness_words(session)}"
+    )
 
 
 def member_lines(several: MultiReader) -> Iterator[str]:
@@ -79,7 +82,10 @@ def connection_lines(recording: Recording, session: SessionRow) -> Iterator[str]
 
 def finding_words(finding: Finding, width: int = 0, gap: int = 2) -> str:
     """`warning  UNDECODABLE not HTTP/2`, the severity in so many cells, at their right."""
-    return f"{finding.severity.name.lower():>{width}}{' ' * gap}{make_visible(finding.rule)} {make_visible(finding.summary)}"
+    return (
+        f"{finding.severity.name.lower():>{width}}{' ' * gap}{make_visible(finding.rule)} "
+        f"{make_visible(finding.summary)}"
+    )
 
 
 def finding_facts(finding: Finding) -> dict[str, object]:

@@ -127,7 +127,8 @@ def _task_line(task_id: str, task: Task | None) -> str:
         return f"task {make_visible(task_id)}"
     passed = " > ".join(state_name(state) for _, state in task.states)
     artifacts = "".join(
-        f"  artifact {make_visible(a.name or a.artifact_id)} ({text.format_count(max(a.chunks, 1), 'chunk')}, {text.format_size(a.size)})"
+        f"  artifact {make_visible(a.name or a.artifact_id)} ({text.format_count(max(a.chunks, 1), 'chunk')}, "
+        f"{text.format_size(a.size)})"
         for a in task.artifacts
     )
     return f"task {make_visible(task_id)}  {passed}{artifacts}"

@@ -49,7 +49,8 @@ class TailOptions(msgspec.Struct, frozen=True):
 
 
 def print_tail(paths: Sequence[Path], options: TailOptions, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Print the last frames, and with `follow` each further one within `POLL_INTERVAL` of its being stored, until interrupted
+    """Print the last frames, and with `follow` each further one within `POLL_INTERVAL` of its being stored, until
+    interrupted
     by Ctrl-C, SIGTERM or SIGHUP.
 
     What several recordings have is in the order of time: the past all of it, then what each look finds.

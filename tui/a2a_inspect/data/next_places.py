@@ -1,4 +1,5 @@
-"""Where the next one is: of the findings, of the frames that match. Questions to a recording, for `RecordingSource.ask`."""
+"""Where the next one is: of the findings, of the frames that match. Questions to a recording, for
+`RecordingSource.ask`."""
 
 from __future__ import annotations
 

@@ -127,7 +127,10 @@ def _task_branches(recording: Recording, branch: TreeBranch, after: int | None) 
 
 
 def _exchange_branches(recording: Recording, branch: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
-    query = f"SELECT id FROM exchange WHERE id > ? AND id < ? AND context = ? AND task = ? ORDER BY id LIMIT {CHILDREN_PER_PAGE + 1}"
+    query = (
+        "SELECT id FROM exchange WHERE id > ? AND id < ? AND context = ? AND task = ? ORDER BY id LIMIT "
+        f"{CHILDREN_PER_PAGE + 1}"
+    )
     bounds = max(make_key(branch.session, 0), after or 0), make_key(branch.session + 1, 0)
     for (number,) in recording.db.execute(query, (*bounds, branch.context, branch.task)).fetchall():
         row = recording.exchange(number)

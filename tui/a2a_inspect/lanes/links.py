@@ -1,6 +1,7 @@
 """What leads from a task to the rest of its conversation: its exchanges, its segments, who handed over to whom.
 
-`TaskLinks` asks the recording for one conversation; `SessionLinks` reads a session once, for who goes through all of them: each
+`TaskLinks` asks the recording for one conversation; `SessionLinks` reads a session once, for who goes through all of
+them: each
 question of `TaskLinks` looks at every exchange of the session.
 """
 

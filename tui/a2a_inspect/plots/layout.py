@@ -97,7 +97,7 @@ def step_words(histogram: Histogram, cursor: PlotCursor) -> str:
         for severity, count in bucket.findings.items():
             found[severity] = found.get(severity, 0) + count
     words = [
-        f"{step_clock(histogram.scale.at(first), histogram.scale.step)} to {step_clock(histogram.scale.at(last + 1), histogram.scale.step)}",
+        " to ".join(step_clock(histogram.scale.at(step), histogram.scale.step) for step in (first, last + 1)),
         text.format_count(sum(bucket.frames for bucket in chosen), "frame"),
         text.format_size(sum(bucket.bytes for bucket in chosen)),
         f"{text.format_count(sum(bucket.exchanges for bucket in chosen), 'exchange')} began",

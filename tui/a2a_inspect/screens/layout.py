@@ -1,4 +1,5 @@
-"""How the panes of the main screen lie: by classes that `BrowseScreen` and `TreeScreen` set. Small means one pane at a time."""
+"""How the panes of the main screen lie: by classes that `BrowseScreen` and `TreeScreen` set. Small means one pane at a
+time."""
 
 from __future__ import annotations
 

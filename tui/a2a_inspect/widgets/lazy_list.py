@@ -111,7 +111,8 @@ class LazyList(RowView):
         self.refresh()
 
     def update_total(self, total: int, *, rows_above: int = 0) -> None:
-        """There are `total` rows now, any of them may have changed; `rows_above` of the new ones came before the cursor."""
+        """There are `total` rows now, any of them may have changed; `rows_above` of the new ones came before the
+        cursor."""
         self._has_total = True
         if rows_above:
             self._pages.clear()

@@ -238,7 +238,8 @@ def _note_labels(plan: DrivePlan, options: DriveCommandOptions) -> Iterator[str]
         what = "a label, not the credential" if len(kinds) == 1 else f"one of {len(kinds)} labels, not the credential"
         yield (
             f"the recorded {name} is {what}: {calls} went out without it; "
-            f"to send one: --header '{name if len(kinds) == 1 else kinds[0]}: VALUE', or {HEADERS_VARIABLE} in the environment"
+            f"to send one: --header '{name if len(kinds) == 1 else kinds[0]}: VALUE', or {HEADERS_VARIABLE} in the "
+            "environment"
         )
     bodies = sum(any(turn.frame is not None and turn.frame.redacted for turn in step.turns) for step in plan.steps)
     if bodies:

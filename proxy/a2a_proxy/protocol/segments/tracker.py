@@ -75,7 +75,8 @@ class SegmentTracker:
     """All conversations of a session."""
 
     def __init__(self, name_agent: Callable[[str], str] = str, *, include_unary: bool = False) -> None:
-        """`name_agent` gives what an agent is called outside. Turns that are one unary call are told of only if `include_unary`:
+        """`name_agent` gives what an agent is called outside. Turns that are one unary call are told of only if
+        `include_unary`:
         elsewhere their exchange says it all."""
         self._name_agent = name_agent
         self._include_unary = include_unary

@@ -318,7 +318,8 @@ CREATE VIEW artifacts AS SELECT t.session, {_text_sql("t.agent")} AS agent, {_id
     session.started + a.first AS first, session.started + a.last AS last
   FROM artifact a JOIN task t ON t.id = a.task JOIN session ON session.id = t.session;
 CREATE VIEW findings AS SELECT f.id, f.session, {_text_sql("f.rule")} AS rule,
-    (SELECT title FROM rule WHERE rule.id = f.rule) AS title, {_enum_sql("f.severity", _lower_names(Severity))} AS severity,
+    (SELECT title FROM rule WHERE rule.id = f.rule) AS title, {_enum_sql("f.severity", _lower_names(Severity))} AS
+    severity,
     {_text_sql("f.confidence")} AS confidence, session.started + f.at AS at,
     CASE WHEN f.exchange THEN f.session || ':' || f.exchange || CASE WHEN f.seq < 0 THEN '' ELSE '.' || f.seq END
     END AS place,

@@ -86,7 +86,8 @@ CREATE VIEW segments AS SELECT {_WHOSE},
     CASE x.speaker WHEN 0 THEN 'client' ELSE 'agent' END AS speaker, x.turn, x.exchange, x.seq,
     x.exchange + x.exchanges AS last_exchange, x.last_seq, session.started + x.began AS began,
     session.started + x.began + x.start AS start, session.started + x.began + x.start + x."end" AS "end",
-    session.started + x.began + x.start + x."end" + x.ended AS ended, {_text_sql("x.reason")} AS reason, x.frames, x.bytes,
+    session.started + x.began + x.start + x."end" + x.ended AS ended, {_text_sql("x.reason")} AS reason, x.frames,
+    x.bytes,
     x.outputs, session.started + x.began + x.start + x.first_output AS first_output,
     session.started + x.began + x.start + x."end" - x.last_output AS last_output, x.gap, x.extra
   FROM segment x {_SESSION};
@@ -94,7 +95,8 @@ CREATE VIEW interruptions AS SELECT {_WHOSE}, {_text_sql("x.kind")} AS kind, x.s
     session.started + x.at AS at, session.started + x.ended AS ended, {_text_sql("x.outcome")} AS outcome,
     x.residual_frames, x.residual_bytes, x.last_residual - x.at AS latency, x.wasted, x.reaction - x.at AS reaction_time
   FROM interruption x {_SESSION};
-CREATE VIEW handoffs AS SELECT {_WHOSE}, {_text_sql("x.kind")} AS kind, {_text_sql("x.evidence")} AS evidence, x.segment,
+CREATE VIEW handoffs AS SELECT {_WHOSE}, {_text_sql("x.kind")} AS kind, {_text_sql("x.evidence")} AS evidence,
+x.segment,
     {_text_sql("x.to_agent")} AS to_agent, {_ident_sql("x.to_task")} AS to_task, x.to_exchange, x.exchange, x.seq,
     session.started + x.at AS at, session.started + x.ended AS ended, x.first_output - x.at AS latency, x.briefing
   FROM handoff x {_SESSION};

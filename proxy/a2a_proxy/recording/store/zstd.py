@@ -32,7 +32,8 @@ def compressor(level: int = LEVEL) -> Compressor:
 
 
 def decompress(data: bytes, max_bytes: int) -> bytes:
-    """The octets of one complete zstd frame. Raises ZstdError where they are more than `max_bytes`, or the frame is none."""
+    """The octets of one complete zstd frame. Raises ZstdError where they are more than `max_bytes`, or the frame is
+    none."""
     context = ZstdDecompressor()
     raw = context.decompress(data, max_length=max_bytes + 1)
     if len(raw) > max_bytes or context.unused_data:

@@ -147,7 +147,8 @@ class Http2Scanner:
             self._pass_released_frame()
 
     def release_held_frame(self) -> None:
-        """What came of the kept frame is what `insert_frames` or `on_more_data` sends next: the rest of it passes as it arrives."""
+        """What came of the kept frame is what `insert_frames` or `on_more_data` sends next: the rest of it passes as
+        it arrives."""
         self._loose = True
 
     def pass_all(self) -> None:

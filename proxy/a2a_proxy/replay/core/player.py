@@ -35,7 +35,8 @@ class Player:
         self.misses: list[Miss] = []
         """All that could not be answered, also where the client never looked at the refusal."""
         self.allowed_misses: list[Miss] = []
-        """Calls that were answered though something differs: by `allowed_misses`, or because a divergence only warns."""
+        """Calls that were answered though something differs: by `allowed_misses`, or because a divergence only
+        warns."""
         self.playbacks: list[CallPlayback] = []
         """Those that are not over."""
         self.timeline = Timeline(script)

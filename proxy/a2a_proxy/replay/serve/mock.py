@@ -52,7 +52,8 @@ class MockServer:
         clock: Callable[[], int] | None = None,
         passthrough: Passthrough | None = None,
     ) -> None:
-        """`report` hears of every call that ends, every miss and every webhook; it must not block. `passthrough` answers calls
+        """`report` hears of every call that ends, every miss and every webhook; it must not block. `passthrough`
+        answers calls
         that the script does not, and is closed with the mock."""
         self.script = script
         self.player = Player(script, options)

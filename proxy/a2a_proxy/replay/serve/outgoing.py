@@ -179,7 +179,8 @@ def grpc_miss(miss: Miss) -> GrpcEnd:
 
 
 def error_of(send: PlayerSend, call: RecordedCall, to_live_value: Callable[[Any], Any]) -> ReplayError | None:
-    """The error that a send tells; None where it tells none. `to_live_value` puts the identifiers of now into a value."""
+    """The error that a send tells; None where it tells none. `to_live_value` puts the identifiers of now into a
+    value."""
     if send.what is LineKind.END:
         if send.status <= 0:
             return None

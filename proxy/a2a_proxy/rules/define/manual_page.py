@@ -38,7 +38,10 @@ def rule_text(rule: Rule) -> Iterator[str]:
     """The page for a terminal."""
     draft = ", draft" if rule.draft else ""
     yield f"{rule.id}  {rule.title}"
-    yield f"{rule.severity.name.lower()}{draft}; {', '.join(binding_names(rule))}; versions {', '.join(version_names(rule))}"
+    yield (
+        f"{rule.severity.name.lower()}{draft}; {', '.join(binding_names(rule))}; versions "
+        f"{', '.join(version_names(rule))}"
+    )
     yield f"specification: {rule.section}; evidence: {rule.scope.value}"
     for paragraph in (rule.description, rule.rationale):
         yield ""
@@ -103,7 +106,8 @@ def _rule_section(rule: Rule) -> Iterator[str]:
     yield f"### {rule.id}: {rule.title}"
     yield ""
     yield (
-        f"*{rule.severity.name.lower()}{draft}; {', '.join(binding_names(rule))}; versions {', '.join(version_names(rule))};"
+        f"*{rule.severity.name.lower()}{draft}; {', '.join(binding_names(rule))}; versions "
+        f"{', '.join(version_names(rule))};"
         f" {rule.scope.value}; {rule.section}*"
     )
     yield ""

@@ -1,6 +1,7 @@
 """A conversation of two peers as octets with times: what an example of a rule is made of.
 
-Scripts are made of exchanges (`a2a_proxy.rules.examples.conversation`), one after the other (`+`) or at once (`both`). They
+Scripts are made of exchanges (`a2a_proxy.rules.examples.conversation`), one after the other (`+`) or at once (`both`).
+They
 cost nothing until `chunks` or `lines` asks for them.
 """
 

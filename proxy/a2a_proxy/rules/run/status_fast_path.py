@@ -1,6 +1,7 @@
 """The event that most events are: one more status update of a stream whose task is where it was.
 
-`SessionState.on_response` has a way for every event, which asks what has changed and learns it. Here nothing has: one question tells,
+`SessionState.on_response` has a way for every event, which asks what has changed and learns it. Here nothing has: one
+question tells,
 and what is left is little. A test holds both ways against each other; with this one a stream costs rules a third less.
 """
 

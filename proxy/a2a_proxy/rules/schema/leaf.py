@@ -65,7 +65,8 @@ def _enum(grammar: Grammar, shape: ObjectShape, enum: str, value: object, path: 
         return None
     if _elsewhere(grammar.family, value):
         return SchemaFault(
-            FaultKind.OTHER_ENUM, path, f"`{path}` is {shown(value)}, which is not how {grammar.family.value} spells it",
+            FaultKind.OTHER_ENUM, path, f"`{path}` is {shown(value)}, which is not how {grammar.family.value} "
+            "spells it",
             shown(value),
         )  # fmt: skip
     if isinstance(value, int) and not isinstance(value, bool) and not grammar.binary and 0 < value < len(names):

@@ -124,7 +124,8 @@ class SessionState:
     def on_response(
         self, record: ExchangeRecord, frame: Frame, task: TaskRecord | None, gate_result: GateResult = False
     ) -> tuple[int, TaskRecord | None]:
-        """An answer: learn from it, and say what is notable about it (`FrameFlag`, as a number: that is faster), and which
+        """An answer: learn from it, and say what is notable about it (`FrameFlag`, as a number: that is faster), and
+        which
         task it is about now. `known` is the task that it names, as `task` has it; `seen` is what its update shows,
         where that has been read."""
         kind, event = frame.kind, frame.event

@@ -27,7 +27,8 @@ _NAMED_SPEEDS = {"instant": 0.0, "recorded": 1.0}
 
 
 def make_mock(cassettes: Sequence[str], replay: dict[str, Any], passthrough: str) -> MockServer:
-    """A mock of them, not started. `replay` has all of `settings.REPLAY_SETTINGS`; `passthrough` is the address of an agent that
+    """A mock of them, not started. `replay` has all of `settings.REPLAY_SETTINGS`; `passthrough` is the address of an
+    agent that
     answers what they do not, or empty. Raises RecordingError."""
     speed = replay["speed"]
     options = ReplayOptions(

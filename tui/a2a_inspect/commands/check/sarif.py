@@ -76,7 +76,9 @@ def _rule_descriptor(rule: Rule) -> dict[str, Any]:
         "fullDescription": {"text": f"{rule.description} {rule.rationale}"},
         "help": {
             "text": f"{rule.description}\n\n{rule.rationale}\n\nSpecification: {rule.section}",
-            "markdown": f"{rule.description}\n\n**Why it matters:** {rule.rationale}\n\n**Specification:** {rule.section}\n",
+            "markdown": (
+                f"{rule.description}\n\n**Why it matters:** {rule.rationale}\n\n**Specification:** {rule.section}\n"
+            ),
         },
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         "properties": {

@@ -32,7 +32,10 @@ def _idle_suppression_lines(report: CheckReport) -> Iterator[str]:
     for each, why in idle[:_MAX_NOTES]:
         yield f"note: the suppression of {make_visible(each.rule)} ({make_visible(each.reason)}) {why}"
     if len(idle) > _MAX_NOTES:
-        yield f"note: {text.format_count(len(idle) - _MAX_NOTES, 'more suppression')} out of date or without anything to cover"
+        yield (
+            f"note: {text.format_count(len(idle) - _MAX_NOTES, 'more suppression')} out of date or without "
+            "anything to cover"
+        )
 
 
 def _session_lines(session: CheckedSession) -> Iterator[str]:
@@ -41,7 +44,10 @@ def _session_lines(session: CheckedSession) -> Iterator[str]:
     if session.incomplete_reason:
         yield f"  the capture is incomplete: {make_visible(session.incomplete_reason)}"
     if session.skipped_rules:
-        yield f"  without payloads (metadata only): {text.format_count(len(session.skipped_rules), 'rule')} that need them said nothing"
+        yield (
+            f"  without payloads (metadata only): {text.format_count(len(session.skipped_rules), 'rule')} that "
+            "need them said nothing"
+        )
     for each in session.findings:
         if not each.suppressed:
             yield from _finding_lines(each)
@@ -51,7 +57,10 @@ def _finding_lines(check_finding: CheckFinding) -> Iterator[str]:
     finding = check_finding.finding
     sure = "" if finding.confidence == "high" else f" ({make_visible(finding.confidence)} confidence)"
     rule = make_visible(finding.rule)
-    yield f"  {finding.severity.name.lower():8}{rule:16}{text.finding_location(finding):9}{make_visible(finding.summary)}{sure}"
+    yield (
+        "  "
+        f"{finding.severity.name.lower():8}{rule:16}{text.finding_location(finding):9}{make_visible(finding.summary)}{sure}"
+    )
     if told := evidence_facts(finding):
         yield f"  {'':33}{make_visible('; '.join(told))}"
 

@@ -123,7 +123,10 @@ def interruption_words(interruption: Interruption) -> str:
         _measure_words("reaction", interruption.reaction_time),
     ]
     if interruption.residual_frames:
-        residue = f"{text.format_count(interruption.residual_frames, 'frame')} after it, {text.format_size(interruption.residual_bytes)}"
+        residue = (
+            f"{text.format_count(interruption.residual_frames, 'frame')} after it, "
+            f"{text.format_size(interruption.residual_bytes)}"
+        )
         parts.append(f"{residue}, {text.format_size(interruption.wasted)} of content wasted")
     return "  ".join(each for each in parts if each)
 

@@ -114,7 +114,8 @@ class AsOf:
         return bisect_right(places, until - self._started[row.session], key=at)
 
     def next_frame_time(self, position: int, by: int) -> int:
-        """When the next frame passed (`by` 1), or the one before that which passed last (-1); `position` where none did."""
+        """When the next frame passed (`by` 1), or the one before that which passed last (-1); `position` where none
+        did."""
         place = bisect_right(self.frame_times, position)
         if by < 0:
             place = bisect_left(self.frame_times, self.frame_times[place - 1]) - 1 if place else -1

@@ -78,7 +78,10 @@ def clock_line(clock: ReplayClock, now: int, frames: tuple[int, int], width: int
     at = clock.position(now)
     length = max(clock.last - clock.first, 1)
     state = "playing" if clock.playing else "at the end" if clock.is_at_end(now) else "paused"
-    left = f"{state}  {text.format_time(at)}  {text.format_duration(at - clock.first)} of {text.format_duration(length)}  {clock.speed:g}x"
+    left = (
+        f"{state}  {text.format_time(at)}  {text.format_duration(at - clock.first)} of "
+        f"{text.format_duration(length)}  {clock.speed:g}x"
+    )
     right = f"frame {frames[0]} of {frames[1]}"
     room = width - len(left) - len(right) - 6
     if room < 5:

@@ -80,7 +80,8 @@ def pytest_module(call: CopiedCall) -> str:
 
 
 def _docstring_text(call: CopiedCall) -> str:
-    return f"""{_escape_for_docstring(text.exchange_title(call.exchange))} as it was recorded ({call.place}, {text.binding_and_dialect(call.exchange)}).
+    title = _escape_for_docstring(text.exchange_title(call.exchange))
+    return f"""{title} as it was recorded ({call.place}, {text.binding_and_dialect(call.exchange)}).
 
 Make its cassette, then replay it:
 

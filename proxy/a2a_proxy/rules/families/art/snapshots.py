@@ -112,10 +112,16 @@ def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
             continue
         now = shown.get(name)
         if now is None:
-            told = f"artifact {name} of task {known.task_id} was streamed ({_describe_content(each.content)}), and is missing"
+            told = (
+                f"artifact {name} of task {known.task_id} was streamed ({_describe_content(each.content)}), and "
+                "is missing"
+            )
             yield RuleFinding(summary=f"{told} in {event_phrase(frame)}", path=place, value=name)
         elif now != each.content:
-            told = f"artifact {name} was streamed as {_describe_content(each.content)}, {event_phrase(frame)} has {_describe_content(now)}"
+            told = (
+                f"artifact {name} was streamed as {_describe_content(each.content)}, {event_phrase(frame)} has "
+                f"{_describe_content(now)}"
+            )
             yield RuleFinding(summary=told, path=place, value=name)
 
 

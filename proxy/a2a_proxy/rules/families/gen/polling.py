@@ -65,7 +65,10 @@ def held(context: RuleContext) -> Iterator[RuleFinding]:
     ) / _SECOND_NS
     if waited > LONG_POLL:
         how = "the answer took" if context.frame_or_none is not None else "no answer came in"
-        told = f"{request_snapshot.known_generation} had passed, the client asked for changes after {wanted}; {how} {waited:.1f} s"
+        told = (
+            f"{request_snapshot.known_generation} had passed, the client asked for changes after {wanted}; {how} "
+            f"{waited:.1f} s"
+        )
         yield RuleFinding(summary=told)
 
 

@@ -181,5 +181,8 @@ def large(context: RuleContext) -> Iterator[RuleFinding]:
     """
     frame = context.frame
     if frame.kind is not FrameKind.END:
-        told = f"{_sender_name(context)} sends a message of {frame.size:,} octets, receivers commonly take {LARGE_MESSAGE:,}"
+        told = (
+            f"{_sender_name(context)} sends a message of {frame.size:,} octets, receivers commonly take "
+            f"{LARGE_MESSAGE:,}"
+        )
         yield RuleFinding(summary=told, value=str(frame.size))

@@ -92,7 +92,8 @@ def type_of_response(context: RuleContext) -> Iterator[RuleFinding]:
     if isinstance(context.value, dict) and "jsonrpc" in context.value:
         kind = notes["other type"]
         yield RuleFinding(
-            summary=f"the content type of the JSON-RPC response is {format_media_type(kind)}, it must be `{_JSON_TYPE}`",
+            summary=f"the content type of the JSON-RPC response is {format_media_type(kind)}, it must be "
+            f"`{_JSON_TYPE}`",
             value=kind,
         )
 

@@ -58,7 +58,10 @@ def other_type(context: RuleContext) -> Iterator[RuleFinding]:
     if exchange.status // 100 != 2 or kind == _EVENT_STREAM_TYPE or kind in _JSON_TYPE:
         return
     if exchange.status not in (202, 204, 205) and context.response_header("content-length") != "0":
-        told = f"the content type of the answer to {exchange.operation} is {format_media_type(kind)}, it must be `{_EVENT_STREAM_TYPE}`"
+        told = (
+            f"the content type of the answer to {exchange.operation} is {format_media_type(kind)}, it must be "
+            f"`{_EVENT_STREAM_TYPE}`"
+        )
         yield RuleFinding(summary=told, value=kind)
 
 
@@ -93,7 +96,10 @@ def one_object(context: RuleContext) -> Iterator[RuleFinding]:
         return
     declared = context.declarations
     if declared is None or declared.streaming:
-        told = f"{context.exchange.operation} is answered by one `{context.media_type}` object, it must be a stream of events"
+        told = (
+            f"{context.exchange.operation} is answered by one `{context.media_type}` object, it must be a stream "
+            "of events"
+        )
         yield RuleFinding(summary=told, is_sure=declared is not None)
 
 

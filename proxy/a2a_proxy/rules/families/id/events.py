@@ -108,7 +108,10 @@ def changed_context(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if are_different(context.context_before, frame.context_id) and not (record.notes or {}).get("A2A-ID-004"):
         record.writable_notes()["A2A-ID-004"] = True
-        told = f"task {frame.task_id} was in context {context.context_before}, {event_phrase(frame)} says {frame.context_id}"
+        told = (
+            f"task {frame.task_id} was in context {context.context_before}, {event_phrase(frame)} says "
+            f"{frame.context_id}"
+        )
         yield RuleFinding(summary=told, path=_context_path(context), value=frame.context_id)
 
 

@@ -179,5 +179,6 @@ def agent_again(context: RuleContext) -> Iterator[RuleFinding]:
     told = f"message id {frame.message_id} stood for other content of task {frame.task_id} before"
     if grew:
         told = f"message id {frame.message_id} of task {frame.task_id} came before with the beginning of this text"
-    place = f"{context.root}{'statusUpdate.' if context.is_v1 and context.has_flag(FrameFlag.STATUS) else ''}status.message.messageId"
+    wrapper = "statusUpdate." if context.is_v1 and context.has_flag(FrameFlag.STATUS) else ""
+    place = f"{context.root}{wrapper}status.message.messageId"
     yield RuleFinding(summary=told, path=place, value=frame.message_id, severity=Severity.INFO if grew else None)

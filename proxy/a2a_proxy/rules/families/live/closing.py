@@ -78,7 +78,8 @@ def closed_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
     """
     if context.record.state in INTERRUPTED and _is_ended_ok(context):
         yield RuleFinding(
-            summary=f"the agent ended the live stream at {state_label(context.record.state)}, it must wait for the client"
+            summary=f"the agent ended the live stream at {state_label(context.record.state)}, it must wait for the "
+            "client"
         )
 
 

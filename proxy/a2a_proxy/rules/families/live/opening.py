@@ -158,7 +158,10 @@ def unknown(context: RuleContext) -> Iterator[RuleFinding]:
     ):
         return
     if context.frame.error_code in _TASK_ERRORS and is_plain_live(context):
-        told = f"task {request_snapshot.task_id} was never seen, reconnecting to it fails with {context.failure.status_name}"
+        told = (
+            f"task {request_snapshot.task_id} was never seen, reconnecting to it fails with "
+            f"{context.failure.status_name}"
+        )
         yield RuleFinding(summary=f"{told}: NOT_FOUND was expected", value=context.failure.status_name, is_sure=False)
 
 
@@ -192,7 +195,8 @@ def no_snapshot(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if frame.event in (EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE):
         yield RuleFinding(
-            summary=f"reconnecting to task {request_snapshot.task_id} begins with {event_phrase(frame)}, it must be the Task"
+            summary=f"reconnecting to task {request_snapshot.task_id} begins with {event_phrase(frame)}, it must be "
+            "the Task"
         )
 
 
@@ -283,13 +287,17 @@ def two_proposals(context: RuleContext) -> Iterator[RuleFinding]:
     one, two = detect_live(first.payload, None), detect_live(None, frame.payload)
     if one and two and one != two and "1975" in (one, two):
         yield RuleFinding(
-            summary=f"the client speaks the messages of {_PROPOSAL_NAMES[one]}, the agent those of {_PROPOSAL_NAMES[two]}"
+            summary=f"the client speaks the messages of {_PROPOSAL_NAMES[one]}, the agent those of "
+            f"{_PROPOSAL_NAMES[two]}"
         )
         return
     for who, told, here in (("client", one, first), ("agent", two, frame)):
         read = _proposal_of(here)
         if told and told != read and not (told == "bidi" and read == "2153"):
-            told_of = f"the stream is read as that of {_PROPOSAL_NAMES[read]}, the {who} speaks the messages of {_PROPOSAL_NAMES[told]}"
+            told_of = (
+                f"the stream is read as that of {_PROPOSAL_NAMES[read]}, the {who} speaks the messages of "
+                f"{_PROPOSAL_NAMES[told]}"
+            )
             yield RuleFinding(summary=told_of, seq=here.seq)
 
 

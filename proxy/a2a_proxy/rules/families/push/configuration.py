@@ -191,5 +191,6 @@ def shown_again(context: RuleContext) -> Iterator[RuleFinding]:
         found = secret_members(config)
         if found:
             yield RuleFinding(
-                summary=f"{' and '.join(found)} of the push configuration {string_member(config, 'id')} are in the answer"
+                summary=f"{' and '.join(found)} of the push configuration {string_member(config, 'id')} are in the "
+                "answer"
             )

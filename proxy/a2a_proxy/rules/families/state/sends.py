@@ -161,7 +161,10 @@ def bare(context: RuleContext) -> Iterator[RuleFinding]:
         and not request_snapshot.terminal
         and context.has_flag(FrameFlag.FIRST)
     ):
-        told = f"the message is for task {request_snapshot.task_id} in {state_label(request_snapshot.state)}, the answer is a Message"
+        told = (
+            f"the message is for task {request_snapshot.task_id} in {state_label(request_snapshot.state)}, the "
+            "answer is a Message"
+        )
         yield RuleFinding(
             summary=told, path=context.root + object_prefix(context.frame, context.is_v1, context.operation).rstrip(".")
         )

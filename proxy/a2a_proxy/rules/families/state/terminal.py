@@ -68,7 +68,10 @@ def left(context: RuleContext) -> Iterator[RuleFinding]:
             if context.stream_state_before in TERMINAL
             else first_terminal_label(context.task)
         )
-        told = f"task {context.frame.task_id} was {was}, {event_phrase(context.frame)} now says {state_label(context.frame.state)}"
+        told = (
+            f"task {context.frame.task_id} was {was}, {event_phrase(context.frame)} now says "
+            f"{state_label(context.frame.state)}"
+        )
         yield RuleFinding(summary=told, path=_state_path(context), value=state_label(context.frame.state))
 
 
@@ -104,7 +107,10 @@ def accepted(context: RuleContext) -> Iterator[RuleFinding]:
     request = context.request
     if context.operation == "SendLiveMessage" and request is not None and not summarise_request(request).parts:
         return  # the reconnect form: it asks for the final Task
-    told = f"task {request_snapshot.task_id} was {state_label(request_snapshot.state)}, a message to it is answered with {event_phrase(frame)}"
+    told = (
+        f"task {request_snapshot.task_id} was {state_label(request_snapshot.state)}, a message to it is answered "
+        f"with {event_phrase(frame)}"
+    )
     yield RuleFinding(summary=told, value=request_snapshot.task_id)
 
 
@@ -181,7 +187,10 @@ def stale(context: RuleContext) -> Iterator[RuleFinding]:
     ):
         return
     if context.has_flag(FrameFlag.STALE) and context.task is not None:
-        told = f"task {frame.task_id} was {first_terminal_label(context.task)} before the request, the answer says {state_label(frame.state)}"
+        told = (
+            f"task {frame.task_id} was {first_terminal_label(context.task)} before the request, the answer says "
+            f"{state_label(frame.state)}"
+        )
         yield RuleFinding(summary=told, path=_state_path(context), value=state_label(frame.state))
     elif (
         request_snapshot.stamp
@@ -192,7 +201,10 @@ def stale(context: RuleContext) -> Iterator[RuleFinding]:
     ):
         behind = time_before(decode_status(frame).stamp, request_snapshot.stamp)
         if behind > SECOND_NS:
-            told = f"the status {state_label(frame.state)} is {behind / SECOND_NS:.0f} s older than {state_label(request_snapshot.state)}"
+            told = (
+                f"the status {state_label(frame.state)} is {behind / SECOND_NS:.0f} s older than "
+                f"{state_label(request_snapshot.state)}"
+            )
             yield RuleFinding(
                 summary=f"{told}, which was told before the request",
                 path=_state_path(context),
@@ -207,7 +219,10 @@ def _check_task_list(context: RuleContext) -> Iterator[RuleFinding]:
         if known is None or request_snapshot is None or not 0 < known.terminal < request_snapshot.at:
             continue
         if each.state and each.state not in TERMINAL:
-            told = f"task {each.task_id} was {first_terminal_label(known)} before the request, the list says {state_label(each.state)}"
+            told = (
+                f"task {each.task_id} was {first_terminal_label(known)} before the request, the list says "
+                f"{state_label(each.state)}"
+            )
             yield RuleFinding(summary=told, value=each.task_id, is_sure=bool(known.created_by))
 
 

@@ -81,7 +81,10 @@ def idle(context: RuleContext) -> Iterator[RuleFinding]:
     context.needs_payload()
     frame = context.frame
     if not frame.generation or frame.generation == context.generation_before:
-        told = f"the state is {state_label(frame.state)} again, with nothing new: no message, no metadata, the same timestamp"
+        told = (
+            f"the state is {state_label(frame.state)} again, with nothing new: no message, no metadata, the same "
+            "timestamp"
+        )
         yield RuleFinding(
             summary=told, path=context.root + object_prefix(frame, context.is_v1, context.operation).rstrip(".")
         )
@@ -132,7 +135,10 @@ _CANCEL_WAIT = 30
 def _check_canceled(context: RuleContext) -> Iterator[RuleFinding]:
     """Nothing has come of it."""
     if context.task is not None and not context.task.terminal:
-        told = f"CancelTask was answered with {context.due_note}, and task {context.task.task_id} is not over {_CANCEL_WAIT} s later"
+        told = (
+            f"CancelTask was answered with {context.due_note}, and task {context.task.task_id} is not over "
+            f"{_CANCEL_WAIT} s later"
+        )
         yield RuleFinding(summary=told, seq=context.due_seq)
 
 

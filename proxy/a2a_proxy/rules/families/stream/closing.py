@@ -75,7 +75,10 @@ def check_still_open(context: RuleContext) -> Iterator[RuleFinding]:
     """Due `TOO_LATE` seconds after the terminal event."""
     record = context.record
     if record.started and record.closed_exchange is None:
-        told = f"the stream is open still {MAX_CLOSE_DELAY} s after {state_label(record.state)} was told, it must end at once"
+        told = (
+            f"the stream is open still {MAX_CLOSE_DELAY} s after {state_label(record.state)} was told, it must "
+            "end at once"
+        )
         yield RuleFinding(summary=told, seq=context.due_seq)
 
 

@@ -113,5 +113,6 @@ def tight_polling(context: RuleContext) -> Iterator[RuleFinding]:
     if count == _MAX_FAST_POLLS:
         state = TaskState(request_snapshot.state).label
         yield RuleFinding(
-            summary=f"{_MAX_FAST_POLLS + 1} GetTask calls for a task that is {state}, each less than 500 ms after the other"
+            summary=f"{_MAX_FAST_POLLS + 1} GetTask calls for a task that is {state}, each less than 500 ms after "
+            "the other"
         )

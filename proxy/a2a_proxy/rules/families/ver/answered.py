@@ -50,7 +50,8 @@ def accepted(context: RuleContext) -> Iterator[RuleFinding]:
         return
     near = any(major == version[0] for major, _ in versions)
     yield RuleFinding(
-        summary=f"A2A-Version {version[0]}.{version[1]} is answered with success, the card has {_format_versions(versions)}",
+        summary=f"A2A-Version {version[0]}.{version[1]} is answered with success, the card has "
+        f"{_format_versions(versions)}",
         value=context.exchange.version_header,
         severity=Severity.INFO if near else None,
     )
