@@ -290,7 +290,7 @@ def test_what_it_shows_is_what_a_look_at_it_shows(value: Any, how: str, monkeypa
         expected = decode_status(frame)
         names = [each for each in expected.named_ids if each]
         assert [each for each in found.named_ids if each] == names
-        assert msgspec.structs.replace(found, named=expected.named_ids) == expected
+        assert msgspec.structs.replace(found, named_ids=expected.named_ids) == expected
     elif isinstance(found, ArtifactSummary):
         assert [found] == decode_artifacts(frame)
     else:

@@ -201,9 +201,14 @@ def _compare_runs(
         left = take_run(recording, (step.row for step in plan.steps if step.number not in result.drive.skipped))
         difference = compare_runs(left, take_run(live, live.exchanges(session.id)))
         difference = add_skipped(difference, [plan.steps[number].row for number in sorted(result.drive.skipped)])
-        bare = frozenset(step.row.key for step in plan.steps if _withheld_headers(step, options))
-        given = options.credentials.replaced_names(plan.steps)
-        difference = apply_policy(difference, msgspec.structs.replace(options.compare_policy, bare=bare, given=given))
+        without_credentials = frozenset(step.row.key for step in plan.steps if _withheld_headers(step, options))
+        given_headers = options.credentials.replaced_names(plan.steps)
+        difference = apply_policy(
+            difference,
+            msgspec.structs.replace(
+                options.compare_policy, calls_without_credentials=without_credentials, given_headers=given_headers
+            ),
+        )
     return DriveReport(
         str(options.recording),
         shlex.join(options.command) or options.upstream,

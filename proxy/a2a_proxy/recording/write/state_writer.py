@@ -54,6 +54,10 @@ def _int_or_null(value: int | None) -> Column:
     return None if value is None else pack_int(value)
 
 
+_IS_PRIVATE = "SELECT file = '' FROM pragma_database_list WHERE name = 'main'"
+"""Whether the database has no file. The name itself is not read: it may be no UTF-8."""
+
+
 class StateWriter:
     """Stores snapshots and findings of one session. Use inside a write transaction."""
 
@@ -69,7 +73,7 @@ class StateWriter:
         self._heads: dict[int, tuple[_Heads, Address]] = {}
         self._titled: set[int] = set()
         """Rules whose titles were stored, by their numbers in `text`."""
-        self._private = not db.execute("PRAGMA database_list").fetchone()[2]
+        self._private = db.execute(_IS_PRIVATE).fetchone()[0]
         self._tasks: dict[tuple[str, str], Task] = {}
         """Those written last, as the file has them."""
 
