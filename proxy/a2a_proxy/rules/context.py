@@ -294,9 +294,11 @@ class RuleContext:
     # --- time ---------------------------------------------------------------------------------------------------
 
     def schedule_due(self, seconds: float, note: str = "", record: ExchangeRecord | None = None) -> None:
-        """Ask the rule's `due` in so many seconds; `note` is given back as `due_note`. It is asked about this exchange,
-        or about `track`."""
-        self._schedule(self, self.at + int(seconds * 1e9), note, record or self.record)
+        """Call the rule's `due` after `seconds`, for this exchange or for `record`; `note` comes back as `due_note`.
+
+        At least 1 ns passes: a rule that schedules itself again for the rest of a time ends, however small the rest.
+        """
+        self._schedule(self, self.at + max(1, int(seconds * 1e9)), note, record or self.record)
 
 
 def _map_first_headers(headers: Headers) -> dict[str, bytes]:
