@@ -396,7 +396,7 @@ async def test_the_summary_is_the_last_word(agent: Agent, monkeypatch: pytest.Mo
     console = Order()
     monkeypatch.setattr(one, "_console", console)
     assert await one._drain_recorder(SlowToEnd(one._on_status)) == 0  # type: ignore[arg-type]
-    assert console.said == ["draining", "Done"]
+    assert console.said == ["draining", "RecorderDone"]
 
 
 class Halting:
@@ -423,7 +423,7 @@ async def test_how_much_is_left_is_not_said_twice(agent: Agent, monkeypatch: pyt
     monkeypatch.setattr(run_module, "_QUIET_SECONDS", 0)
     monkeypatch.setattr(run_module, "_DRAIN_NOTE_SECONDS", 0)
     assert await one._drain_recorder(Halting(9, 9, 5, 0, 0, 0)) == 0  # type: ignore[arg-type]
-    assert console.said == ["draining"] * 3 + ["Done"]
+    assert console.said == ["draining"] * 3 + ["RecorderDone"]
 
 
 def test_two_proxies_may_write_one_recording(proxy: Start, agent: Agent, tmp_path: Path) -> None:

@@ -175,12 +175,12 @@ def test_the_recording_is_locked_for_seconds(start: Start, tmp_path: Path) -> No
 HUNG = """
 import os, time, threading
 from a2a_proxy.capture.journal_files import JournalFiles
-write = JournalFiles._write_to
+write = JournalFiles._write_all
 def hung(self, fd, data):
     while os.path.exists({flag!r}):
         time.sleep(0.02)
     return write(self, fd, data)
-JournalFiles._write_to = hung
+JournalFiles._write_all = hung
 """
 
 

@@ -99,7 +99,7 @@ def test_stopped_after_any_call(run: Run) -> None:
     taken = run.taken
 
     class Stops(Taker):
-        def take(self, kind: RowKind, value: Any) -> None:
+        def add_row(self, kind: RowKind, value: Any) -> None:
             super().add_row(kind, value)
             follower.stopping = True
 

@@ -85,5 +85,11 @@ def test_the_same_failure_is_told_once(tmp_path: Path) -> None:
     ):
         keeper._handle_line(status.encode(said) + b"\n")
     keeper._handle_line(b'{"type":"prog')
-    assert [type(each).__name__ for each in heard] == ["Ready", "Failed", "Ready", "Failed", "Failed"]
+    assert [type(each).__name__ for each in heard] == [
+        "RecorderReady",
+        "RecorderFailed",
+        "RecorderReady",
+        "RecorderFailed",
+        "RecorderFailed",
+    ]
     assert keeper.outcome is None

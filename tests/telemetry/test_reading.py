@@ -220,7 +220,7 @@ def test_a_card_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         read.append(call.id)
         return readable_payload(of, call)
 
-    monkeypatch.setattr("a2a_proxy.telemetry.cards.decoded", counted)
+    monkeypatch.setattr("a2a_proxy.telemetry.cards.readable_payload", counted)
     fetched = [card(1), card(2, description="New")]
     exported(recorded(tmp_path / "r.a2a.db", [call for call, _ in fetched], [told for _, told in fetched]))
     assert read == [1, 2]

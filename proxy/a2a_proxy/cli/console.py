@@ -62,7 +62,7 @@ class HookSummary(msgspec.Struct, frozen=True):
     calls: int
     errors: int
     """Calls that failed."""
-    lag_frames: int
+    behind_frames: int
     """Frames that it has not seen."""
     log: str
     resume_hint: str
@@ -169,13 +169,13 @@ class TextConsole:
         """How often it was called, what failed, what it has not seen."""
         calls = f"{summary.calls:,} call{'' if summary.calls == 1 else 's'}"
         failed = f", {summary.errors:,} of them failed" if summary.errors else ""
-        if summary.outcome == "done" or not summary.lag_frames:
+        if summary.outcome == "done" or not summary.behind_frames:
             self.note(
                 f"hook {summary.name}: {calls}{failed}", f"see {summary.log}" if failed else "", loud=bool(failed)
             )
             return
         why = "is slow" if summary.outcome == "slow" else summary.outcome
-        told = f"hook {summary.name} {why}: {summary.lag_frames:,} frames behind, given up; {calls}{failed}"
+        told = f"hook {summary.name} {why}: {summary.behind_frames:,} frames behind, given up; {calls}{failed}"
         self.note(told, f"call it for all of them: {summary.resume_hint}")
 
     def close(self) -> None:

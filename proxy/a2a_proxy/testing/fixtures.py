@@ -65,7 +65,7 @@ def open_recording(request: _Request) -> Iterator[LiveRecording]:
 
     def settle() -> None:
         for session in scenes:
-            session.settle()
+            session.store_traffic()
 
     found = LiveRecording(settle, *(scene.recording for scene in scenes))
     try:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_inspect.formats.report.tables import MAX_BLOCK, MAX_BLOCK_RECORDS, RecordTables, make_visible
+from a2a_inspect.formats.report.tables import MAX_BLOCK, MAX_BLOCK_RECORDS, RecordTables, make_value_visible
 from support_hostile import EVIL
 from support_report import Page
 
@@ -33,12 +33,12 @@ def test_what_goes_in_comes_out(values: list[object]) -> None:
     assert ends == ({"row": [len(values)]} if values else {})
     if values:
         text = gzip.decompress(base64.b64decode(page.texts["row-0"], validate=True)).decode()
-        assert json.loads(text) == make_visible(values)
+        assert json.loads(text) == make_value_visible(values)
 
 
 def test_nothing_that_hides_or_turns_text_is_left() -> None:
     """But for the ends of lines."""
-    told = make_visible({EVIL: [EVIL, ("a\nb", 1)]})
+    told = make_value_visible({EVIL: [EVIL, ("a\nb", 1)]})
     (name,) = told
     assert name.isprintable()
     assert told[name][0].replace("\n", "").isprintable()

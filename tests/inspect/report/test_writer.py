@@ -10,7 +10,7 @@ import pytest
 from a2a_inspect.commands.export import ExportOptions, export_recording
 from a2a_inspect.data.redacted_view import RedactionOptions
 from a2a_inspect.formats.report.records import MAX_PAYLOAD
-from a2a_inspect.formats.report.tables import make_visible
+from a2a_inspect.formats.report.tables import make_value_visible
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
@@ -41,7 +41,9 @@ def test_all_of_it_is_there_once(cassette: Path) -> None:
     assert sorted(row[PLACE] for row in rows if row[WHAT] == "frame") == frames
     assert [rows[each["row"]][MORE] for each in details] == list(range(len(details)))
     assert len(details) == len(frames)
-    assert sorted(each["summary"] for each in findings) == sorted(str(make_visible(each.summary)) for each in found)
+    assert sorted(each["summary"] for each in findings) == sorted(
+        str(make_value_visible(each.summary)) for each in found
+    )
     for number, each in enumerate(findings):
         if each["row"] >= 0 and rows[each["row"]][WHAT] == "finding":
             assert rows[each["row"]][MORE] == number
@@ -148,7 +150,7 @@ def test_texts_that_nobody_should_have_to_read(tmp_path: Path) -> None:
     report = reported(evil_texts(tmp_path))
     for name in ("row", "detail", "exchange", "finding", "talk"):
         for record in report.table(name):
-            assert record == make_visible(record)
+            assert record == make_value_visible(record)
 
 
 def test_a_large_payload_is_cut_and_says_so(tmp_path: Path) -> None:

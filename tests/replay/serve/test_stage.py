@@ -38,7 +38,7 @@ async def test_a_half_close_that_comes_early_is_told_though_the_call_goes_on() -
     assert isinstance(missed, MissedCall)
     assert "half-closed" in missed.miss.full_text()
     assert [send.is_final async for send in performance.iter_sends()] == [False, False, True]
-    assert [type(each).__name__ for each in told] == ["Missed", "Played"]
+    assert [type(each).__name__ for each in told] == ["MissedCall", "PlayedCall"]
 
 
 async def test_what_is_answered_all_the_same_is_told_with_what_differs() -> None:
