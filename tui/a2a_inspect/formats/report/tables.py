@@ -89,7 +89,7 @@ def make_value_visible(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isprintable() else "\n".join(map(make_visible, value.split("\n")))
     if isinstance(value, dict):
-        return {make_value_visible(name): make_value_visible(each) for name, each in value.items()}
+        return {make_visible(name): make_value_visible(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [make_value_visible(each) for each in value]
     return value
