@@ -1,0 +1,283 @@
+"""Measures of the source tree: names, words, structure and tests, each with its target.
+
+.venv/bin/python tests/house/measures.py            the table
+.venv/bin/python tests/house/measures.py --list     with the places behind each number
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import grimp
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ("proto", "proxy", "tui")
+PACKAGES = ("a2a_proto", "a2a_proxy", "a2a_inspect")
+TEXT = ("*.py", "*.md", "*.proto", "*.toml", "*.html")
+BANNED_NAMES = ("_told", "_tell", "_place", "_asked")
+MAX_COMPLEXITY = 15
+SMALL_LINES = 60
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass
+class Measure:
+    """One row of the table: a number, its target, and the places behind it."""
+
+    name: str
+    value: str
+    target: str
+    places: list[str] = field(default_factory=list)
+
+
+@cache
+def modules() -> dict[Path, ast.Module]:
+    """Every module of the product, parsed."""
+    paths = [path for source in SOURCES for path in sorted((ROOT / source).rglob("*.py"))]
+    return {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def nodes(kind: type | tuple[type, ...]) -> Iterator[tuple[Path, ast.AST]]:
+    """Every node of a kind, with its module."""
+    for path, tree in modules().items():
+        yield from ((path, node) for node in ast.walk(tree) if isinstance(node, kind))
+
+
+def module_name(path: Path) -> str:
+    """`proxy/a2a_proxy/wire/sse.py` -> `a2a_proxy.wire.sse`."""
+    parts = path.with_suffix("").parts[1:]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def one_word_functions() -> Measure:
+    """Functions and methods whose name is a single word, dunder methods left out."""
+    names = [node.name for _, node in nodes(Function) if not node.name.startswith("__")]
+    short = [name for name in names if "_" not in name.strip("_")]
+    share = 100 * len(short) // len(names)
+    return Measure("functions with a one-word name", f"{share} % of {len(names):,}", "verbs with an object")
+
+
+def scattered_private_names() -> Measure:
+    """Private function names that more than five modules define."""
+    found: dict[str, set[Path]] = defaultdict(set)
+    for path, node in nodes(Function):
+        if node.name.startswith("_") and not node.name.startswith("__"):
+            found[node.name].add(path)
+    many = {name: paths for name, paths in found.items() if len(paths) > 5}
+    places = [f"{name}: {len(paths)} modules" for name, paths in sorted(many.items(), key=lambda item: -len(item[1]))]
+    return Measure("private function names in more than 5 modules", str(len(many)), "0 for different things", places)
+
+
+def banned_function_names() -> Measure:
+    """Definitions of the four names that once meant everything."""
+    counts = dict.fromkeys(BANNED_NAMES, 0)
+    for _, node in nodes(Function):
+        if node.name in counts:
+            counts[node.name] += 1
+    return Measure(" / ".join(BANNED_NAMES), " / ".join(map(str, counts.values())), "0 / 0 / 3 / 0")
+
+
+def repeated_class_names() -> Measure:
+    """Class names that several modules define."""
+    found: dict[str, set[Path]] = defaultdict(set)
+    for path, node in nodes(ast.ClassDef):
+        found[node.name].add(path)
+    many = {name: paths for name, paths in found.items() if len(paths) > 1}
+    inside = [name for name, paths in many.items() if len({_package(path) for path in paths}) < len(paths)]
+    places = [f"{name}: {', '.join(map(str, sorted(paths)))}" for name, paths in sorted(many.items())]
+    return Measure(
+        "class names in several modules (in one package)", f"{len(many)} ({len(inside)})", "0 in one package", places
+    )
+
+
+def _package(path: Path) -> tuple[str, ...]:
+    return path.parts[1:3]
+
+
+def _count(pattern: str, *roots: str) -> tuple[int, list[str]]:
+    expression = re.compile(pattern, re.IGNORECASE)
+    places, total = [], 0
+    for root in roots:
+        start = ROOT / root
+        files = [start] if start.is_file() else [path for kind in TEXT for path in start.rglob(kind)]
+        for path in sorted(files):
+            if path == Path(__file__).resolve():
+                continue
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                if hits := len(expression.findall(line)):
+                    total += hits
+                    places.append(f"{path.relative_to(ROOT)}:{number}")
+    return total, places
+
+
+def octets() -> Measure:
+    """The word that stands for bytes; `application/octet-stream` is a media type."""
+    total, places = _count(
+        r"octets?(?!-stream)", *SOURCES, "tests", "README.md", "CHANGELOG.md", "recordings/README.md"
+    )
+    return Measure('the word "octet(s)"', str(total), "0", places)
+
+
+def missing_documents() -> Measure:
+    """References to documents that are not in the repository."""
+    total, places = _count(r"\b(?:protocol )?sheet\b(?= ?[\d(,.:;]|, part| part)|design(?:\.md)? \d", *SOURCES, "tests")
+    return Measure("references to missing documents", str(total), "0", places)
+
+
+def import_circles() -> Measure:
+    """Groups of modules that import one another, type-only imports included."""
+    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    edges = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    groups = [sorted(group) for group in _components(edges) if len(group) > 1]
+    size = sum(map(len, groups))
+    return Measure(
+        "import circles (modules in them)", f"{len(groups)} ({size})", "0", [", ".join(group) for group in groups]
+    )
+
+
+def _components(edges: dict[str, set[str]]) -> Iterator[set[str]]:
+    """Strongly connected components, by Tarjan's algorithm without recursion."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    on_stack: set[str] = set()
+    for root in edges:
+        if root in index:
+            continue
+        work = [(root, iter(sorted(edges[root])))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            node, rest = work[-1]
+            for child in rest:
+                if child not in index:
+                    index[child] = low[child] = len(index)
+                    stack.append(child)
+                    on_stack.add(child)
+                    work.append((child, iter(sorted(edges.get(child, ())))))
+                    break
+                if child in on_stack:
+                    low[node] = min(low[node], index[child])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    group = set()
+                    while node not in group:
+                        group.add(stack.pop())
+                    on_stack -= group
+                    yield group
+
+
+def screen_inheritance() -> Measure:
+    """The longest chain of our own classes behind a screen, and how many methods it has."""
+    classes = {node.name: node for _, node in nodes(ast.ClassDef)}
+
+    def chain(name: str) -> list[str]:
+        if name not in classes:
+            return []
+        bases = [base.id for base in classes[name].bases if isinstance(base, ast.Name)]
+        return [name, *max((chain(base) for base in bases), key=len, default=[])]
+
+    longest = max((chain(name) for name in classes if name.endswith("Screen")), key=len)
+    methods = sum(isinstance(node, Function) for name in longest for node in classes[name].body)
+    return Measure("screens: inheritance chain (methods)", f"{len(longest)} ({methods})", "2", [" < ".join(longest)])
+
+
+def small_modules() -> Measure:
+    """Modules under 60 lines that one module imports."""
+    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    found = []
+    for path in modules():
+        lines = len((ROOT / path).read_text(encoding="utf-8").splitlines())
+        if path.name.startswith("__") or lines >= SMALL_LINES:
+            continue
+        if len(graph.find_modules_that_directly_import(module_name(path))) == 1:
+            found.append(f"{path}: {lines} lines")
+    return Measure("modules under 60 lines with one importer", str(len(found)), "0", found)
+
+
+def complex_functions() -> Measure:
+    """Functions of a cyclomatic complexity over 15, as ruff counts it."""
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--isolated",
+        "--select",
+        "C901",
+        "--output-format",
+        "json",
+        "--exit-zero",
+    ]
+    command += ["--config", f"lint.mccabe.max-complexity={MAX_COMPLEXITY}", *SOURCES]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    found = []
+    for row in json.loads(done.stdout):
+        number = int(re.search(r"\((\d+) >", row["message"])[1])  # type: ignore[index]
+        place = Path(row["filename"]).relative_to(ROOT)
+        found.append((number, f"{number}: {place}:{row['location']['row']}"))
+    found.sort(reverse=True)
+    worst = found[0][0] if found else 0
+    value = f"{len(found)} (worst {worst})"
+    return Measure("functions of complexity over 15", value, "0 over 20", [place for _, place in found])
+
+
+def untested_modules() -> Measure:
+    """Modules of the product without a test module of the same path."""
+    tests = {path.relative_to(ROOT / "tests").as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
+    found, total = [], 0
+    for path in modules():
+        if path.name.startswith("__"):
+            continue
+        total += 1
+        folder = "/".join(path.parts[2:-1])
+        folder = f"inspect/{folder}".rstrip("/") if path.parts[0] == "tui" else folder
+        if f"{folder}/test_{path.name}".lstrip("/") not in tests:
+            found.append(str(path))
+    return Measure("modules without a test module of the same path", f"{len(found)} of {total}", "as documented", found)
+
+
+MEASURES: tuple[Callable[[], Measure], ...] = (
+    one_word_functions,
+    scattered_private_names,
+    banned_function_names,
+    repeated_class_names,
+    octets,
+    missing_documents,
+    import_circles,
+    screen_inheritance,
+    small_modules,
+    complex_functions,
+    untested_modules,
+)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--list", action="store_true", help="print the places behind each number")
+    options = parser.parse_args()
+    for measure in MEASURES:
+        row = measure()
+        print(f"{row.name:50} {row.value:>16}   target: {row.target}")
+        if options.list:
+            print(*(f"    {place}" for place in row.places), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
