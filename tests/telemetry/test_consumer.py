@@ -259,7 +259,7 @@ def test_a_follower_that_only_looks_makes_no_call(run: Run, monkeypatch: pytest.
     since: list[int] = []
 
     class Looks(OtlpConsumer):
-        def look(self, unfinished: list[int]) -> None:
+        def poll(self, unfinished: list[int]) -> None:
             since.append(run.ledger.read_mark().since)
             follower.save_notes()
             follower.stopping = len(since) >= 3
