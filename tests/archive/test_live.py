@@ -27,7 +27,7 @@ def ledger() -> Iterator[CheckpointFile]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LOOK_EVERY", "AGAIN", "_AGAIN_AT_END"):
+    for name in ("POLL_SECONDS", "RETRY_SECONDS", "_END_RETRY_SECONDS"):
         monkeypatch.setattr(live_upload, name, 0.001)
 
 
