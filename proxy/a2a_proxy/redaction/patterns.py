@@ -47,7 +47,7 @@ _THEN = (
     r"(?:s|[\s_\-]?xalue)?(?:-bin)?[\s_\-]{0,8}"
     r"(?:={0,8}[\"']\s{0,99}[:=,}\]\x12]|\s{0,99}[:=\x12]|(?<=\n)[\s\S]{1,3}?\x1a)"
 )
-_SCHEMED = r"(?:[\s+%,\x12]|={0,8}[\"']\s{0,99}[:,}\]])"
+_SCHEMED = r"(?:[\s+%\x12]|={0,8}[\"']\s{0,99}[:,}\]])"
 
 # What follows certain characters where a secret may be. The `re` module finds the characters fast and then tests the
 # next one, so lookbehinds come last.
@@ -58,7 +58,7 @@ _WORDS = {
         rf"ey(?:(?<=[a-z_\- ]key){_THEN}|(?: block)?-----)",
     ],
     "cre": [rf"t{_THEN}", rf"dential{_THEN}"],
-    "b": [rf"earer{_SCHEMED}", rf"asic{_SCHEMED}", r"[ \t\-](?<=mariadb.)"],
+    "b": [rf"earer(?:,|{_SCHEMED})", rf"asic{_SCHEMED}", r"[ \t\-](?<=mariadb.)"],
     "p": [
         rf"ass(?:[\s_\-]?(?:w(?:or)?d|phrase|code))?{_THEN}",
         r"ass[ \t](?<=sshpass.)",
