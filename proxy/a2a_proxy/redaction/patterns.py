@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from array import array
 from base64 import b64decode
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
@@ -41,8 +41,8 @@ class Edit(NamedTuple):
 
 # What may stand between a name and its value: the end of a longer name, a quote, escaped or not, and a colon or equals
 # sign, or what stands between the two values of a pair; in protobuf the tag of the value. Every repeat is bounded where
-# two could share bytes: hostile text must not cost a square. All of it is for `FOLDED` bytes: there a backslash is `=`, and
-# `j`, `q`, `v` and `z` are `x`.
+# two could share bytes: hostile text must not cost a square. All of it is for `FOLDED` bytes: there a backslash is `=`,
+# and `j`, `q`, `v` and `z` are `x`.
 _THEN = (
     r"(?:s|[\s_\-]?xalue)?(?:-bin)?[\s_\-]{0,8}"
     r"(?:={0,8}[\"']\s{0,99}[:=,}\]\x12]|\s{0,99}[:=\x12]|(?<=\n)[\s\S]{1,3}?\x1a)"
