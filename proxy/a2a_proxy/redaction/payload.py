@@ -43,14 +43,13 @@ def redact(scrub: Scrubber, schema: str, data: bytes, *, cut: bool) -> tuple[byt
     if schema == "trailers":
         return _trailers(scrub, data)
     if schema in _PLAIN:
-        return _json_or_text(scrub, data, cut, command=schema == "text" and b"--" in data)
+        return _json_or_text(scrub, data, cut)
     return _protobuf(scrub, schema, data, cut)
 
 
-def _json_or_text(scrub: Scrubber, data: bytes, cut: bool, *, command: bool = False) -> tuple[bytes, list[str]]:
-    """`command`: it may quote a command line, as an agent's log does."""
+def _json_or_text(scrub: Scrubber, data: bytes, cut: bool) -> tuple[bytes, list[str]]:
     if data.lstrip()[:1] not in (b"{", b"[", b'"'):
-        new = scrub.text(data, cut=cut, command=command)
+        new = scrub.text(data, cut=cut)
         return new, ["$"] if new != data else []
     hidden: list[str] = []
     if scrub.hidden is not None:

@@ -131,7 +131,6 @@ class Redactor:
                 and not frame.truncated
                 and fields_clean(frame.schema, data)
                 and (sieved == generation or not self._suspicious(data))
-                and (frame.schema != "text" or b"--" not in data)
                 and (frame.framing in clean or self._framing(frame.framing) is frame.framing)
                 and (frame.note in clean or self.text(frame.note) is frame.note)
                 and frame.event is not _CARD
@@ -317,7 +316,7 @@ class Redactor:
 
     def _text(self, text: str) -> str:
         octets = text.encode("utf-8", "surrogatepass")
-        clean = self._scrub.column(octets) or self._scrub.text(octets, command="--" in text)
+        clean = self._scrub.column(octets) or self._scrub.text(octets)
         if clean == octets:
             self._clean_texts.add(text)
             return text

@@ -194,10 +194,10 @@ class _Listener(Policed):
             self._groups.append(self._asked[before:])
         return new
 
-    def text(self, data: bytes, *, cut: bool = False, command: bool = False) -> bytes:
+    def text(self, data: bytes, *, cut: bool = False) -> bytes:
         """As `Scrubber.text`."""
         before = len(self._asked)
-        new = super().text(data, cut=cut, command=command)
+        new = super().text(data, cut=cut)
         if new != data and not self._deep:
             self._groups.append(self._asked[before:])
         return new

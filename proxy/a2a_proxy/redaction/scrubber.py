@@ -114,12 +114,9 @@ class Scrubber:
             new = self.text(value, cut=cut)
         return None if new == value else new
 
-    def text(self, data: bytes, *, cut: bool = False, command: bool = False) -> bytes:
-        """Free text, clean. `cut`: its end is missing, and what a secret's beginning looks like is one.
-
-        `command`: it may be a command line, where a secret follows its flag; the sieve does not look for those.
-        """
-        if not cut and not command and not self.suspicious(data):
+    def text(self, data: bytes, *, cut: bool = False) -> bytes:
+        """Free text, clean. `cut`: its end is missing, and what a secret's beginning looks like is one."""
+        if not cut and not self.suspicious(data):
             return data
         edits = self.edits(data, cut=cut)
         for edit in edits:
