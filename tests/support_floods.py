@@ -6,7 +6,10 @@ As a program, `support_floods.py PORT COUNT` is the agent of all floods: it answ
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -128,6 +131,25 @@ def agent_for(count: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWrite
         writer.close()
 
     return serve
+
+
+def send(port: int, data: bytes, agent_ends: bool, seconds: float) -> None:
+    """Send all of it as a hostile client, reading what comes, until the connection ends or `seconds` pass idle."""
+    with socket.create_connection(("127.0.0.1", port)) as sock, contextlib.suppress(OSError):
+        sock.settimeout(seconds)
+        reading = threading.Thread(target=_read_all, args=(sock,))
+        reading.start()
+        with contextlib.suppress(OSError):
+            sock.sendall(data)
+            if not agent_ends:
+                sock.shutdown(socket.SHUT_WR)
+        reading.join()
+
+
+def _read_all(sock: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while sock.recv(1 << 18):
+            pass
 
 
 async def main(port: int, count: int) -> None:

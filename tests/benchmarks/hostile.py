@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import sys
 import threading
 import time
@@ -16,7 +15,7 @@ from processes import free_port, running
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from support_floods import FLOODS
+from support_floods import FLOODS, send
 
 QUIET = "no hostile client"
 TOGETHER = "all of them together"
@@ -47,7 +46,7 @@ def measure(folder: Path, origin: int, messages: int, *options: str) -> dict[str
 
 
 def _beside(port: int, floods: list[tuple[bytes, bool]]) -> float:
-    threads = [threading.Thread(target=_send, args=(port, *flood)) for flood in floods]
+    threads = [threading.Thread(target=send, args=(port, *flood, MOST_SECONDS)) for flood in floods]
     with Caller(port) as caller:
         for _ in range(WARM_UP):
             caller.ask()
@@ -60,22 +59,3 @@ def _beside(port: int, floods: list[tuple[bytes, bool]]) -> float:
             if any(thread.is_alive() for thread in threads):
                 end = time.monotonic() + AFTER_SECONDS
     return worst / 1e6
-
-
-def _send(port: int, data: bytes, agent_ends: bool) -> None:
-    """Send all of it, reading what comes, and wait for the end of the connection."""
-    with socket.create_connection(("127.0.0.1", port)) as sock, contextlib.suppress(OSError):
-        sock.settimeout(MOST_SECONDS)
-        reading = threading.Thread(target=_read, args=(sock,))
-        reading.start()
-        with contextlib.suppress(OSError):
-            sock.sendall(data)
-            if not agent_ends:
-                sock.shutdown(socket.SHUT_WR)
-        reading.join()
-
-
-def _read(sock: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while sock.recv(1 << 18):
-            pass

@@ -23,7 +23,7 @@ from a2a_proxy.relay.edit_line import EditLine, WorkQueue, make_editor
 from a2a_proxy.relay.edits.edit import UNLIMITED, CardOutcome, EditFact, EditPlan
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.run import loop_factory
-from support_floods import ANSWER, CARD, FLOODS, GROWING, GRPC, START, agent_for, call, frame
+from support_floods import ANSWER, CARD, FLOODS, GROWING, GRPC, START, agent_for, call, frame, send
 from support_relay import SECONDS, CountingJournal, Story, agent, relaying
 from support_wire import pieces_of
 
@@ -420,25 +420,6 @@ def flooding_agent(messages: int) -> Iterator[int]:
         loop.close()
 
 
-def send(port: int, data: bytes, agent_ends: bool) -> None:
-    """A hostile client, until the connection ends."""
-    with socket.create_connection(("127.0.0.1", port)) as sock, contextlib.suppress(OSError):
-        sock.settimeout(SECONDS)
-        reading = threading.Thread(target=read_all, args=(sock,))
-        reading.start()
-        with contextlib.suppress(OSError):
-            sock.sendall(data)
-            if not agent_ends:
-                sock.shutdown(socket.SHUT_WR)
-        reading.join()
-
-
-def read_all(sock: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while sock.recv(1 << 18):
-            pass
-
-
 CHEAP = ("PING", "SETTINGS", "WINDOW_UPDATE", "empty DATA", "empty CONTINUATION")
 
 
@@ -446,7 +427,9 @@ def beside(kinds: list[str], messages: int, most: float = TURN_SECONDS) -> None:
     """A good client gets its answers beside hostile ones, and no turn of the event loop takes long."""
     with flooding_agent(messages) as upstream, Turns(upstream) as turns:
         floods = [
-            threading.Thread(target=send, args=(turns.port, FLOODS[kind].client(messages), FLOODS[kind].agent_ends))
+            threading.Thread(
+                target=send, args=(turns.port, FLOODS[kind].client(messages), FLOODS[kind].agent_ends, SECONDS)
+            )
             for kind in kinds
         ]
         with socket.create_connection(("127.0.0.1", turns.port)) as good:

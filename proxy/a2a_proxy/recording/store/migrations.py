@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from a2a_proxy.recording.rule_titles import store_titles
 from a2a_proxy.recording.store import note_schema, segment_schema
 from a2a_proxy.recording.store.codec import pack_json, unpack_int, unpack_json
+from a2a_proxy.recording.store.rule_titles import store_titles
 from a2a_proxy.recording.store.schema import (
     RULES,
     SINCE_2,

@@ -12,11 +12,11 @@ from a2a_proxy.model.task import ArtifactState, MissedGenerations, Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.recording.read.row_decoder import RowDecoder
 from a2a_proxy.recording.read.rows import make_key
-from a2a_proxy.recording.rule_titles import store_titles
 from a2a_proxy.recording.store.blocks import Address, Blocks
 from a2a_proxy.recording.store.codec import Column, pack_headers, pack_int, pack_json, pack_text
 from a2a_proxy.recording.store.intern import Interner
 from a2a_proxy.recording.store.payloads import Payloads
+from a2a_proxy.recording.store.rule_titles import store_titles
 from a2a_proxy.recording.store.schema import LIVE_PAYLOADS
 from a2a_proxy.recording.write.task_merge import merge_tasks
 
