@@ -241,12 +241,14 @@ def test_the_end_follows_what_is_delayed(play: Play, end: str) -> None:
 
     async def story() -> None:
         got: asyncio.Future[tuple[bytes, str]] = asyncio.get_running_loop().create_future()
+        arrived = asyncio.Event()
 
         async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             data, how = b"", "FIN"
             try:
                 while part := await reader.read(65536):
                     data += part
+                    arrived.set()
             except ConnectionResetError:
                 how = "RST"
             got.set_result((data, how))
@@ -255,8 +257,7 @@ def test_the_end_follows_what_is_delayed(play: Play, end: str) -> None:
         async with agent(listen) as port, relaying(port, editing=EditPolicy()) as bench:
             _, writer = await bench.connect()
             writer.write(GET)
-            while not bench.journal.data(TO_AGENT):
-                await asyncio.sleep(0.001)
+            await arrived.wait()  # captured bytes may still wait for the agent's connection
             (pair,) = bench.relay._connections
             pair.client.data_received(REQUESTS)
             assert pair.client.delayed
