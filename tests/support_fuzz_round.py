@@ -141,8 +141,8 @@ class Link:
         return 0.0, 0.0
 
     def behind(self) -> int:
-        """Bytes of journal on the disk."""
-        return _size(self.proxy.state / "journals")
+        """Bytes of journal on the disk. The snapshot of the decoders, which may be larger, is no backlog."""
+        return _size(self.proxy.state / "journals", "*.a2aj")
 
     def size(self) -> int:
         """Bytes that this proxy takes on the disk."""
@@ -270,10 +270,10 @@ class Round:
             totals.add(Failure(one.number, what, (one.sample, *one.changes)))
 
 
-def _size(folder: Path) -> int:
+def _size(folder: Path, pattern: str = "*") -> int:
     """Bytes of the files in it."""
     total = 0
-    for path in folder.rglob("*"):
+    for path in folder.rglob(pattern):
         with contextlib.suppress(OSError):
             total += path.stat().st_size
     return total
