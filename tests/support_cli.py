@@ -56,8 +56,8 @@ def run(state: Path, name: str, *words: object, **environ: str) -> Ran:
 
 def run_here(state: Path, *words: object, **environ: str) -> Ran:
     """`a2a-inspect` to its end as `run` has it, in this process: for tests of what it says, not of how it starts."""
-    octets = io.BytesIO(), io.BytesIO()
-    out, err = (io.TextIOWrapper(each, "utf-8", write_through=True) for each in octets)
+    data = io.BytesIO(), io.BytesIO()
+    out, err = (io.TextIOWrapper(each, "utf-8", write_through=True) for each in data)
     with (
         patch.dict(os.environ, environment(state, **environ), clear=True),
         patch.object(sys, "argv", ["a2a-inspect", *map(str, words)]),
@@ -67,7 +67,7 @@ def run_here(state: Path, *words: object, **environ: str) -> Ran:
         time.tzset()
         code = run_cli("a2a-inspect", cli)
     time.tzset()
-    return Ran(code, *(each.getvalue().decode() for each in octets))
+    return Ran(code, *(each.getvalue().decode() for each in data))
 
 
 def until(what: Callable[[], Any], seconds: float = SECONDS) -> Any:

@@ -21,7 +21,7 @@ from a2a_proxy.wire.connection import ConnectionDecoder
 FACTS = ConnectionFacts(client="127.0.0.1:5000", listen="127.0.0.1:9000", upstream="agent:8000")
 
 Step = tuple[str, Direction, bytes]
-"""(`data`, `eof` or `reset`), direction, octets."""
+"""(`data`, `eof` or `reset`), direction, bytes."""
 
 TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 
@@ -200,7 +200,7 @@ class Player:
         self.conversation.feed(events, self.out)
 
     def restart(self) -> None:
-        """Save everything, as octets, and go on with what these restore."""
+        """Save everything, as bytes, and go on with what these restore."""
         state = {
             "shared": self.shared.save(),
             "decoder": self.decoder.save(),
@@ -237,7 +237,7 @@ def play(script: Script, shared: SessionContext | None = None) -> Played:
 
 
 def play_split(script: Script, step: int, at: int, restart: bool) -> Played:
-    """Play a script with one step cut in two before octet `at`, perhaps with a restart there."""
+    """Play a script with one step cut in two before byte `at`, perhaps with a restart there."""
     player = Player()
     for number, (what, direction, data) in enumerate(script.steps):
         when = 1000 + number
@@ -252,7 +252,7 @@ def play_split(script: Script, step: int, at: int, restart: bool) -> Played:
 
 
 def play_bytewise(script: Script) -> Played:
-    """Play a script octet by octet."""
+    """Play a script byte by byte."""
     player = Player()
     for number, (what, direction, data) in enumerate(script.steps):
         for index in range(max(1, len(data))):

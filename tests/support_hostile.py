@@ -35,8 +35,8 @@ Made = Callable[[Path], Path]
 
 def evil_texts(folder: Path) -> Path:
     """Every text that a peer, a name or a person may choose has EVIL in it."""
-    bad, octets = EVIL, EVIL.encode(errors="replace")
-    fields = ((b"Content-Type", octets), (octets, b"x"))
+    bad, data = EVIL, EVIL.encode(errors="replace")
+    fields = ((b"Content-Type", data), (data, b"x"))
     call = exchange(
         1,
         operation=bad,
@@ -65,8 +65,8 @@ def evil_texts(folder: Path) -> Path:
     rows = [
         request(1, bad),
         frame(1, 1, said.encode(), event=EventKind.ARTIFACT, note=bad, framing=bad, redacted=(bad,), **ids),
-        frame(1, 2, octets, schema="text", kind=FrameKind.UNDECODABLE, note=bad),
-        frame(1, 3, octets, schema=bad, kind=FrameKind.EVENT, **ids),
+        frame(1, 2, data, schema="text", kind=FrameKind.UNDECODABLE, note=bad),
+        frame(1, 3, data, schema=bad, kind=FrameKind.EVENT, **ids),
         frame(1, 4, json.dumps([[bad, bad]]).encode(), schema="trailers", kind=FrameKind.END),
     ]
     place: dict[str, Any] = {"connection": 1, "exchange": 1, "task_id": bad}
@@ -108,13 +108,13 @@ def deep_json(folder: Path) -> Path:
 
 def deep_protobuf(folder: Path) -> Path:
     """Messages within messages until no length fits any more."""
-    octets = b""
+    data = b""
     for _ in range(5_000):
-        size, prefix = len(octets), b""
+        size, prefix = len(data), b""
         while size > 127:
             prefix, size = prefix + bytes([size & 127 | 128]), size >> 7
-        octets = b"\x1a" + prefix + bytes([size]) + octets
-    return _payload(folder, octets, schema="google.protobuf.Struct")
+        data = b"\x1a" + prefix + bytes([size]) + data
+    return _payload(folder, data, schema="google.protobuf.Struct")
 
 
 def circles(folder: Path) -> Path:
@@ -237,8 +237,8 @@ def wrong_types(folder: Path) -> Path:
     return _everywhere(folder, "INTEGER", "'\x1b[31mmany'", untyped=True)
 
 
-def wrong_octets(folder: Path) -> Path:
-    """Octets in columns of words."""
+def wrong_bytes(folder: Path) -> Path:
+    """Bytes in columns of words."""
     return _everywhere(folder, "TEXT", "x'ff1b5b33316d00'", untyped=True)
 
 
@@ -312,7 +312,7 @@ def truncated(folder: Path) -> Path:
 
 
 def zeros(folder: Path) -> Path:
-    """Octets that are nothing."""
+    """Bytes that are nothing."""
     path = folder / "zeros.db"
     path.write_bytes(bytes(1 << 20))
     return path
@@ -321,8 +321,8 @@ def zeros(folder: Path) -> Path:
 def noise(folder: Path) -> Path:
     """A recording whose pages, all but the first, are noise."""
     path = sample(folder / "noise.db", 300)
-    octets = path.read_bytes()
-    path.write_bytes(octets[:4096] + (b"\xa5\x1b[31m\x00\xff" * (len(octets) // 8))[: len(octets) - 4096])
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + (b"\xa5\x1b[31m\x00\xff" * (len(data) // 8))[: len(data) - 4096])
     return path
 
 
@@ -355,7 +355,7 @@ def link_to_itself(folder: Path) -> Path:
 
 
 def device(folder: Path) -> Path:
-    """A device that gives octets for ever."""
+    """A device that gives bytes for ever."""
     (folder / "zero.db").symlink_to("/dev/zero")
     return folder / "zero.db"
 
@@ -381,18 +381,18 @@ def cassette_lines(name: str, *lines: str | bytes) -> Made:
         path = folder / "hostile.a2a.jsonl"
         head = {"uuid": "u", "tool": "t", "started": STARTED}
         first = json.dumps({"cassette": "a2a", "version": 1, "tool": "t", "sessions": [head]}, separators=(",", ":"))
-        octets = [line if isinstance(line, bytes) else line.encode() for line in (first, *lines)]
-        path.write_bytes(b"\n".join(octets) + b"\n")
+        data = [line if isinstance(line, bytes) else line.encode() for line in (first, *lines)]
+        path.write_bytes(b"\n".join(data) + b"\n")
         return path
 
     written.__name__ = f"cassette_{name}"
     return written
 
 
-def _payload(folder: Path, octets: bytes, **more: Any) -> Path:
+def _payload(folder: Path, data: bytes, **more: Any) -> Path:
     path = folder / "payload.db"
     made = Writer(path, facts(1, listens=("127.0.0.1:9000",), upstreams=("agent:8000",)))
-    rows = [request(1), frame(1, 1, octets, event=EventKind.STATUS, task_id=TASK, **more), status(1, 2, "after it")]
+    rows = [request(1), frame(1, 1, data, event=EventKind.STATUS, task_id=TASK, **more), status(1, 2, "after it")]
     made.write(rows, changes=changes(exchange(1)))
     made.finish(STARTED + 9 * MS)
     return path
@@ -457,7 +457,7 @@ HOSTILE: tuple[Made, ...] = (
     wild_addresses,
     huge_numbers,
     wrong_types,
-    wrong_octets,
+    wrong_bytes,
     nulls,
     wrong_json,
     odd_json,

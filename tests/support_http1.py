@@ -14,7 +14,7 @@ from a2a_proxy.model.wire import Body, End, Head, Headers, HeadRole, WireEvent
 NAMES = st.sampled_from([b"X-A", b"x-a", b"Accept", b"A2A-Version", b"Date"])
 VALUES = st.sampled_from([b"1", b"a, b", b"text/event-stream; charset=utf-8", b"\xc3\xa9", b"x" * 300])
 FIELDS = st.lists(st.tuples(NAMES, VALUES), max_size=4)
-OCTETS = st.one_of(st.binary(max_size=40), st.sampled_from([b"\r\n\r\n", b"0\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n"]))
+BYTES = st.one_of(st.binary(max_size=40), st.sampled_from([b"\r\n\r\n", b"0\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n"]))
 
 
 def _fields(fields: list[tuple[bytes, bytes]]) -> bytes:
@@ -23,16 +23,16 @@ def _fields(fields: list[tuple[bytes, bytes]]) -> bytes:
 
 @st.composite
 def bodies(draw: st.DrawFn, empty: bool, until_eof: bool = False) -> tuple[bytes, bytes]:
-    """(framing fields, octets) of a body; `empty` allows one without any framing."""
+    """(framing fields, bytes) of a body; `empty` allows one without any framing."""
     kind = draw(st.sampled_from(["length", "chunked", *(["none"] if empty else []), *(["eof"] if until_eof else [])]))
-    octets = draw(OCTETS)
+    data = draw(BYTES)
     if kind == "none":
         return b"", b""
     if kind == "eof":
-        return b"", octets
+        return b"", data
     if kind == "length":
-        return b"Content-Length: %d\r\n" % len(octets), octets
-    chunks = draw(st.lists(OCTETS.filter(bool), max_size=3))
+        return b"Content-Length: %d\r\n" % len(data), data
+    chunks = draw(st.lists(BYTES.filter(bool), max_size=3))
     extension = draw(st.sampled_from([b"", b";a", b';a="b"']))
     body = b"".join(b"%x%s\r\n%s\r\n" % (len(chunk), extension, chunk) for chunk in chunks)
     return b"Transfer-Encoding: chunked\r\n", body + b"0\r\n" + _fields(draw(FIELDS)) + b"\r\n"
@@ -40,7 +40,7 @@ def bodies(draw: st.DrawFn, empty: bool, until_eof: bool = False) -> tuple[bytes
 
 @st.composite
 def requests(draw: st.DrawFn) -> tuple[bytes, bytes]:
-    """(method, octets)."""
+    """(method, bytes)."""
     method = draw(st.sampled_from([b"GET", b"POST", b"HEAD", b"DELETE"]))
     framing, body = draw(bodies(empty=True))
     target = draw(st.sampled_from([b"/", b"/v1/message:stream?a=%20", b"http://h/a"]))
@@ -49,7 +49,7 @@ def requests(draw: st.DrawFn) -> tuple[bytes, bytes]:
 
 @st.composite
 def responses(draw: st.DrawFn, method: bytes, last: bool) -> bytes:
-    """The octets of a response to a `method` request."""
+    """The bytes of a response to a `method` request."""
     early = draw(st.sampled_from([b"", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\n"]))
     status = draw(st.sampled_from([200, 200, 204, 304, 404, 500]))
     framing, body = draw(bodies(empty=False, until_eof=last))
@@ -62,7 +62,7 @@ def responses(draw: st.DrawFn, method: bytes, last: bool) -> bytes:
 def conversations(draw: st.DrawFn) -> list[tuple[bytes, bytes, bytes]]:
     """(method, request, response) of one keep-alive connection; the last response may last until EOF."""
     asked = draw(st.lists(requests(), min_size=1, max_size=3))
-    return [(m, octets, draw(responses(m, n == len(asked)))) for n, (m, octets) in enumerate(asked, 1)]
+    return [(m, data, draw(responses(m, n == len(asked)))) for n, (m, data) in enumerate(asked, 1)]
 
 
 Message = tuple[Any, list[tuple[bytes, bytes]], bytes, list[tuple[bytes, bytes]]]
@@ -88,7 +88,7 @@ def oracle_requests(wire: bytes) -> list[Message]:
 
 
 def oracle_responses(answers: list[tuple[bytes, bytes]], eof: bool) -> list[Message]:
-    """What h11 reads as a client; `answers` are (method, octets of the response)."""
+    """What h11 reads as a client; `answers` are (method, bytes of the response)."""
     peer = h11.Connection(h11.CLIENT)
     found: list[Message] = []
     for number, (method, wire) in enumerate(answers, 1):

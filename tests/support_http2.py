@@ -36,7 +36,7 @@ def literal(name: bytes, value: bytes) -> bytes:
 def decode(
     chunks: Iterable[tuple[Direction, bytes]], start: bytes = b"", decoder: Http2Decoder | None = None
 ) -> tuple[Http2Decoder, list[WireEvent]]:
-    """Events of a conversation: `(direction, octets)` in order, the client's `start` before it."""
+    """Events of a conversation: `(direction, bytes)` in order, the client's `start` before it."""
     decoder = decoder or Http2Decoder()
     out: list[WireEvent] = []
     for direction, data in ([(UP, start)] if start else []) + list(chunks):
@@ -50,5 +50,5 @@ def rebuilt(decoder: Http2Decoder) -> Http2Decoder:
 
 
 def upstream(*frames: bytes, settings: bytes = b"") -> bytes:
-    """The client's octets: preface, SETTINGS, frames."""
+    """The client's bytes: preface, SETTINGS, frames."""
     return PREFACE + frame(4, 0, 0, settings) + b"".join(frames)

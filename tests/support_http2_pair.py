@@ -61,7 +61,7 @@ def single(data: bytes) -> list[bytes]:
 
 
 class Pair:
-    """A client, an agent, and what is between them. Octets move when `move` is called, `cut` into pieces."""
+    """A client, an agent, and what is between them. Bytes move when `move` is called, `cut` into pieces."""
 
     def __init__(self, plan: EditPlan | None = None, cut: Cut = whole, editor: Any = None) -> None:
         self.client = H2Connection(H2Configuration(client_side=True, header_encoding=None))
@@ -80,7 +80,7 @@ class Pair:
         self.log: list[tuple[Direction | None, bytes, float]] = []
         """What the editor was told, and when; no direction for a tick."""
         self.consume = True
-        """The client grants as many octets as it got, at once."""
+        """The client grants as many bytes as it got, at once."""
         self.client.initiate_connection()
         self.agent.initiate_connection()
 
@@ -99,11 +99,11 @@ class Pair:
             if self.consume and isinstance(event, DataReceived) and event.flow_controlled_length:
                 self.grant(event.flow_controlled_length, event.stream_id)
 
-    def grant(self, octets: int, stream: int | None = None) -> None:
-        self.client.increment_flow_control_window(octets)
+    def grant(self, data: int, stream: int | None = None) -> None:
+        self.client.increment_flow_control_window(data)
         if stream is not None:
             with contextlib.suppress(ProtocolError, KeyError):  # it may be over already
-                self.client.increment_flow_control_window(octets, stream)
+                self.client.increment_flow_control_window(data, stream)
 
     def feed(self, direction: Direction, data: bytes) -> None:
         self.given[direction] += data
@@ -141,7 +141,7 @@ class Pair:
         return b"".join(e.data for e in self.client_events if isinstance(e, DataReceived) and e.stream_id == stream)
 
     def windows(self) -> tuple[int, int]:
-        """The connection's windows for the agent's octets, as the client has it and as the agent has it."""
+        """The connection's windows for the agent's bytes, as the client has it and as the agent has it."""
         return self.client.inbound_flow_control_window, self.agent.outbound_flow_control_window
 
 

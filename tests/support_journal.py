@@ -38,19 +38,19 @@ class Disk:
         self._lock = threading.Lock()
         self._room: int | None = None
         self.most: int | None = None
-        """Octets taken by one write at most."""
+        """Bytes taken by one write at most."""
         self.open = threading.Event()
         self.open.set()
 
     @property
     def room(self) -> int | None:
-        """Octets that still fit; None: no limit."""
+        """Bytes that still fit; None: no limit."""
         return self._room
 
     @room.setter
-    def room(self, octets: int | None) -> None:
+    def room(self, data: int | None) -> None:
         with self._lock:
-            self._room = octets
+            self._room = data
 
     def __call__(self, fd: int, data: bytes | memoryview) -> int:
         self.open.wait(120)
@@ -76,12 +76,12 @@ def read_all(folder: Path, max_bytes: int = 1 << 20) -> list[Chunk]:
 
 
 def lost(chunks: list[Chunk]) -> int:
-    """Octets that LOST records tell of."""
+    """Bytes that LOST records tell of."""
     return sum(
         msgspec.json.decode(chunk.data, type=LossRecord).bytes for chunk in chunks if chunk.kind is ChunkKind.LOST
     )
 
 
 def payload(chunks: list[Chunk]) -> int:
-    """Octets of the peers and of ours."""
+    """Bytes of the peers and of ours."""
     return sum(len(chunk.data) for chunk in chunks if chunk.kind in (ChunkKind.DATA, ChunkKind.OURS))

@@ -41,7 +41,7 @@ def update(stream: str, number: int) -> dict[str, Any]:
 
 
 def marks(data: bytes) -> list[tuple[str, Mark]]:
-    """Those in these octets, in order."""
+    """Those in these bytes, in order."""
     return [(stream.decode(), (int(number), int(sent))) for stream, number, sent in MARK.findall(data)]
 
 

@@ -8,7 +8,7 @@ from a2a_proto import SchemaSet, from_dict
 
 
 def message(line: SchemaSet, name: str, value: dict[str, Any]) -> bytes:
-    """The octets of one message given as ProtoJSON."""
+    """The bytes of one message given as ProtoJSON."""
     return from_dict(line, name, value).SerializeToString()
 
 

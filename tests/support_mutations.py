@@ -1,4 +1,4 @@
-"""Recorded conversations of real peers as something to break: octets again, with one thing changed, and what is found.
+"""Recorded conversations of real peers as something to break: bytes again, with one thing changed, and what is found.
 
 A mutation is a function that changes a `Talk` in one place and says what must be found, and where. Whatever else is
 found that the untouched conversation does not have is a false alarm.
@@ -56,7 +56,7 @@ class Msg:
         self.schema = schema
         self.framing = framing
         self.wire: bytes | None = None
-        """Octets to send in place of the framed message: a whole SSE block, or gRPC DATA with its prefix."""
+        """Bytes to send in place of the framed message: a whole SSE block, or gRPC DATA with its prefix."""
 
     @property
     def value(self) -> Any:
@@ -107,13 +107,13 @@ class Ex:
         self.requests: list[Msg] = []
         self.answers: list[Msg] = []
         self.finish = "end"
-        """`end`, `cut` (the agent resets), `leave` (the client does), `stall` (octets of the end are missing)."""
+        """`end`, `cut` (the agent resets), `leave` (the client does), `stall` (bytes of the end are missing)."""
         self.half_closed = 0
         """When the client's side of a live stream ended; 0 where it did not. Other calls have it with their request."""
         self.coding = ""
-        """A content coding to announce: then `wire` of the messages is octets of it."""
+        """A content coding to announce: then `wire` of the messages is bytes of it."""
         self.tail = b""
-        """Octets of the agent before the end of the stream."""
+        """Bytes of the agent before the end of the stream."""
 
     @property
     def operation(self) -> str:
@@ -157,7 +157,7 @@ class Ex:
 
 
 class Loose(msgspec.Struct):
-    """What stands beside the calls of a stdio agent: octets between messages, its log, its end."""
+    """What stands beside the calls of a stdio agent: bytes between messages, its log, its end."""
 
     at: int
     """ns after the session's beginning."""
@@ -285,7 +285,7 @@ def _unpickled(talk: bytes) -> Talk:
     return made
 
 
-# --- octets -------------------------------------------------------------------------------------------------------
+# --- bytes -------------------------------------------------------------------------------------------------------
 
 
 def chunks(talk: Talk) -> list[Chunk]:
@@ -421,9 +421,9 @@ def _prefixed(message: Msg) -> bytes:
     return b"\0" + struct.pack(">I", len(message.data)) + message.data
 
 
-def _data(octets: bytes, flags: int = 0) -> bytes:
+def _data(data: bytes, flags: int = 0) -> bytes:
     """DATA frames of at most 16 KiB."""
-    parts = [octets[at : at + 16384] for at in range(0, len(octets), 16384)] or [b""]
+    parts = [data[at : at + 16384] for at in range(0, len(data), 16384)] or [b""]
     return b"".join(_frame(0, flags if part is parts[-1] else 0, part) for part in parts)
 
 

@@ -110,7 +110,7 @@ def interleaved(*sessions: list[Chunk]) -> list[Chunk]:
 
 
 def bytewise(chunks: Iterable[Chunk], size: int = 1) -> Iterator[Chunk]:
-    """The same octets in pieces of `size`."""
+    """The same bytes in pieces of `size`."""
     for chunk in chunks:
         if chunk.kind in (ChunkKind.DATA, ChunkKind.OURS) and chunk.data:
             for index in range(0, len(chunk.data), size):

@@ -56,17 +56,17 @@ class Stdio:
         """Any message of the agent."""
         return self.read(self._message(value, **fields))
 
-    def write(self, octets: bytes) -> Stdio:
+    def write(self, data: bytes) -> Stdio:
         """The client writes to stdin."""
-        return self._add(ChunkKind.DATA, UP, octets)
+        return self._add(ChunkKind.DATA, UP, data)
 
-    def read(self, octets: bytes) -> Stdio:
+    def read(self, data: bytes) -> Stdio:
         """The agent writes to stdout."""
-        return self._add(ChunkKind.DATA, DOWN, octets)
+        return self._add(ChunkKind.DATA, DOWN, data)
 
-    def log(self, octets: bytes) -> Stdio:
+    def log(self, data: bytes) -> Stdio:
         """The agent writes to stderr."""
-        return self._add(ChunkKind.LOG, DOWN, octets)
+        return self._add(ChunkKind.LOG, DOWN, data)
 
     def signal(self, name: str = "SIGTERM") -> Stdio:
         """A signal is passed on."""

@@ -245,7 +245,7 @@ def facts(number: int = 1, **more: Any) -> SessionFacts:
 
 
 def event_frames(count: int, *, per_exchange: int = 20, seed: int = 1) -> list[Frame]:
-    """Status events of about 300 octets: English words, a fresh message UUID each, a fresh task per exchange."""
+    """Status events of about 300 bytes: English words, a fresh message UUID each, a fresh task per exchange."""
     chance = random.Random(seed)
     made = []
     task = context = ""

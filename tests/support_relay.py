@@ -35,7 +35,7 @@ class MemoryJournal:
         self.chunks.append(Chunk(connection, kind, direction, at, data))
 
     def kinds(self, connection: int = 1) -> list[str]:
-        """The story of a connection without its octets: `EOF to_agent`."""
+        """The story of a connection without its bytes: `EOF to_agent`."""
         return [
             chunk.kind.name if chunk.kind in (1, 2, 6) else f"{chunk.kind.name} {chunk.direction.name.lower()}"
             for chunk in self.chunks
@@ -52,15 +52,15 @@ class MemoryJournal:
 
 
 class CountingJournal(MemoryJournal):
-    """Keeps the story, counts the octets."""
+    """Keeps the story, counts the bytes."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.octets = [0, 0]
+        self.byte_counts = [0, 0]
 
     def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
         if kind is ChunkKind.DATA:
-            self.octets[direction] += len(data)
+            self.byte_counts[direction] += len(data)
         else:
             super().append(kind, direction, connection, at, data)
 

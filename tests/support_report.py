@@ -22,13 +22,13 @@ VOID = frozenset({"meta", "link", "input", "br"})
 class Page(HTMLParser):
     """A page as a parser reads it. Fails where elements are not closed in order."""
 
-    def __init__(self, octets: bytes) -> None:
+    def __init__(self, data: bytes) -> None:
         super().__init__()
         self.elements: list[Element] = []
         self.texts: dict[str, str] = {}
         """Text of elements by id; of scripts and styles without an id by their name."""
         self._open: list[tuple[str, str]] = []
-        self.feed(octets.decode())
+        self.feed(data.decode())
         self.close()
         assert not self._open, self._open
 
@@ -58,9 +58,9 @@ class Page(HTMLParser):
 class Report:
     """A report with its records."""
 
-    def __init__(self, octets: bytes) -> None:
-        self.octets = octets
-        self.page = Page(octets)
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.page = Page(data)
         self.index = json.loads(self._block("index"))
 
     def table(self, name: str) -> list[Any]:
@@ -77,8 +77,8 @@ class Report:
 
 def reported(path: Path, where: str = "") -> Report:
     """The report of a recording, or of what matches."""
-    octets = io.BytesIO()
+    data = io.BytesIO()
     with open_recording_or_cassette(path) as recording:
         keys = frozenset(row.key for row in recording.find_exchanges(where)) if where else None
-        write(ExportSelection(recording, keys, f"what matches {where}" if where else ""), octets)
-    return Report(octets.getvalue())
+        write(ExportSelection(recording, keys, f"what matches {where}" if where else ""), data)
+    return Report(data.getvalue())

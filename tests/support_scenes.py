@@ -68,7 +68,7 @@ WALKS = (
             Scene("export", ("escape", "x"), ("JSON lines",)),
             Scene("keys", ("escape", "question_mark"), ("Everywhere",)),
             Scene("swimlane", ("escape", "s"), ("A2A-GEN-001", "healed by")),
-            Scene("plots", ("escape", "L"), ("43 frames", "OCTETS")),
+            Scene("plots", ("escape", "L"), ("43 frames", "BYTES")),
             Scene("replay", ("escape", "space"), ("paused", "frame 30 of 38")),
         ),
     ),

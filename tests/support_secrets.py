@@ -43,7 +43,7 @@ class Canaries:
         return self.at[place]
 
     def found_in(self, data: bytes) -> list[str]:
-        """The places whose secret can be read from these octets, in any usual encoding."""
+        """The places whose secret can be read from these bytes, in any usual encoding."""
         return [place for place, secret in self.at.items() if any(trace in data for trace in traces(secret))]
 
 
@@ -189,13 +189,13 @@ class SecretAgent:
         await context.send_initial_metadata((("x-session-token", self.canary("gRPC initial metadata")),))
         task = {"id": "t-5", "contextId": "c-5", "status": {"state": "TASK_STATE_COMPLETED"}}
         metadata = {"deep": {"secret": self.canary("protobuf struct")}}
-        return octets("1.0", "SendMessageResponse", {"task": {**task, "metadata": metadata}})
+        return encode_message("1.0", "SendMessageResponse", {"task": {**task, "metadata": metadata}})
 
     async def grpc_stream(self, request: bytes, context: Any) -> AsyncIterator[bytes]:
         """An artifact with a secret, then a status that says three more."""
         part = {"data": {"password": self.canary("protobuf data part")}}
         artifact = {"artifactId": "a", "parts": [part, {"text": f"see token={self.canary('protobuf text')}"}]}
-        yield octets("1.0", "StreamResponse", {"artifactUpdate": {"taskId": "t-6", "artifact": artifact}})
+        yield encode_message("1.0", "StreamResponse", {"artifactUpdate": {"taskId": "t-6", "artifact": artifact}})
         details = status_details(self.canary("grpc-status-details-bin"))
         refresh = self.canary("trailer")
         context.set_trailing_metadata((("grpc-status-details-bin", details), ("x-refresh-token", refresh)))
@@ -208,7 +208,7 @@ class SecretAgent:
 
     async def grpc_echo_config(self, request: bytes, context: Any) -> bytes:
         """In 0.3 the answer is a message of its own."""
-        return octets("0.3", "TaskPushNotificationConfig", self.old_config("0.3 protobuf answer"))
+        return encode_message("0.3", "TaskPushNotificationConfig", self.old_config("0.3 protobuf answer"))
 
     def old_config(self, place: str) -> Json:
         """A push configuration of the 0.3 protobuf form."""
@@ -319,7 +319,7 @@ class SecretClient:
             ("a2a-version", "1.0"),
         )
         config = {"taskPushNotificationConfig": self.push("gRPC send")}
-        send = octets("1.0", "SendMessageRequest", {"message": said("x"), "configuration": config})
+        send = encode_message("1.0", "SendMessageRequest", {"message": said("x"), "configuration": config})
         await channel.unary_unary(f"/{V1}/SendMessage")(send, metadata=metadata)
         try:
             async for _ in channel.unary_stream(f"/{V1}/SendStreamingMessage")(send, metadata=metadata[:1]):
@@ -327,12 +327,12 @@ class SecretClient:
         except grpc.aio.AioRpcError:
             pass
         push = {"taskId": "t-5", **self.push("gRPC create")}
-        create = octets("1.0", "TaskPushNotificationConfig", push)
+        create = encode_message("1.0", "TaskPushNotificationConfig", push)
         await channel.unary_unary(f"/{V1}/CreateTaskPushNotificationConfig")(create)
         auth = {"schemes": ["Bearer"], "credentials": canary("0.3 protobuf credentials")}
         inner = {"id": "h", "url": "http://hook/", "token": canary("0.3 protobuf token"), "authentication": auth}
         old = {"parent": "tasks/t-7", "configId": "h", "config": {"name": "n", "pushNotificationConfig": inner}}
-        create = octets("0.3", "CreateTaskPushNotificationConfigRequest", old)
+        create = encode_message("0.3", "CreateTaskPushNotificationConfigRequest", old)
         await channel.unary_unary(f"/{V0}/CreateTaskPushNotificationConfig")(create)
 
 
@@ -355,7 +355,7 @@ def event(value: Json, end: str) -> bytes:
     return f"data: {json.dumps(value)}{end}{end}".encode()
 
 
-def octets(line: Any, name: str, value: Json) -> bytes:
+def encode_message(line: Any, name: str, value: Json) -> bytes:
     """A protobuf message."""
     return from_dict(line, name, value).SerializeToString()
 
@@ -363,7 +363,7 @@ def octets(line: Any, name: str, value: Json) -> bytes:
 def status_details(token: str) -> bytes:
     """A google.rpc.Status with an ErrorInfo whose metadata holds a token."""
     info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "UNAUTHENTICATED"}
-    return octets(
+    return encode_message(
         "rpc", "Status", {"code": 16, "message": "refused", "details": [{**info, "metadata": {"token": token}}]}
     )
 

@@ -43,7 +43,7 @@ class Timeline:
     def ask(
         self, at: float, operation: str = "SendStreamingMessage", *, exchange: int = 1, took: float = 0, **fields: Any
     ) -> Timeline:
-        """A request of the client, its last octet at `at` ms, its first `took` ms before."""
+        """A request of the client, its last byte at `at` ms, its first `took` ms before."""
         names = ("traceparent", "sent_traceparent", "agent", "client")
         known = {name: fields.pop(name) for name in names if name in fields}
         self.views.setdefault(exchange, View(exchange, Binding.JSONRPC, operation, **known))
@@ -62,7 +62,7 @@ class Timeline:
         return self._told(at, exchange, task, EventKind.TASK, state=TaskState[name], **fields)
 
     def chunk(self, at: float, artifact: str = "a", *, exchange: int = 1, task: str = "t", **fields: Any) -> Timeline:
-        """An artifact update of 100 octets."""
+        """An artifact update of 100 bytes."""
         return self._told(at, exchange, task, EventKind.ARTIFACT, artifact_id=artifact, **fields)
 
     def message(self, at: float, *, exchange: int = 1, **fields: Any) -> Timeline:
@@ -135,8 +135,8 @@ def run(timeline: Timeline, until: float | None = None, restore_at: tuple[int, .
         if number in restore_at:
             if number % 2:
                 _collect(tracker, found)
-            octets = msgspec.msgpack.encode(tracker.save())
-            tracker = SegmentTracker.restore(msgspec.msgpack.decode(octets), include_unary=whole)
+            data = msgspec.msgpack.encode(tracker.save())
+            tracker = SegmentTracker.restore(msgspec.msgpack.decode(data), include_unary=whole)
         step(tracker)
     if until is not None:
         tracker.end(ZERO + round(until * MS))

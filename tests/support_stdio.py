@@ -30,9 +30,9 @@ def wrapped(command: Sequence[str], *options: object) -> list[str]:
 
 def frame(content: Any) -> bytes:
     """One message as a client writes it."""
-    octets = content if isinstance(content, bytes) else json.dumps(content, ensure_ascii=False).encode()
-    fields = f"Content-Length: {len(octets)}\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n\r\n"
-    return fields.encode() + octets
+    data = content if isinstance(content, bytes) else json.dumps(content, ensure_ascii=False).encode()
+    fields = f"Content-Length: {len(data)}\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n\r\n"
+    return fields.encode() + data
 
 
 def request(number: int, method: str, text: str = "") -> bytes:
@@ -63,15 +63,15 @@ class Client:
         for reader in self._readers:
             reader.start()
 
-    def write(self, octets: bytes) -> None:
+    def write(self, data: bytes) -> None:
         assert self.process.stdin is not None
-        rest = memoryview(octets)
+        rest = memoryview(data)
         while rest:
             rest = rest[self.process.stdin.write(rest) :]
 
-    def expect(self, octets: bytes, times: int = 1) -> None:
+    def expect(self, data: bytes, times: int = 1) -> None:
         """Wait until the agent has written it."""
-        until(lambda: self.out.count(octets) >= times)
+        until(lambda: self.out.count(data) >= times)
 
     def close(self) -> None:
         """Close stdin."""
@@ -90,8 +90,8 @@ class Client:
 
 
 def _collect(stream: IO[bytes], kept: bytearray) -> None:
-    while octets := stream.read(65536):
-        kept += octets
+    while data := stream.read(65536):
+        kept += data
 
 
 Story = Callable[[Client], None]

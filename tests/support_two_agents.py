@@ -123,8 +123,8 @@ def request(said: Json) -> bytes:
     return from_dict("1.0", "SendMessageRequest", {"message": said}).SerializeToString()
 
 
-def asked_in(octets: bytes) -> Json:
-    found: Json = to_dict(message_class("1.0", "SendMessageRequest").FromString(octets))["message"]
+def asked_in(data: bytes) -> Json:
+    found: Json = to_dict(message_class("1.0", "SendMessageRequest").FromString(data))["message"]
     return found
 
 
@@ -139,8 +139,8 @@ class Handler(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in t
             return grpc.stream_stream_rpc_method_handler(self._live)
         return grpc.unary_stream_rpc_method_handler(self._stream)
 
-    async def _stream(self, octets: bytes, _context: Any) -> AsyncIterator[bytes]:
-        async for event in clerk(asked_in(octets)):
+    async def _stream(self, data: bytes, _context: Any) -> AsyncIterator[bytes]:
+        async for event in clerk(asked_in(data)):
             yield encoded(event)
 
     async def _live(self, requests: AsyncIterator[bytes], _context: Any) -> AsyncIterator[bytes]:

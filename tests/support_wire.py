@@ -11,7 +11,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Body, WireEvent
 
 Step = tuple[str, bytes]
-"""`C` the client sends octets, `S` the agent does; `c-eof`, `s-reset`, `c-lost` and so on have no octets."""
+"""`C` the client sends bytes, `S` the agent does; `c-eof`, `s-reset`, `c-lost` and so on have no bytes."""
 
 
 class Decoder(Protocol):
@@ -39,12 +39,12 @@ def play(
 ) -> list[WireEvent]:
     """Feed a conversation, each step cut by `cut`; with `restart` the decoder is saved and restored at each cut."""
     out: list[WireEvent] = []
-    for number, (what, octets) in enumerate(steps, 1):
+    for number, (what, data) in enumerate(steps, 1):
         direction = Direction.TO_AGENT if what[0] in "Cc" else Direction.TO_CLIENT
         if len(what) > 1:
             getattr(decoder, what[2:])(direction, number * 1000, out)
             continue
-        for piece in pieces_of(octets, cut(octets)):
+        for piece in pieces_of(data, cut(data)):
             decoder.feed(direction, piece, number * 1000, out)
             if restart:
                 decoder = reload(decoder)
@@ -68,11 +68,11 @@ def merged(events: Iterable[WireEvent]) -> list[WireEvent]:
 
 
 def in_every_split(make: Callable[[], Any], steps: list[Step]) -> list[WireEvent]:
-    """Play whole, octet by octet and cut once at each boundary, without and with restarts; all must give the same."""
+    """Play whole, byte by byte and cut once at each boundary, without and with restarts; all must give the same."""
     whole = play(make(), steps)
     for restart in (False, True):
         assert play(make(), steps, lambda data: range(len(data)), restart) == whole
-    longest = max((len(octets) for _, octets in steps), default=0)
+    longest = max((len(raw) for _, raw in steps), default=0)
     for boundary in range(1, longest):
         assert play(make(), steps, lambda _, b=boundary: (b,), restart=True) == whole, boundary  # type: ignore[misc]
     return whole

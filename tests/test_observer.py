@@ -71,13 +71,13 @@ def test_saved_and_restored_before_any_chunk_it_goes_on_the_same(session: list[C
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_octets_may_come_in_pieces_of_any_size(session: list[Chunk], size: int) -> None:
+def test_bytes_may_come_in_pieces_of_any_size(session: list[Chunk], size: int) -> None:
     """How TCP cut them shows nowhere."""
     assert observe(bytewise(session, size)) == observe(session)
 
 
 def test_cut_at_odd_places_and_restarted_there(session: list[Chunk]) -> None:
-    """Pieces of 61 octets with a new observer for each: decoders are saved in the middle of everything."""
+    """Pieces of 61 bytes with a new observer for each: decoders are saved in the middle of everything."""
     pieces = list(bytewise(session, 61))
     assert observe(pieces, restart_at=range(1, len(pieces))) == observe(session)
 
@@ -107,24 +107,24 @@ def test_garbage_never_raises(records: list[tuple[ChunkKind, Direction, bytes]])
 
 @settings(max_examples=80, deadline=None)
 @given(st.sampled_from(sorted(SESSIONS)), st.integers(0, 2**32), st.integers(1, 40))
-def test_octets_that_were_flipped_never_raise(name: str, seed: int, flips: int) -> None:
-    """Real traffic with some octets changed: findings perhaps, exceptions never, and restarts see the same."""
+def test_bytes_that_were_flipped_never_raise(name: str, seed: int, flips: int) -> None:
+    """Real traffic with some bytes changed: findings perhaps, exceptions never, and restarts see the same."""
     chance = random.Random(seed)
     session = SESSIONS[name]()
     for _ in range(flips):
         index = chance.randrange(len(session))
         chunk = session[index]
         if chunk.kind is ChunkKind.DATA and chunk.data:
-            octets = bytearray(chunk.data)
-            octets[chance.randrange(len(octets))] = chance.randrange(256)
-            session[index] = msgspec.structs.replace(chunk, data=bytes(octets))
+            raw = bytearray(chunk.data)
+            raw[chance.randrange(len(raw))] = chance.randrange(256)
+            session[index] = msgspec.structs.replace(chunk, data=bytes(raw))
     whole = observe(session)
     assert not [each for each in whole.out if isinstance(each, Finding) and each.rule == "RECORDER"]
     assert observe(session, restart_at=[chance.randrange(1, len(session))]) == whole
 
 
 def test_a_connection_with_a_hole_is_opaque_and_new_ones_are_read() -> None:
-    """LOST ends the reading of one connection, with its open calls cut; octets are counted."""
+    """LOST ends the reading of one connection, with its open calls cut; bytes are counted."""
     broken = scripted(streaming("t-1"), 1)
     broken.insert(6, Chunk(1, ChunkKind.LOST, TO_CLIENT, broken[5].at, b'{"bytes":400}'))
     chunks = interleaved(broken, scripted(unary(), 2))
@@ -153,7 +153,7 @@ def test_a_damaged_journal_makes_open_connections_opaque() -> None:
 
 
 def test_a_connection_whose_beginning_is_missing_is_not_guessed_at() -> None:
-    """Its octets count as lost and no row is made of it."""
+    """Its bytes count as lost and no row is made of it."""
     session = scripted(streaming("t-1"))
     observer, seen = fresh(), Seen([], {}, {}, {})
     for chunk in session[4:]:
@@ -163,7 +163,7 @@ def test_a_connection_whose_beginning_is_missing_is_not_guessed_at() -> None:
     assert observer.lost == sum(len(chunk.data) for chunk in session[4:])
 
 
-def test_octets_of_the_proxy_are_marked() -> None:
+def test_bytes_of_the_proxy_are_marked() -> None:
     """A 502 of ours is not the agent's."""
     script = Http().call("SendMessage", {"message": {}})
     chunks = scripted(script)[:-1]
@@ -272,13 +272,13 @@ def test_a_fault_of_ours_costs_one_connection(monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_a_connection_that_is_no_http_is_one_finding(first: bytes, more: bytes, words: str) -> None:
-    """However its octets come, and across restarts."""
+    """However its bytes come, and across restarts."""
     for size in (len(first), 1):
         script = Script()
         for at in range(0, len(first), size):
             script.client(first[at : at + size])
-        for octets in (more, more):
-            script.agent(octets)
+        for data in (more, more):
+            script.agent(data)
         session = scripted(script.end("eof", TO_AGENT))
         seen = observe(session)
         (finding,) = [each for each in seen.out if of_decoders(each)]

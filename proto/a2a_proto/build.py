@@ -48,7 +48,7 @@ def main() -> None:
         path, data = PACKAGE_DIR / source.descriptor_path, compile_descriptor_set(schema_set)
         changed = not path.exists() or path.read_bytes() != data
         path.write_bytes(data)
-        sys.stdout.write(f"{source.descriptor_path}: {len(data)} octets{', changed' if changed else ''}\n")
+        sys.stdout.write(f"{source.descriptor_path}: {len(data)} bytes{', changed' if changed else ''}\n")
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def _parse_or_none(schema_set: A2aV1, name: str, data: bytes) -> Message | None:
 
 
 def _discard_unknown_fields(message: Message) -> int:
-    """How much of it no field of the line accounts for, at any depth. Takes these octets away."""
+    """How much of it no field of the line accounts for, at any depth. Takes these bytes away."""
     whole = message.ByteSize()
     message.DiscardUnknownFields()
     return whole - message.ByteSize()

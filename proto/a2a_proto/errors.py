@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ParseError(ValueError):
-    """Octets that are no message of that type.
+    """Bytes that are no message of that type.
 
     Cut short, a bad key, a string that is not UTF-8, nested too deep.
     """

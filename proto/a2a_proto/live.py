@@ -162,7 +162,7 @@ def _parse_fields(data: bytes) -> _Fields | None:
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """A base-128 number and the offset after it; offset -1 where it does not end within ten octets."""
+    """A base-128 number and the offset after it; offset -1 where it does not end within ten bytes."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(data):

@@ -51,4 +51,4 @@ def parse(schema_set: SchemaSet, name: str, data: bytes) -> Message:
     try:
         return message_class(schema_set, name).FromString(data)
     except DecodeError as error:
-        raise ParseError(f"{len(data)} octets are no {name} of {schema_set}") from error
+        raise ParseError(f"{len(data)} bytes are no {name} of {schema_set}") from error

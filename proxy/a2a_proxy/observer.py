@@ -178,7 +178,7 @@ class Observer:
         self.edits = 0
         """Chunks that the proxy changed on their way."""
         self.lost = 0
-        """Octets that passed but were not captured, of all connections."""
+        """Bytes that passed but were not captured, of all connections."""
 
     def feed(self, chunk: Chunk, out: list[Observation]) -> None:
         """Decode one chunk; frames and findings are appended to `out` in wire order. Never raises."""

@@ -135,8 +135,8 @@ def test_what_is_written_while_it_is_open_is_found(tmp_path: Path) -> None:
         assert recording.sessions()[0].complete is None
         call(writer, 1, 2, 2)
         assert [call.number for call in recording.exchanges()] == [1, 2]
-        writer.finish(0, complete="2 octets are missing")
-        assert (recording.sessions()[0].complete, recording.sessions()[0].missing) == (False, "2 octets are missing")
+        writer.finish(0, complete="2 bytes are missing")
+        assert (recording.sessions()[0].complete, recording.sessions()[0].missing) == (False, "2 bytes are missing")
 
 
 def test_payloads_come_when_they_are_asked_for(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_doing_it_again_changes_nothing(place: ArchiveStore) -> None:
 
 
 def test_names_come_from_the_recording_alone(place: ArchiveStore) -> None:
-    """By them another version knows what is there already: they never change, whatever the octets are."""
+    """By them another version knows what is there already: they never change, whatever the bytes are."""
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         put(place, recording)
         [session] = recording.sessions()
@@ -104,7 +104,7 @@ def test_names_come_from_the_recording_alone(place: ArchiveStore) -> None:
 def test_who_was_killed_between_two_objects_is_gone_on_from(
     place: ArchiveStore, monkeypatch: pytest.MonkeyPatch, lost: tuple[str, ...]
 ) -> None:
-    """The objects that are there stay, those that are not there come to be the same octets; also where a segment would
+    """The objects that are there stay, those that are not there come to be the same bytes; also where a segment would
     be cut otherwise by now."""
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         monkeypatch.setattr(segment, "MAX_ROWS", 20)
@@ -222,7 +222,7 @@ def test_each_row_group_of_facts_is_read_once(
 
 
 def test_only_matching_segments_are_read(place: ArchiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a segment that has nothing of the calls of a task not an octet."""
+    """Of a segment that has nothing of the calls of a task not a byte."""
     monkeypatch.setattr(segment, "MAX_ROWS", 20)
     with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
         put(place, recording)
@@ -274,7 +274,7 @@ def test_what_is_no_place_is_told(url: str) -> None:
 
 
 def test_a_command_line_of_no_unicode_is_archived(place: ArchiveStore, tmp_path: Path) -> None:
-    """A stdio agent's may have any octets."""
+    """A stdio agent's may have any bytes."""
     made = Writer(tmp_path / "r.a2a.db", facts(1, command=("agent", "\udcff")))
     made.write([request(1)], changes=changes(exchange(1)))
     made.finish(STARTED + 10**9)

@@ -1,6 +1,6 @@
-"""A2A conversations as octets on the wire, without end: gRPC streams, JSON-RPC streams over SSE, unary calls.
+"""A2A conversations as bytes on the wire, without end: gRPC streams, JSON-RPC streams over SSE, unary calls.
 
-Each source yields what one peer sent at once, as (direction, octets), and how many A2A messages that completed.
+Each source yields what one peer sent at once, as (direction, bytes), and how many A2A messages that completed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 EVENTS = 50
 """Events of one stream: a task, status updates with a message each, two artifact chunks, the final status."""
 GRPC_TEXT, JSON_TEXT = 160, 40
-"""Octets of text in a status update; with ids and names an event is some 300 octets in both bindings."""
+"""Bytes of text in a status update; with ids and names an event is some 300 bytes in both bindings."""
 _TASK, _CONTEXT, _MESSAGE = (digit * 36 for digit in "123")
 _DATA, _HEADERS, _SETTINGS, _ACK = 0, 1, 4, 1
 _END_STREAM, _END_HEADERS = 1, 4
@@ -63,8 +63,8 @@ def json_text(value: object) -> bytes:
 
 
 def grpc_message(name: str, value: dict[str, object]) -> bytes:
-    octets = from_dict("1.0", name, value).SerializeToString()
-    return struct.pack(">BI", 0, len(octets)) + octets
+    data = from_dict("1.0", name, value).SerializeToString()
+    return struct.pack(">BI", 0, len(data)) + data
 
 
 def _script(text: int) -> list[dict[str, object]]:

@@ -46,7 +46,7 @@ class Cost(msgspec.Struct, frozen=True):
 
     @property
     def bytes_per_frame(self) -> float:
-        """Octets of the file, all tables and indexes, per A2A message."""
+        """Bytes of the file, all tables and indexes, per A2A message."""
         return self.file_bytes / self.messages
 
 

@@ -27,7 +27,7 @@ class English:
         self._prose = re.sub(" +", " ", prose).encode()
 
     def sentence(self, size: int) -> bytes:
-        """`size` octets of prose, begun at the beginning of a word."""
+        """`size` bytes of prose, begun at the beginning of a word."""
         at = self._prose.find(b" ", int(self._random.random() * (len(self._prose) - 2 * size))) + 1
         return self._prose[at : at + size]
 

@@ -59,7 +59,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """The p50 when the backend was well again, us."""
     calls: int
     behind: int
-    """Octets that the recorder was behind at most, of looks after each slice."""
+    """Bytes that the recorder was behind at most, of looks after each slice."""
     left: int
     """The same when the load had ended."""
     within: float = 0.0

@@ -84,7 +84,7 @@ def live_rows(turns: list[Turn]) -> list[Row]:
                 values = [getattr(each, name) for each in some]
                 found.append(row(title, _called(mood), unit, values, less_is_better=True))
         values = [float(each.behind) for each in some]
-        found.append(row("Recorder, most octets behind", _called(mood), "octets", values, less_is_better=True))
+        found.append(row("Recorder, most bytes behind", _called(mood), "bytes", values, less_is_better=True))
     return found
 
 
@@ -97,7 +97,7 @@ def live_targets(turns: list[Turn]) -> list[Target]:
         name = f"p50, {_called(mood)}, times that without export (95 %: {low:.3f} to {high:.3f})"
         found.append(Target(name, 1.05, statistics.median(ratios), at_most=True))
     left = max(each.left for each in turns)
-    found.append(Target("octets that the recorder is behind in the end", 0, left, at_most=True))
+    found.append(Target("bytes that the recorder is behind in the end", 0, left, at_most=True))
     for protocol in PROTOCOLS:
         some = [each for each in turns if each.protocol == protocol and each.exports]
         twice = sum(each.stored - each.distinct for each in some)

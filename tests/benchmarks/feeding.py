@@ -47,13 +47,13 @@ def _write(made: Made, folder: Path, rate: float, bell: int, stop: threading.Eve
     per_second = sum(segment.stat().st_size for segment in segments) / made.messages * rate
     began, written = time.monotonic(), 0
     for segment in segments:
-        octets, at = segment.read_bytes(), 0
+        data, at = segment.read_bytes(), 0
         with (folder / segment.name).open("wb", buffering=0) as file:
-            while at < len(octets):
+            while at < len(data):
                 if stop.wait(_TICK):
                     return
                 due = max(int((time.monotonic() - began) * per_second) - written, 0)
-                piece = octets[at : at + due]
+                piece = data[at : at + due]
                 file.write(piece)
                 os.write(bell, b"!")
                 at, written = at + len(piece), written + len(piece)

@@ -37,7 +37,7 @@ MESSAGE = from_dict(
         }
     },
 ).SerializeToString()
-"""A status update with a sentence, some 300 octets."""
+"""A status update with a sentence, some 300 bytes."""
 
 
 class Stream(grpc.GenericRpcHandler):

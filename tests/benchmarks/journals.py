@@ -18,7 +18,7 @@ from a2a_proxy.capture.record_format import pack_record, segment_header, segment
 from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
 
 Record = tuple[ChunkKind, Direction, int, bytes, int]
-"""Kind, direction, connection, octets, and how many A2A messages that completes."""
+"""Kind, direction, connection, bytes, and how many A2A messages that completes."""
 
 STARTED = 1_790_000_000_000_000_000
 STEP_NS = 20_000
@@ -32,7 +32,7 @@ class Made(msgspec.Struct, frozen=True):
     folder: Path
     messages: int
     """A2A messages in it; its frames are more, for the ends of exchanges and the settings of connections are frames."""
-    octets: int
+    byte_count: int
     """That the peers sent."""
 
 
@@ -50,18 +50,18 @@ def written(folder: Path, records: Iterator[Record], messages: float = math.inf)
     """A journal of these records, up to so many messages."""
     folder.mkdir(mode=0o700)
     writer = _Segments(folder)
-    count = octets = 0
+    count = raw = 0
     at = STARTED
     for kind, direction, connection, data, done in records:
         at += STEP_NS
         writer.put(kind, direction, connection, at, data)
         count += done
-        octets += len(data) if kind is ChunkKind.DATA else 0
+        raw += len(data) if kind is ChunkKind.DATA else 0
         if count >= messages and done:
             break
     writer.put(ChunkKind.END, Direction.TO_AGENT, 0, at + STEP_NS, b"")
     writer.close()
-    return Made(folder, count, octets)
+    return Made(folder, count, raw)
 
 
 def session(made: Made, folder: Path, recording: Path) -> None:
@@ -91,7 +91,7 @@ def _life(kind: int, english: English, numbers: Iterator[int], together: int) ->
 
 
 def _together(steps: Iterator[Step], most: int) -> Iterator[Step]:
-    """The same octets in fewer reads."""
+    """The same bytes in fewer reads."""
     if most == 1:
         yield from steps
         return

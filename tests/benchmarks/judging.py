@@ -88,8 +88,8 @@ def _talk(observer: Any, calls: Any, times: Any, tasks: int) -> None:
 
     out: list[Any] = []
     for number in range(2 * tasks):
-        direction, octets, _ = next(calls)
-        observer.feed(Chunk(1, ChunkKind.DATA, direction, next(times), octets), out)
+        direction, data, _ = next(calls)
+        observer.feed(Chunk(1, ChunkKind.DATA, direction, next(times), data), out)
         if number % _ROUND == 0:
             out.clear()
             observer.changes()

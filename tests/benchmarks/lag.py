@@ -100,7 +100,7 @@ def _behind(db: sqlite3.Connection) -> float:
 
 
 class _Client(asyncio.Protocol):
-    """Sends when told, counts answers by their last octets."""
+    """Sends when told, counts answers by their last bytes."""
 
     def __init__(self) -> None:
         self.answered = self.waiting = 0
@@ -113,6 +113,6 @@ class _Client(asyncio.Protocol):
         self.transport.write(request)
 
     def data_received(self, data: bytes) -> None:
-        done = data.count(b"HTTP/1.1 200")  # a head of the origin is never cut: it comes in one write of 400 octets
+        done = data.count(b"HTTP/1.1 200")  # a head of the origin is never cut: it comes in one write of 400 bytes
         self.answered += done
         self.waiting -= done

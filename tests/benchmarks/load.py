@@ -52,7 +52,7 @@ class Caller:
     """One client on one connection, who asks once it has the answer to the question before."""
 
     def __init__(self, port: int, size: int = 400) -> None:
-        """Questions and answers are of `size` octets each way (about)."""
+        """Questions and answers are of `size` bytes each way (about)."""
         head = b"POST / HTTP/1.1\r\nHost: agent\r\nContent-Type: application/json\r\nContent-Length: %d\r\nX-Fill: "
         head %= len(REQUEST)
         self._request = head + b"-" * (size - len(head) - 4 - len(REQUEST)) + b"\r\n\r\n" + REQUEST

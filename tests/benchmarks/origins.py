@@ -74,5 +74,5 @@ def task() -> dict[str, object]:
 
 def grpc_message(name: str, value: dict[str, object]) -> bytes:
     """A message of protocol 1.0 with its gRPC prefix."""
-    octets = from_dict("1.0", name, value).SerializeToString()
-    return struct.pack(">BI", 0, len(octets)) + octets
+    data = from_dict("1.0", name, value).SerializeToString()
+    return struct.pack(">BI", 0, len(data)) + data

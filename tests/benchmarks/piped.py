@@ -36,7 +36,7 @@ def _running(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def start(before: Sequence[str]) -> float:
-    """Milliseconds from the start of the process to the first octet of an agent that writes one at once."""
+    """Milliseconds from the start of the process to the first byte of an agent that writes one at once."""
     began = time.monotonic()
     with _running([*before, "sh", "-c", "echo; exec cat"]) as process:
         _read(process, 1)

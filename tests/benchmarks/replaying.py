@@ -53,7 +53,7 @@ def _callers(address: str) -> dict[str, Callable[[], object]]:
     http = HTTPConnection(address)
     channel = grpc.insecure_channel(address)
     get = channel.unary_unary("/lf.a2a.v1.A2AService/GetTask")
-    octets = b"\x12" + bytes([len(task)]) + task.encode() + b"\x18\x0a"
+    data = b"\x12" + bytes([len(task)]) + task.encode() + b"\x18\x0a"
 
     def ask(method: str, target: str, sent: str | None) -> bytes:
         http.request(method, target, sent, _HEADERS)
@@ -65,7 +65,7 @@ def _callers(address: str) -> dict[str, Callable[[], object]]:
     return {
         "jsonrpc": lambda: ask("POST", "/", body),
         "rest": lambda: ask("GET", f"/tasks/{task}?historyLength=10", None),
-        "grpc": lambda: get(octets, metadata=(("a2a-version", "1.0"),)),
+        "grpc": lambda: get(data, metadata=(("a2a-version", "1.0"),)),
     }
 
 

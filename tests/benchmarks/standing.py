@@ -80,7 +80,7 @@ class Standing:
         self._backend: Backend | None = None
         self._spent = 0.0
         self.behind = 0
-        """Octets that the recorder was behind at most, of all looks."""
+        """Bytes that the recorder was behind at most, of all looks."""
         if protocol and mood != "down":
             self._bring_backend(mood)
         self._process, port = self._proxy(origin)
@@ -161,7 +161,7 @@ class Standing:
                 os.kill(self._export, number)
 
     def bytes_behind(self) -> int:
-        """Octets of the journal that are not in the recording."""
+        """Bytes of the journal that are not in the recording."""
         folders = [each.parent for each in (self._state / "journals").glob("*/session.json")]
         with Recording(self._state / "benchmark.a2a.db") as recording:
             rows = recording.sessions()

@@ -1,4 +1,4 @@
-"""Journals with many streams of one task, and with messages of no octets: `many-streams` of `tests/benchmarks/run`."""
+"""Journals with many streams of one task, and with messages of no bytes: `many-streams` of `tests/benchmarks/run`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def grpc(streams: int, tasks: int, events: int = EVENTS, last: str = "COMPLETED"
 
 
 def empty(messages: int, size: int = 16_000) -> Iterator[Record]:
-    """One gRPC subscription whose agent sends so many messages of no octets, in large pieces."""
+    """One gRPC subscription whose agent sends so many messages of no bytes, in large pieces."""
     client, agent = yield from _http2()
     yield (
         ChunkKind.DATA,

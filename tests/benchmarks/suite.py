@@ -119,7 +119,7 @@ class Suite:
                 p99[name].append(most)
         for word, values in (("p50", p50), ("p99", p99)):
             for name in HTTP1:
-                title = f"Round trip of 400 octets, one connection, {word}"
+                title = f"Round trip of 400 bytes, one connection, {word}"
                 self.rows.append(row(title, name, "us", values[name], less_is_better=True))
         added = min(p50[OURS]) - min(p50[DIRECT])
         self._target("latency added at one connection, p50", 60, added, at_most=True, unit=" us")
@@ -160,9 +160,9 @@ class Suite:
         rate = max(one.per_second for one in bursts)
         peak = min(one.peak_mib for one in bursts)
         self._target("A2A frames recorded per second of one core", 50_000, rate)
-        name = f"octets on disk per frame, burst of {messages:,}"
+        name = f"bytes on disk per frame, burst of {messages:,}"
         self._target(name, 150, big.bytes_per_frame, at_most=True)
-        self._target("octets on disk per frame, one commit each", 200, trickle.bytes_per_frame, at_most=True)
+        self._target("bytes on disk per frame, one commit each", 200, trickle.bytes_per_frame, at_most=True)
         name = f"peak memory at {messages:,} frames ({big.peak_mib:.0f} MiB), times that at 100,000"
         self._target(name, 1.25, big.peak_mib / peak, at_most=True)
 
@@ -344,9 +344,9 @@ class Suite:
         with cost.state_in(self.folder):
             contestants = piped.commands(self.folder)
             for title, unit, measure, less in (
-                ("stdio: start to the agent's first octet", "ms", piped.start, True),
+                ("stdio: start to the agent's first byte", "ms", piped.start, True),
                 ("stdio: end of stdin to the exit code", "ms", piped.end, True),
-                ("stdio: round trip of 400 octets, p50", "us", piped.trips, True),
+                ("stdio: round trip of 400 bytes, p50", "us", piped.trips, True),
                 ("stdio: an agent that writes as fast as it can", "MiB/s", piped.bulk, False),
             ):
                 values: dict[str, list[float]] = {name: [] for name in contestants}

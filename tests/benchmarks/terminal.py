@@ -92,9 +92,9 @@ class Terminal:
     def _read(self) -> None:
         rest = ""
         with contextlib.suppress(OSError):  # that is how Linux tells the end of the other side
-            while octets := os.read(self._master, 1 << 16):
+            while data := os.read(self._master, 1 << 16):
                 at = time.monotonic()
-                rest, text = _plain(rest + octets.decode(errors="replace"))
+                rest, text = _plain(rest + data.decode(errors="replace"))
                 with self._news:
                     self._painted.append((at, text))
                     self._news.notify_all()
@@ -105,8 +105,8 @@ def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def _plain(octets: str) -> tuple[str, str]:
+def _plain(data: str) -> tuple[str, str]:
     """What may be the beginning of a sequence, and the text before it."""
-    text = _SEQUENCE.sub("", _PLACE.sub("\n", octets))
+    text = _SEQUENCE.sub("", _PLACE.sub("\n", data))
     text, escape, rest = text.partition("\x1b")
     return escape + rest, text

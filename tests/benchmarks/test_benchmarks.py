@@ -43,7 +43,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> object:
 
 @pytest.mark.parametrize("together", [1, 8])
 def test_every_message_of_a_made_journal_is_an_a2a_frame(module, tmp_path, together):
-    """The recorder is measured with conversations that it understands to the last frame, of some 300 octets each."""
+    """The recorder is measured with conversations that it understands to the last frame, of some 300 bytes each."""
     made = module("journals").make(tmp_path / "journal", 3_000, together)
     observer, reader = Observer(Redactor(b"k" * 32)), JournalReader(made.folder)
     out: list[Observation] = []

@@ -95,7 +95,7 @@ def test_segments_rotate_by_size(tmp_path: Path) -> None:
 
 
 def test_segments_rotate_by_time_though_nothing_comes(tmp_path: Path) -> None:
-    """Octets do not stay in the current segment for ever: an idle one is ended too, an empty one is not."""
+    """Bytes do not stay in the current segment for ever: an idle one is ended too, an empty one is not."""
     journal = Journal(tmp_path, Turns(), JournalLimits(segment_seconds=0.05, keep_free=0))
     journal.append(DATA, A, 1, 1, b"x")
     journal.flush()
@@ -108,7 +108,7 @@ def test_segments_rotate_by_time_though_nothing_comes(tmp_path: Path) -> None:
 
 
 def test_short_writes_are_continued(tmp_path: Path) -> None:
-    """A disk that takes a few octets at a time loses none."""
+    """A disk that takes a few bytes at a time loses none."""
     disk = Disk()
     journal = Journal(tmp_path, Turns(), ROOMY, write=disk)
     disk.most = 7
@@ -204,7 +204,7 @@ def test_a_full_disk_is_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_the_books_balance(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However the disk fails and comes back: appended = read + lost, and no octet follows a hole."""
+    """However the disk fails and comes back: appended = read + lost, and no byte follows a hole."""
     monkeypatch.setattr(journal_files, "MIN_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(journal_writer, "MIN_RETRY_SECONDS", 0.01)
     draw = random.Random(seed)
@@ -306,7 +306,7 @@ print(journal.stats().lost)
 
 
 def test_the_reader_is_woken(tmp_path: Path) -> None:
-    """One octet for each batch; a full pipe and a closed one are no matter."""
+    """One byte for each batch; a full pipe and a closed one are no matter."""
     read_end, write_end = os.pipe()
     journal = Journal(tmp_path, Turns(), ROOMY, wake_fd=write_end)
     os.close(write_end)
@@ -334,7 +334,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_the_reason_of_a_loss_outlives_the_next_write(tmp_path: Path, number: int) -> None:
-    """A small record still fits where a large one did not: the octets are lost all the same, and why is still known."""
+    """A small record still fits where a large one did not: the bytes are lost all the same, and why is still known."""
 
     def write(fd: int, data: bytes | memoryview) -> int:
         if len(data) > 4096:

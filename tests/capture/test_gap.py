@@ -29,7 +29,7 @@ def taken(gap: LossBuffer) -> list[Chunk]:
 
 
 def test_the_story_is_kept_and_payload_counted() -> None:
-    """Each direction that lost octets has one LOST, at the place of the first."""
+    """Each direction that lost bytes has one LOST, at the place of the first."""
     gap = LossBuffer()
     add(gap, (OPEN, A, 1, b"{}"), (DATA, A, 1, b"abc"), (DATA, B, 1, b"de"), (DATA, A, 1, b"f"))
     add(gap, (OURS, B, 1, b"gh"), (EOF, A, 1, b""), (CLOSED, A, 1, b""))

@@ -36,7 +36,7 @@ def wire(chunks: list[Chunk]) -> bytes:
 
 
 def test_the_format() -> None:
-    """The octets of a record and of a segment's header, so that a change of the format does not go unseen."""
+    """The bytes of a record and of a segment's header, so that a change of the format does not go unseen."""
     record = b"".join(pack_record(ChunkKind.DATA, Direction.TO_CLIENT, 7, 0x0102030405060708, b"hi"))
     assert record.hex() == "02000000" + record[4:8].hex() + "03010000" + "07000000" + "0807060504030201" + "6869"
     assert RECORD_HEADER.size == 24
@@ -47,40 +47,40 @@ def test_the_format() -> None:
 @given(CHUNKS)
 def test_what_is_packed_is_scanned(chunks: list[Chunk]) -> None:
     """Records come back equal, with nothing left."""
-    octets = wire(chunks)
-    found = scan_records(octets)
-    assert (found.chunks, found.end, found.damage) == (chunks, len(octets), "")
+    data = wire(chunks)
+    found = scan_records(data)
+    assert (found.chunks, found.end, found.damage) == (chunks, len(data), "")
 
 
 @given(CHUNKS, st.data())
 def test_a_torn_tail_is_waited_for(chunks: list[Chunk], data: st.DataObject) -> None:
     """Cut anywhere, the whole records are found, the rest is no damage, and reading on from there finds the others."""
-    octets = wire(chunks)
-    cut = data.draw(st.integers(0, len(octets)))
-    first = scan_records(octets[:cut])
+    raw = wire(chunks)
+    cut = data.draw(st.integers(0, len(raw)))
+    first = scan_records(raw[:cut])
     assert first.damage == ""
     assert first.end + first.needed_bytes > cut
-    rest = scan_records(octets, first.end)
+    rest = scan_records(raw, first.end)
     assert first.chunks + rest.chunks == chunks
 
 
 @given(CHUNKS.filter(bool), st.data())
 def test_damage_is_told_and_never_raised(chunks: list[Chunk], data: st.DataObject) -> None:
-    """One wrong octet: the records before it are found, nothing wrong is, and no exception comes."""
-    octets = bytearray(wire(chunks))
-    place = data.draw(st.integers(0, len(octets) - 1))
-    octets[place] ^= data.draw(st.integers(1, 255))
-    found = scan_records(bytes(octets))
+    """One wrong byte: the records before it are found, nothing wrong is, and no exception comes."""
+    raw = bytearray(wire(chunks))
+    place = data.draw(st.integers(0, len(raw) - 1))
+    raw[place] ^= data.draw(st.integers(1, 255))
+    found = scan_records(bytes(raw))
     assert found.chunks == chunks[: len(found.chunks)]
     assert found.end <= place
-    assert found.damage or found.needed_bytes > len(octets) - found.end
+    assert found.damage or found.needed_bytes > len(raw) - found.end
 
 
 @given(st.binary(max_size=200))
-def test_any_octets_can_be_scanned(octets: bytes) -> None:
+def test_any_bytes_can_be_scanned(data: bytes) -> None:
     """Garbage is damage or a torn tail."""
-    found = scan_records(octets)
-    assert found.end <= len(octets)
+    found = scan_records(data)
+    assert found.end <= len(data)
 
 
 def test_a_record_of_a_kind_that_is_not_known_is_damage() -> None:

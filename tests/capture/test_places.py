@@ -33,7 +33,7 @@ def test_without_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 def test_the_key_is_made_once(state: Path) -> None:
-    """The key is 32 random octets, private, and stays."""
+    """The key is 32 random bytes, private, and stays."""
     key = file_layout.redaction_key()
     assert len(key) == 32
     assert file_layout.redaction_key() == key

@@ -89,12 +89,12 @@ def damages(chunks: list[Chunk]) -> list[str]:
 
 
 def test_damage_is_told_once_and_the_next_segment_is_read(tmp_path: Path) -> None:
-    """A wrong octet costs the rest of its segment; a LOST on connection 0 stands where it was."""
+    """A wrong byte costs the rest of its segment; a LOST on connection 0 stands where it was."""
     chunks = written(tmp_path)
     path = segment_path(tmp_path, 2)
-    octets = bytearray(path.read_bytes())
-    octets[SEGMENT_HEADER.size + 2 * 124 + 50] ^= 1
-    path.write_bytes(octets)
+    data = bytearray(path.read_bytes())
+    data[SEGMENT_HEADER.size + 2 * 124 + 50] ^= 1
+    path.write_bytes(data)
     got = read_all(tmp_path)
     (said,) = damages(got)
     assert said == f"journal segment 2, offset {SEGMENT_HEADER.size + 2 * 124}: a wrong checksum"
@@ -107,7 +107,7 @@ def test_damage_is_told_once_and_the_next_segment_is_read(tmp_path: Path) -> Non
 
 
 def test_a_segment_that_was_cut_is_told(tmp_path: Path) -> None:
-    """Octets missing at the end of a segment are noticed by the next one's header, at whatever place it was cut."""
+    """Bytes missing at the end of a segment are noticed by the next one's header, at whatever place it was cut."""
     chunks = written(tmp_path)
     path = segment_path(tmp_path, 2)
     whole = path.read_bytes()
@@ -119,11 +119,11 @@ def test_a_segment_that_was_cut_is_told(tmp_path: Path) -> None:
         assert [chunk for chunk in got if chunk.kind is not ChunkKind.LOST] == [c for c in chunks if c in got]
 
 
-@pytest.mark.parametrize("octets", [b"", b"A2AJ", b"\0" * 24, b"\xff" * 5000])
-def test_a_file_that_is_no_segment(tmp_path: Path, octets: bytes) -> None:
+@pytest.mark.parametrize("data", [b"", b"A2AJ", b"\0" * 24, b"\xff" * 5000])
+def test_a_file_that_is_no_segment(tmp_path: Path, data: bytes) -> None:
     """It is told and skipped."""
     written(tmp_path)
-    segment_path(tmp_path, 2).write_bytes(octets)
+    segment_path(tmp_path, 2).write_bytes(data)
     got = read_all(tmp_path)
     assert len(damages(got)) == 1
     assert got[-1].kind is ChunkKind.END

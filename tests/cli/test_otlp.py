@@ -122,8 +122,8 @@ def test_its_process_sends_all_there_is_and_metrics(tmp_path: Path, monkeypatch:
     frames = received.metrics()["a2a_proxy.frames"].sum
     assert frames.is_monotonic
     assert sum(point.as_int for point in frames.data_points) == 9
-    octets = received.metrics()["a2a_proxy.bytes"].sum.data_points
-    assert {attributes(point)["a2a_proxy.direction"] for point in octets} == {"to agent", "to client"}
+    data = received.metrics()["a2a_proxy.bytes"].sum.data_points
+    assert {attributes(point)["a2a_proxy.direction"] for point in data} == {"to agent", "to client"}
     assert said == []
 
 

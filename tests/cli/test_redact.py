@@ -89,8 +89,8 @@ def call(address: str, text: str) -> bytes:
     head = {"Content-Type": "application/json", "A2A-Version": "1.0", "X-Tenant": "acme-4711"}
     asked = urllib.request.Request(f"http://{address}/", json.dumps(body).encode(), head)
     with urllib.request.urlopen(asked, timeout=60) as answer:
-        octets: bytes = answer.read()
-        return octets
+        data: bytes = answer.read()
+        return data
 
 
 def test_a_capture_follows_the_policy(proxy: Callable[..., Proxy], agent: Agent, tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_scan_tells_where_and_exits_with_one(inspect: Callable[..., tuple[int, s
     code, out, _ = inspect("cassette", "scan", SDK, path)
     assert code == 1
     assert f"{SDK}: no secrets; 2 labels" in out
-    assert f"{path}: #3.0        $.params.message.parts[0].text  by its look  hun… (15 octets)" in out
+    assert f"{path}: #3.0        $.params.message.parts[0].text  by its look  hun… (15 bytes)" in out
     assert "hunter2" not in out
     code, out, _ = inspect("cassette", "scan", "--json", path)
     told = [json.loads(line) for line in out.splitlines()]

@@ -71,7 +71,7 @@ def test_losses_are_told_once_and_their_end() -> None:
     assert scene.look() == []
     assert scene.look(reason="") == [("new connections are captured again; 8.8 KiB are missing so far", "", False)]
     assert scene.look() == []
-    (said,) = scene.look(lost=10_000, reason="it has reached its limit of 7 octets")
+    (said,) = scene.look(lost=10_000, reason="it has reached its limit of 7 bytes")
     assert said[1] == "allow more: --journal-max SIZE"
 
 

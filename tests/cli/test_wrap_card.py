@@ -75,12 +75,12 @@ def test_a_wrapped_card_stays(tmp_path: Path) -> None:
 
 
 def test_stdin_does(tmp_path: Path) -> None:
-    """And octets that a byte order mark begins."""
-    octets = b"\xef\xbb\xbf" + _CARD.encode()
+    """And bytes that a byte order mark begins."""
+    data = b"\xef\xbb\xbf" + _CARD.encode()
     line = [program("a2a-proxy"), "wrap-card", "-"]
-    done = subprocess.run(line, input=octets, capture_output=True, timeout=SECONDS, env=environment(tmp_path / "state"))
+    done = subprocess.run(line, input=data, capture_output=True, timeout=SECONDS, env=environment(tmp_path / "state"))
     assert done.returncode == 0
-    assert done.stdout.startswith(octets[:20])
+    assert done.stdout.startswith(data[:20])
     assert b"stdio -- agent" in done.stdout
 
 

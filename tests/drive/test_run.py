@@ -67,23 +67,22 @@ class _Line:
         self._agent.log.append(f"{self._place} cancel")
 
     async def iter_answers(self) -> AsyncIterator[ReceivedMessage]:
-        async for octets in self._agent.answers(self._texts):
-            yield ReceivedMessage(octets, "json", FrameKind.EVENT)
+        async for data in self._agent.answers(self._texts):
+            yield ReceivedMessage(data, "json", FrameKind.EVENT)
 
 
 def live(*turns: tuple[ClientAction, int, bytes], answers: tuple[bytes, ...] = ()) -> PlannedCall:
     """A live stream #1 whose client does these things after having heard so many events."""
-    heard = [frame(1, 10 + n, 10 + n, agent=True, payload=octets) for n, octets in enumerate(answers)]
+    heard = [frame(1, 10 + n, 10 + n, agent=True, payload=data) for n, data in enumerate(answers)]
     made = step(1, 10, 90, *heard, operation="SendLiveMessage")
     said = [
-        ClientTurn(act, n, 10 + n, n_heard, 0, (), _said(act, n, octets))
-        for n, (act, n_heard, octets) in enumerate(turns)
+        ClientTurn(act, n, 10 + n, n_heard, 0, (), _said(act, n, data)) for n, (act, n_heard, data) in enumerate(turns)
     ]
     return msgspec.structs.replace(made, turns=tuple(said))
 
 
-def _said(act: ClientAction, seq: int, octets: bytes) -> Frame | None:
-    return frame(1, seq, 10 + seq, payload=octets) if act is ClientAction.SAY else None
+def _said(act: ClientAction, seq: int, data: bytes) -> Frame | None:
+    return frame(1, seq, 10 + seq, payload=data) if act is ClientAction.SAY else None
 
 
 async def drive(agent: Agent, *steps: PlannedCall, timeout: float = 20.0, speed: float = 0.0) -> Drive:

@@ -133,7 +133,7 @@ async def make(name: str) -> None:
         with Recording(path) as recording:
             write_cassette(recording, target, overwrite=True)
     target.chmod(0o644)
-    print(target.name, target.stat().st_size, "octets")
+    print(target.name, target.stat().st_size, "bytes")
 
 
 async def main() -> None:

@@ -93,7 +93,7 @@ def test_the_journal_has_a_cap(start: Start) -> None:
     assert one.stop() == 0
     with Recording(one.folder / "r.db") as stored:
         assert [row.exchange.operation for row in stored.exchanges()][-1] == "GetTask"
-        assert stored.sessions()[0].complete.endswith("octets were not captured")
+        assert stored.sessions()[0].complete.endswith("bytes were not captured")
     assert '"complete": false' in one.out.splitlines()[-1]
 
 

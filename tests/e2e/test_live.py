@@ -241,7 +241,7 @@ def test_every_frame_is_decoded_in_order(account: Account) -> None:
 
 
 def test_the_other_proposals_are_told_apart(account: Account) -> None:
-    """By their octets: from the first message on, or when the agent first shows what only one of them has."""
+    """By their bytes: from the first message on, or when the agent first shows what only one of them has."""
     schemas = {
         name: [
             [frame.schema.rpartition(".")[2] for frame in frames if frame.kind in (FrameKind.REQUEST, FrameKind.EVENT)]

@@ -1,4 +1,4 @@
-"""The proxy cannot cause a gap: whatever the octets are cut into, whoever half-closes, however often the recorder dies,
+"""The proxy cannot cause a gap: whatever the bytes are cut into, whoever half-closes, however often the recorder dies,
 the client gets what the agent sent, and where the agent left nothing out, nothing is found missing."""
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def conversation(number: int, chance: random.Random) -> Conversation:
 
 
 def pieces(data: bytes, chance: random.Random) -> list[bytes]:
-    """Cut anywhere: single octets, a few, or many at once."""
+    """Cut anywhere: single bytes, a few, or many at once."""
     found, at = [], 0
     while at < len(data):
         size = chance.choice([1, 7, 9, 100, 1000, 20_000])
@@ -78,7 +78,7 @@ async def say(writer: asyncio.StreamWriter, data: bytes, chance: random.Random) 
 
 
 class Agent:
-    """Answers each conversation with its own octets, once it has the whole request."""
+    """Answers each conversation with its own bytes, once it has the whole request."""
 
     def __init__(self, talks: list[Conversation], seed: int) -> None:
         self._talks, self._seed = talks, seed

@@ -1,6 +1,6 @@
-"""What is sent through the real proxy with nothing to be changed arrives octet for octet, and is recorded right.
+"""What is sent through the real proxy with nothing to be changed arrives byte for byte, and is recorded right.
 
-The recording is that of the same octets decoded directly: in single octets, in 64 MB, to slow readers, half-closed and
+The recording is that of the same bytes decoded directly: in single bytes, in 64 MB, to slow readers, half-closed and
 broken off.
 """
 
@@ -182,7 +182,7 @@ STORIES: dict[str, Callable[[], Script]] = {
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_octet_by_octet(story: str, listener: socket.socket, tmp_path: Path) -> None:
+def test_byte_by_byte(story: str, listener: socket.socket, tmp_path: Path) -> None:
     """On every binding, with every end."""
     script = STORIES[story]()
     with proxy(tmp_path, f"127.0.0.1:{listener.getsockname()[1]}", "", *UNCHANGED) as between:
@@ -282,7 +282,7 @@ async def all_closed(recording: Path) -> None:
 
 
 async def test_a_thousand_connections(tmp_path: Path) -> None:
-    """All open at once over HTTP/1.1, each with its own octets in both directions."""
+    """All open at once over HTTP/1.1, each with its own bytes in both directions."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 4 * MANY:
         pytest.skip("too few files may be open")

@@ -338,7 +338,7 @@ def two_and_two(line: Line) -> list[tuple[Exchange, Exchange]]:
 
 @pytest.mark.peers
 def test_artifacts_are_put_together(talk: Talk) -> None:
-    """Chunks are counted, and the octets of a large artifact are all there."""
+    """Chunks are counted, and the bytes of a large artifact are all there."""
     for line in talk.lines("streaming") if talk.pair.client != "vendor" else []:
         task = talk.task(line.told[0][1].exchange.task_id)
         assert [(one.chunks, one.complete) for one in task.artifacts] == [(4, True), (1, True)]

@@ -53,7 +53,7 @@ SECONDS = 60
 class Absent:
     """In the place of the agent that the stories' clients wait for: the mock has whatever was written."""
 
-    async def has(self, _octets: bytes) -> None:
+    async def has(self, _bytes: bytes) -> None:
         """It has."""
 
     def signal(self, _name: str) -> asyncio.Event:

@@ -20,7 +20,7 @@ from support_thin import thin
 
 FOLDER = Path(__file__).resolve().parents[2] / "recordings"
 SAMPLES = sorted(FOLDER.glob("*.a2a.jsonl"))
-MOST_OCTETS = 150_000
+MOST_BYTES = 150_000
 PLACES = re.compile(rb"/(?:tmp|home|root|work|Users|var|opt|usr)/|\.venv|\.peers|site-packages")
 ADDRESS = re.compile(rb"(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.])")
 HOST = re.compile(rb"https?://([^/:\"\\]+)")
@@ -66,7 +66,7 @@ def exchanges(sample: Path) -> list[Exchange]:
 
 @every
 def test_there_and_back(sample: Path, tmp_path: Path) -> None:
-    """A cassette becomes a recording, its digest checked, and that becomes the same octets again."""
+    """A cassette becomes a recording, its digest checked, and that becomes the same bytes again."""
     read_cassette(sample, tmp_path / "sample.a2a")
     with Recording(tmp_path / "sample.a2a") as recording:
         write_cassette(recording, tmp_path / sample.name)
@@ -79,7 +79,7 @@ def test_a_sample_is_small_and_says_nothing_of_the_machine(sample: Path) -> None
     """No path, user, host name or address of where it was made."""
     text = sample.read_bytes()
 
-    assert len(text) < MOST_OCTETS
+    assert len(text) < MOST_BYTES
     assert PLACES.findall(text) == []
     assert set(ADDRESS.findall(text)) == {b"127.0.0.1"}
     assert set(HOST.findall(text)) <= HOSTS
@@ -89,7 +89,7 @@ def test_a_sample_is_small_and_says_nothing_of_the_machine(sample: Path) -> None
 
 @every
 def test_a_sample_is_a_whole_recording(sample: Path) -> None:
-    """Captured completely, every call closed and every octet read, in the dialect of its name."""
+    """Captured completely, every call closed and every byte read, in the dialect of its name."""
     with open_recording_or_cassette(sample) as recording:
         (session,) = recording.sessions()
         undecodable = [row for row in recording.frames_after(0) if row.frame.kind is FrameKind.UNDECODABLE]

@@ -82,8 +82,8 @@ async def over_grpc(folder: Path) -> int:
 
             async def ask(said: Json) -> str:
                 call = second.unary_stream(f"/{SERVICE}/SendStreamingMessage")(request(said))
-                octets = [event async for event in call]
-                assert PRICE.encode() in octets[1]
+                data = [event async for event in call]
+                assert PRICE.encode() in data[1]
                 return PRICE
 
             desk.ask = ask

@@ -27,21 +27,21 @@ or for its recorder, takes longer each time."""
 
 def converse(client: Client) -> None:
     """Fetch the card, one message, one stream, close stdin."""
-    for octets, last in (
+    for data, last in (
         (CARD, b'"id": 1'),
         (request(2, "SendMessage", "hello"), b'"id": 2'),
         (request(3, "SendStreamingMessage", "stream"), b"TASK_STATE_COMPLETED"),
     ):
-        client.write(octets)
+        client.write(data)
         client.expect(last)
     client.close()
 
 
 def in_pieces(client: Client) -> None:
-    """Both messages in pieces of three octets."""
-    octets = CARD + request(2, "SendMessage", "in pieces")
-    for start in range(0, len(octets), 3):
-        client.write(octets[start : start + 3])
+    """Both messages in pieces of three bytes."""
+    data = CARD + request(2, "SendMessage", "in pieces")
+    for start in range(0, len(data), 3):
+        client.write(data[start : start + 3])
     client.expect(b'"id": 2')
     client.close()
 
@@ -124,8 +124,8 @@ _CASES = pytest.mark.parametrize(
 
 @_CASES
 def test_nobody_can_tell(tmp_path: Path, story: Story, manner: str, code: int, ends: list[str]) -> None:
-    """Output, errors, exit status and what the agent received are the same octets, and the end comes as fast; the
-    recording has every octet, every line of the log, every call with its end, and the faults that there are."""
+    """Output, errors, exit status and what the agent received are the same bytes, and the end comes as fast; the
+    recording has every byte, every line of the log, every call with its end, and the faults that there are."""
     recording = tmp_path / "recording.a2a.db"
     bare, proxied = _both(tmp_path, story, manner, "--record", recording)
     assert proxied.seen == bare.seen
@@ -147,19 +147,19 @@ def test_nobody_can_tell(tmp_path: Path, story: Story, manner: str, code: int, e
         frames = [each.frame for each in stored.frames_after(0)]
         log = [each.payload for each in frames if each.kind is FrameKind.LOG]
         assert b"".join(log).replace(b"\n", b"") == proxied.err.replace(b"\n", b"")
-        for side, octets in ((Direction.TO_AGENT, proxied.received), (Direction.TO_CLIENT, proxied.out)):
+        for side, data in ((Direction.TO_AGENT, proxied.received), (Direction.TO_CLIENT, proxied.out)):
             messages = [each.payload for each in frames if each.kind in _MESSAGES and each.direction is side]
-            assert messages == _contents(octets)
+            assert messages == _contents(data)
 
 
 _MESSAGES = (FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT)
 
 
-def _contents(octets: bytes) -> list[bytes]:
+def _contents(data: bytes) -> list[bytes]:
     """The whole messages on a pipe."""
-    heads = re.finditer(rb"Content-Length: (\d+)\r\n(?:[^\r]+\r\n)*\r\n", octets)
+    heads = re.finditer(rb"Content-Length: (\d+)\r\n(?:[^\r]+\r\n)*\r\n", data)
     ends = [(head.end(), head.end() + int(head[1])) for head in heads]
-    return [octets[start:end] for start, end in ends if end <= len(octets)]
+    return [data[start:end] for start, end in ends if end <= len(data)]
 
 
 def _ended(path: Path, count: int = 1) -> list[SessionRow]:

@@ -1,4 +1,4 @@
-"""The proxy changes no octet and holds none back: client - forwarder - proxy - forwarder - agent, all real but the two
+"""The proxy changes no byte and holds none back: client - forwarder - proxy - forwarder - agent, all real but the two
 forwarders, which keep what passes and when.
 """
 
@@ -125,7 +125,7 @@ def far(request: pytest.FixtureRequest) -> Iterator[Agent]:
 async def test_each_side_receives_what_the_other_sent(
     far: Agent, client: str, bindings: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """Octet for octet, on every connection and in both directions, also with megabytes and eight streams at once."""
+    """Byte for byte, on every connection and in both directions, also with megabytes and eight streams at once."""
     if why := missing(client):
         pytest.skip(why)
     async with chain(far, tmp_path) as links:

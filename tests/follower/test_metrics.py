@@ -112,8 +112,8 @@ def test_pages() -> None:
     assert [pages.page(path)[0] for path in ("/healthz", "/readyz", "/metrics", "/")] == [200, 503, 503, 404]
     pages.metrics, pages.lacking = b"a 1\n", ""
     assert [pages.page(path)[0] for path in ("/healthz?x=1", "/readyz", "/metrics")] == [200, 200, 200]
-    pages.lacking = "7 octets passed uncaptured"
-    assert pages.page("/readyz") == (503, "text/plain; charset=utf-8", b"7 octets passed uncaptured\n")
+    pages.lacking = "7 bytes passed uncaptured"
+    assert pages.page("/readyz") == (503, "text/plain; charset=utf-8", b"7 bytes passed uncaptured\n")
 
 
 def test_how_far_the_recorder_is_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_how_far_the_recorder_is_behind(tmp_path: Path, monkeypatch: pytest.Monk
         assert session.capture_gaps() == ""
         lossy = msgspec.structs.replace(row, how="", complete="", lost=7)
         monkeypatch.setattr(recording, "session", lambda _: lossy)
-        assert session.capture_gaps() == "7 octets passed uncaptured"
+        assert session.capture_gaps() == "7 bytes passed uncaptured"
 
 
 def test_a_recorder_that_does_not_get_on() -> None:
@@ -139,12 +139,12 @@ def test_a_recorder_that_does_not_get_on() -> None:
     progress = RecorderLag(0.0)
     assert [progress.describe_lag(7, (1, at), float(at)) for at in (1, 20, 40)] == ["", "", ""]
     assert [progress.describe_lag(7, (1, 40), float(at)) for at in (45, 50)] == ["", ""]
-    assert progress.describe_lag(7, (1, 40), 51.0) == "the recorder does not get on, 7 octets behind"
+    assert progress.describe_lag(7, (1, 40), 51.0) == "the recorder does not get on, 7 bytes behind"
     assert progress.describe_lag(7, (1, 41), 52.0) == ""
     assert progress.describe_lag(0, (1, 48), 53.0) == ""
     assert progress.describe_lag(0, (1, 48), 99.0) == ""  # nothing to do is no fault
     assert progress.describe_lag(5 << 20, (1, 50), 100.0) == ""
-    assert progress.describe_lag(5 << 20, (1, 60), 110.0) == "the recorder is 5242880 octets behind"
+    assert progress.describe_lag(5 << 20, (1, 60), 110.0) == "the recorder is 5242880 bytes behind"
 
 
 def test_where_it_was_given_up_nobody_waits_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:

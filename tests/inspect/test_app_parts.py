@@ -111,19 +111,19 @@ def test_facts_leave_out_what_is_unknown() -> None:
 
 
 def test_headers_of_an_open_exchange() -> None:
-    """What has not come is said to be missing yet; octets that are no UTF-8 are escaped."""
+    """What has not come is said to be missing yet; bytes that are no UTF-8 are escaped."""
     waiting = live(1, status=0, response_headers=(), request_headers=((b"X", b"\xff\x07"),))
     assert header_lines(waiting) == ["REQUEST", "POST /rpc HTTP/1.1", r"X: \xff␇", "", "RESPONSE", "none yet"]
 
 
 def test_facts_tell_both_zeros_of_time() -> None:
-    """A frame of the agent counts from the exchange's first octet and from the end of its request."""
+    """A frame of the agent counts from the exchange's first byte and from the end of its request."""
     call = exchange(1, request_ended=STARTED + 1000 * MS + 30 * MS)
     line = Connection(1, "c", "l", "u", STARTED, lost_bytes=1)
     lines = fact_lines(ExchangeStream(ExchangeRow(1, 1, call), 2, line), frame(1, 1, b"{}"))
-    assert next(each for each in lines if each.startswith("last octet")).endswith(", +100 ms")
+    assert next(each for each in lines if each.startswith("last byte")).endswith(", +100 ms")
     assert "after the request +70 ms" in lines
-    assert "not captured      1 octet" in lines
+    assert "not captured      1 byte" in lines
     assert not [
         each for each in fact_lines(ExchangeStream(ExchangeRow(1, 1, call), 2), request(1)) if "after the" in each
     ]

@@ -141,7 +141,7 @@ def test_junit_has_each_case_once_whatever_is_checked() -> None:
     found = [CheckFinding(Finding(RULE.id, Severity.ERROR, 1, "x"))]
     one, two = (
         CheckedSession("r", 1, 1, 1, "", found),
-        CheckedSession("r", 2, 1, 1, "7 octets were not captured", found),
+        CheckedSession("r", 2, 1, 1, "7 bytes were not captured", found),
     )
     document = JUnitXml.fromstring("\n".join(junit_format.lines(CheckReport([RULE], Severity.ERROR, [one, two]))))
     names = [(case.classname, case.name) for suite in document for case in suite]
@@ -222,14 +222,14 @@ def test_an_incomplete_capture_fails(clean: Path, tmp_path: Path) -> None:
     path = tmp_path / "cut.db"
     path.write_bytes(clean.read_bytes())
     with sqlite3.connect(path) as db:
-        db.execute("UPDATE session SET complete = '7 octets were not captured'")
+        db.execute("UPDATE session SET complete = '7 bytes were not captured'")
     db.close()
     done = check(tmp_path, path)
     assert done.code == 3
-    assert "the capture is incomplete: 7 octets were not captured" in done.out
+    assert "the capture is incomplete: 7 bytes were not captured" in done.out
     assert check(tmp_path, path, "--allow-incomplete").code == 0
-    assert "7 octets" in junit(path, tmp_path)
-    assert "7 octets" in check(tmp_path, path, "--format", "sarif").out
+    assert "7 bytes" in junit(path, tmp_path)
+    assert "7 bytes" in check(tmp_path, path, "--format", "sarif").out
 
 
 def test_a_report_in_a_file(flagged: Path, tmp_path: Path) -> None:

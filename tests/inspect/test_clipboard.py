@@ -20,7 +20,7 @@ def nothing(_: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "octets", "ways"),
+    ("environment", "data", "ways"),
     [
         (LOCAL, 100, ["OSC 52", "xclip", "xsel", "pbcopy", "file"]),
         (LOCAL, 100_000, ["xclip", "xsel", "pbcopy", "file"]),
@@ -32,9 +32,9 @@ def nothing(_: str) -> None:
         ({"WAYLAND_DISPLAY": "w", "WSL_DISTRO_NAME": "D"}, 100_000, ["wl-copy", "pbcopy", "clip.exe", "file"]),
     ],
 )
-def test_the_order_of_ways(environment: dict[str, str], octets: int, ways: list[str]) -> None:
+def test_the_order_of_ways(environment: dict[str, str], data: int, ways: list[str]) -> None:
     """OSC 52 first where the terminal takes it and the text fits; a remote machine's own clipboard is nobody's."""
-    assert copy_methods(environment, octets, find_tool=everything) == ways
+    assert copy_methods(environment, data, find_tool=everything) == ways
 
 
 def test_what_is_not_installed_is_not_tried() -> None:
@@ -48,14 +48,14 @@ def test_the_terminal_gets_the_text() -> None:
 
 
 def test_what_no_clipboard_takes_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Octets that are no text, and text that is too long; only its owner may read it."""
+    """Bytes that are no text, and text that is too long; only its owner may read it."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    for octets in (b"\xff\x00", b"x" * 100_000):
-        done = copy_to_clipboard(octets, "payload", pytest.fail, {"SSH_TTY": "1"})
+    for data in (b"\xff\x00", b"x" * 100_000):
+        done = copy_to_clipboard(data, "payload", pytest.fail, {"SSH_TTY": "1"})
         path = Path(done.removeprefix("written to "))
         assert path.parent == tmp_path
         assert path.name.endswith("-payload")
-        assert path.read_bytes() == octets
+        assert path.read_bytes() == data
         assert path.stat().st_mode & 0o777 == 0o600
 
 

@@ -32,11 +32,11 @@ def said(path: Path, *words: object) -> list[str]:
     return done.lines
 
 
-def talked(path: Path, *octets: bytes) -> Path:
+def talked(path: Path, *raw: bytes) -> Path:
     """The recording of a session with one connection for each of these, which a client sent."""
     observer = fresh()
     out: list[Observation] = []
-    for number, data in enumerate(octets, 1):
+    for number, data in enumerate(raw, 1):
         chunks = [*opening(number, START), Chunk(number, ChunkKind.DATA, Direction.TO_AGENT, START, data)]
         for chunk in [*chunks, Chunk(number, ChunkKind.CLOSED, Direction.TO_AGENT, START)]:
             observer.feed(chunk, out)
@@ -94,7 +94,7 @@ def test_an_exchange_of_one_session_of_several(tmp_path: Path) -> None:
 
 
 def test_the_agents_frames_count_from_the_end_of_the_request(tmp_path: Path) -> None:
-    """As the latency in the head does; the client's frames from the first octet."""
+    """As the latency in the head does; the client's frames from the first byte."""
     path, at = tmp_path / "r.db", STARTED + 1000 * MS
     made = writer(path)
     frames = [request(1), frame(1, 1, b"{}", direction=Direction.TO_AGENT), status(1, 2, "Thinking")]
@@ -164,7 +164,7 @@ def test_what_belongs_to_nothing_stands_where_its_time_is() -> None:
 
 
 def test_raw_payloads(tmp_path: Path) -> None:
-    """Text is text, also beyond ASCII and with an octet that is none; anything else is a dump of 16 octets a line."""
+    """Text is text, also beyond ASCII and with a byte that is none; anything else is a dump of 16 bytes a line."""
     made, path = writer(tmp_path / "r.db"), tmp_path / "r.db"
     binary = frame(1, 1, b"\x0a\x0bhello\n world\x10\x01\xff", schema="lf.a2a.v1.Task")
     made.write([frame(1, 0, '{\n"ä\u2028"}'.encode() + b"\xff"), binary], changes=changes(exchange(1)))

@@ -65,7 +65,7 @@ def seen(call: CopiedCall) -> tuple[list[str], list[str], list[object]]:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_call_of_every_sample(name: str) -> None:
-    """A form is refused with a reason, or is right by its own grammar and harmless; raw is the request's octets."""
+    """A form is refused with a reason, or is right by its own grammar and harmless; raw is the request's bytes."""
     offered = set()
     with open_recording_or_cassette(RECORDINGS / name) as recording:
         for row in recording.exchanges():
@@ -73,14 +73,14 @@ def test_every_call_of_every_sample(name: str) -> None:
             assert call is not None
             for form in FORMS.values():
                 try:
-                    octets = form.make(call, None)
+                    data = form.make(call, None)
                 except NotOffered:
                     continue
                 offered.add(form.name)
                 if form.name == "raw":
-                    assert octets == call.requests[0].payload
+                    assert data == call.requests[0].payload
                     continue
-                text = octets.decode()
+                text = data.decode()
                 if form.name == "json":
                     assert json.loads(text)["id"] == row.exchange.id
                 elif form.name in ("curl", "grpcurl"):
@@ -234,7 +234,7 @@ def by_hand(text: str, **more: object) -> CopiedCall:
 
 @pytest.mark.parametrize("text", ['it\'s "quoted" $HOME `id` !', "\x1b[31m\u202e\x9b😀", "a\\b\nc", "@/etc/passwd"])
 def test_a_shell_gets_text_as_it_is(text: str) -> None:
-    """Octets of the body come out of the shell's hands as JSON of the same value."""
+    """Bytes of the body come out of the shell's hands as JSON of the same value."""
     words = shlex.split(curl_command(by_hand(text)))
     body = json.loads(words[words.index("--data-raw") + 1])
     assert body["params"]["message"]["parts"] == [{"text": text}]

@@ -1,4 +1,4 @@
-"""What the tabs of a frame say, without a screen: octets with their framing, findings, artifacts, times."""
+"""What the tabs of a frame say, without a screen: bytes with their framing, findings, artifacts, times."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ values = st.recursive(
 
 
 def test_a_payload_within_its_framing() -> None:
-    """Each line of it where it stood; the octets around it are what the recording says they were."""
+    """Each line of it where it stood; the bytes around it are what the recording says they were."""
     one = frame(1, 1, b'{"a":\n1}', framing=SSE)
-    octets = wire_bytes(one, FIRST_BYTES)
-    assert octets.data == b'data: {"a":\r\ndata: 1}\r\n\r\n'
-    assert [octets.data[first:last] for first, last in octets.payload_ranges] == [b'{"a":', b"1}"]
-    assert byte_range_words(one, octets) == "octets 0 to 8 to the client, its payload between [ ]"
+    raw = wire_bytes(one, FIRST_BYTES)
+    assert raw.data == b'data: {"a":\r\ndata: 1}\r\n\r\n'
+    assert [raw.data[first:last] for first, last in raw.payload_ranges] == [b'{"a":', b"1}"]
+    assert byte_range_words(one, raw) == "bytes 0 to 8 to the client, its payload between [ ]"
 
 
 def test_a_payload_without_framing() -> None:
     """Nothing is marked where all of it is payload."""
     one = request(1, "hello")
-    octets = wire_bytes(one, FIRST_BYTES)
-    assert octets.data == one.payload
-    assert octets.bounds() == (frozenset(), frozenset())
-    assert byte_range_words(one, octets) == f"octets 0 to {one.size} to the agent"
+    raw = wire_bytes(one, FIRST_BYTES)
+    assert raw.data == one.payload
+    assert raw.bounds() == (frozenset(), frozenset())
+    assert byte_range_words(one, raw) == f"bytes 0 to {one.size} to the agent"
     assert (
         byte_range_words(frame(1, 1, b""), wire_bytes(frame(1, 1, b""), FIRST_BYTES))
-        == "octets 0 to 0 to the client; no payload"
+        == "bytes 0 to 0 to the client; no payload"
     )
 
 
@@ -70,17 +70,17 @@ def test_a_payload_that_was_cut_has_no_end_to_frame() -> None:
     """Neither has one whose lines do not fit what is said of its framing."""
     cut = frame(1, 1, b"half", framing="data: \0\n\n", truncated=True, size=70_000)
     assert wire_bytes(cut, FIRST_BYTES).data == b"half"
-    assert byte_range_words(cut, wire_bytes(cut, FIRST_BYTES)) == "octets 0 to 4 to the client, 4 B of 68.4 KiB"
+    assert byte_range_words(cut, wire_bytes(cut, FIRST_BYTES)) == "bytes 0 to 4 to the client, 4 B of 68.4 KiB"
     assert wire_bytes(frame(1, 1, b"a", framing=SSE), FIRST_BYTES).data == b"a"
 
 
 @pytest.mark.parametrize(("offset", "width"), [(0, 8), (0, 16), (16, 16)])
-def test_brackets_stand_between_octets(offset: int, width: int) -> None:
-    """Before its first octet and after its last, and nothing else changes."""
-    octets = wire_bytes(frame(1, 1, b"0123456789abcdefg", framing="data: \0\n\n"), FIRST_BYTES)
-    row = octets.data[offset : offset + width]
+def test_brackets_stand_between_bytes(offset: int, width: int) -> None:
+    """Before its first byte and after its last, and nothing else changes."""
+    raw = wire_bytes(frame(1, 1, b"0123456789abcdefg", framing="data: \0\n\n"), FIRST_BYTES)
+    row = raw.data[offset : offset + width]
     plain = f"  {hex_row(row, width)[0]} "
-    marked = mark_payload_bounds(plain, octets, offset, len(row))
+    marked = mark_payload_bounds(plain, raw, offset, len(row))
     assert marked.replace("[", " ").replace("]", " ") == plain
     if not offset:
         assert "20[30" in marked.replace("  ", " ")
@@ -97,8 +97,8 @@ def test_every_frame_of_a_sample(name: str) -> None:
             lines = [*timing_lines(recording, row.key, 1), *process_lines(recording, row.key)]
             lines += [*artifact_lines(recording, row.key, 1), *finding_lines(find_findings(recording, row, 1)[0], 1)]
             for each in recording.frames(row.key):
-                octets = wire_bytes(each.frame, FIRST_BYTES)
-                assert b"".join(octets.data[a:b] for a, b in octets.payload_ranges).replace(b"\n", b"") == (
+                raw = wire_bytes(each.frame, FIRST_BYTES)
+                assert b"".join(raw.data[a:b] for a, b in raw.payload_ranges).replace(b"\n", b"") == (
                     each.frame.payload.replace(b"\n", b"")
                 )
                 lines += trace_lines(stream, each.frame, [])
@@ -149,7 +149,7 @@ def test_trace_and_latencies() -> None:
         "tracestate        vendor=1",
         "task              t-1",
         "this frame's task t-2",
-        "request           30 ms from its first to its last octet",
+        "request           30 ms from its first to its last byte",
         "closed            870 ms after the request",
         "FRAMES",
     ):
@@ -172,7 +172,7 @@ def test_a_trace_that_the_proxy_sent_on() -> None:
 
 
 def test_times_of_frames() -> None:
-    """Each from the exchange's first octet and from the one before it on its way."""
+    """Each from the exchange's first byte and from the one before it on its way."""
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         lines = timing_lines(recording, make_key(1, 2), 0)
         assert timing_lines(recording, make_key(9, 9), None) == []

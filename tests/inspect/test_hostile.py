@@ -24,7 +24,7 @@ from support_thin import thin
 
 SECONDS = 120.0
 """For one command, on a machine that is busy; most take some milliseconds."""
-OCTETS = 1 << 30
+BYTES = 1 << 30
 """That one command may ask for."""
 ACTS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 """What could act on a terminal, or hide in it."""
@@ -62,7 +62,7 @@ class TooLong(BaseException):
 
 @contextlib.contextmanager
 def limited() -> Iterator[None]:
-    """Not longer than SECONDS, not more than OCTETS."""
+    """Not longer than SECONDS, not more than BYTES."""
 
     def stop(*_: object) -> None:
         raise TooLong
@@ -70,7 +70,7 @@ def limited() -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     before = signal.signal(signal.SIGALRM, stop)
-    resource.setrlimit(resource.RLIMIT_AS, (now + OCTETS, hard))
+    resource.setrlimit(resource.RLIMIT_AS, (now + BYTES, hard))
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
         yield

@@ -54,7 +54,7 @@ def test_the_manual_has_this_page(tmp_path: Path) -> None:
 
 def test_what_is_no_rule(tmp_path: Path) -> None:
     """It says so, instead of naming a rule that has nothing to do with it."""
-    assert "UNDECODABLE is no rule: octets that cannot be read" in say(tmp_path, "undecodable").err
+    assert "UNDECODABLE is no rule: bytes that cannot be read" in say(tmp_path, "undecodable").err
 
 
 def test_one_rule_as_markdown(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ async def test_frames_come_in_pages_with_their_descriptions(tmp_path: Path) -> N
 
 
 async def test_a_frame_comes_with_its_payload(tmp_path: Path) -> None:
-    """Exactly the octets that were written."""
+    """Exactly the bytes that were written."""
     async with opened(sample(tmp_path / "r.db")) as source:
         row = await source.frame(1)
         assert row is not None

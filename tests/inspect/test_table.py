@@ -62,9 +62,9 @@ def on_a_terminal(folder: Path, width: int, *words: str) -> list[str]:
     with subprocess.Popen([program("a2a-inspect"), *words], stdout=theirs, env=env) as process:
         os.close(theirs)
         assert process.wait(SECONDS) == 0
-    octets = b""
+    data = b""
     with contextlib.suppress(OSError):  # how a terminal says that nobody writes to it any more
         while more := os.read(ours, 1 << 16):
-            octets += more
+            data += more
     os.close(ours)
-    return octets.decode().splitlines()
+    return data.decode().splitlines()

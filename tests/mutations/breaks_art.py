@@ -150,7 +150,7 @@ def a_chunk_came_twice(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, prepare=_asked_after)
 def two_chunks_came_in_the_wrong_order(talk: Talk) -> Iterator[Want]:
-    """The same octets in another order."""
+    """The same bytes in another order."""
     answers = stream(talk).answers
     first, second = answers[SECOND], answers[SECOND + 1]
     first.data, second.data = second.data, first.data

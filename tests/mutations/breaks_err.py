@@ -230,11 +230,11 @@ def _asks_on_grpc_too(talk: Talk) -> None:
     call.answers, call.trailers = [], []
     call.set("grpc-status", "5", reply=True)
     call.set("grpc-message", "there is no such task", reply=True)
-    octets = (
+    data = (
         b"\x08\x05\x12\x15there is no such task\x1aN\n(type.googleapis.com/google.rpc.ErrorInfo"
         b'\x12"\n\x0eTASK_NOT_FOUND\x12\x10a2a-protocol.org'
     )
-    call.reply_headers.append([b"grpc-status-details-bin", b"\0" + octets])
+    call.reply_headers.append([b"grpc-status-details-bin", b"\0" + data])
 
 
 @mutation("demo", prepare=_asks_on_grpc_too)

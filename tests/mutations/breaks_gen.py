@@ -67,7 +67,7 @@ def the_first_task_is_lost(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL, prepare=numbered)
 def an_event_comes_twice(talk: Talk) -> Iterator[Want]:
-    """The same octets."""
+    """The same bytes."""
     call = stream(talk)
     again = insert(call, CHUNK + 1, call.answers[CHUNK].again())
     yield Want("A2A-GEN-002", call, again)

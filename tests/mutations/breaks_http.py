@@ -89,8 +89,8 @@ def a_rest_answer_in_utf_16(talk: Talk) -> Iterator[Want]:
 
 
 @mutation(*LOOKUPS)
-def octets_of_latin_1(talk: Talk) -> Iterator[Want]:
-    """An umlaut in one octet."""
+def bytes_of_latin_1(talk: Talk) -> Iterator[Want]:
+    """An umlaut in one byte."""
     call = _send(talk, JSONRPC)
     raw(call.answers[0], b"forty-two", "f\u00fcnf".encode("latin-1"))
     yield Want("A2A-HTTP-015", call, call.answers[0])

@@ -71,7 +71,7 @@ def a_text_is_not_utf8(talk: Talk) -> Iterator[Want]:
 
 @mutation(*BOTH)
 def a_request_is_no_message(talk: Talk) -> Iterator[Want]:
-    """The client's own octets; the agent fails the call."""
+    """The client's own bytes; the agent fails the call."""
     call = unary(talk)
     call.requests[0].data = b"\x0a\x02\xc3\x28"
     call.answers, call.reply_headers, call.trailers = [], [list(each) for each in refused(talk, 5).reply_headers], []

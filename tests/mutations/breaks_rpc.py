@@ -21,7 +21,7 @@ MIDDLE = 3
 
 @mutation(*LOOKUPS)
 def the_answer_is_cut_short(talk: Talk) -> Iterator[Want]:
-    """The last octets of the body are missing, its length says so."""
+    """The last bytes of the body are missing, its length says so."""
     call = pick(talk, "GetTask", JSONRPC)
     call.answers[0].data = call.answers[0].data[:-2]
     yield Want("A2A-RPC-001", call, call.answers[0])
@@ -29,7 +29,7 @@ def the_answer_is_cut_short(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-rest", "sdk-0.3-rest")
 def a_rest_answer_is_cut_short(talk: Talk) -> Iterator[Want]:
-    """The last octets of the body are missing, its length says so."""
+    """The last bytes of the body are missing, its length says so."""
     call = pick(talk, "GetTask", REST)
     call.answers[0].data = call.answers[0].data[:-2]
     yield Want("A2A-RPC-001", call, call.answers[0])
@@ -45,7 +45,7 @@ def a_rest_request_is_cut_short(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def the_answer_is_empty(talk: Talk) -> Iterator[Want]:
-    """200, and not an octet."""
+    """200, and not a byte."""
     call = pick(talk, "GetTask", JSONRPC)
     call.answers = []
     yield Want("A2A-RPC-001", call)

@@ -103,7 +103,7 @@ def an_answer_is_two_things(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-0.3-jsonrpc", "dialect-0.2", "js-to-0.3")
 def a_file_with_both_contents(talk: Talk) -> Iterator[Want]:
-    """Octets and a URI."""
+    """Bytes and a URI."""
     call = stream(talk)
     file = {"bytes": "aGk=", "uri": "https://example.com/a.txt", "mimeType": "text/plain"}
     alter(call.answers[NOTES], lambda body: body["artifact"].update(parts=[{"kind": "file", "file": file}]))

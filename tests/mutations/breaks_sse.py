@@ -36,10 +36,10 @@ def _rpc(call: Ex) -> bool:
     return call.facts.binding is Binding.JSONRPC
 
 
-def _raw(call: Ex, index: int, octets: bytes) -> Msg:
+def _raw(call: Ex, index: int, data: bytes) -> Msg:
     """A block of its own before this event."""
     made = Msg(b"", call.answers[index].at, "json")
-    made.wire = octets
+    made.wire = data
     call.answers.insert(index, made)
     return made
 
@@ -116,7 +116,7 @@ def indented_data(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-SSE-012", call, event)
 
 
-# --- octets -------------------------------------------------------------------------------------------------------
+# --- bytes -------------------------------------------------------------------------------------------------------
 
 
 @mutation(*ALL)
@@ -128,7 +128,7 @@ def a_stream_in_latin_1(talk: Talk) -> Iterator[Want]:
 
 
 @mutation(*JSON[:-1], "sdk-1.x-rest", "sdk-0.3-rest", "js-three-bindings")
-def an_octet_of_latin_1(talk: Talk) -> Iterator[Want]:
+def a_byte_of_latin_1(talk: Talk) -> Iterator[Want]:
     """In the words of an artifact."""
     call = _stream(talk)
     event = call.answers[MIDDLE]

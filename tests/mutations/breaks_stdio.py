@@ -30,9 +30,9 @@ def _stream(talk: Talk) -> Ex:
     return max(talk.all("SendStreamingMessage"), key=lambda each: len(each.answers))
 
 
-def _beside(talk: Talk, call: Ex, octets: bytes, side: int = DOWN) -> None:
-    """Octets on the pipe before a call."""
-    talk.loose.append(Loose(call.started - 1, DOWN if side == DOWN else UP, octets))
+def _beside(talk: Talk, call: Ex, data: bytes, side: int = DOWN) -> None:
+    """Bytes on the pipe before a call."""
+    talk.loose.append(Loose(call.started - 1, DOWN if side == DOWN else UP, data))
 
 
 def _said(talk: Talk, call: Ex, value: object) -> None:
@@ -151,7 +151,7 @@ def a_stack_trace_between_messages(talk: Talk) -> Iterator[Want]:
 
 
 @mutation(SAMPLE)
-def octets_without_a_line_end_between_messages(talk: Talk) -> Iterator[Want]:
+def bytes_without_a_line_end_between_messages(talk: Talk) -> Iterator[Want]:
     """The next header block begins on the same line."""
     _beside(talk, talk.exchanges[3], b"\x00\xff...")
     yield Want("A2A-STDIO-005")

@@ -80,7 +80,7 @@ def the_task_once_more_in_the_middle(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL)
 def an_update_comes_twice(talk: Talk) -> Iterator[Want]:
-    """The same octets."""
+    """The same bytes."""
     call = stream(talk)
     again = insert(call, WORKING + 1, call.answers[WORKING].again())
     yield Want("A2A-STREAM-020", call, again)
@@ -88,7 +88,7 @@ def an_update_comes_twice(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL, "dialect-0.2")
 def a_first_chunk_comes_twice(talk: Talk) -> Iterator[Want]:
-    """The same octets: it replaces itself."""
+    """The same bytes: it replaces itself."""
     call = stream(talk)
     again = insert(call, CHUNK, call.answers[FIRST_CHUNK].again())
     yield Want("A2A-STREAM-020", call, again)
@@ -127,7 +127,7 @@ def work_goes_on_after_the_end(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK1)
 def the_end_comes_twice(talk: Talk) -> Iterator[Want]:
-    """The same octets."""
+    """The same bytes."""
     call = stream(talk)
     more = insert(call, len(call.answers), call.answers[-1].again())
     yield Want("A2A-STREAM-005", call, more)

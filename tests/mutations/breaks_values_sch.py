@@ -1,4 +1,4 @@
-"""Values that no member of a payload may have: enums, timestamps, octets, numbers, roles, types."""
+"""Values that no member of a payload may have: enums, timestamps, bytes, numbers, roles, types."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ def a_time_as_a_number(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-SCH-006", call, call.answers[STATUS])
 
 
-# --- octets, URLs, media types ------------------------------------------------------------------------------------
+# --- bytes, URLs, media types ------------------------------------------------------------------------------------
 
 
 @mutation(*V1_TEXT)
-def octets_that_are_no_base64(talk: Talk) -> Iterator[Want]:
+def bytes_that_are_no_base64(talk: Talk) -> Iterator[Want]:
     """A file in an artifact."""
     call = streams(talk, "parts")
     alter(call.answers[2], lambda body: body["artifact"]["parts"][0].update(raw="***"))
@@ -117,7 +117,7 @@ def octets_that_are_no_base64(talk: Talk) -> Iterator[Want]:
 
 
 @mutation("sdk-0.3-jsonrpc")
-def octets_of_old_that_are_no_base64(talk: Talk) -> Iterator[Want]:
+def bytes_of_old_that_are_no_base64(talk: Talk) -> Iterator[Want]:
     """The same in 0.3."""
     call = streams(talk, "parts")
     alter(call.answers[2], lambda body: body["artifact"]["parts"][0]["file"].update(bytes="not base64!"))
@@ -125,7 +125,7 @@ def octets_of_old_that_are_no_base64(talk: Talk) -> Iterator[Want]:
 
 
 @mutation("sdk-0.3-rest")
-def octets_of_protobuf_that_are_no_base64(talk: Talk) -> Iterator[Want]:
+def bytes_of_protobuf_that_are_no_base64(talk: Talk) -> Iterator[Want]:
     """The same in the JSON form of the protobuf of 0.3."""
     call = streams(talk, "parts")
     alter(call.answers[2], lambda body: body["artifact"]["parts"][0]["file"].update(fileWithBytes="not base64!"))

@@ -75,7 +75,7 @@ def replace(message: Msg, value: Any) -> None:
 
 
 def raw(message: Msg, before: bytes, after: bytes) -> None:
-    """Other octets in one place of the payload."""
+    """Other bytes in one place of the payload."""
     assert message.data.count(before) >= 1
     message.data = message.data.replace(before, after, 1)
     if message.framing.count("\0") > 1:

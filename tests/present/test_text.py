@@ -13,7 +13,7 @@ KIB = 1024
 
 
 @pytest.mark.parametrize(
-    ("octets", "written"),
+    ("data", "written"),
     [
         (0, "0 B"),
         (1023, "1023 B"),
@@ -24,15 +24,15 @@ KIB = 1024
         (2 * KIB**4, "2048.0 GiB"),
     ],
 )
-def test_a_size_is_rounded_before_its_unit_is_chosen(octets: int, written: str) -> None:
+def test_a_size_is_rounded_before_its_unit_is_chosen(data: int, written: str) -> None:
     """No `1024.0 KiB`."""
-    assert text.format_size(octets) == written
+    assert text.format_size(data) == written
 
 
 @given(st.integers(0, KIB**3))
-def test_no_size_below_a_tebibyte_has_a_thousand_and_twenty_four_of_a_unit(octets: int) -> None:
+def test_no_size_below_a_tebibyte_has_a_thousand_and_twenty_four_of_a_unit(data: int) -> None:
     """Whatever the number."""
-    assert float(text.format_size(octets).split()[0]) < KIB
+    assert float(text.format_size(data).split()[0]) < KIB
 
 
 @pytest.mark.parametrize(
@@ -55,10 +55,10 @@ def test_a_span_has_the_unit_that_fits(ns: int, written: str) -> None:
 
 def test_one_and_many() -> None:
     """Of the same noun."""
-    assert (text.format_count(1, "octet"), text.format_count(0, "octet"), text.format_count(2, "octet")) == (
-        "1 octet",
-        "0 octets",
-        "2 octets",
+    assert (text.format_count(1, "byte"), text.format_count(0, "byte"), text.format_count(2, "byte")) == (
+        "1 byte",
+        "0 bytes",
+        "2 bytes",
     )
 
 

@@ -69,7 +69,7 @@ def same(one: Played, other: Played) -> None:
 
 @pytest.mark.parametrize("make", _SCRIPTS)
 def test_every_split(make: type) -> None:
-    """Cut anywhere, the same octets give the same frames and exchanges."""
+    """Cut anywhere, the same bytes give the same frames and exchanges."""
     script: Script = make()
     whole = play(script)
     assert len(whole.frames) > 5
@@ -81,7 +81,7 @@ def test_every_split(make: type) -> None:
 
 @pytest.mark.parametrize("make", _SCRIPTS)
 def test_every_restart(make: type) -> None:
-    """Saved as octets and restored at a cut, the same."""
+    """Saved as bytes and restored at a cut, the same."""
     script: Script = make()
     whole = play(script)
     places = list(splits(script))
@@ -118,7 +118,7 @@ def test_changed_gives_each_change_once() -> None:
 
 
 def test_numbers_are_shared() -> None:
-    """Exchanges are numbered over connections, in the order of their first octets."""
+    """Exchanges are numbered over connections, in the order of their first bytes."""
     shared = SessionContext()
     first, second = Player(shared), Player(shared, connection=2)
     for number, step in enumerate(Http().request("GET /a").request("GET /b").steps):
@@ -135,7 +135,7 @@ def test_numbers_are_shared() -> None:
     ]
 
 
-def test_octets_of_our_own() -> None:
+def test_bytes_of_our_own() -> None:
     """What the proxy answers itself is marked, and the exchange refused."""
     player = Player()
     (ask_step,) = Http().call("GetTask", {"id": "t"}).steps
@@ -237,7 +237,7 @@ _EVENTS = st.one_of(
 @settings(max_examples=300, deadline=None)
 @given(st.lists(_EVENTS, max_size=12))
 def test_never_raises(events: list) -> None:
-    """No order of wire events, and no octets in them, raise or meet an error of our own; the state can be saved."""
+    """No order of wire events, and no bytes in them, raise or meet an error of our own; the state can be saved."""
     conversation = ConnectionConversation(1, FACTS, SessionContext())
     out: list = []
     conversation.feed(events, out)
@@ -272,7 +272,7 @@ _DEEP = b"[" * 50_000 + b"]" * 50_000
     ],
 )
 def test_hostile_json(script: Script) -> None:
-    """Nesting without end, and octets that are no UTF-8: a frame each, and no error of our own."""
+    """Nesting without end, and bytes that are no UTF-8: a frame each, and no error of our own."""
     played = play(script)
 
     assert played.findings == []

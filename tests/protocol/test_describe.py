@@ -78,7 +78,7 @@ def test_calls_and_answers() -> None:
         "push config http://h/ for task t1",
         "push config http://h/",
         "no body",
-        '2 octets that are not A2A "hi"',
+        '2 bytes that are not A2A "hi"',
     ]
     assert lines(grpc) == ["CancelTask for task t1", "end of client's stream", "end: NOT_FOUND: no"]
 
@@ -145,11 +145,11 @@ def test_a_code_has_the_name_of_its_dialect() -> None:
 
 
 def test_one_of_a_thing_is_no_plural() -> None:
-    """Octets and push configurations are counted as people count."""
+    """Bytes and push configurations are counted as people count."""
     script = Http().request("GET /x").answer(b"h", content_type="text/plain")
     script.call("tasks/pushNotificationConfig/list", {"id": "t1"}).result([])
 
-    assert lines(script)[1::2] == ['1 octet that is not A2A "h"', "0 push configs"]
+    assert lines(script)[1::2] == ['1 byte that is not A2A "h"', "0 push configs"]
 
 
 def test_a_label_is_shown_whole() -> None:
@@ -254,7 +254,7 @@ def test_media_and_uplinks() -> None:
         'message user "hello"',
         'status working "on it"',
         "media interrupt",
-        "media delta #7 audio/pcm 3 octets",
+        "media delta #7 audio/pcm 3 bytes",
     ]
     update = {"messageUpdate": {"taskId": "t1", "contextId": "c1", "message": SAID, "generation": "2"}}
     chunk = artifact("page", lastChunk=True)

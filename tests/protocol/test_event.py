@@ -47,11 +47,11 @@ def test_one_event_from_every_binding() -> None:
             },
         },
     }
-    octets = v1("StreamResponse", wanted)
+    data = v1("StreamResponse", wanted)
 
     assert event(wanted, _1_0) == wanted
     assert normalise(json.dumps(wanted).encode(), "json", _1_0, "SendStreamingMessage", FrameKind.EVENT) == wanted
-    assert normalise(octets, "lf.a2a.v1.StreamResponse", _1_0, "SendStreamingMessage", FrameKind.EVENT) == wanted
+    assert normalise(data, "lf.a2a.v1.StreamResponse", _1_0, "SendStreamingMessage", FrameKind.EVENT) == wanted
     made = event(old)
     assert made["statusUpdate"].pop("final") is False
     assert made == wanted
@@ -150,8 +150,8 @@ def test_old_protobuf() -> None:
         "status": {"state": "TASK_STATE_CANCELLED", "message": said},
         "final": True,
     }
-    octets = message("0.3", "StreamResponse", {"statusUpdate": update})
-    made = normalise(octets, "a2a.v1.StreamResponse", _0_3, "SendStreamingMessage", FrameKind.EVENT)["statusUpdate"]
+    data = message("0.3", "StreamResponse", {"statusUpdate": update})
+    made = normalise(data, "a2a.v1.StreamResponse", _0_3, "SendStreamingMessage", FrameKind.EVENT)["statusUpdate"]
 
     assert (made["final"], made["status"]["state"]) == (True, "TASK_STATE_CANCELED")
     assert made["status"]["message"] == {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"data": {"a": 1}}]}

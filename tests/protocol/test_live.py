@@ -14,7 +14,7 @@ UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 
 
 def made(line: Any, name: str, value: dict[str, Any]) -> bytes:
-    """A message in octets."""
+    """A message in bytes."""
     return from_dict(line, name, value).SerializeToString()
 
 
@@ -70,7 +70,7 @@ def test_proof_stays() -> None:
 
 
 @pytest.mark.parametrize("mode", ["bidi", "1975", "2153"])
-def test_the_users_word_goes_before_the_octets(mode: str) -> None:
+def test_the_users_word_goes_before_the_bytes(mode: str) -> None:
     assert read((UP, WRAPPED), (DOWN, UPDATE), mode=mode) == (mode, mode)
 
 

@@ -11,8 +11,8 @@ from a2a_proxy.protocol.schema import decoder_for
 
 def test_readers_outlive_the_classes_of_nested_messages() -> None:
     """Nested classes that nobody holds are forgotten by protobuf; a reader made after that reads all the same."""
-    octets = from_dict("1.0", "StreamResponse", {"task": {"id": "t", "contextId": "c"}}).SerializeToString()
+    data = from_dict("1.0", "StreamResponse", {"task": {"id": "t", "contextId": "c"}}).SerializeToString()
     gc.collect()
     decoder_for.cache_clear()
     made = decoder_for("lf.a2a.v1.StreamResponse")
-    assert made.summarise(made.parse(octets))[:3] == (EventKind.TASK, "t", "c")
+    assert made.summarise(made.parse(data))[:3] == (EventKind.TASK, "t", "c")

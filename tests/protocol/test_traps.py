@@ -15,7 +15,7 @@ _STREAM = "/lf.a2a.v1.A2AService/SendStreamingMessage"
 
 
 def test_raw_binary_metadata() -> None:
-    """C-core sends `-bin` metadata as raw octets; nothing breaks, the value is kept as Latin-1."""
+    """C-core sends `-bin` metadata as raw bytes; nothing breaks, the value is kept as Latin-1."""
     script = (
         Grpc()
         .open(_STREAM)
@@ -40,8 +40,8 @@ def test_messages_over_16_kb() -> None:
     """A message of a megabyte in one frame and in many is one event."""
     large = v1("StreamResponse", status("WORKING", "x" * 1_000_000))
     script = Grpc().open(_STREAM).send(v1("SendMessageRequest", ask())).respond().give(large)
-    octets = b"\0" + len(large).to_bytes(4, "big") + large
-    script.agent(b"".join(frame(0, 0, 1, octets[at : at + 16384]) for at in range(0, len(octets), 16384)))
+    data = b"\0" + len(large).to_bytes(4, "big") + large
+    script.agent(b"".join(frame(0, 0, 1, data[at : at + 16384]) for at in range(0, len(data), 16384)))
     events = [each for each in play(script).frames if each.kind is FrameKind.EVENT]
 
     assert [each.size for each in events] == [len(large)] * 2
@@ -197,9 +197,9 @@ def test_a_client_that_closes_its_own_side_reads_on(parts: int) -> None:
 
 def test_an_answer_goes_on_after_the_client_has_closed_its_own_side() -> None:
     """The same with one in a single piece."""
-    octets = json.dumps(task()).encode()
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(octets)}\r\n\r\n".encode()
-    script = Http().request("GET /tasks/t1").agent(head + octets[:9]).end("eof", TO_AGENT).agent(octets[9:])
+    data = json.dumps(task()).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n".encode()
+    script = Http().request("GET /tasks/t1").agent(head + data[:9]).end("eof", TO_AGENT).agent(data[9:])
     played = play(script)
     assert [each.kind for each in played.frames if each.direction] == [FrameKind.RESPONSE]
 

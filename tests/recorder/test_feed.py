@@ -42,7 +42,7 @@ def _empty(messages: int) -> list[Chunk]:
 
 
 def test_a_step_holds_a_bounded_number_of_messages(tmp_path: Path) -> None:
-    """Five octets are a message: a step reads less of such a journal, and all of it comes in the end."""
+    """Five bytes are a message: a step reads less of such a journal, and all of it comes in the end."""
     messages = 90_000
     session = _empty(messages)
     feed, steps, out = _feed(_journal(tmp_path, session)), list[int](), list[Observation]()
@@ -55,12 +55,12 @@ def test_a_step_holds_a_bounded_number_of_messages(tmp_path: Path) -> None:
 
 
 def test_pieces_make_no_difference(tmp_path: Path) -> None:
-    """A journal read octet by octet, piece by piece, or at once."""
+    """A journal read byte by byte, piece by piece, or at once."""
     session = scripted(streaming("t", chunks=30))
     _journal(tmp_path, session)
     expected = _frames(observe(session).out)
-    for octets in (1, 500, 1 << 20):
+    for data in (1, 500, 1 << 20):
         feed, out = _feed(tmp_path), list[Observation]()
-        while feed.decode_next(out, max_bytes=octets):
+        while feed.decode_next(out, max_bytes=data):
             pass
         assert _frames(out) == expected

@@ -385,7 +385,7 @@ def test_the_records_of_the_session_itself_are_no_exchanges(bench: Make) -> None
     assert contents(one.recording)["sessions"] == [("clean", "complete", 0)]
 
 
-def test_lost_octets_are_in_the_summary_also_after_a_death(bench: Make) -> None:
+def test_lost_bytes_are_in_the_summary_also_after_a_death(bench: Make) -> None:
     """The count survives."""
     chunks = scripted(streaming("t-1"))
     chunks.insert(5, Chunk(1, ChunkKind.LOST, chunks[4].direction, chunks[4].at, b'{"bytes":123}'))
@@ -396,7 +396,7 @@ def test_lost_octets_are_in_the_summary_also_after_a_death(bench: Make) -> None:
     one.kill_recorder()
     one.end()
     assert one.finish().lost == 123
-    assert contents(one.recording)["sessions"] == [("clean", "123 octets were not captured", 123)]
+    assert contents(one.recording)["sessions"] == [("clean", "123 bytes were not captured", 123)]
 
 
 @pytest.mark.parametrize("limits", [None, TINY])

@@ -159,7 +159,7 @@ def test_a_recording_moved_away_is_whole_and_a_new_one_begins(bench: Make, tmp_p
     assert [exchange.id for exchange in contents(one.recording)["exchanges"]] == [1, 2]
 
 
-def test_a_recording_deleted_after_the_last_octet(bench: Make) -> None:
+def test_a_recording_deleted_after_the_last_byte(bench: Make) -> None:
     """The end notices it too."""
     one = bench()
     one.start()

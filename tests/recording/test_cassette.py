@@ -51,7 +51,7 @@ _written = st.tuples(st.lists(frames(), max_size=4), st.lists(findings, max_size
 @_slow
 @given(st.lists(st.tuples(st.integers(0, 1), _written), max_size=5), st.booleans())
 def test_lossless_both_ways(tmp_path_factory, written, ended):
-    """SQLite to cassette to SQLite to cassette: the same values, the same octets; also for values of no sense."""
+    """SQLite to cassette to SQLite to cassette: the same values, the same bytes; also for values of no sense."""
     folder = tmp_path_factory.mktemp("lossless")
     db = open_private()
     writers = [
@@ -60,7 +60,7 @@ def test_lossless_both_ways(tmp_path_factory, written, ended):
     for session, (stored, found, snapshots) in written:
         writers[session].write(stored, found, snapshots)
     if ended:
-        writers[1].finish(STARTED + 99, how="unclean", complete="all but 3 octets", lost=3, edits=2)
+        writers[1].finish(STARTED + 99, how="unclean", complete="all but 3 bytes", lost=3, edits=2)
     first = Recording.from_connection(db, "first")
     write_cassette(first, folder / "one.a2a.jsonl")
     read_cassette(folder / "one.a2a.jsonl", folder / "back.a2a.db")
@@ -77,15 +77,15 @@ def _story() -> tuple[list[Frame], list[Finding], Changes]:
     message = from_dict(
         "1.0", "StreamResponse", {"statusUpdate": {"taskId": "t", "status": {"state": "TASK_STATE_WORKING"}}}
     )
-    octets = message.SerializeToString()
+    data = message.SerializeToString()
     base = Frame(
         1, 1, 0, Direction.TO_AGENT, FrameKind.REQUEST, STARTED, STARTED + 5, 0, 9, b'{"id":1}', 8, schema="json"
     )
     change = msgspec.structs.replace
-    unknown = octets + b"\xfa\x3e\x03abc"
+    unknown = data + b"\xfa\x3e\x03abc"
     stored = [
         base,
-        change(base, seq=1, payload=octets, size=len(octets), schema="lf.a2a.v1.StreamResponse", task_id="t", state=2),
+        change(base, seq=1, payload=data, size=len(data), schema="lf.a2a.v1.StreamResponse", task_id="t", state=2),
         change(base, seq=2, payload=unknown, size=len(unknown), schema="lf.a2a.v1.StreamResponse"),
         change(base, seq=3, payload=b'{"id": 1}', size=9),
         change(base, seq=4, payload=b"\xff", size=1, schema="bytes"),
@@ -141,8 +141,8 @@ def test_a_person_can_read_it(tmp_path: Path):
     assert lines[10]["end"] == {"connections": 1, "exchanges": 1, "frames": 5, "tasks": 1, "findings": 1}
 
 
-def _refused(path: Path, octets: bytes) -> RecordingError:
-    path.write_bytes(octets)
+def _refused(path: Path, data: bytes) -> RecordingError:
+    path.write_bytes(data)
     into = path.with_name("into.a2a.db")
     with pytest.raises(RecordingError) as caught:
         read_cassette(path, into)
@@ -186,9 +186,9 @@ def test_a_wrong_cassette_is_refused_with_its_line(tmp_path: Path, change, said:
 def test_every_truncation_is_noticed(tmp_path: Path):
     """A cassette cut anywhere is never taken for a whole one."""
     path = tmp_path / "s.a2a.jsonl"
-    octets = b"".join(_cassette(path))
-    for size in range(0, len(octets), 37):
-        _refused(path, octets[:size])
+    data = b"".join(_cassette(path))
+    for size in range(0, len(data), 37):
+        _refused(path, data[:size])
 
 
 def test_one_edited_by_hand_can_be_read(tmp_path: Path):
@@ -246,7 +246,7 @@ def test_files_are_never_overwritten_unasked(tmp_path: Path):
 
 
 def test_a_recording_is_no_cassette(tmp_path: Path):
-    """`open_recording_or_cassette` tells them by their first octets."""
+    """`open_recording_or_cassette` tells them by their first bytes."""
     path = tmp_path / "r.a2a.db"
     Writer(path, facts()).open()
     assert not is_cassette(path)

@@ -27,8 +27,8 @@ def test_any_text_survives_sqlite(value: str):
     ("value", "size"),
     [(_uuid, 16), (f'"{_uuid}"', 17), (_uuid.upper(), None), (_uuid.replace("-", ""), None), ("-" * 36, None)],
 )
-def test_only_canonical_uuids_are_octets(value: str, size: int | None):
-    """16 octets for a UUID, 17 for one in JSON quotes, else text."""
+def test_only_canonical_uuids_are_bytes(value: str, size: int | None):
+    """16 bytes for a UUID, 17 for one in JSON quotes, else text."""
     packed = codec.pack_ident(value)
     assert (len(packed) if isinstance(packed, bytes) else None) == size
     assert codec.unpack_ident(packed) == value
@@ -58,7 +58,7 @@ def test_any_json_survives(value: object):
     assert codec.unpack_json(codec.pack_json([value])) == [value]
 
 
-def test_headers_keep_octets_and_order():
+def test_headers_keep_bytes_and_order():
     """Names and values need not be text."""
     lists = (((b"X-A", b"caf\xe9"), (b"x-a", b"")), (), ((b"\xff\x00", b"\n"),))
     assert codec.unpack_headers(codec.pack_headers(lists)) == lists

@@ -48,7 +48,7 @@ def test_compact_json_is_data(value: object):
     ],
 )
 def test_the_ways_peers_write_json_are_data(text: str, style: str | None):
-    """The style is named unless it is the compact one, and gives the same octets again."""
+    """The style is named unless it is the compact one, and gives the same bytes again."""
     line = payload_text.write_payload(text.encode(), "json")
     assert (line["data"], line.get("json")) == (json.loads(text), style)
     assert payload_text.read_payload(line, "json") == text.encode()
@@ -61,7 +61,7 @@ def test_an_unknown_style_is_refused():
 
 
 def test_protobuf_is_data_only_where_that_is_exact():
-    """Fields out of order or unknown are kept as octets, with a view for people."""
+    """Fields out of order or unknown are kept as bytes, with a view for people."""
     message = from_dict(
         "1.0", "Message", {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"b": 1, "a": [2.5]}}]}
     )

@@ -23,8 +23,8 @@ def _back(payload: bytes) -> list[bytes]:
 
 
 @given(st.lists(st.binary(max_size=30) | st.sampled_from([b'"', b"\\", _LONG.encode(), b'{"', b"\x0a\x80\x20"])))
-def test_any_octets_come_back(parts: list[bytes]):
-    """Whatever is cut, the payload is rebuilt octet for octet."""
+def test_any_bytes_come_back(parts: list[bytes]):
+    """Whatever is cut, the payload is rebuilt byte for byte."""
     for first in (b"", b"{", b"["):
         _back(first + b"".join(parts))
 
@@ -42,7 +42,7 @@ def test_long_strings_of_json_are_cut_whole(values: list[str]):
 
 
 def test_long_fields_of_protobuf_are_cut_whole():
-    """The text and the octets of parts, however deep; not the messages around them."""
+    """The text and the bytes of parts, however deep; not the messages around them."""
     parts = [{"text": _LONG}, {"text": "short"}, {"raw": "Q" * (MIN_PIECE_BYTES * 2)}]
     message = from_dict(
         "1.0", "StreamResponse", {"task": {"id": "t", "artifacts": [{"artifactId": "a", "parts": parts}]}}

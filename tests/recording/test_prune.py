@@ -33,7 +33,7 @@ def told(path: Path, session: int) -> list[tuple[object, ...]]:
 
 
 def test_the_others_stay(tmp_path: Path) -> None:
-    """Octet for octet; and nothing of those that went is left in any table."""
+    """Byte for byte; and nothing of those that went is left in any table."""
     path = filled(tmp_path / "a.db", 4)
     before = {session: told(path, session) for session in (1, 3)}
 

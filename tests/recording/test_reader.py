@@ -132,7 +132,7 @@ def test_text_is_found_as_json_may_spell_it(path: Path):
     """Quotes and characters outside ASCII, escaped or not."""
     base = event_frames(1)[0]
     spellings = (b'{"t":"say \\"\\u00e4\\""}', '{"t":"say \\"ä\\""}'.encode(), 'say "ä"'.encode(), b"say a")
-    Writer(path, facts()).write([msgspec.structs.replace(base, payload=octets) for octets in spellings])
+    Writer(path, facts()).write([msgspec.structs.replace(base, payload=data) for data in spellings])
     with Recording(path) as recording:
         assert with_text(recording, 'say "ä"') == [1, 2, 3]
 

@@ -36,7 +36,7 @@ def test_the_example_of_a_rule(rule: Rule, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl")))
 def test_a_sample(sample: str, tmp_path: Path) -> None:
-    """The octets of real conversations: what their rules say as they pass, they say over the recording."""
+    """The bytes of real conversations: what their rules say as they pass, they say over the recording."""
     live = record(tmp_path / "r.db", chunks(loaded(sample)))
     with Recording(tmp_path / "r.db") as recording:
         assert checked(recording) == in_order(live)

@@ -86,7 +86,7 @@ def test_large_payloads_go_out_and_come_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("octets", "said"),
+    ("data", "said"),
     [
         (b"interactions:\n- request:\n", "is not a cassette"),
         (b'{"log":{"version":"1.2"}}\n', "is not a cassette"),
@@ -99,14 +99,14 @@ def test_large_payloads_go_out_and_come_back(tmp_path: Path) -> None:
         (b'{"cassette":"a2a","version":' + b"9" * 5000 + b"}\n", "not a JSON object"),
     ],
 )
-def test_what_is_no_sound_cassette_is_refused(tmp_path: Path, octets: bytes, said: str) -> None:
+def test_what_is_no_sound_cassette_is_refused(tmp_path: Path, data: bytes, said: str) -> None:
     """Foreign, newer, truncated and hostile files: one message with a hint, and the file stays as it was."""
     path = tmp_path / "x.a2a.jsonl"
-    path.write_bytes(octets)
+    path.write_bytes(data)
     with pytest.raises(RecordingError, match=said) as caught:
         rewrite_cassette(path)
     assert caught.value.hint
-    assert path.read_bytes() == octets
+    assert path.read_bytes() == data
 
 
 HOSTILE = [

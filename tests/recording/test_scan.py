@@ -29,9 +29,9 @@ def scanned(path: Path, *words: str) -> ScanResult:
 def put(tmp_path: Path, sample: Path, old: bytes, new: bytes, times: int = 1) -> Path:
     """The sample with something in it, its digests made anew."""
     path = tmp_path / "put.a2a.jsonl"
-    octets = sample.read_bytes()
-    assert old in octets
-    path.write_bytes(octets.replace(old, new, times))
+    data = sample.read_bytes()
+    assert old in data
+    path.write_bytes(data.replace(old, new, times))
     rewrite_cassette(path, edited=True)
     return path
 
@@ -74,8 +74,8 @@ def test_a_credential_in_a_message(tmp_path: Path, text: str, secret: str, clue:
 def test_it_is_found_again_elsewhere(tmp_path: Path) -> None:
     """A secret of a header that is repeated in a text, though before it and in base64."""
     path = tmp_path / "two.a2a.jsonl"
-    octets = DEMO.read_bytes().replace(b"Lisbon", b"say aHVudGVyMi1odW50ZXIy now", 1)
-    path.write_bytes(octets.replace(b'["Host",', b'["X-API-Key","hunter2-hunter2"],["Host",'))
+    data = DEMO.read_bytes().replace(b"Lisbon", b"say aHVudGVyMi1odW50ZXIy now", 1)
+    path.write_bytes(data.replace(b'["Host",', b'["X-API-Key","hunter2-hunter2"],["Host",'))
     rewrite_cassette(path, edited=True)
     seen = scanned(path)
     assert {(each.clue, each.secret) for each in seen.secrets} == {(Clue.NAME, b"hunter2-hunter2")}

@@ -85,7 +85,7 @@ def test_payloads_survive_the_closing_of_blocks(tmp_path: Path):
 
 
 def test_a_repeated_big_payload_is_stored_once(tmp_path: Path):
-    """Snapshots that repeat an artifact add a few octets each, not the artifact."""
+    """Snapshots that repeat an artifact add a few bytes each, not the artifact."""
     path = tmp_path / "r.a2a.db"
     raw = os.urandom(300_000).hex()
     frame = event_frames(1)[0]
@@ -139,7 +139,7 @@ def test_the_position_moves_with_the_rows(tmp_path: Path):
     third = resume_writer(path, facts().uuid)
     assert (third.position, third.snapshot) == ((1, 200), "one")
     third.write(stored[4:], position=(2, 0), snapshot="two")
-    third.finish(STARTED + 9, how="unclean", complete="2 octets were not captured", lost=2, edits=1)
+    third.finish(STARTED + 9, how="unclean", complete="2 bytes were not captured", lost=2, edits=1)
     with Recording(path) as recording:
         assert [row.frame for row in recording.frames_after(0)] == stored
         session = recording.sessions()[0]
@@ -266,7 +266,7 @@ print(early, store(range(36, 60)))
 
 
 def test_sizes_on_disk(tmp_path: Path):
-    """Events of about 300 octets with a fresh UUID each take at most 150 octets in a burst, 200 one by one."""
+    """Events of about 300 bytes with a fresh UUID each take at most 150 bytes in a burst, 200 one by one."""
     for batch, count, most in ((2000, 40_000, 150), (1, 3000, 200)):
         path = tmp_path / f"{batch}.a2a.db"
         stored = event_frames(count)

@@ -16,7 +16,7 @@ from a2a_proxy.redaction import Redactor, label
 from a2a_proxy.redaction.json_hiding import hide
 from a2a_proxy.redaction.payload_paths import compiled
 
-KEY = b"a key for tests, 32 octets long."
+KEY = b"a key for tests, 32 bytes long."
 SECRET = "cAnary7f3Qx9Zk2w"
 NUMBER = 73512345678901
 SHORT = "cA7f3Qx"
@@ -257,9 +257,9 @@ def test_a_long_number_is_known_elsewhere_a_short_one_is_not() -> None:
 def test_a_number_has_one_label_in_json_and_protobuf() -> None:
     """Its digits are labelled, not its encoding; those of whole numbers of JSON are all kept."""
     text = Redactor(KEY).frame(frame(b'{"apiKey": 735.0}'), None).payload
-    octets = Redactor(KEY).frame(protobuf({"apiKey": 735}), None).payload
+    data = Redactor(KEY).frame(protobuf({"apiKey": 735}), None).payload
     assert label(KEY, "735").encode() in text
-    assert label(KEY, "735").encode() in octets
+    assert label(KEY, "735").encode() in data
     long = b"735123456789012345678901"
     places = compiled(["$.apiKey"])
     assert places is not None
@@ -286,7 +286,7 @@ def test_names_of_a_card_hide_no_object() -> None:
     ],
 )
 def test_hostile_payloads_cost_no_square(unit: str) -> None:
-    """Hundreds of thousands of octets: were the work a square of them, this would not end."""
+    """Hundreds of thousands of bytes: were the work a square of them, this would not end."""
     text = ("{" if unit.startswith('"') else "") + "grant value" + unit * (300_000 // len(unit))
     for start in ("", '["jwt",'):
         Redactor(KEY).frame(frame((start + text).encode()), None)

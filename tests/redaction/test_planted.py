@@ -25,7 +25,7 @@ from support_observer import scripted
 from support_pipe import Stdio
 from support_planted import REMAINS, Plant, Rest
 from support_recording import facts
-from support_secrets import Canaries, everything, octets
+from support_secrets import Canaries, encode_message, everything
 
 KEY = b"k" * 32
 SECRETS = support_planted.planted()
@@ -85,7 +85,7 @@ def grpc(plants: list[tuple[str, str]]) -> Grpc:
     for number, (place, line) in enumerate(plants):
         message = said(line if place == "protobuf" else "hello")
         note = {"note": line if place == "struct" else "x"}
-        request = octets("1.0", "SendMessageRequest", {"message": message, "metadata": note})
+        request = encode_message("1.0", "SendMessageRequest", {"message": message, "metadata": note})
         stream = 2 * number + 1
         grpc.open("/lf.a2a.v1.A2AService/SendMessage", stream, a2a_version="1.0").send(request, stream)
         said_of_it = quote(f"it failed: {line}") if place == "grpc-message" else "it%20failed"

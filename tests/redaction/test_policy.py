@@ -17,7 +17,7 @@ from a2a_proxy.redaction import Redactor, label, redactor
 from a2a_proxy.redaction.payload_paths import compiled, place
 from a2a_proxy.redaction.policy import PolicyError, policy_of, words_of
 
-KEY = b"a key for tests, 32 octets long."
+KEY = b"a key for tests, 32 bytes long."
 TEXT = "Plan a day in Lisbon"
 MESSAGE = {
     "messageId": "m-1",

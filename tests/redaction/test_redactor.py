@@ -24,7 +24,7 @@ from a2a_proxy.redaction import RedactionPolicy, Redactor, label
 from a2a_proxy.redaction.secret_names import secret_member
 from support_thin import thin
 
-KEY = b"a key for tests, 32 octets long."
+KEY = b"a key for tests, 32 bytes long."
 CANARY = "cAnary-7f3Q/x+9Zk=2w"
 """With characters that every encoding treats differently."""
 PLAIN = "cAnary7f3Qx9Zk2w"
@@ -196,7 +196,7 @@ def test_protobuf_cut(line: Any, schema: str, value: dict[str, Any]) -> None:
         assert CANARY[:4].encode() not in done.payload
 
 
-def test_octets_that_no_schema_explains() -> None:
+def test_bytes_that_no_schema_explains() -> None:
     """What cannot be parsed still goes through the text patterns."""
     head = f"POST / HTTP/1.1\r\nAuthorization: Bearer {CANARY}\r\nX-Api-Key: {CANARY}\r\n\r\n"
     wire = f"{head}a=1&password={quote(CANARY, safe='')}"
@@ -324,9 +324,9 @@ def test_trailers_frame(known: int) -> None:
     assert_gone(done, PLAIN)
     new = dict(json.loads(done.payload))
     assert new["grpc-status"] == "16"
-    octets = b64decode(new["grpc-status-details-bin"] + "==")
-    assert PLAIN.encode() not in octets
-    read = message_class("rpc", "Status").FromString(octets)
+    data = b64decode(new["grpc-status-details-bin"] + "==")
+    assert PLAIN.encode() not in data
+    read = message_class("rpc", "Status").FromString(data)
     assert b"t1" in read.details[0].value  # type: ignore[attr-defined]
 
 
@@ -502,7 +502,7 @@ def test_any_secret_in_any_json(value: Any, secret: str, ascii_only: bool) -> No
 )
 @settings(max_examples=300, deadline=None)
 def test_garbage_never_raises(payload: bytes, schema: str, cut: bool) -> None:
-    """Any octets under any schema go through; only secrets make a difference."""
+    """Any bytes under any schema go through; only secrets make a difference."""
     done = Redactor(KEY).frame(frame(payload, schema, truncated=cut), None)
     assert "failed" not in done.note
 
@@ -532,7 +532,7 @@ _STARTS = ("token", '{"authorization":"a', '{"cookie":"a', "bearer ", "")
 
 @pytest.mark.parametrize("hostile", thin(product(_STARTS, _UNITS), len(_STARTS)), ids="".join)
 def test_hostile_text_costs_no_square(hostile: tuple[str, str]) -> None:
-    """A hundred thousand octets made to set a regex back take milliseconds: were it a square, this would not end.
+    """A hundred thousand bytes made to set a regex back take milliseconds: were it a square, this would not end.
 
     CI has every unit with one of the starts.
     """
@@ -610,7 +610,7 @@ def test_paths() -> None:
 
 
 def test_in_place() -> None:
-    """Only the octets of the value change: spaces, order, escapes and duplicates stay."""
+    """Only the bytes of the value change: spaces, order, escapes and duplicates stay."""
     before = b'{ "b" :\t1.50e1,\r\n "token":  "' + PLAIN.encode() + b'" , "b":"\\u00e9\\/" }'
     after = Redactor(KEY).frame(frame(before), None).payload
     assert after == before.replace(PLAIN.encode(), label(KEY, PLAIN).encode())

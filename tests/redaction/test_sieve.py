@@ -82,7 +82,7 @@ def test_a_secret_that_only_its_field_tells_is_found() -> None:
     assert done.redacted == ("configuration.task_push_notification_config.token",)
 
 
-def test_octets_that_are_no_message_have_no_fields() -> None:
+def test_bytes_that_are_no_message_have_no_fields() -> None:
     broken = frame(b"\x12\xff", SEND)
     assert redacted([broken])[0] is broken
 

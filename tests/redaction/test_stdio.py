@@ -47,8 +47,8 @@ def test_nothing_that_comes_out_has_a_secret() -> None:
     assert b"redacted-" in payloads
 
 
-def test_no_octet_of_the_recording_has_one(tmp_path: Path) -> None:
-    """Nor the write-ahead log; where octets of a message are missing it is no different."""
+def test_no_byte_of_the_recording_has_one(tmp_path: Path) -> None:
+    """Nor the write-ahead log; where bytes of a message are missing it is no different."""
     canary = Canaries()
     chunks = (
         session(canary)
@@ -57,6 +57,6 @@ def test_no_octet_of_the_recording_has_one(tmp_path: Path) -> None:
         .session()
     )
     record(tmp_path / "r.db", chunks)
-    octets = b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    assert len(octets) > 1000
-    assert canary.found_in(octets) == []
+    data = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert len(data) > 1000
+    assert canary.found_in(data) == []

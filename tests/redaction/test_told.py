@@ -30,7 +30,7 @@ def test_all_places_within_reason() -> None:
 
 @pytest.mark.parametrize("shape", ["wide", "deep"])
 def test_a_hostile_json_costs_no_more_than_its_length(shape: str) -> None:
-    """A name of 100,000 octets around 3,000 secrets would be 300 MB of paths; so would be nesting."""
+    """A name of 100,000 bytes around 3,000 secrets would be 300 MB of paths; so would be nesting."""
     secrets = ",".join(['"secret"'] * SECRETS)
     wide = shape == "wide"
     data = (f'{{"{LONG}":[{secrets}]}}' if wide else "[" * 20_000 + secrets + "]" * 20_000).encode()

@@ -48,7 +48,7 @@ def test_a_card_is_rewritten_and_the_copy_is_not(play: Play) -> None:
     play(story())
 
 
-def test_never_and_keep_host_change_no_octet(play: Play) -> None:
+def test_never_and_keep_host_change_no_byte(play: Play) -> None:
     """With `--rewrite-card never --keep-host` the client gets what the agent sent."""
 
     async def story() -> None:
@@ -59,7 +59,7 @@ def test_never_and_keep_host_change_no_octet(play: Play) -> None:
     play(story())
 
 
-def test_a_signed_card_arrives_octet_for_octet(play: Play) -> None:
+def test_a_signed_card_arrives_byte_for_byte(play: Play) -> None:
     """And the user is warned, once."""
 
     async def story() -> None:
@@ -198,7 +198,7 @@ async def test_host_toward_a_remote_upstream(monkeypatch: pytest.MonkeyPatch, ke
         assert f"Host: {mine}".encode() in bench.journal.data(Direction.TO_AGENT)
 
 
-def test_held_octets_leave_when_a_peer_does(play: Play) -> None:
+def test_held_bytes_leave_when_a_peer_does(play: Play) -> None:
     """FIN in the middle of a held head or card passes what was held."""
 
     async def story() -> None:

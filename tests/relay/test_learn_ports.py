@@ -115,8 +115,8 @@ def grpc_card(line: str, urls: dict[str, str]) -> bytes:
     else:
         for url, binding in urls.items():
             card.supported_interfaces.add(url=url, protocol_binding=binding, protocol_version="1.0")
-    octets: bytes = card.SerializeToString()
-    return octets
+    data: bytes = card.SerializeToString()
+    return data
 
 
 @pytest.mark.parametrize(

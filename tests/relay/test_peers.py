@@ -35,7 +35,7 @@ async def repeat(requests: AsyncIterator[bytes], context: object) -> AsyncIterat
 
 
 async def grpc_agent() -> tuple[grpc.aio.Server, int]:
-    """A gRPC server with a server stream and a bidi stream of raw octets; gives its port."""
+    """A gRPC server with a server stream and a bidi stream of raw bytes; gives its port."""
     server = grpc.aio.server()
     handlers = {
         "Count": grpc.unary_stream_rpc_method_handler(count, bytes, bytes),
@@ -86,7 +86,7 @@ def test_grpc_and_http_on_one_port(play: Play) -> None:
 
 
 def test_the_journal_holds_what_passed(play: Play, tmp_path: Path) -> None:
-    """With the journal on disk: the octets of eight connections, each direction, are in it once and in order."""
+    """With the journal on disk: the bytes of eight connections, each direction, are in it once and in order."""
 
     async def story() -> None:
         loop, clock = asyncio.get_running_loop(), session_clock()
@@ -99,11 +99,11 @@ def test_the_journal_holds_what_passed(play: Play, tmp_path: Path) -> None:
             relay_port = int(relay.bound_addresses[0][1][0].rpartition(":")[2])
             sent = {os.urandom(500_000 + number) for number in range(8)}
 
-            async def one(octets: bytes) -> None:
+            async def one(raw: bytes) -> None:
                 reader, writer = await asyncio.open_connection("127.0.0.1", relay_port)
-                writer.write(octets)
+                writer.write(raw)
                 writer.write_eof()
-                assert await reader.read() == octets
+                assert await reader.read() == raw
                 writer.close()
 
             await asyncio.gather(*map(one, sent))

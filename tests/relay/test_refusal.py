@@ -37,7 +37,7 @@ def fed(refusal: RefusalResponder, pieces: list[bytes]) -> bytes:
 
 
 def splits(wire: bytes) -> list[list[bytes]]:
-    """Whole, octet by octet, and cut in two at each place."""
+    """Whole, byte by byte, and cut in two at each place."""
     singles = [wire[index : index + 1] for index in range(len(wire))]
     return [[wire], singles, *([wire[:cut], wire[cut:]] for cut in range(1, len(wire)))]
 
@@ -80,7 +80,7 @@ def test_http1_in_every_split(method: str) -> None:
     ],
 )
 def test_who_answers(begin: bytes, kind: type | None) -> None:
-    """The first octets tell the protocol, or are not enough to tell."""
+    """The first bytes tell the protocol, or are not enough to tell."""
     found = make_refusal(begin, UPSTREAM, WHY)
     assert found is None if kind is None else type(found) is kind
 
@@ -332,7 +332,7 @@ def test_http2_json_hears_502(play: Play) -> None:
     play(story())
 
 
-def test_the_answer_waits_for_the_first_octets(play: Play) -> None:
+def test_the_answer_waits_for_the_first_bytes(play: Play) -> None:
     """Where dialling fails before the client has said anything, it still hears the answer in its own protocol."""
 
     async def story() -> None:

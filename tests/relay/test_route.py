@@ -96,7 +96,7 @@ def test_tls_and_the_authority(text: str, port: int, authority: str) -> None:
     ],
 )
 def test_upstream_mistakes(text: str, said: str) -> None:
-    """Each mistake is named; a path cannot be added by a proxy that relays octets."""
+    """Each mistake is named; a path cannot be added by a proxy that relays bytes."""
     with pytest.raises(RouteError) as caught:
         Upstream.parse(text)
     assert said in caught.value.message

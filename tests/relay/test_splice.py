@@ -20,7 +20,7 @@ TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 MEBI = 1 << 20
 
 
-def test_octets_pass_and_are_captured(play: Play) -> None:
+def test_bytes_pass_and_are_captured(play: Play) -> None:
     """Each side receives what the other sent, in odd sizes, and the copy is equal."""
 
     async def story() -> None:
@@ -47,7 +47,7 @@ def test_octets_pass_and_are_captured(play: Play) -> None:
 
 
 def test_a_time_is_never_later_than_the_receipt(play: Play) -> None:
-    """The recorded time of octets is taken before they are sent on, so nobody can have acted on them earlier."""
+    """The recorded time of bytes is taken before they are sent on, so nobody can have acted on them earlier."""
 
     async def story() -> None:
         async with agent(echo) as port, relaying(port) as bench:
@@ -65,15 +65,15 @@ def test_a_time_is_never_later_than_the_receipt(play: Play) -> None:
     play(story())
 
 
-def test_one_octet_at_a_time(play: Play) -> None:
-    """Octets that come one by one leave one by one: nothing waits for more."""
+def test_one_byte_at_a_time(play: Play) -> None:
+    """Bytes that come one by one leave one by one: nothing waits for more."""
 
     async def story() -> None:
         async with agent(echo) as port, relaying(port) as bench:
             reader, writer = await bench.connect()
-            for octet in PREFACE + b"GET / HTTP/1.1\r\n\r\n":
-                writer.write(bytes((octet,)))
-                assert await reader.readexactly(1) == bytes((octet,))
+            for byte in PREFACE + b"GET / HTTP/1.1\r\n\r\n":
+                writer.write(bytes((byte,)))
+                assert await reader.readexactly(1) == bytes((byte,))
             writer.close()
 
     play(story())
@@ -109,17 +109,17 @@ def test_much_in_both_directions_at_once(play: Play) -> None:
             _, got = await asyncio.gather(send(writer), digest(reader))
             writer.close()
             await bench.closed()
-            # CLOSED says that the kernel has all octets, not that the agent has read them.
+            # CLOSED says that the kernel has all bytes, not that the agent has read them.
             async with asyncio.timeout(SECONDS):
                 assert got == await at_agent == hashlib.sha256(block * 64).hexdigest()
-            assert journal.octets == [64 * MEBI, 64 * MEBI]
+            assert journal.byte_counts == [64 * MEBI, 64 * MEBI]
             assert bench.relay.stats.bytes_to_agent == 64 * MEBI
 
     play(story())
 
 
 def test_many_connections(play: Play) -> None:
-    """200 connections at once keep their octets apart."""
+    """200 connections at once keep their bytes apart."""
 
     async def story() -> None:
         async with agent(echo) as port, relaying(port) as bench:
@@ -215,7 +215,7 @@ def test_the_client_half_closes_first(play: Play) -> None:
 
 
 def test_the_agent_half_closes_first(play: Play) -> None:
-    """FIN of the agent reaches the client, whose octets still pass."""
+    """FIN of the agent reaches the client, whose bytes still pass."""
 
     async def story() -> None:
         heard: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -242,7 +242,7 @@ def test_the_agent_half_closes_first(play: Play) -> None:
 
 
 def test_a_client_that_half_closes_before_the_upstream_stands(play: Play) -> None:
-    """Octets and FIN that arrive in one go with the connection are not lost."""
+    """Bytes and FIN that arrive in one go with the connection are not lost."""
 
     async def story() -> None:
         async with agent(echo) as port, relaying(f"localhost:{port}") as bench:
@@ -306,7 +306,7 @@ def test_a_reset_of_the_agent_reaches_the_client(play: Play, size: int) -> None:
 
 
 def test_a_reset_waits_for_a_reader_that_is_slow(play: Play) -> None:
-    """Octets that wait in the relay when the agent breaks off are delivered before the reset follows."""
+    """Bytes that wait in the relay when the agent breaks off are delivered before the reset follows."""
 
     async def story() -> None:
         broken = asyncio.Event()
@@ -341,7 +341,7 @@ def test_an_answer_given_before_breaking_off_still_arrives(play: Play) -> None:
             await reader.readexactly(10)
             writer.write(answer)
             await writer.drain()
-            writer.transport.abort()  # unread octets make this a RST
+            writer.transport.abort()  # unread bytes make this a RST
 
         async with agent(refuse) as port, relaying(port, journal=CountingJournal()) as bench:
             reader, writer = await bench.connect()
@@ -459,7 +459,7 @@ FIRST_WORDS = {
     "connect": (b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", "http"),
     "tls": (TLS_HELLO, "http"),
     "nonsense": (b"\0\xff\r\n\r\n\x80", "http"),
-    "one octet": (b"P", "http"),
+    "one byte": (b"P", "http"),
     "almost a preface": (PREFACE[:-1] + b"X", "http"),
     "post": (b"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", "http"),
     "http/2": (PREFACE + b"\0\0\0\4\0\0\0\0\0", "grpc"),
@@ -468,11 +468,11 @@ FIRST_WORDS = {
 
 
 @pytest.mark.parametrize("case", FIRST_WORDS)
-@pytest.mark.parametrize("split", ["whole", "by octet"])
-def test_the_first_octets_choose_the_upstream(
+@pytest.mark.parametrize("split", ["whole", "by byte"])
+def test_the_first_bytes_choose_the_upstream(
     play: Play, case: str, split: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With an upstream for gRPC, the HTTP/2 preface goes there, everything else to the other, all octets unchanged."""
+    """With an upstream for gRPC, the HTTP/2 preface goes there, everything else to the other, all bytes unchanged."""
     words, where = FIRST_WORDS[case]
     if words == PREFACE[: len(words)] and where == "http":  # which is known when nothing more comes for a while
         monkeypatch.setattr(connection, "SILENT_CLIENT_SECONDS", 0.05)
@@ -493,8 +493,8 @@ def test_the_first_octets_choose_the_upstream(
             if split == "whole":
                 writer.write(words)
             else:
-                for octet in words:
-                    writer.write(bytes((octet,)))
+                for byte in words:
+                    writer.write(bytes((byte,)))
                     await asyncio.sleep(0)
             assert await reader.read() == b"\0" + where.encode() + b":" + words
             writer.close()
@@ -514,7 +514,7 @@ def reset_stream(writer: asyncio.StreamWriter) -> None:
 
 
 async def read_until_broken(reader: asyncio.StreamReader) -> tuple[bytes, str]:
-    """What came, and how it ended: the error's name, or `eof`. (StreamReader.read would let the error hide octets.)"""
+    """What came, and how it ended: the error's name, or `eof`. (StreamReader.read would let the error hide bytes.)"""
     got = bytearray()
     while True:
         try:

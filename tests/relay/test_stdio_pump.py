@@ -57,8 +57,8 @@ def test_non_blocking_sockets_of_the_client_lose_nothing(tmp_path: Path) -> None
         until(lambda: blocked(child))
         got = bytearray()
         out_ours.settimeout(SECONDS)
-        while octets := out_ours.recv(65536):
-            got += octets
+        while data := out_ours.recv(65536):
+            got += data
         assert process.wait(SECONDS) == 0
     assert got == sent
 
@@ -185,7 +185,7 @@ def test_a_client_that_ends_its_agent_and_reads_nothing_is_not_waited_for(tmp_pa
 
 
 def test_what_is_left_at_the_agents_end_is_the_last_that_is_waited_for(tmp_path: Path) -> None:
-    """Its end is noticed while octets of it wait for the client; a child of it holds the pipe."""
+    """Its end is noticed while bytes of it wait for the client; a child of it holds the pipe."""
     ended = tmp_path / "ended"
     code = f"import os, time; os.write(1, b'x' * 170_000); pid = os.fork(); open({str(ended)!r}, 'w') if pid else 0; "
     code += "os._exit(2) if pid else time.sleep(1000)"
@@ -209,8 +209,8 @@ def test_a_grandchild_that_keeps_stdout_does_not_keep_the_proxy(tmp_path: Path) 
         process = spawn(relayed(folder, [*PYTHON, code]), start_new_session=True)
         assert process.stdout is not None
         got = bytearray()
-        while octets := process.stdout.read(65536):
-            got += octets
+        while data := process.stdout.read(65536):
+            got += data
         assert process.wait(SECONDS) == 2
         assert got.startswith(b"x" * 50_000)
         with contextlib.suppress(ProcessLookupError):

@@ -224,7 +224,7 @@ def test_a_refused_offer_is_a_mismatch() -> None:
 
 
 def test_ends_over_tls(play: Play, ca: trustme.CA, ca_file: Path) -> None:
-    """The agent's end reaches the client after all octets; a client that leaves takes its upstream connection along."""
+    """The agent's end reaches the client after all bytes; a client that leaves takes its upstream connection along."""
 
     async def bye(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

@@ -52,9 +52,9 @@ def _carried(chunks: list[Chunk], seen: Seen) -> list[Chunk] | None:
         exchange, up = seen.exchanges[frame.exchange], frame.direction is Direction.TO_AGENT
         fields = exchange.request_headers if up else exchange.response_headers
         named = {name.decode(): value.decode("latin-1") for name, value in fields if name.lower().startswith(_FIELDS)}
-        octets = framed(frame.payload, **named)
+        data = framed(frame.payload, **named)
         session.at(frame.at)
-        (session.write if up else session.read)(octets)
+        (session.write if up else session.read)(data)
     session.at(max(each.at for each in chunks))
     return session.eof(Direction.TO_AGENT).exit().closed().session()
 

@@ -181,26 +181,26 @@ def test_mutated_json(value: Any, by_rest: bool) -> None:
 def test_mutated_protobuf(value: Any) -> None:
     """Events of gRPC, as far as protobuf can say them."""
     try:
-        octets = from_dict("1.0", "StreamResponse", value).SerializeToString()
+        data = from_dict("1.0", "StreamResponse", value).SerializeToString()
     except (RenderError, AttributeError):
         return
-    agreed(grpc("SendStreamingMessage", send(), octets))
+    agreed(grpc("SendStreamingMessage", send(), data))
 
 
 @EXAMPLES
 @given(st.sampled_from(WHOLE), st.data())
-def test_mutated_octets(value: Any, data: st.DataObject) -> None:
-    """One octet changed, added or taken away."""
-    octets = bytearray(from_dict("1.0", "StreamResponse", value).SerializeToString())
-    place = data.draw(st.integers(0, len(octets) - 1))
+def test_mutated_bytes(value: Any, data: st.DataObject) -> None:
+    """One byte changed, added or taken away."""
+    raw = bytearray(from_dict("1.0", "StreamResponse", value).SerializeToString())
+    place = data.draw(st.integers(0, len(raw) - 1))
     how = data.draw(st.sampled_from(["change", "drop", "add"]))
     if how == "drop":
-        del octets[place]
+        del raw[place]
     elif how == "add":
-        octets.insert(place, data.draw(st.integers(0, 255)))
+        raw.insert(place, data.draw(st.integers(0, 255)))
     else:
-        octets[place] = data.draw(st.integers(0, 255))
-    agreed(grpc("SendStreamingMessage", send(), bytes(octets)))
+        raw[place] = data.draw(st.integers(0, 255))
+    agreed(grpc("SendStreamingMessage", send(), bytes(raw)))
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from a2a_proto import from_dict
 from a2a_proxy.rules.examples.conversation import (
     EventPause,
+    grpc,
     rpc,
     rpc_stream,
 )
@@ -229,3 +231,14 @@ def test_agents_without_generations_are_left_alone() -> None:
     events = (snapshot(), status("WORKING"), chunk("a"), chunk("b", id="a2"), status("COMPLETED", second=1))
     found = findings(stream(*events, version="1.0") + get(None, version="1.0"))
     assert not [each for each in found if each.rule.startswith("A2A-GEN")]
+
+
+@pytest.mark.parametrize("number", [123, -1])
+def test_a_state_that_a2a_does_not_define_is_named_by_its_number(number: int) -> None:
+    unknown = from_dict("1.0", "Task", task("WORKING", generation="3"))
+    unknown.status.state = number  # type: ignore[attr-defined]
+    script = grpc("GetTask", {"id": "t1"}, unknown.SerializeToString(), version="1.1")
+    script += grpc("GetTask", {"id": "t1"}, task("WORKING", generation="3"), version="1.1")
+    found = {each.rule: each.summary for each in findings(script)}
+    assert "RULES" not in found
+    assert f"unknown-{number}, now working" in found["A2A-GEN-008"]

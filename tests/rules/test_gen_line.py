@@ -132,7 +132,7 @@ def test_nothing_is_missed_where_nothing_is_wrong(case: Case) -> None:
 
 
 @given(case=cases(), seed=st.integers(0, 2**32))
-def test_nothing_is_missed_however_the_octets_are_cut(case: Case, seed: int) -> None:
+def test_nothing_is_missed_however_the_bytes_are_cut(case: Case, seed: int) -> None:
     """Nor if the recorder is killed and goes on from a snapshot of its decoders."""
     chance = random.Random(seed)
     chunks = [piece for each in case.chunks() for piece in bytewise([each], chance.choice([1, 2, 9, 50, 5000]))]

@@ -29,7 +29,7 @@ def told(script: Script) -> list[str]:
     return [each.rule[-3:] for each in ours(script)]
 
 
-def octets(name: str, value: dict[str, object]) -> bytes:
+def encode_message(name: str, value: dict[str, object]) -> bytes:
     """A message of 1.0."""
     return from_dict("1.0", name, value).SerializeToString()
 
@@ -96,7 +96,7 @@ def test_legal_statuses() -> None:
 
 
 def test_broken_prefixes_of_either_side() -> None:
-    """A message that the stream's end cuts short, and one whose first octet is no flag."""
+    """A message that the stream's end cuts short, and one whose first byte is no flag."""
     short = RawBytes(b"\0\0\0\0\x10\x0a\x02t1")
     (found,) = ours(grpc("GetTask", GET, short))
     assert found.rule == "A2A-GRPC-005"
@@ -115,7 +115,7 @@ def test_a_message_that_broke_off_with_its_stream() -> None:
 
 def test_compression() -> None:
     """Gzip that is announced is fine; what is no gzip is not, and `identity` announces nothing."""
-    data = octets("Task", task())
+    data = encode_message("Task", task())
     packer = zlib.compressobj(wbits=31)
     packed = compressed(packer.compress(data) + packer.flush())
     assert told(grpc("GetTask", GET, packed, reply_headers={"grpc-encoding": "gzip"})) == []
@@ -143,7 +143,7 @@ def test_how_many_messages() -> None:
 
 
 def test_an_empty_message_is_a_message() -> None:
-    """Five octets of prefix and nothing else, as GetExtendedAgentCard sends it."""
+    """Five bytes of prefix and nothing else, as GetExtendedAgentCard sends it."""
     assert told(grpc("DeleteTaskPushNotificationConfig", {"taskId": "t1", "id": "p1"}, b"")) == []
 
 
@@ -168,7 +168,7 @@ def test_unknown_fields_and_who_knows_them() -> None:
 
 def test_unknown_fields_within() -> None:
     """The path says where."""
-    inner = octets("TaskStatus", {"state": "TASK_STATE_WORKING"}) + b"\xa0\x06\x01"
+    inner = encode_message("TaskStatus", {"state": "TASK_STATE_WORKING"}) + b"\xa0\x06\x01"
     data = b"\x0a\x02t1\x12\x02c1\x1a" + bytes([len(inner)]) + inner
     (found,) = ours(grpc("GetTask", GET, data))
     assert found.evidence["path"] == "status"
@@ -184,7 +184,7 @@ def test_several_alternatives() -> None:
     """Of the answer, and of a part within; the same member twice is legal, and what JSON-like values do is theirs."""
     (found,) = ours(stream(WORKING, MergedMessage((chunk("x"), COMPLETED))))
     assert "StreamResponse has artifact_update and status_update" in found.summary
-    part = octets("Part", {"text": "a"}) + octets("Part", {"url": "https://example.com/"})
+    part = encode_message("Part", {"text": "a"}) + encode_message("Part", {"url": "https://example.com/"})
     update = b"\x0a\x02a1\x22" + bytes([len(part)]) + part
     data = b"\x22" + bytes([len(update) + 10]) + b"\x0a\x02t1\x12\x02c1\x1a" + bytes([len(update)]) + update
     (found,) = ours(stream(WORKING, data, COMPLETED))

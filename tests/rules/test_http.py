@@ -98,7 +98,7 @@ def test_character_sets(script: Script, expected: list[str]) -> None:
     assert told(script, "015") == expected
 
 
-def test_octets_that_are_no_utf_8() -> None:
+def test_bytes_that_are_no_utf_8() -> None:
     body = json_text(send("caf_")).encode().replace(b"_", b"\xe9")
     answer = json_text(snapshot("COMPLETED"))
     assert told(http("POST", "/message:send", body, answer=answer, media=A2A), "015") == ["warning"]

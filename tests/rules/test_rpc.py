@@ -31,7 +31,7 @@ def told(script: Script, ident: str) -> list[str]:
 
 
 def post(body: str | bytes, answer: Any = None, **options: Any) -> Script:
-    """A POST of octets; the answer is a parse error unless told otherwise."""
+    """A POST of bytes; the answer is a parse error unless told otherwise."""
     refused = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32700, text="parse error")}
     text = answer if isinstance(answer, str) else json_text(refused if answer is None else answer)
     return http("POST", "/", body, answer=text, **options)

@@ -202,9 +202,9 @@ def test_timestamps_of_0_3_need_no_zone() -> None:
     assert severity(at("noon"), "SCH-006") is Severity.ERROR
 
 
-@pytest.mark.parametrize("octets", ["aGk=", "aGk", "_-__", "+/+/", ""])
-def test_both_alphabets_are_base64(octets: str) -> None:
-    assert not found(sent(parts=[{"raw": octets}]))
+@pytest.mark.parametrize("data", ["aGk=", "aGk", "_-__", "+/+/", ""])
+def test_both_alphabets_are_base64(data: str) -> None:
+    assert not found(sent(parts=[{"raw": data}]))
 
 
 def test_urls_and_media_types() -> None:

@@ -71,7 +71,7 @@ def test_blocks_without_data_that_are_dropped(block: bytes) -> None:
 
 
 def test_data_that_is_no_json() -> None:
-    """On both bindings; octets that are no UTF-8 are one rule's only."""
+    """On both bindings; bytes that are no UTF-8 are one rule's only."""
     assert told(rpc(WORKING, "hello", COMPLETED)) == ["002"]
     assert told(rest(WORKING, "{", COMPLETED)) == ["002"]
     assert told(rpc(WORKING, RawBytes(b"data:\n\n"), COMPLETED)) == ["002"]
@@ -155,7 +155,7 @@ def test_another_charset() -> None:
     ]
 
 
-def test_octets_that_are_no_utf8_in_an_event_that_decodes_otherwise() -> None:
+def test_bytes_that_are_no_utf8_in_an_event_that_decodes_otherwise() -> None:
     """The decoders skip what they do not need, so such an event has its ids and state all the same."""
     text = json_text(chunk("@@")).encode().replace(b"@@", b"\xff\xfe")
     assert told(rest(WORKING, RawBytes(b"data: " + text + b"\n\n"), COMPLETED)) == ["009"]

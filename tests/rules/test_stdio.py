@@ -118,24 +118,24 @@ def test_how_a_length_is_wrong() -> None:
     text = json_text({"jsonrpc": "2.0", "id": 1, "result": task(metadata={"x": "é"})})
     size = len(text)
     assert told(pipe_script(_GET, pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=size) + text))) == [
-        f"004 ERROR Content-Length is {size}, the content has {size + 1} octets ({size} characters)"
+        f"004 ERROR Content-Length is {size}, the content has {size + 1} bytes ({size} characters)"
     ]
     cut = pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=90) + '{"a":"')
     assert told(pipe_script(_GET, cut, pipe_response(task()))) == [
-        "004 ERROR Content-Length is 90, and after 6 octets the content is no JSON value"
+        "004 ERROR Content-Length is 90, and after 6 bytes the content is no JSON value"
     ]
     broken = pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=90) + '{"a":"')
     assert told(pipe_script(_GET, pipe_response(task()), broken, close_output(), exit_agent())) == [
-        "012 ERROR the agent's output ends after 6 octets of a message"
+        "012 ERROR the agent's output ends after 6 bytes of a message"
     ]
 
 
 @pytest.mark.parametrize("content", ['{"jsonrpc":"2.0","id":1,"result":', ""])
 def test_a_length_that_is_right_of_what_is_no_value(content: str) -> None:
-    """All the octets came, and are no JSON: before another message, and at the end."""
+    """All the bytes came, and are no JSON: before another message, and at the end."""
     size = len(content)
     half = pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=size) + content)
-    found = [f"004 ERROR Content-Length is {size}, and after {size} octets the content is no JSON value"]
+    found = [f"004 ERROR Content-Length is {size}, and after {size} bytes the content is no JSON value"]
     assert told(pipe_script(_GET, half, pipe_response(task()))) == found
     asked_half = pipe_bytes(UP, PLAIN_HEADER_BLOCK.format(size=size) + content)
     assert told(pipe_script(_GET, pipe_response(task()), asked_half)) == found
@@ -146,14 +146,14 @@ def test_a_text_that_is_no_utf_8() -> None:
     head, tail = b'{"jsonrpc":"2.0","id":1,"', b'":{"id":"t1","metadata":{"x":"\xff\xfe"}}}'
     answer = head + b"result" + tail
     found = told(pipe_script(_GET, pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=len(answer)).encode() + answer)))
-    assert found == [f"007 ERROR the agent's message is no JSON from octet {answer.index(0xFF)} on"]
+    assert found == [f"007 ERROR the agent's message is no JSON from byte {answer.index(0xFF)} on"]
     call = head + b'method":"GetTask","params' + tail
     found = told(
         pipe_script(
             pipe_bytes(UP, VERSIONED_HEADER_BLOCK.format(size=len(call)).encode() + call), pipe_response(task())
         )
     )
-    assert found == [f"007 ERROR the client's message is no JSON from octet {call.index(0xFF)} on"]
+    assert found == [f"007 ERROR the client's message is no JSON from byte {call.index(0xFF)} on"]
 
 
 def test_a_length_with_the_line_end_of_print_is_right() -> None:
@@ -198,7 +198,7 @@ def test_a_message_without_jsonrpc() -> None:
 
 
 def test_newline_delimited_on_both_sides() -> None:
-    """Once for each; blank lines between are no foreign octets. There is no place for a version."""
+    """Once for each; blank lines between are no foreign bytes. There is no place for a version."""
 
     def line(direction: object, value: object) -> PipeAction:
         return pipe_bytes(UP if direction is UP else DOWN, json_text(value) + "\n\n")

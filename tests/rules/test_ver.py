@@ -157,7 +157,7 @@ def test_an_answer_of_the_same_line_is_not() -> None:
     assert not of(rpc("tasks/get", GET, OLD_TASK, version=""))
 
 
-def test_message_updates_in_octets() -> None:
+def test_message_updates_in_bytes() -> None:
     update = bytes.fromhex("2a080a027431120263311a00")
     before = (snapshot("WORKING", generation="1"), update, status("COMPLETED", generation="3"))
     assert "VER-012" in of(grpc("SendStreamingMessage", send(), *before))

@@ -221,7 +221,7 @@ def test_the_callers_tracestate_is_kept_where_its_traceparent_is_one() -> None:
 
 
 def test_the_standard_variables_name_the_service() -> None:
-    row = SessionRow(id=1, facts=facts(), ended=STARTED + MS, complete="3 octets missing", lost=3)
+    row = SessionRow(id=1, facts=facts(), ended=STARTED + MS, complete="3 bytes missing", lost=3)
     assert session_resource(row, {}) == {
         "service.name": "a2a-proxy",
         "service.version": "test",

@@ -131,8 +131,8 @@ def test_a_backend_without_logs_is_asked_once() -> None:
 
 
 def test_a_request_has_room_for_so_much_text_and_a_large_span_goes_alone() -> None:
-    def span(octets: int) -> SpanValue:
-        return replace(SPAN, attributes={"gen_ai.input.messages": "x" * octets})
+    def span(data: int) -> SpanValue:
+        return replace(SPAN, attributes={"gen_ai.input.messages": "x" * data})
 
     third = MAX_REQUEST_BYTES // 3
     spans = [span(third), span(third), span(third), span(2 * MAX_REQUEST_BYTES), span(1)]

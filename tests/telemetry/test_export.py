@@ -278,7 +278,7 @@ def assert_alike(recording: Recording, shape: SpanOptions) -> list[Any]:
 
 
 def _base64_ids(value: Any) -> Any:
-    """Protobuf's own JSON has octets in base64, where OTLP's has hexadecimal digits."""
+    """Protobuf's own JSON has bytes in base64, where OTLP's has hexadecimal digits."""
     if isinstance(value, list):
         return [_base64_ids(each) for each in value]
     if not isinstance(value, dict):

@@ -54,8 +54,8 @@ def test_everything_reaches_the_right_decoder_in_order(
     ],
 )
 def test_what_is_not_http_is_counted_and_said_once(steps: list[Step], kind: str, looks: str) -> None:
-    """One Control, octets of both directions counted, nothing else."""
-    total = sum(len(octets) for _, octets in steps)
+    """One Control, bytes of both directions counted, nothing else."""
+    total = sum(len(raw) for _, raw in steps)
     for size in (1 << 20, 7):
         decoder = ConnectionDecoder()
         (told,) = play(decoder, steps, lambda data, size=size: range(0, len(data), size), restart=size > 7)  # type: ignore[misc]
@@ -73,7 +73,7 @@ def test_a_connection_that_says_nothing() -> None:
     assert (decoder.kind, decoder.counters) == ("", {})
 
 
-def test_the_time_of_held_octets_is_their_own() -> None:
+def test_the_time_of_held_bytes_is_their_own() -> None:
     """A head that began before the connection was recognised began then."""
     (head, _) = play(ConnectionDecoder(), [("C", GET[:2]), ("C", GET[2:])])
     assert isinstance(head, Head)

@@ -53,7 +53,7 @@ def rebuilt(decoder):
 @pytest.mark.parametrize("coding", CODINGS)
 @pytest.mark.parametrize("plain", [b"", b"x", b'data: {"jsonrpc":"2.0"}\r\n\r\n' * 20])
 def test_every_split_decodes_to_the_same(coding, plain):
-    """Whole, byte by byte, and cut at each octet with a restart there."""
+    """Whole, byte by byte, and cut at each byte with a restart there."""
     wire = CODINGS[coding](plain)
     whole, single = ContentDecoder(coding), ContentDecoder(coding)
     assert whole.feed(wire) == plain
@@ -102,7 +102,7 @@ def test_garbage_never_raises(coding, pieces):
     decoder.finish()
 
 
-def test_broken_octets_are_a_problem():
+def test_broken_bytes_are_a_problem():
     for coding in (b"gzip", b"zstd", b"deflate"):
         decoder = ContentDecoder(coding)
         decoder.feed(b"\xff\xfe not compressed at all")
@@ -118,19 +118,19 @@ def test_a_bomb_is_a_problem_and_its_output_is_bounded(coding):
     wire = gzip.compress(wire) if coding == b"zstd, gzip" else wire
     decoder = ContentDecoder(coding)
     out = sum(len(decoder.feed(wire[i : i + 1000])) for i in range(0, len(wire), 1000))
-    assert "encoded octets become more than" in decoder.problem
+    assert "encoded bytes become more than" in decoder.problem
     assert 0 < out <= content.RATIO_SLACK * 1.5
 
 
 @pytest.mark.parametrize("coding", [b"snappy", b"gzip, unheard-of", b"\xff"])
-def test_an_unknown_coding_leaves_the_octets_as_they_are(coding):
+def test_an_unknown_coding_leaves_the_bytes_as_they_are(coding):
     decoder = rebuilt(ContentDecoder(coding))
     assert decoder.problem.startswith("no decoder for content coding")
     assert decoder.feed(b"as sent") == b"as sent"
 
 
 def test_a_restart_that_comes_too_late_is_a_problem(monkeypatch):
-    """Encoded octets are kept up to a limit; beyond it the decoder goes on, but cannot be restored."""
+    """Encoded bytes are kept up to a limit; beyond it the decoder goes on, but cannot be restored."""
     monkeypatch.setattr(content, "MAX_REPLAYED", 50)
     wire = gzip.compress(bytes(range(256)))
     decoder = ContentDecoder(b"gzip")
@@ -151,7 +151,7 @@ def test_one_message_is_decompressed_up_to_the_limit():
 
 
 class FakeBrotli:
-    """Stands for the module `brotli`, which is not installed here: octets doubled, output bounded."""
+    """Stands for the module `brotli`, which is not installed here: bytes doubled, output bounded."""
 
     class error(Exception):
         pass
@@ -163,7 +163,7 @@ class FakeBrotli:
         def process(self, data, output_buffer_limit):
             if data[:1] == b"!":
                 raise FakeBrotli.error("broken")
-            self.rest += bytes(octet for octet in data for _ in range(2))
+            self.rest += bytes(byte for byte in data for _ in range(2))
             out, self.rest = self.rest[:output_buffer_limit], self.rest[output_buffer_limit:]
             return out
 

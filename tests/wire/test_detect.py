@@ -1,4 +1,4 @@
-"""What the first octets of a client are."""
+"""What the first bytes of a client are."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HELLO = bytes.fromhex("1603010200010001fc0303")
     ],
 )
 def test_kinds(wire: bytes, kind: ProtocolKind) -> None:
-    """Told as soon as it is certain, and the same with more octets."""
+    """Told as soon as it is certain, and the same with more bytes."""
     answers = [detect_protocol(wire[:size]) for size in range(len(wire) + 1)]
     certain = next(size for size, answer in enumerate(answers) if answer is not None)
     assert set(answers[certain:]) == {kind}

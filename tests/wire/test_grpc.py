@@ -49,7 +49,7 @@ WIRE = message(b"") + message(b"first") + message(gzip.compress(b"second" * 9), 
 
 
 def test_every_split_gives_the_same_messages_also_after_a_restart():
-    """Whole, byte by byte, and cut at each two octets."""
+    """Whole, byte by byte, and cut at each two bytes."""
     _, expected = read([piece(WIRE)])
     assert [each.data for each in expected] == [b"", b"first", b"second" * 9, b"third" * 20]
     assert [each.encoding for each in expected] == ["", "", "gzip", ""]
@@ -66,7 +66,7 @@ PADS = st.lists(st.tuples(st.integers(0, 30), st.booleans(), st.integers(0, 5)),
 
 @given(st.lists(st.binary(max_size=40), max_size=8), PADS, st.integers(1, 40))
 @settings(max_examples=100, deadline=None)
-def test_spans_do_not_depend_on_how_the_octets_came(messages, pads, step):
+def test_spans_do_not_depend_on_how_the_bytes_came(messages, pads, step):
     """Messages that share and straddle DATA frames, padded or not, through the HTTP/2 decoder, in any split."""
     rest, wire = b"".join(map(message, messages)), upstream(frame(1, 4, 1, b"\x83"))
     for size, padded, pad in [*pads, (len(rest), False, 0)]:
@@ -89,7 +89,7 @@ def test_the_span_begins_with_the_frame_where_the_message_does():
     assert (two.start, two.end) == (one.end, one.end + 8)
 
 
-def test_a_message_began_with_its_first_octet():
+def test_a_message_began_with_its_first_byte():
     wire = message(b"ab")
     _, (only,) = read([piece(wire[:2], 0, at=10), piece(wire[2:], 2, at=20)])
     assert (only.began, only.at, only.start, only.end) == (10, 20, 0, 7)
@@ -111,7 +111,7 @@ def test_a_large_message_is_truncated_with_its_size_and_hash():
 
 
 def test_a_compressed_message_beyond_the_limit_is_counted_as_it_came():
-    """It cannot be decompressed whole: its beginning is, size and hash are those of the compressed octets."""
+    """It cannot be decompressed whole: its beginning is, size and hash are those of the compressed bytes."""
     packed = zlib.compress(bytes(range(256)) * 4, 0)
     _, (large, following) = read(
         [piece(message(packed, 1) + message(b"next"))], GrpcReassembler(b"deflate", limit=500, keep=100)
@@ -153,14 +153,14 @@ def test_what_cannot_be_read_makes_the_stream_opaque(encoding, wire, expected):
         assert out[-1] is wrong[0]
 
 
-ENDS = [(3, "message prefix of 5 octets", 3), (7, "message of 4 octets", 2)]
+ENDS = [(3, "message prefix of 5 bytes", 3), (7, "message of 4 bytes", 2)]
 
 
 @pytest.mark.parametrize(("cut", "expected", "got"), ENDS)
 def test_an_incomplete_message_at_the_end_is_told(cut, expected, got):
     parts, out = read([piece(message(b"full") + message(b"half")[:cut], 100)], restart=True)
     parts.finish(9, out)
-    assert (out[-1].offset, out[-1].expected, out[-1].got) == (109, expected, f"end after {got} octets")
+    assert (out[-1].offset, out[-1].expected, out[-1].got) == (109, expected, f"end after {got} bytes")
     assert len(out) == 2
 
 

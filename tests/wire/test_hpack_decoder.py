@@ -65,17 +65,17 @@ def test_garbage_is_accepted_or_rejected_as_the_library_does(blocks):
 
 @given(FIELDS, st.integers(0, 200), st.integers(0, 255))
 @settings(max_examples=300, deadline=None)
-def test_damaged_blocks_are_judged_as_the_library_does(fields, where, octet):
-    """One octet of a valid block replaced, or the block cut there."""
+def test_damaged_blocks_are_judged_as_the_library_does(fields, where, byte):
+    """One byte of a valid block replaced, or the block cut there."""
     block = bytearray(Encoder().encode(fields))
     where = min(where, len(block))
-    for damaged in (bytes(block[:where]), bytes(block[:where]) + bytes([octet]) + bytes(block[where + 1 :])):
+    for damaged in (bytes(block[:where]), bytes(block[:where]) + bytes([byte]) + bytes(block[where + 1 :])):
         expected = outcome(lambda data: reference().decode(data, raw=True), damaged)
         assert outcome(ours().decode, damaged) == expected
 
 
 def test_raw_binary_metadata_passes():
-    """Peers built on gRPC C-core send `-bin` values as a NUL and raw octets; they are not text."""
+    """Peers built on gRPC C-core send `-bin` values as a NUL and raw bytes; they are not text."""
     value = b"\x00\xff\xfe\x80raw"
     block = b"\x00\x05x-bin" + bytes([len(value)]) + value
     assert HpackDecoder().decode(block) == [(b"x-bin", value)]

@@ -49,7 +49,7 @@ def brief(events: list[WireEvent]) -> list[Any]:
 
 
 def test_a_request_and_its_response_with_all_their_facts() -> None:
-    """Heads keep names, case, order and duplicates; spans and times are those of the octets."""
+    """Heads keep names, case, order and duplicates; spans and times are those of the bytes."""
     request = b"POST /v1/x%20y?z HTTP/1.1\r\nhost: h:1\r\nX-A: 1\r\nx-a:  2 \t\r\nContent-Length: 3\r\n\r\n"
     events = told([("C", request), ("C", b"abc"), ("S", OK)])
     assert events == [
@@ -88,14 +88,14 @@ def test_a_request_and_its_response_with_all_their_facts() -> None:
 
 
 def test_a_head_in_two_pieces_began_with_the_first() -> None:
-    """`began` is the time of the first octet, `at` that of the last; empty lines before it count for neither."""
+    """`began` is the time of the first byte, `at` that of the last; empty lines before it count for neither."""
     head = told([("C", b"\r\n\r\n"), ("C", GET[:9]), ("C", GET[9:])])[0]
     assert isinstance(head, Head)
     assert (head.began, head.at, head.start, head.end) == (2000, 3000, 4, 4 + len(GET))
 
 
 def test_chunked_body_with_extensions_and_trailers() -> None:
-    """Chunk framing is counted to the span of the octets it carries, and trailers are a head of their own."""
+    """Chunk framing is counted to the span of the bytes it carries, and trailers are a head of their own."""
     wire = STREAM + b"5;a=b\r\nhello\r\n1\r\n!\r\n0\r\nX-T: 1\r\nx-t: 2\r\n\r\n"
     events = told([("C", GET), ("S", wire)])
     assert brief(events)[3:] == [
@@ -334,7 +334,7 @@ def test_garbage_is_told_once_and_the_rest_is_silence(step: Step) -> None:
 
 
 def test_a_finding_says_where_and_what() -> None:
-    """Offset, expected and got, and the stream that suffers; of the octets no more than a few are quoted."""
+    """Offset, expected and got, and the stream that suffers; of the bytes no more than a few are quoted."""
     events = told([("C", GET), ("S", STREAM + b"3\r\nabc\r\nsecret-token-0123456789\r\n")])
     assert events[-1] == Undecodable(
         TO_CLIENT,

@@ -38,7 +38,7 @@ def test_h11_reads_the_same(conversation: Conversation, pipelined: bool) -> None
 @SETTINGS
 @given(conversation=conversations(), pipelined=st.booleans(), step=st.integers(1, 60), restart=st.booleans())
 def test_any_split_gives_the_same_events(conversation: Conversation, pipelined: bool, step: int, restart: bool) -> None:
-    """However the octets come, also with the decoder saved and restored between them."""
+    """However the bytes come, also with the decoder saved and restored between them."""
     steps = steps_of(conversation, pipelined)
     split = play(Http1Decoder(), steps, lambda data: range(0, len(data), step), restart)
     assert split == play(Http1Decoder(), steps)
@@ -46,17 +46,17 @@ def test_any_split_gives_the_same_events(conversation: Conversation, pipelined: 
 
 @st.composite
 def damaged(draw: st.DrawFn) -> list[Step]:
-    """A conversation with some octets replaced, removed or put in, and ends anywhere."""
+    """A conversation with some bytes replaced, removed or put in, and ends anywhere."""
     steps = steps_of(draw(conversations()), draw(st.booleans()))
     for _ in range(draw(st.integers(1, 4))):
         index = draw(st.integers(0, len(steps) - 1))
-        what, octets = steps[index]
+        what, data = steps[index]
         if len(what) > 1:
             steps.insert(index, (draw(st.sampled_from(["c-eof", "s-eof", "c-reset", "s-reset", "c-lost"])), b""))
             continue
-        at = draw(st.integers(0, len(octets)))
+        at = draw(st.integers(0, len(data)))
         gone = draw(st.integers(0, 5))
-        steps[index] = (what, octets[:at] + draw(st.binary(max_size=5)) + octets[at + gone :])
+        steps[index] = (what, data[:at] + draw(st.binary(max_size=5)) + data[at + gone :])
     return steps
 
 
@@ -73,6 +73,6 @@ def test_damage_never_raises(steps: list[Step], size: int, restart: bool) -> Non
 @settings(max_examples=200, deadline=None)
 @given(pieces=st.lists(st.tuples(st.sampled_from("CS"), st.binary(max_size=60)), max_size=6))
 def test_noise_never_raises(pieces: list[Step]) -> None:
-    """Octets that are no HTTP at all."""
+    """Bytes that are no HTTP at all."""
     whole = play(Http1Decoder(), pieces)
     assert play(Http1Decoder(), pieces, lambda data: range(len(data)), restart=True) == whole

@@ -34,7 +34,7 @@ OPERATIONS = st.lists(
 
 
 class Talk:
-    """Two h2 peers, and every octet they exchange."""
+    """Two h2 peers, and every byte they exchange."""
 
     def __init__(self):
         self.client = H2Connection(H2Configuration(client_side=True, header_encoding=None))
@@ -209,7 +209,7 @@ STORY = [
 
 
 def test_every_single_split_of_a_conversation_by_hand():
-    """Each chunk cut at each octet, with and without a restart there, gives the events of the whole."""
+    """Each chunk cut at each byte, with and without a restart there, gives the events of the whole."""
     decoder, expected = decode(STORY)
     for number, (direction, data) in enumerate(STORY):
         for cut in range(1, len(data)):
@@ -261,8 +261,8 @@ def test_the_story_is_told_with_its_spans():
     assert decoder.save()["streams"] == []
 
 
-def test_a_frame_began_with_its_first_octet():
-    """`began` is the arrival of the first octet of the block, `at` of the last."""
+def test_a_frame_began_with_its_first_byte():
+    """`began` is the arrival of the first byte of the block, `at` of the last."""
     decoder, out = Http2Decoder(), []
     wire = frame(1, 0, 1, BLOCK[:3]) + frame(9, 5, 1, BLOCK[3:])
     decoder.feed(UP, upstream() + wire[:1], 10, out)
@@ -324,7 +324,7 @@ def test_goaway_cuts_the_streams_that_the_server_will_not_serve():
     assert (cut.stream, cut.how, cut.direction, cut.code) == (3, "goaway", DOWN, 11)
 
 
-def test_the_end_of_the_octets_cuts_open_streams_once():
+def test_the_end_of_the_bytes_cuts_open_streams_once():
     """A stream that is open in either direction is cut by the first FIN; the other direction is decoded on."""
     requests = frame(1, 5, 1, BLOCK) + frame(1, 4, 3, b"\x83")
     decoder, out = decode([(UP, requests), (DOWN, frame(1, 4, 1, b"\x88"))], start=upstream())
@@ -337,7 +337,7 @@ def test_the_end_of_the_octets_cuts_open_streams_once():
     assert isinstance(out[-1], End)
 
 
-def test_the_end_of_the_octets_within_a_frame_is_told():
+def test_the_end_of_the_bytes_within_a_frame_is_told():
     for rest in (b"\0\0", frame(1, 4, 1, BLOCK)[:-1], frame(1, 0, 1, BLOCK)):
         decoder, out = decode([(UP, rest)], start=upstream())
         decoder.eof(UP, 8, out)
@@ -370,12 +370,12 @@ VIOLATIONS = {
     "headers interrupted by a ping": frame(1, 0, 1, BLOCK) + frame(6, 0, 0, b"12345678"),
     "headers interrupted by another stream": frame(1, 0, 1, BLOCK) + frame(9, 4, 3),
     "continuation of nothing": frame(9, 4, 1),
-    "settings of five octets": frame(4, 0, 0, b"12345"),
-    "ping of one octet": frame(6, 0, 0, b"1"),
-    "window update of one octet": frame(8, 0, 0, b"1"),
-    "rst of one octet": frame(3, 0, 1, b"1"),
-    "goaway of one octet": frame(7, 0, 0, b"1"),
-    "push promise of one octet": frame(5, 4, 1, b"1"),
+    "settings of five bytes": frame(4, 0, 0, b"12345"),
+    "ping of one byte": frame(6, 0, 0, b"1"),
+    "window update of one byte": frame(8, 0, 0, b"1"),
+    "rst of one byte": frame(3, 0, 1, b"1"),
+    "goaway of one byte": frame(7, 0, 0, b"1"),
+    "push promise of one byte": frame(5, 4, 1, b"1"),
     "header block beyond the limit": struct.pack(">IBI", (MAX_FRAME_SIZE + 1) << 8 | 1, 4, 1),
     "header block beyond the limit in parts": frame(1, 0, 1, b"x" * MAX_FRAME_SIZE) + frame(9, 4, 1, b"x"),
     "http/1.1 in mid-stream": b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 30000,
@@ -408,7 +408,7 @@ def test_a_client_that_does_not_speak_http2():
 @given(st.lists(st.tuples(st.sampled_from([UP, DOWN]), st.binary(max_size=80)), max_size=12), st.booleans())
 @settings(max_examples=300, deadline=None)
 def test_garbage_never_raises(chunks, polite):
-    """Any octets in any order; at most one Undecodable for each direction, and one more at its end."""
+    """Any bytes in any order; at most one Undecodable for each direction, and one more at its end."""
     decoder, out = decode(chunks, start=PREFACE if polite else b"")
     for direction in (UP, DOWN):
         decoder.eof(direction, 9, out)
@@ -434,7 +434,7 @@ def test_random_frames_never_raise_in_any_split(frames):
 )
 @settings(max_examples=100, deadline=None)
 def test_the_frame_loop_sees_what_hyperframe_sees(frames):
-    """DATA of open streams, padded or not: stream and octets as hyperframe parses them."""
+    """DATA of open streams, padded or not: stream and bytes as hyperframe parses them."""
     opened = b"".join(frame(1, 4, stream, BLOCK if stream == 1 else b"\x83") for stream in range(1, 19, 2))
     wire = b"".join(frame(0, 8, s, b"\x03" + d + b"\0\0\0") if pad else frame(0, 0, s, d) for s, d, pad in frames)
     expected, rest = [], wire

@@ -138,21 +138,21 @@ def test_names_are_whole_and_case_sensitive() -> None:
 
 
 def test_id_and_retry_that_do_not_count() -> None:
-    """An id with NUL and a retry that is not all digits are ignored, their octets are not lost."""
+    """An id with NUL and a retry that is not all digits are ignored, their bytes are not lost."""
     (event,) = told(b"id: a\0b\nretry: 1x\nretry:\nretry: -1\ndata: \0\n\n")
     assert (event.id, event.retry, event.data) == (None, None, b"\0")
     assert [e.id for e in told(b"id\n\nid: 1\nid: \0\n\n")] == ["", "1"]
 
 
 def test_the_unfinished_last_event_is_told() -> None:
-    """Clients drop it; a recorder keeps its octets (rule 8)."""
+    """Clients drop it; a recorder keeps its bytes (rule 8)."""
     events = told(b"data: a\n\ndata: b\n")
     assert [(event.data, event.complete) for event in events] == [(b"a", True), (b"b", False)]
     assert [(event.data, event.complete) for event in told(b"data: a\r\r")] == [(b"a", True)]
     assert [(event.data, event.complete) for event in told(b"dat")] == [(b"", False)]
 
 
-def test_times_are_those_of_the_first_and_last_octet() -> None:
+def test_times_are_those_of_the_first_and_last_byte() -> None:
     """An event that ends in CR was complete then, although it is told later."""
     splitter = SseSplitter()
     out: list[SseEvent] = []
@@ -162,7 +162,7 @@ def test_times_are_those_of_the_first_and_last_octet() -> None:
 
 
 def test_spans_include_the_framing_of_the_carrier() -> None:
-    """A piece whose span is longer than its octets carries its framing in front."""
+    """A piece whose span is longer than its bytes carries its framing in front."""
     splitter = SseSplitter()
     out: list[SseEvent] = []
     splitter.feed(b"data: a\n\ndata: ", 1, 100, 120, out)
@@ -183,7 +183,7 @@ LONG = b": c\r\ndata: " + b"a" * 20 + b"\r\ndata:b\r\nid: 1\r\ndata\r\n\r\n"
 
 
 def test_an_event_over_the_limit_is_cut() -> None:
-    """The first octets of its data, the true size and the hash; the next event is whole again."""
+    """The first bytes of its data, the true size and the hash; the next event is whole again."""
     data = b"a" * 20 + b"\nb\n"
     wire = LONG + b"data: x\n\n"
     for cuts in ((), range(len(wire)), *((cut,) for cut in range(len(wire)))):
@@ -225,7 +225,7 @@ CUTS = st.lists(st.integers(1, 80), max_size=6)
 def test_any_split_gives_the_same_events_and_they_give_the_stream(
     wire: bytes, cuts: list[int], restart: bool, bom: bool
 ) -> None:
-    """Lossless and independent of how the octets come."""
+    """Lossless and independent of how the bytes come."""
     wire = b"\xef\xbb\xbf" + wire if bom else wire
     whole = split(wire)
     assert split(wire, cuts, restart) == whole

@@ -41,9 +41,9 @@ def said(events: list[WireEvent]) -> list[tuple[str, bytes]]:
     return found
 
 
-def read(*octets: bytes, eof: bool = True) -> list[WireEvent]:
+def read(*data: bytes, eof: bool = True) -> list[WireEvent]:
     """All that the client says, in every split."""
-    steps: list[Step] = [("C", piece) for piece in octets]
+    steps: list[Step] = [("C", piece) for piece in data]
     return in_every_split(StdioDecoder, [*steps, *([("c-eof", b"")] if eof else [])])
 
 
@@ -89,7 +89,7 @@ def test_lines_of_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("octets", "expected"),
+    ("data", "expected"),
     [
         (b"Starting agent\n" + framed(TEXT), [("stray", b"Starting agent"), ("message", TEXT)]),
         (framed(TEXT) + b"INFO: up\nno end", [("message", TEXT), ("stray", b"INFO: up"), ("stray", b"no end")]),
@@ -102,20 +102,20 @@ def test_lines_of_json() -> None:
         (b"Content-Type: a/b\r\n\r\nhello\n", [("stray", b"Content-Type: a/b"), ("stray", b"hello")]),
     ],
 )  # fmt: skip
-def test_stray_output(octets: bytes, expected: list[tuple[str, bytes]]) -> None:
+def test_stray_output(data: bytes, expected: list[tuple[str, bytes]]) -> None:
     """Banners, logs, stack traces; the next message is read in any case."""
-    assert said(read(octets)) == expected
+    assert said(read(data)) == expected
 
 
 def test_a_stray_line_has_its_place() -> None:
-    """Octets of the pipe, its line end in them."""
+    """Bytes of the pipe, its line end in them."""
     line = next(each for each in read(framed(TEXT) + b"oops\r\n" + framed(TEXT)) if isinstance(each, Line))
     start = len(framed(TEXT))
     assert (line.start, line.end, line.framing, line.size) == (start, start + 6, "\0\r\n", 4)
 
 
 @pytest.mark.parametrize(
-    ("octets", "expected"),
+    ("data", "expected"),
     [
         (framed(TEXT, 9) + framed(CALL), [("message", TEXT), ("message", CALL)]),
         (framed(TEXT, 9), [("message", TEXT)]),
@@ -135,12 +135,12 @@ def test_a_stray_line_has_its_place() -> None:
         (framed(TEXT + b"oops\n", 15) + framed(CALL), [("message", TEXT), ("stray", b"oops"), ("message", CALL)]),
     ],
 )  # fmt: skip
-def test_wrong_lengths(octets: bytes, expected: list[tuple[str, bytes]]) -> None:
+def test_wrong_lengths(data: bytes, expected: list[tuple[str, bytes]]) -> None:
     """Characters counted, too much, nonsense, none: the content is found, and the next message."""
-    events = read(octets) if len(octets) < 200 else play(StdioDecoder(), [("C", octets), ("c-eof", b"")])
+    events = read(data) if len(data) < 200 else play(StdioDecoder(), [("C", data), ("c-eof", b"")])
     assert said(events) == expected
     wrong = next(each for each in events if isinstance(each, Framed))
-    right = octets.startswith((framed(b"hello")[:18], framed(b"{a:1}")[:18]))
+    right = data.startswith((framed(b"hello")[:18], framed(b"{a:1}")[:18]))
     assert ("\x01" in wrong.framing) == right
 
 
@@ -160,8 +160,8 @@ def test_a_block_over_the_limit_is_stray() -> None:
     """Neither a line nor a block grows without end."""
     long = b"Content-Foo: " + b"x" * (MAX_HEADER_LINE + 10) + b"\r\n"
     many = b"Content-Foo: 1\r\n" * (MAX_HEADER_BLOCK // 16 + 1)
-    for octets in (long, many):
-        steps: list[Step] = [("C", octets + framed(TEXT))]
+    for raw in (long, many):
+        steps: list[Step] = [("C", raw + framed(TEXT))]
         events = play(StdioDecoder(), steps)
         assert events == play(StdioDecoder(), steps, lambda data: range(0, len(data), 97), restart=True)
         *stray, (kind, data) = said(events)
@@ -173,12 +173,12 @@ def test_a_block_over_the_limit_is_stray() -> None:
 def test_of_a_large_message_the_beginning_is_kept(lines: bool) -> None:
     """With its true size and hash; the next one is read."""
     content = b'{"a":"' + b"x" * 3000 + b'"}'
-    octets = content + b"\n" + TEXT + b"\n" if lines else framed(content) + framed(TEXT)
-    for size in (len(octets), 611):
+    raw = content + b"\n" + TEXT + b"\n" if lines else framed(content) + framed(TEXT)
+    for size in (len(raw), 611):
         reader = PipeReader(Direction.TO_CLIENT, limit=2000, keep=100)
         out: list[WireEvent] = []
-        for start in range(0, len(octets), size):
-            reader.feed(octets[start : start + size], 1, out)
+        for start in range(0, len(raw), size):
+            reader.feed(raw[start : start + size], 1, out)
         large, small = out
         assert isinstance(large, Framed)
         assert isinstance(small, Framed)
@@ -190,11 +190,11 @@ def test_of_a_large_message_the_beginning_is_kept(lines: bool) -> None:
 
 def test_stderr_is_read_by_lines() -> None:
     """The same lines however it was written; the last one needs no end."""
-    octets = b"one\r\ntwo\n\nthr\ree\nlast\r"
+    raw = b"one\r\ntwo\n\nthr\ree\nlast\r"
     for size in (1, 2, 3, 100):
         decoder, out = StdioDecoder(), list[WireEvent]()
-        for start in range(0, len(octets), size):
-            decoder.feed_log(octets[start : start + size], 5, out)
+        for start in range(0, len(raw), size):
+            decoder.feed_log(raw[start : start + size], 5, out)
             decoder = reload(decoder)
         decoder.on_exit({"code": 3}, 9, out)
         lines = [each for each in out if isinstance(each, Line)]
@@ -202,11 +202,11 @@ def test_stderr_is_read_by_lines() -> None:
         assert [each.framing for each in lines] == ["\0\r\n", "\0\n", "\0\n", "\0\n", "\0"]
         assert [(each.start, each.end) for each in lines] == [(0, 5), (5, 9), (9, 10), (10, 17), (17, 22)]
         assert out[-1] == Control(Direction.TO_CLIENT, 9, 0, 0, "exit", {"code": 3})
-        assert decoder.counters == {"stderr_bytes": len(octets)}
+        assert decoder.counters == {"stderr_bytes": len(raw)}
 
 
 def test_nothing_is_read_after_a_loss() -> None:
-    """Where octets are missing nobody knows where messages begin."""
+    """Where bytes are missing nobody knows where messages begin."""
     steps: list[Step] = [("S", framed(TEXT)[:30]), ("s-lost", b""), ("S", framed(TEXT)), ("s-eof", b"")]
     events = in_every_split(StdioDecoder, steps)
     assert [type(each) for each in events] == [Line, Line, Cut]
@@ -214,16 +214,16 @@ def test_nothing_is_read_after_a_loss() -> None:
 
 def test_what_the_client_had_begun_is_told_when_the_agent_is_gone() -> None:
     """Half a message, half a line: the connection ends without an end of the client's side."""
-    for octets in (framed(TEXT)[:-3], b"half a line"):
-        events = in_every_split(StdioDecoder, [("C", octets), ("s-lost", b"")])
+    for data in (framed(TEXT)[:-3], b"half a line"):
+        events = in_every_split(StdioDecoder, [("C", data), ("s-lost", b"")])
         assert [(each.direction, type(each)) for each in events] == [
-            (Direction.TO_AGENT, Framed if octets != b"half a line" else Line),
+            (Direction.TO_AGENT, Framed if data != b"half a line" else Line),
             (Direction.TO_CLIENT, Cut),
         ]
 
 
 def test_a_connection_is_told_that_it_is_a_pipe() -> None:
-    """Its octets are not asked."""
+    """Its bytes are not asked."""
     decoder = ConnectionDecoder("stdio")
     assert decoder.kind == "stdio"
     assert decoder.stdio is not None
@@ -241,11 +241,11 @@ _PIECES = st.sampled_from(
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(_PIECES | st.binary(max_size=20), max_size=12), st.data())
-def test_hostile_octets_are_read_alike_in_any_split(pieces: list[bytes], data: st.DataObject) -> None:
-    """Never raises; every octet is in one event at most; saved and restored at the cuts it says the same."""
-    octets = b"".join(pieces)
-    cuts = data.draw(st.lists(st.integers(0, max(len(octets), 1)), max_size=8))
-    steps: list[Step] = [("C", octets), ("c-eof", b"")]
+def test_hostile_bytes_are_read_alike_in_any_split(pieces: list[bytes], data: st.DataObject) -> None:
+    """Never raises; every byte is in one event at most; saved and restored at the cuts it says the same."""
+    raw = b"".join(pieces)
+    cuts = data.draw(st.lists(st.integers(0, max(len(raw), 1)), max_size=8))
+    steps: list[Step] = [("C", raw), ("c-eof", b"")]
     whole = play(StdioDecoder(), steps)
     assert play(StdioDecoder(), steps, lambda _: cuts, restart=True) == whole
     place = 0
@@ -253,32 +253,32 @@ def test_hostile_octets_are_read_alike_in_any_split(pieces: list[bytes], data: s
         if isinstance(each, Framed | Line):
             assert place <= each.start < each.end
             place = each.end
-    assert place <= len(octets)
+    assert place <= len(raw)
 
 
 @pytest.mark.parametrize(
-    "octets",
+    "data",
     [b"{}" * 400_000, b"{}" * 400_000 + b"\n", b"{" * 800_000 + b"\n", b'{"' + b"x" * 800_000, b"[INFO] x\n" * 80_000],
     ids=["values", "a line of values", "brackets", "a string", "log"],
 )
-def test_hostile_lines_cost_no_square(octets: bytes) -> None:
+def test_hostile_lines_cost_no_square(data: bytes) -> None:
     """In whatever pieces they come: a CPU second is far more than they take."""
     began = time.process_time()
     decoder, out = StdioDecoder(), list[WireEvent]()
-    for start in range(0, len(octets), 1000):
-        decoder.feed(Direction.TO_CLIENT, octets[start : start + 1000], 1, out)
+    for start in range(0, len(data), 1000):
+        decoder.feed(Direction.TO_CLIENT, data[start : start + 1000], 1, out)
     decoder.eof(Direction.TO_CLIENT, 2, out)
     assert time.process_time() - began < 20
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=3000))
-def test_what_is_held_is_bounded(octets: bytes) -> None:
+def test_what_is_held_is_bounded(data: bytes) -> None:
     """By the limit of a message."""
     reader = PipeReader(Direction.TO_CLIENT, limit=20_000, keep=10)
-    for octet in (b"Content-Length: 15000\r\n\r\n", b"{", b"[", b"", b"Content-Type: x/y\r\n\r\n{"):
+    for byte in (b"Content-Length: 15000\r\n\r\n", b"{", b"[", b"", b"Content-Type: x/y\r\n\r\n{"):
         for _ in range(40):
-            reader.feed(octet + octets, 1, [])
-            held = reader.save()["octets"]
+            reader.feed(byte + data, 1, [])
+            held = reader.save()["data"]
             assert isinstance(held, dict)
             assert len(held["data"]) <= 2 * 20_000 + MAX_HEADER_BLOCK

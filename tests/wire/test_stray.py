@@ -17,14 +17,14 @@ _MESSAGE = b'{"a":1}\n'
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two lines one by one, then blocks of 12 octets or more."""
+    """Two lines one by one, then blocks of 12 bytes or more."""
     monkeypatch.setattr(stray, "MAX_SINGLE_LINES", 2)
     monkeypatch.setattr(stray, "MAX_BLOCK_SIZE", 12)
 
 
-def read(octets: bytes, *, eof: bool = True) -> list[WireEvent]:
+def read(data: bytes, *, eof: bool = True) -> list[WireEvent]:
     """What the agent says, in every split, saved and restored in between."""
-    steps: list[Step] = [("A", octets), *([("a-eof", b"")] if eof else [])]
+    steps: list[Step] = [("A", data), *([("a-eof", b"")] if eof else [])]
     return in_every_split(StdioDecoder, steps)
 
 
@@ -56,18 +56,18 @@ def test_a_message_ends_a_block() -> None:
 
 @pytest.mark.usefixtures("small")
 def test_places_of_a_block() -> None:
-    """It has its octets, from its first line to its last, and is told when that came."""
-    octets = b"one\ntwo\n" + b"three\n" * 5
-    found = [each for each in read(octets) if isinstance(each, Line)]
+    """It has its bytes, from its first line to its last, and is told when that came."""
+    raw = b"one\ntwo\n" + b"three\n" * 5
+    found = [each for each in read(raw) if isinstance(each, Line)]
     assert [(each.direction, each.start, each.end) for each in found] == [
         (Direction.TO_CLIENT, start, end) for start, end in itertools.pairwise([0, 4, 8, 26, 38])
     ]
     assert all(each.size == len(each.data) and not each.truncated for each in found)
-    assert b"".join(lines(list(found))) == octets
+    assert b"".join(lines(list(found))) == raw
 
 
 def test_a_flood_of_lines_is_few_frames() -> None:
-    """A megabyte of two octets a line: the first hundred, and some blocks more."""
+    """A megabyte of two bytes a line: the first hundred, and some blocks more."""
     out: list[WireEvent] = []
     decoder = StdioDecoder()
     for at in range(1, 17):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 OSC52, FILE = "OSC 52", "file"
 _MAX_OSC52_BYTES = 74_994
-"""Octets that OSC 52 carries at least in common terminals: 100,000 characters, in base64 and with what is around."""
+"""Bytes that OSC 52 carries at least in common terminals: 100,000 characters, in base64 and with what is around."""
 _WITHOUT_OSC52 = {"Apple_Terminal"}
 """`TERM_PROGRAM` of terminals that ignore OSC 52."""
 _TOOL_TIMEOUT = 5.0
@@ -34,7 +34,7 @@ keeps OSC 52 from the terminal."""
 def copy_methods(
     environment: Mapping[str, str], byte_count: int, *, find_tool: Callable[[str], object] = shutil.which
 ) -> list[str]:
-    """The ways to try here for a text of so many octets, in order. The last one, a file, always works."""
+    """The ways to try here for a text of so many bytes, in order. The last one, a file, always works."""
     tools = [name for name, variable, _ in _TOOLS if (not variable or environment.get(variable)) and find_tool(name)]
     if environment.get("TMUX") and "tmux" in tools:
         return [*tools, FILE]
@@ -47,7 +47,7 @@ def copy_methods(
 def copy_to_clipboard(
     data: bytes, name: str, to_terminal: Callable[[str], None], environment: Mapping[str, str] = os.environ
 ) -> str:
-    """Copy a text; octets that are none go to a file. What was done, in words: `copied with OSC 52`."""
+    """Copy a text; bytes that are none go to a file. What was done, in words: `copied with OSC 52`."""
     text = _decode_text(data)
     for way in copy_methods(environment, len(data)) if text is not None else [FILE]:
         if way == OSC52 and text is not None:

@@ -39,7 +39,7 @@ class Exchange(OfSession[ExchangeRow]):
 
     @property
     def number(self) -> int:
-        """Within the session, from 1, in order of first octet: the one that `a2a-inspect ls` prints."""
+        """Within the session, from 1, in order of first byte: the one that `a2a-inspect ls` prints."""
         return self.facts.id
 
     @property
@@ -101,7 +101,7 @@ class Exchange(OfSession[ExchangeRow]):
 
     @property
     def started(self) -> int:
-        """First octet of the request, ns since the Unix epoch."""
+        """First byte of the request, ns since the Unix epoch."""
         return self.facts.started
 
     @property
@@ -185,7 +185,7 @@ class Frame(OfSession[FrameRow]):
 
     @property
     def at(self) -> int:
-        """When its last octet came, ns since the Unix epoch."""
+        """When its last byte came, ns since the Unix epoch."""
         return self.facts.at
 
     @property
@@ -210,12 +210,12 @@ class Frame(OfSession[FrameRow]):
 
     @property
     def size(self) -> int:
-        """Octets of the payload, also where not all of it is stored."""
+        """Bytes of the payload, also where not all of it is stored."""
         return self.facts.size
 
     @property
     def payload(self) -> bytes:
-        """The message as it was on the wire, without framing and content coding: JSON text or protobuf octets."""
+        """The message as it was on the wire, without framing and content coding: JSON text or protobuf bytes."""
         return self.facts.payload or self._file.reader.payload(self._row)
 
     def decoded(self) -> Any:

@@ -55,7 +55,7 @@ class Recording:
         return [self._files[member.number].session(row) for member, row in self._reader.sessions()]
 
     def exchanges(self, where: str = "") -> Iterator[Exchange]:
-        """Calls by the time of their first octet, or those for which an expression of the filter language holds.
+        """Calls by the time of their first byte, or those for which an expression of the filter language holds.
 
         Raises QueryError where the expression is wrong.
         """

@@ -1,4 +1,4 @@
-"""One Parquet file of a segment: its octets, and what the manifest says of them."""
+"""One Parquet file of a segment: its bytes, and what the manifest says of them."""
 
 from __future__ import annotations
 

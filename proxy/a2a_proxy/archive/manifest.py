@@ -115,7 +115,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def encode_manifest(value: SegmentRange | Manifest) -> bytes:
-    """As JSON. The command line of a session may have octets that are no Unicode: such text is escaped."""
+    """As JSON. The command line of a session may have bytes that are no Unicode: such text is escaped."""
     try:
         return _encode(value)
     except UnicodeEncodeError:

@@ -14,7 +14,7 @@ from a2a_proxy.archive.schema import FACTS_SCHEMA, FRAMES_SCHEMA
 from a2a_proxy.archive.store import ArchiveStore
 
 FOOTER_BYTES = 64 << 10
-"""Octets of a file's end that are read at first: its footer is seldom larger."""
+"""Bytes of a file's end that are read at first: its footer is seldom larger."""
 _MAX_FOOTERS = 64
 """Ends that are kept."""
 
@@ -88,11 +88,11 @@ class _RangeFile(io.RawIOBase):
         return self._position
 
     def size(self) -> int:
-        """Octets of all of it."""
+        """Bytes of all of it."""
         return self._size
 
     def read(self, size: int | None = -1) -> bytes:
-        """So many octets from here."""
+        """So many bytes from here."""
         end = self._size if size is None or size < 0 else min(self._position + size, self._size)
         if self._position >= end:
             return b""

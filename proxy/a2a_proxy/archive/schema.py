@@ -5,7 +5,7 @@ about it. `facts` has a row for each session, connection, call, task and finding
 written: a later segment may have a newer row for the same thing. Together they hold all that the recording had but for
 notes of people. No column has a name that SQL reserves.
 
-Identifiers and words are strings, times UTC in ns, octets binary; null is what is not there, in every column.
+Identifiers and words are strings, times UTC in ns, bytes binary; null is what is not there, in every column.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class ArchiveColumn(NamedTuple):
 FRAME_COLUMNS = (
     ArchiveColumn("session", _WORD_TYPE, "Uuid of the session: one run of a proxy."),
     ArchiveColumn("frame", pa.int64(), "Number of the frame in its recording, in order of storing."),
-    ArchiveColumn("time", _TIME_TYPE, "When its last octet arrived."),
-    ArchiveColumn("began", _TIME_TYPE, "When its first octet arrived."),
+    ArchiveColumn("time", _TIME_TYPE, "When its last byte arrived."),
+    ArchiveColumn("began", _TIME_TYPE, "When its first byte arrived."),
     ArchiveColumn("agent", _WORD_TYPE, "Upstream of its connection, as the proxy dialed it: who answered."),
     ArchiveColumn("task_id", pa.string(), "Task that the frame names, else the first one of its call."),
     ArchiveColumn("context_id", pa.string(), "Context that the frame names, else the one of its call."),
@@ -75,10 +75,10 @@ FRAME_COLUMNS = (
     ArchiveColumn("final", pa.bool_(), "The stream says that it ends here."),
     ArchiveColumn("error_code", pa.int64(), "JSON-RPC error code, HTTP status of a REST error, or gRPC status."),
     ArchiveColumn("note", pa.string(), "Remark of the decoder in words."),
-    ArchiveColumn("ours", pa.bool_(), "The proxy made these octets, not the peer."),
-    ArchiveColumn("octet_start", pa.int64(), "First octet of it in its direction of the connection, framing included."),
-    ArchiveColumn("octet_end", pa.int64(), "The octet after its last one."),
-    ArchiveColumn("size", pa.int64(), "True size of the payload, octets, also where it was cut."),
+    ArchiveColumn("ours", pa.bool_(), "The proxy made these bytes, not the peer."),
+    ArchiveColumn("octet_start", pa.int64(), "First byte of it in its direction of the connection, framing included."),
+    ArchiveColumn("octet_end", pa.int64(), "The byte after its last one."),
+    ArchiveColumn("size", pa.int64(), "True size of the payload, bytes, also where it was cut."),
     ArchiveColumn("truncated", pa.bool_(), "The payload was cut at the storage limit."),
     ArchiveColumn("sha256", pa.binary(), "Of the whole payload, where it was cut."),
     ArchiveColumn(

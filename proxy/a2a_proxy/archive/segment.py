@@ -39,7 +39,7 @@ MAX_ROWS = 200_000
 _NEVER = 1 << 62
 """ns; after all times."""
 MAX_SEGMENT_BYTES = 128 << 20
-"""Octets of their payloads, at most but for the last one."""
+"""Bytes of their payloads, at most but for the last one."""
 
 
 class PendingFrame(NamedTuple):

@@ -35,7 +35,7 @@ class RequestCounts(msgspec.Struct):
 
     gets: int = 0
     got: int = 0
-    """Octets of them."""
+    """Bytes of them."""
     puts: int = 0
     put: int = 0
     lists: int = 0
@@ -75,7 +75,7 @@ class ArchiveStore:
                     obstore.put(self._store, key, data, mode="create", use_multipart=False)
             except exceptions.AlreadyExistsError:
                 return self.get(key)
-        self._count_request(f"put {key}: {len(data):,} octets", puts=1, put=len(data))
+        self._count_request(f"put {key}: {len(data):,} bytes", puts=1, put=len(data))
         return data
 
     def get(self, key: str) -> bytes:
@@ -85,7 +85,7 @@ class ArchiveStore:
         return self._count_download(key, data, "")
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
-        """The octets of an object from `start` to before `end`."""
+        """The bytes of an object from `start` to before `end`."""
         with self._translate_errors("get", key):
             data = bytes(obstore.get_range(self._store, key, start=start, end=end))
         return self._count_download(key, data, f" {start}-{end}")
@@ -105,7 +105,7 @@ class ArchiveStore:
         return sorted(found)
 
     def _count_download(self, key: str, data: bytes, part: str) -> bytes:
-        self._count_request(f"get {key}{part}: {len(data):,} octets", gets=1, got=len(data))
+        self._count_request(f"get {key}{part}: {len(data):,} bytes", gets=1, got=len(data))
         return data
 
     def _count_request(self, line: str, **counts: int) -> None:

@@ -70,7 +70,7 @@ def redaction_key() -> bytes:
         _create_whole(path, secrets.token_bytes(KEY_BYTES))
     key = path.read_bytes()
     if len(key) != KEY_BYTES:
-        raise ValueError(f"{path} is not a key of {KEY_BYTES} octets")
+        raise ValueError(f"{path} is not a key of {KEY_BYTES} bytes")
     return key
 
 
@@ -106,7 +106,7 @@ class SessionFile(msgspec.Struct, frozen=True):
     redact: tuple[str, ...] = ()
     """What of the traffic is not recorded, as words of a policy (`redaction.policy`); none: credentials."""
     live: LiveMode = "auto"
-    """Which payload SendLiveMessage carries: `bidi`, `1975`, `2153`, or by the octets."""
+    """Which payload SendLiveMessage carries: `bidi`, `1975`, `2153`, or by the bytes."""
 
 
 class JournalFolder:

@@ -30,14 +30,14 @@ class JournalStats(msgspec.Struct, frozen=True):
     """The books. All numbers only grow."""
 
     appended: int
-    """Octets of DATA and OURS that were appended."""
+    """Bytes of DATA and OURS that were appended."""
     lost: int
-    """Octets of those that are not in the journal."""
+    """Bytes of those that are not in the journal."""
     segments: int
     position: Position
     """After the last record written."""
     queued: int
-    """Octets handed over and not yet taken by the writer (this one also shrinks)."""
+    """Bytes handed over and not yet taken by the writer (this one also shrinks)."""
     reason: str = ""
     """Why the disk takes nothing now; empty where it does, or is slow only."""
     lost_reason: str = ""
@@ -106,7 +106,7 @@ class Journal:
             self._call_later(seconds, self._on_timer)
 
     def set_wake_fd(self, fd: int | None) -> None:
-        """Wake the reader by one octet to `fd` after each batch (None: stop that). A duplicate is kept: close yours."""
+        """Wake the reader by one byte to `fd` after each batch (None: stop that). A duplicate is kept: close yours."""
         self._writer.set_wake_fd(fd)
 
     def stats(self) -> JournalStats:

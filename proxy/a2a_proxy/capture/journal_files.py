@@ -30,13 +30,13 @@ class JournalLimits(msgspec.Struct, frozen=True):
 
     segment_bytes: int = 64 * MEBI
     segment_seconds: float = 60.0
-    """A segment ends when it has this many octets or is this old."""
+    """A segment ends when it has this many bytes or is this old."""
     max_bytes: int = 4 * GIBI
     """Of segments not yet deleted, together."""
     keep_free: int | None = None
-    """Octets of the disk that stay free; None: 1 GiB or 5 % of the disk, whichever is less."""
+    """Bytes of the disk that stay free; None: 1 GiB or 5 % of the disk, whichever is less."""
     queue_bytes: int = 64 * MEBI
-    """Octets that may wait in memory for a slow disk."""
+    """Bytes that may wait in memory for a slow disk."""
 
 
 class JournalFiles:
@@ -133,12 +133,12 @@ class JournalFiles:
         return self._has_torn_record or full or not os.fstat(self._fd).st_nlink  # somebody has deleted it
 
     def _full_reason(self, size: int) -> str:
-        """Why so many octets may not be written; empty where they may."""
+        """Why so many bytes may not be written; empty where they may."""
         limit = self._limits.max_bytes
         if self._bytes_on_disk + size > limit:
             self._bytes_on_disk = self._measure_folder()
         if self._bytes_on_disk + size > limit:
-            return f"it has reached its limit of {limit} octets"
+            return f"it has reached its limit of {limit} bytes"
         try:
             free = self._free_bytes()
         except OSError as wrong:
@@ -146,7 +146,7 @@ class JournalFiles:
         return "" if free - size > 0 else "the disk is almost full"
 
     def _free_bytes(self) -> int:
-        """Octets that may still be used. Raises OSError."""
+        """Bytes that may still be used. Raises OSError."""
         try:
             disk = os.statvfs(self._folder)
         except FileNotFoundError:
@@ -221,7 +221,7 @@ def _words(wrong: OSError) -> str:
 
 
 def join_small_pieces(pieces: list[bytes]) -> Iterator[bytes]:
-    """The same octets in few pieces: small ones joined, for a call costs more than a copy, large ones as they are."""
+    """The same bytes in few pieces: small ones joined, for a call costs more than a copy, large ones as they are."""
     if max(map(len, pieces), default=0) < UNCOPIED_BYTES:
         yield b"".join(pieces)
         return
@@ -237,7 +237,7 @@ def join_small_pieces(pieces: list[bytes]) -> Iterator[bytes]:
 
 
 def count_whole_records(pieces: list[bytes], written: int) -> tuple[int, int]:
-    """How many pieces, and octets of them, belong to records that lie within the first `written` octets."""
+    """How many pieces, and bytes of them, belong to records that lie within the first `written` bytes."""
     byte_count = 0
     for index in range(0, len(pieces), 3):
         size = sum(map(len, pieces[index : index + 3]))

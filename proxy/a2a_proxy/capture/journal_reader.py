@@ -41,7 +41,7 @@ class JournalReader:
 
     @property
     def unread_bytes(self) -> int:
-        """Octets written and not yet read."""
+        """Bytes written and not yet read."""
         total = -self._offset
         for number in segment_numbers(self._folder):
             if number >= self._segment:
@@ -49,7 +49,7 @@ class JournalReader:
         return max(0, total)
 
     def read(self, max_bytes: int = 1 << 20, until: Position | None = None) -> list[Chunk]:
-        """The next records, some `max_bytes` octets of them; empty where there are no more now, or none before `until`
+        """The next records, some `max_bytes` bytes of them; empty where there are no more now, or none before `until`
         (a position that a reader had). All of them come from one segment.
 
         Where records cannot be read, one LOST on connection 0 stands for them (`Lost.damage` says why), and reading
@@ -110,7 +110,7 @@ class JournalReader:
         following = segment_path(self._folder, self._segment + 1)
         end = previous_segment_end(_read_segment_header(following))
         if end is not None and self._offset < end and not self._is_abandoned:
-            return self._abandon_segment(f"{end - self._offset} octets are missing at its end")
+            return self._abandon_segment(f"{end - self._offset} bytes are missing at its end")
         self.close()
         self._segment, self._offset, self._is_abandoned = self._segment + 1, 0, False
         return []

@@ -1,6 +1,6 @@
 """The thread that writes the journal, so that a slow disk never holds up the event loop.
 
-It alone decides what a hole is: records behind a failed write are filtered here, in order, so that no octet of a
+It alone decides what a hole is: records behind a failed write are filtered here, in order, so that no byte of a
 connection follows a hole as if nothing were missing.
 """
 
@@ -33,9 +33,9 @@ class JournalWriter:
     def __init__(self, segments: JournalFiles) -> None:
         self.segments = segments
         self.consumed_bytes = 0
-        """Octets taken from the queue; read by the event loop's thread to know how full it is."""
+        """Bytes taken from the queue; read by the event loop's thread to know how full it is."""
         self.opaque_bytes_dropped = 0
-        """Octets of opaque connections that were dropped."""
+        """Bytes of opaque connections that were dropped."""
         self.lost_reason = ""
         """Why records were dropped last; empty where the disk was too slow for the queue."""
         self.losses = LossBuffer()
@@ -60,7 +60,7 @@ class JournalWriter:
         return not self._thread.is_alive()
 
     def set_wake_fd(self, fd: int | None) -> None:
-        """Write one octet to a duplicate of `fd` (made non-blocking) after each batch; None to stop it."""
+        """Write one byte to a duplicate of `fd` (made non-blocking) after each batch; None to stop it."""
         fresh = -1
         if fd is not None:
             fresh = os.dup(fd)

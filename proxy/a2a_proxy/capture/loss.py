@@ -1,6 +1,6 @@
 """What could not be written: payload is counted and forgotten, the story around it is kept.
 
-A connection that lost octets is opaque from there, but that it opened, lost so much, and closed is still told once
+A connection that lost bytes is opaque from there, but that it opened, lost so much, and closed is still told once
 there is room again. Knows records, not files.
 """
 
@@ -24,7 +24,7 @@ class LossRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """`data` of a LOST record."""
 
     bytes: int
-    """Octets missing in this direction of the connection. On connection 0: of connections that are not told of at all,
+    """Bytes missing in this direction of the connection. On connection 0: of connections that are not told of at all,
     for too many opened while nothing could be written."""
     damage: str = ""
     """Only on connection 0, made by the reader: records could not be read here, so that every connection open at this
@@ -48,7 +48,7 @@ class LossBuffer:
 
     def __init__(self) -> None:
         self.lost_bytes = 0
-        """Octets of DATA and OURS dropped here since the beginning."""
+        """Bytes of DATA and OURS dropped here since the beginning."""
         self._entries: list[list[bytes] | _Hole] = []
         self._holes: dict[tuple[int, int], _Hole] = {}
         self._dropped_connections: set[int] = set()

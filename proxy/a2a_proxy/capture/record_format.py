@@ -1,6 +1,6 @@
-"""The journal's format: records and segment headers, to octets and back. No files, no threads.
+"""The journal's format: records and segment headers, to bytes and back. No files, no threads.
 
-A journal is a folder of segments `000001.a2aj`, `000002.a2aj`, ... Octets once written are never changed: a writer that
+A journal is a folder of segments `000001.a2aj`, `000002.a2aj`, ... Bytes once written are never changed: a writer that
 fails in mid-record begins a new segment, and the header of that one says where the last whole record before it ended.
 """
 
@@ -58,7 +58,7 @@ class RecordScan(msgspec.Struct):
     end: int
     """Offset after the last whole record."""
     needed_bytes: int = 0
-    """Octets from `end` on that the next record needs, as far as known; 0 where `damage` is set."""
+    """Bytes from `end` on that the next record needs, as far as known; 0 where `damage` is set."""
     damage: str = ""
     """Why the record at `end` cannot be one; empty where the buffer just ends in mid-record."""
 
@@ -78,7 +78,7 @@ def scan_records(buffer: bytes, start: int = 0) -> RecordScan:
         length, check, kind, direction, _, connection, time = unpack(buffer, at)
         end = at + header + length
         if length > MAX_PAYLOAD:
-            return RecordScan(chunks, at, damage=f"a length of {length} octets")
+            return RecordScan(chunks, at, damage=f"a length of {length} bytes")
         if end > size:
             return RecordScan(chunks, at, needed_bytes=end - at)
         if crc32(view[at + 8 : end]) != check:
@@ -93,7 +93,7 @@ def scan_records(buffer: bytes, start: int = 0) -> RecordScan:
 
 
 def segment_header(number: int, previous_end: int) -> bytes:
-    """The octets a segment begins with. `previous_end` is 0 for the first."""
+    """The bytes a segment begins with. `previous_end` is 0 for the first."""
     return SEGMENT_HEADER.pack(MAGIC, VERSION, number, previous_end)
 
 

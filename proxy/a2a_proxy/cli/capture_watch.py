@@ -1,6 +1,6 @@
 """Looks after the capture while the proxy runs and tells the user what is wrong with it.
 
-Octets that are lost, a recorder that falls behind, a journal that was deleted. Runs on the event loop, a look a second.
+Bytes that are lost, a recorder that falls behind, a journal that was deleted. Runs on the event loop, a look a second.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SLOW = "the disk is too slow"
 _CHECK_INTERVAL_SECONDS = 1.0
 """Seconds between two looks."""
 _MIN_REPORTED_LAG = 64 * 1024 * 1024
-"""Octets of journal that the recorder may be behind without being talked about: one segment."""
+"""Bytes of journal that the recorder may be behind without being talked about: one segment."""
 
 
 class CaptureState(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class CaptureState(msgspec.Struct, frozen=True):
     """Of the journal."""
     journal: Callable[[], JournalStats]
     lag: Callable[[], int]
-    """Octets that wait for the recorder."""
+    """Bytes that wait for the recorder."""
     repair_folder: Callable[[], bool]
     """Makes again what was deleted of the journal's folder; True where it had to. Raises OSError."""
 
@@ -41,7 +41,7 @@ class CaptureWatch:
         self._state = state
         self._console = console
         self._reported_loss = 0
-        """What the user knows to be lost, octets."""
+        """What the user knows to be lost, bytes."""
         self._is_losing = False
         self._reported_lag = _MIN_REPORTED_LAG
         self._folder_error = ""

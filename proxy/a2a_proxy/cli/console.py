@@ -82,7 +82,7 @@ class Console(Protocol):
         """The proxy takes no more connections."""
 
     def draining(self, lag: int) -> None:
-        """The proxy is stopping; `behind` octets of journal are still to be recorded."""
+        """The proxy is stopping; `behind` bytes of journal are still to be recorded."""
 
     def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         """Something the user should know; `loud`: a warning."""

@@ -208,7 +208,7 @@ def demo(context: click.Context, record: Path | None, lossy: bool) -> None:
 def stdio(command: tuple[str, ...], **typed: Any) -> None:
     """Start COMMAND as an agent that talks over stdin and stdout, and record what passes.
 
-    Octets, stderr, signals and the exit code pass as without the proxy, which prints nothing of its own. Put
+    Bytes, stderr, signals and the exit code pass as without the proxy, which prints nothing of its own. Put
     `a2a-proxy stdio --` before the agent's command where its client starts it, or let `a2a-proxy wrap-card` do that.
     """
     from a2a_proxy.cli.stdio import run_stdio, stdio_config
@@ -227,7 +227,7 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
 def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
     """Print CARD (a file, or - for stdin) with `a2a-proxy stdio --` before the commands of its stdio interfaces.
 
-    The options go into the command. All else stays octet for octet; so does a card that is signed or has no stdio
+    The options go into the command. All else stays byte for byte; so does a card that is signed or has no stdio
     command, with a word on stderr and exit code 1.
     """
     from a2a_proxy.cli.wrap_card import run_wrap_card, stdio_option_words

@@ -13,7 +13,7 @@ from a2a_proxy.cli.errors import UserError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _MAX_POLICY_SIZE = 1 << 20
-"""Octets of a policy file."""
+"""Bytes of a policy file."""
 
 
 def add_redaction_options(command: _Command) -> _Command:

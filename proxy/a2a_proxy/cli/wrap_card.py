@@ -61,7 +61,7 @@ def run_wrap_card(card: Path, options: list[str]) -> int:
 
 
 def wrap_card(card_bytes: bytes, options: list[str]) -> tuple[bytes, UserError | None]:
-    """The card with its stdio commands wrapped, everything else octet for octet; and why it is as it was.
+    """The card with its stdio commands wrapped, everything else byte for byte; and why it is as it was.
 
     Raises:
         UserError: it is no card.

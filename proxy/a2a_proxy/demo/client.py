@@ -92,7 +92,7 @@ class DemoClient:
 
 
 def _pass_through(data: bytes) -> bytes:
-    """Octets go as they are: the messages are made and read by the project's own descriptors."""
+    """Bytes go as they are: the messages are made and read by the project's own descriptors."""
     return data
 
 

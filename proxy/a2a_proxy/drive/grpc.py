@@ -1,4 +1,4 @@
-"""Calls over gRPC: octets as they are, messages in either direction whenever their time has come."""
+"""Calls over gRPC: bytes as they are, messages in either direction whenever their time has come."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class PlannedCall(msgspec.Struct, frozen=True):
 
     @property
     def start_time(self) -> int:
-        """When the first octet of its first message came, ns: a live stream may have been open for long by then."""
+        """When the first byte of its first message came, ns: a live stream may have been open for long by then."""
         frame = self.turns[0].frame
         return frame.began if frame is not None else self.turns[0].at
 

@@ -90,7 +90,7 @@ def header_labels(step: PlannedCall) -> Iterator[tuple[str, str]]:
 
 
 def make_request(step: PlannedCall, turn: ClientTurn, ids: DriveIds, credentials: Credentials) -> DriveRequest:
-    """What is sent for a recorded message. The octets are the recorded ones where no identifier in them changes."""
+    """What is sent for a recorded message. The bytes are the recorded ones where no identifier in them changes."""
     assert turn.frame is not None
     exchange, frame = step.exchange, turn.frame
     headers, _ = credentials.apply_to(exchange.request_headers)

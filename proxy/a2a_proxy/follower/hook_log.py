@@ -10,7 +10,7 @@ from pathlib import Path
 from a2a_proxy.capture import file_layout
 
 MAX_LOG_BYTES = 4 << 20
-"""Octets that one process may write."""
+"""Bytes that one process may write."""
 _MAX_OLD_BYTES = 1 << 20
 """A log of this size is put aside when the next run begins; the one put aside before is deleted."""
 _FULL_NOTE = b"\n--- the log has taken all it may; the rest is not kept ---\n"

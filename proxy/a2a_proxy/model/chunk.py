@@ -27,23 +27,23 @@ class ChunkKind(IntEnum):
     DIALED = 2
     """The upstream connection stands (or failed). `data` is JSON: `DialFacts`."""
     DATA = 3
-    """Octets that one peer sent, exactly as they arrived."""
+    """Bytes that one peer sent, exactly as they arrived."""
     EOF = 4
-    """The sender of this direction will send no more octets (FIN)."""
+    """The sender of this direction will send no more bytes (FIN)."""
     RESET = 5
     """The sender of this direction broke the connection (RST, or an I/O error). `data` is UTF-8 text, may be empty."""
     CLOSED = 6
     """Both sides are gone; the last record of a connection."""
     OURS = 7
-    """Octets that the proxy itself made (a 502, an UNAVAILABLE), in the direction they were sent."""
+    """Bytes that the proxy itself made (a 502, an UNAVAILABLE), in the direction they were sent."""
     EDIT = 8
-    """The proxy changed octets on their way. `data` is JSON; the captured copy stays what the peer sent."""
+    """The proxy changed bytes on their way. `data` is JSON; the captured copy stays what the peer sent."""
     LOST = 9
-    """Octets of this direction are missing here. `data` is JSON: `{"bytes": n}`. The connection is opaque from here."""
+    """Bytes of this direction are missing here. `data` is JSON: `{"bytes": n}`. The connection is opaque from here."""
     END = 10
     """The session ended cleanly. Connection 0."""
     LOG = 11
-    """Octets that a stdio agent wrote to stderr."""
+    """Bytes that a stdio agent wrote to stderr."""
     SIGNAL = 12
     """A signal reached the proxy, which passed it on to a stdio agent. `data` is its name in ASCII (`SIGTERM`)."""
     EXITED = 13

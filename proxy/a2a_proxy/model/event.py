@@ -25,6 +25,15 @@ class TaskState(IntEnum):
     REJECTED = 7
     AUTH_REQUIRED = 8
 
+    @classmethod
+    def _missing_(cls, value: object) -> TaskState | None:
+        """A number that A2A does not define: protobuf enums are open, so a peer may send any 32-bit number."""
+        if not isinstance(value, int):
+            return None
+        state = int.__new__(cls, value)
+        state._name_, state._value_ = f"UNKNOWN_{value}", value
+        return state
+
     @property
     def terminal(self) -> bool:
         """No event may follow (manual/protocol.md "Task states")."""

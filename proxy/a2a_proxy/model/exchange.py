@@ -41,7 +41,7 @@ class Dialect(StrEnum):
 
 
 LiveMode = Literal["auto", "bidi", "1975", "2153"]
-"""Which payload SendLiveMessage carries: by the octets, or what the user has said
+"""Which payload SendLiveMessage carries: by the bytes, or what the user has said
 (manual/protocol.md "Live payload detection")."""
 
 
@@ -54,7 +54,7 @@ class Connection(msgspec.Struct, frozen=True):
     upstream: str
     opened: int
     kind: str = ""
-    """`h2c`, `http/1.1`, `stdio`, `tls`, `opaque`; empty before the first octet."""
+    """`h2c`, `http/1.1`, `stdio`, `tls`, `opaque`; empty before the first byte."""
     dialed: int = 0
     peer: str = ""
     closed: int = 0
@@ -65,7 +65,7 @@ class Connection(msgspec.Struct, frozen=True):
     bytes_to_agent: int = 0
     bytes_to_client: int = 0
     lost_bytes: int = 0
-    """Octets that passed but were not captured."""
+    """Bytes that passed but were not captured."""
     counters: dict[str, int] = {}
     """Wire events too common to store one by one: `ping`, `window_update`, `settings_ack`."""
 
@@ -79,13 +79,13 @@ class Exchange(msgspec.Struct, frozen=True):
     """One call: a request with its response or stream."""
 
     id: int
-    """Number within the session, from 1, in order of first octet."""
+    """Number within the session, from 1, in order of first byte."""
     connection: int
     stream: int
     """Number of the stream; on a pipe, of the request."""
     binding: Binding
     started: int
-    """First octet of the request, ns."""
+    """First byte of the request, ns."""
     dialect: Dialect = Dialect.UNKNOWN
     operation: str = ""
     """The 1.0 name, for every binding and dialect: `SendStreamingMessage`; empty where it is none of A2A's."""
@@ -103,7 +103,7 @@ class Exchange(msgspec.Struct, frozen=True):
     informational: tuple[int, ...] = ()
     """1xx statuses before the response."""
     request_ended: int = 0
-    """Last octet of the request (END_STREAM); 0 where it has not come."""
+    """Last byte of the request (END_STREAM); 0 where it has not come."""
     response_started: int = 0
     """Response head, ns."""
     first_event: int = 0
@@ -119,7 +119,7 @@ class Exchange(msgspec.Struct, frozen=True):
     """One line for people: `TASK_NOT_FOUND -32001: no such task`; empty where all went well."""
     how: str = ""
     """How it ended: `complete`, `client cancel`, `agent reset`, `client gone`, `agent gone`, `connection lost`
-    (its octets were not captured), `proxy stopped`, `proxy killed`, `refused`; empty while open. With stdio also
+    (its bytes were not captured), `proxy stopped`, `proxy killed`, `refused`; empty while open. With stdio also
     `agent exited` (its process ended, and not because its client closed it), `id used again`, and `forgotten` (there
     were too many)."""
     half_close: str = ""

@@ -31,7 +31,7 @@ class FrameKind(IntEnum):
     OTHER = 9
     """A body that is not A2A (another content type, another path)."""
     UNDECODABLE = 10
-    """Octets that could not be read; payload is what there was of them, `note` says why."""
+    """Bytes that could not be read; payload is what there was of them, `note` says why."""
     LOG = 11
     """A line that a stdio agent wrote to stderr; its span is that of stderr."""
 
@@ -64,16 +64,16 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     direction: Direction
     kind: FrameKind
     began: int
-    """When its first octet arrived, ns since the epoch."""
+    """When its first byte arrived, ns since the epoch."""
     at: int
-    """When its last octet arrived, ns since the epoch: when a peer could act on it."""
+    """When its last byte arrived, ns since the epoch: when a peer could act on it."""
     start: int
     end: int
-    """Span of its octets in its direction of the connection (framing included)."""
+    """Span of its bytes in its direction of the connection (framing included)."""
     payload: bytes = b""
-    """The message itself, content coding removed: JSON text, protobuf octets, SSE data. Cut at the storage limit."""
+    """The message itself, content coding removed: JSON text, protobuf bytes, SSE data. Cut at the storage limit."""
     size: int = 0
-    """True size of the payload in octets, also where `payload` is cut."""
+    """True size of the payload in bytes, also where `payload` is cut."""
     sha256: bytes = b""
     """Of the whole payload; only where `truncated`."""
     truncated: bool = False
@@ -102,6 +102,6 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     note: str = ""
     """Short remark in words, interned."""
     ours: bool = False
-    """The proxy made these octets, not the peer."""
+    """The proxy made these bytes, not the peer."""
     redacted: tuple[str, ...] = ()
     """Paths of what was replaced by labels."""

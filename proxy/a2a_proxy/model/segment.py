@@ -43,11 +43,11 @@ class Segment(msgspec.Struct, frozen=True):
     """The exchange of its last frame; another one where a task has several."""
     last_seq: int
     began: int
-    """First octet of its first frame."""
+    """First byte of its first frame."""
     start: int
-    """Last octet of its first frame: when the other side could act on it."""
+    """Last byte of its first frame: when the other side could act on it."""
     end: int
-    """Last octet of its last frame."""
+    """Last byte of its last frame."""
     ended: int = 0
     """When it was clear that it is over; 0 while it is open."""
     reason: str = ""
@@ -55,7 +55,7 @@ class Segment(msgspec.Struct, frozen=True):
     `rejected`, `input`, `auth`, `error` (the call was answered with an error), `closed`, `broken`. Empty while open."""
     frames: int = 1
     bytes: int = 0
-    """Octets of its frames' payloads."""
+    """Bytes of its frames' payloads."""
     outputs: int = 0
     """Frames with output: artifact updates, messages, states with a message, tasks with artifacts or a message."""
     first_output: int = 0
@@ -100,10 +100,10 @@ class Interruption(msgspec.Struct, frozen=True):
     residual_frames: int = 0
     """Frames of the interrupted output that came after `at`."""
     residual_bytes: int = 0
-    """Octets of their payloads."""
+    """Bytes of their payloads."""
     last_residual: int = 0
     wasted: int = 0
-    """Octets of text, raw and data in them."""
+    """Bytes of text, raw and data in them."""
     reaction: int = 0
     """When the agent first said something else."""
 
@@ -148,7 +148,7 @@ class Handoff(msgspec.Struct, frozen=True):
     """When the first output of the new agent came, or it was clear that none will; 0 while it is open."""
     first_output: int = 0
     briefing: int = 0
-    """Octets of the request to the new agent; 0 within one task."""
+    """Bytes of the request to the new agent; 0 within one task."""
 
     @property
     def latency(self) -> int | None:

@@ -43,7 +43,7 @@ class ArtifactState(msgspec.Struct, frozen=True):
     """Updates that carried it; a snapshot in a Task does not count."""
     parts: int = 0
     size: int = 0
-    """Octets of text, raw and data of the parts."""
+    """Bytes of text, raw and data of the parts."""
     complete: bool = False
     """A chunk said `lastChunk`, or it came whole."""
     first: int = 0

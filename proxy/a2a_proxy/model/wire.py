@@ -1,7 +1,7 @@
 """What the wire decoders say: HTTP in passing, the same vocabulary for HTTP/1.1 and HTTP/2; and the messages of pipes.
 
 One *stream* is one request with its response. Its number is the HTTP/2 stream identifier, or counts from 1 on an
-HTTP/1.1 connection. Offsets count octets of one direction of one connection, from 0.
+HTTP/1.1 connection. Offsets count bytes of one direction of one connection, from 0.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 from a2a_proxy.model.chunk import Direction
 
 Headers = tuple[tuple[bytes, bytes], ...]
-"""Field names and values in wire order, names as sent (HTTP/1.1 keeps their case). Octets: values need not be UTF-8."""
+"""Field names and values in wire order, names as sent (HTTP/1.1 keeps their case). Bytes: values need not be UTF-8."""
 
 
 class HeadRole(IntEnum):
@@ -32,9 +32,9 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     stream: int
     direction: Direction
     at: int
-    """When its last octet arrived, ns."""
+    """When its last byte arrived, ns."""
     began: int
-    """When its first octet arrived, ns."""
+    """When its first byte arrived, ns."""
     start: int
     end: int
     role: HeadRole
@@ -53,14 +53,14 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
 
 class Body(msgspec.Struct, frozen=True, gc=False):
-    """Some octets of a message body, transfer coding and padding removed, content coding not."""
+    """Some bytes of a message body, transfer coding and padding removed, content coding not."""
 
     stream: int
     direction: Direction
     at: int
     start: int
     end: int
-    """The span of the octets on the wire that carried them (framing included)."""
+    """The span of the bytes on the wire that carried them (framing included)."""
     data: bytes
 
 
@@ -85,7 +85,7 @@ class Cut(msgspec.Struct, frozen=True, gc=False):
     at: int
     start: int
     how: str
-    """`rst_stream`, `reset`, `eof` or `goaway`: a peer did it. `lost`: octets were not captured from here.
+    """`rst_stream`, `reset`, `eof` or `goaway`: a peer did it. `lost`: bytes were not captured from here.
     `proxy stopped`, `proxy killed`: the proxy ended while the stream was open."""
     code: int = 0
     """The HTTP/2 error code of a RST_STREAM."""
@@ -105,12 +105,12 @@ class Control(msgspec.Struct, frozen=True, gc=False):
     detail: dict[str, object]
     """Plain JSON values. `upgrade` has `protocol` (that of the Upgrade field, or `connect`) and `stream`, and what
     follows is not read. `opaque` comes once, for a connection of which nothing is read: `looks_like` is `tls`,
-    `unknown` (no HTTP), `server first` (the client never said anything) or `lost` (its octets are missing).
+    `unknown` (no HTTP), `server first` (the client never said anything) or `lost` (its bytes are missing).
     `signal` has its name as `signal`; `exit` has the `code`, or the `signal` that killed the agent."""
 
 
 class Undecodable(msgspec.Struct, frozen=True, gc=False):
-    """The decoder met octets that it cannot read. What follows in this scope is opaque; the relay never notices."""
+    """The decoder met bytes that it cannot read. What follows in this scope is opaque; the relay never notices."""
 
     direction: Direction
     at: int
@@ -132,14 +132,14 @@ class Framed(msgspec.Struct, frozen=True, gc=False):
 
     direction: Direction
     began: int
-    """When its first octet arrived, ns."""
+    """When its first byte arrived, ns."""
     at: int
-    """When it was clear that it is complete, ns: with a wrong length that may be later than its last octet."""
+    """When it was clear that it is complete, ns: with a wrong length that may be later than its last byte."""
     start: int
     end: int
     """Its span, header block included."""
     data: bytes
-    """The content; its first octets where `truncated`."""
+    """The content; its first bytes where `truncated`."""
     headers: Headers = ()
     framing: str = ""
     """The header block, U+0000 for the content, and what ends it. Each Content-Length that tells the content's true
@@ -147,14 +147,14 @@ class Framed(msgspec.Struct, frozen=True, gc=False):
     broken: str = ""
     """`REASON_CUT_SHORT` or `REASON_BROKE_OFF`; empty where it is whole."""
     size: int = 0
-    """True size of the content, octets."""
+    """True size of the content, bytes."""
     truncated: bool = False
     sha256: bytes = b""
     """Of the whole content; only where `truncated`, and empty where a restart came between."""
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
-    """A line that is no message: of an agent's stderr, or octets outside every message of a pipe."""
+    """A line that is no message: of an agent's stderr, or bytes outside every message of a pipe."""
 
     direction: Direction
     began: int
@@ -163,7 +163,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     end: int
     """Its span in what it stands in, line end included."""
     data: bytes
-    """Without its line end; its first octets where `truncated`."""
+    """Without its line end; its first bytes where `truncated`."""
     stray: bool
     """It stands between the messages of a pipe; else it is of stderr."""
     framing: str = ""

@@ -8,7 +8,7 @@ from a2a_proxy.cli.errors import UserError
 
 
 def parse_size(option: str, size: str) -> int:
-    """A size as people write it (`500M`, `4GiB`, `65536`) in octets; K, M, G and T are powers of 1024.
+    """A size as people write it (`500M`, `4GiB`, `65536`) in bytes; K, M, G and T are powers of 1024.
 
     Raises:
         UserError: it is none, or 0.

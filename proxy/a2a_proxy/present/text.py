@@ -50,7 +50,7 @@ def format_duration(ns: int) -> str:
 
 
 def format_size(byte_count: int) -> str:
-    """A number of octets: `312 B`, `4.1 KiB`, `1.0 MiB`."""
+    """A number of bytes: `312 B`, `4.1 KiB`, `1.0 MiB`."""
     if byte_count < 1024:
         return f"{byte_count} B"
     value = byte_count / 1024

@@ -23,7 +23,7 @@ class ArtifactChunk(msgspec.Struct, frozen=True, gc=False):
     name: str
     parts: int
     size: int
-    """Octets of text, raw and data."""
+    """Bytes of text, raw and data."""
     content: int
     """A hash of the content, the same for every binding where the parts are text."""
 

@@ -47,7 +47,7 @@ class ByteSpan(Protocol):
 
 
 class SpanPiece(msgspec.Struct, frozen=True, gc=False):
-    """A `Span` made here: a message without octets of its own, or a part of one."""
+    """A `Span` made here: a message without bytes of its own, or a part of one."""
 
     began: int
     at: int
@@ -196,7 +196,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
 
     @abstractmethod
     def body(self, event: Body, out: Out) -> None:
-        """Some octets of either direction."""
+        """Some bytes of either direction."""
 
     @abstractmethod
     def on_response(self, event: Head) -> None:
@@ -265,7 +265,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         self.report_unread(event, out)
 
     def report_unread(self, event: Undecodable, out: Out) -> None:
-        """Say once per direction that its octets cannot be read; the frame before is the evidence."""
+        """Say once per direction that its bytes cannot be read; the frame before is the evidence."""
         if event.direction not in self.unread:
             self.unread.append(int(event.direction))
             exchange = self.exchange
@@ -285,7 +285,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
             self.over.append(int(direction))
 
     def count_bytes(self, event: Head | Body) -> None:
-        """Add the octets of an event to its direction."""
+        """Add the bytes of an event to its direction."""
         if event.direction == TO_AGENT:
             self.exchange.bytes_to_agent += event.end - event.start
         else:
@@ -320,7 +320,7 @@ def unread_note(event: Undecodable) -> str:
 
 
 def unread_finding(event: Undecodable, connection: int, exchange: int = 0, seq: int = -1) -> Finding:
-    """The finding about octets that nobody here can read."""
+    """The finding about bytes that nobody here can read."""
     evidence = {"offset": str(event.offset)}
     return Finding(
         "UNDECODABLE", Severity.ERROR, event.at, unread_note(event), connection, exchange, seq, evidence=evidence

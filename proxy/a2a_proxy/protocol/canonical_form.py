@@ -27,7 +27,7 @@ def canonical_payload(frame: Frame, exchange: Exchange) -> Any:
 
 
 def canonical_body(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Any:
-    """The same of octets that are no frame yet: the body of a call, read as `schema` says (`json` or a message)."""
+    """The same of bytes that are no frame yet: the body of a call, read as `schema` says (`json` or a message)."""
     value: Any = decode_payload(payload, schema)
     if value is None:
         return payload.decode("utf-8", "backslashreplace") if payload else {}

@@ -33,9 +33,9 @@ MAX_ANSWERED_CALLS = 64
 
 _OPAQUE_SUMMARIES: dict[object, str] = {
     "tls": "this is TLS, which the proxy does not decrypt: connect with http://",
-    "unknown": "this is not HTTP; its octets are relayed, counted and not read",
+    "unknown": "this is not HTTP; its bytes are relayed, counted and not read",
 }
-"""What to say of a connection that turns out not to be HTTP. One whose octets are missing is no fault of the peers."""
+"""What to say of a connection that turns out not to be HTTP. One whose bytes are missing is no fault of the peers."""
 
 NOTE_STRAY = "outside any message"
 """The note of what an agent or client writes to the pipe between messages."""
@@ -47,7 +47,7 @@ _CALL_CLASSES: dict[str, Callable[[ConnectionLink, ExchangeState], HttpStreamCal
 
 
 class ConnectionConversation:
-    """Never raises: octets that cannot be read are one finding, and their stream is ignored from there."""
+    """Never raises: bytes that cannot be read are one finding, and their stream is ignored from there."""
 
     def __init__(self, connection: int, facts: ConnectionFacts, shared: SessionContext) -> None:
         self._link = ConnectionLink(connection, facts, shared)
@@ -61,7 +61,7 @@ class ConnectionConversation:
 
     @property
     def ours(self) -> bool:
-        """The octets that come now were made by the proxy, not by a peer."""
+        """The bytes that come now were made by the proxy, not by a peer."""
         return self._link.ours
 
     @ours.setter
@@ -79,7 +79,7 @@ class ConnectionConversation:
                         call.body(event, out)
                 else:
                     self._read_other_event(event, out)
-            except Exception as error:  # a peer's octets must not stop the recorder
+            except Exception as error:  # a peer's bytes must not stop the recorder
                 self._abandon_stream(event, error, out)
 
     def set_sent_traceparent(self, stream: int, sent_traceparent: str) -> ExchangeState | None:
@@ -92,7 +92,7 @@ class ConnectionConversation:
         return call.exchange
 
     def _read_other_event(self, event: WireEvent, out: list[Frame | Finding]) -> None:
-        """Everything but body octets."""
+        """Everything but body bytes."""
         if type(event) is Control:
             self._emit_control(event, out)
             return
@@ -230,7 +230,7 @@ class ConnectionConversation:
         self._seq += 1
 
     def _abandon_stream(self, event: WireEvent, error: Exception, out: list[Frame | Finding]) -> None:
-        """Our own failure on hostile octets: said once, then this stream is ignored."""
+        """Our own failure on hostile bytes: said once, then this stream is ignored."""
         stream = 0 if isinstance(event, Control | Framed | Line) else event.stream
         call = self._calls.pop(stream, None)
         self._answered.pop(stream, None)

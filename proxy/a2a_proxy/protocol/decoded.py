@@ -10,7 +10,7 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.event import decode_payload, normalise
 
 _MAX_UNDECODED = 64 << 10
-"""Octets of an undecoded payload that are given."""
+"""Bytes of an undecoded payload that are given."""
 
 
 def readable_payload(frame: Frame, exchange: Exchange | None) -> Any:

@@ -207,14 +207,12 @@ def _describe_media(media: dict[str, Any]) -> str:
     flow = f"modality {media['modalityIndex']}" if media.get("modalityIndex") else ""
     part = _object_member(media, "part")
     raw = part.get("raw")
-    size = (
-        _count_noun(len(raw.rstrip("=")) * 3 // 4, "octet") if isinstance(raw, str) else _quote_text(part.get("text"))
-    )
+    size = _count_noun(len(raw.rstrip("=")) * 3 // 4, "byte") if isinstance(raw, str) else _quote_text(part.get("text"))
     return _join_words(["media", mark, number, flow, _text_or_empty(part.get("mediaType")), size])
 
 
 _CUTS_BY_NO_PEER = {
-    "lost": "broke off: octets were not captured",
+    "lost": "broke off: bytes were not captured",
     "proxy stopped": "the proxy stopped",
     "proxy killed": "the proxy was killed",
 }
@@ -253,7 +251,7 @@ def _describe_other(frame: Frame, payload: bytes) -> str:
     if not frame.exchange:  # of a pipe, where all is A2A or nothing
         return _join_words([f"{frame.note}:", _quote_text(payload[:200].decode("utf-8", "replace"))])
     words = (
-        [f"{_count_noun(frame.size, 'octet')} that {'are' if frame.size != 1 else 'is'} not A2A"]
+        [f"{_count_noun(frame.size, 'byte')} that {'are' if frame.size != 1 else 'is'} not A2A"]
         if frame.size
         else ["no body"]
     )

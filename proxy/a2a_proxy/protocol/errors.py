@@ -180,13 +180,13 @@ def _read_error_info(value: bytes) -> tuple[str, dict[str, str]]:
             if detail.type_url.endswith("google.rpc.ErrorInfo"):
                 info: Any = message_class("rpc", "google.rpc.ErrorInfo").FromString(detail.value)
                 return str(info.reason), dict(info.metadata)
-    except Exception:  # hostile octets: the details are then simply unknown
+    except Exception:  # hostile bytes: the details are then simply unknown
         return "", {}
     return "", {}
 
 
 def decode_binary_value(value: bytes) -> bytes:
-    """Octets of a `-bin` metadata value: base64 with optional padding, or C-core's raw form (NUL, then the octets)."""
+    """Bytes of a `-bin` metadata value: base64 with optional padding, or C-core's raw form (NUL, then the bytes)."""
     if value[:1] == b"\0":
         return value[1:]
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 UNREADABLE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What a decoder raises on a peer's octets: no JSON, another shape, no UTF-8, nested too deep."""
+"""What a decoder raises on a peer's bytes: no JSON, another shape, no UTF-8, nested too deep."""
 
 _NumberForm = int | str | None
 """int64 in ProtoJSON: a decimal string, or a number (Q-31)."""

@@ -3,7 +3,7 @@
 
 All three use one path. What only one of them has is proof, for the side that said it. A message of BIDI is often one of
 `2153` as well: such a stream is called BIDI until a later message of either side proves the other. Frames that were
-given by then keep their schema, for their octets read the same in both.
+given by then keep their schema, for their bytes read the same in both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MESSAGES_OF_PAYLOAD = {
     "2153": ("live-2153", "StreamRequest", "StreamResponse"),
 }
 _DISTINCTIVE_BYTES = (b"\x0a", b"\x2a")
-"""First octets of agents' messages in which `2153` shows: a Task (its timeline), a message update."""
+"""First bytes of agents' messages in which `2153` shows: a Task (its timeline), a message update."""
 
 
 def live_schema(payload: LivePayload, direction: Direction) -> str:

@@ -157,7 +157,7 @@ GRPC_METHODS: dict[str, tuple[Operation, Dialect]] = {
     for operation in OPERATIONS
     for method, dialect in operation.grpc_v0
 }
-"""gRPC path -> operation and the dialect it proves (UNKNOWN: 0.3 or rc, the octets decide)."""
+"""gRPC path -> operation and the dialect it proves (UNKNOWN: 0.3 or rc, the bytes decide)."""
 
 OLD_MESSAGES: dict[tuple[str, Dialect], tuple[str, str]] = {
     ("SubscribeToTask", _0_3): ("TaskSubscriptionRequest", "StreamResponse"),

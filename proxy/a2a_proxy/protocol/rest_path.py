@@ -69,7 +69,7 @@ def match_request_line(method: str, target: bytes) -> RestMatch | None:
 
 
 def parse_query(query: bytes) -> tuple[tuple[str, str], ...]:
-    """Split a query string; percent-escapes and `+` are undone, octets that are no UTF-8 are replaced."""
+    """Split a query string; percent-escapes and `+` are undone, bytes that are no UTF-8 are replaced."""
     pairs = (pair.partition(b"=") for pair in query.partition(b"#")[0].split(b"&") if pair)
     return tuple((unescape(key.replace(b"+", b" ")), unescape(value.replace(b"+", b" "))) for key, _, value in pairs)
 

@@ -53,7 +53,7 @@ def schema_set_of(dialect: Dialect) -> str:
 
 
 class MessageDecoder:
-    """How to read one message type: `parse(octets)` raises DecodeError, `summarise(message)` does not."""
+    """How to read one message type: `parse(bytes)` raises DecodeError, `summarise(message)` does not."""
 
     __slots__ = ("parse", "schema", "summarise")
 

@@ -1,6 +1,6 @@
 """What the connections of a session have in common: exchange numbers, what cards said, who speaks what, push URLs.
 
-Deterministic: numbers are allotted in the order of the wire, so the same octets get the same numbers again.
+Deterministic: numbers are allotted in the order of the wire, so the same bytes get the same numbers again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SessionContext:
 
     def __init__(self, live: LiveMode = "auto") -> None:
         self.live: LiveMode = live
-        """Which payload SendLiveMessage carries: what the user said, or by the octets."""
+        """Which payload SendLiveMessage carries: what the user said, or by the bytes."""
         self._last_exchange = 0
         self._cards: dict[str, CardFacts] = {}
         self._dialects: dict[str, Dialect] = {}

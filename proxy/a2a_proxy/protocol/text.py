@@ -53,7 +53,7 @@ def _escaped(character: str) -> str:
     if character.isprintable():
         return character
     errors = "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
-    return "".join(f"\\{octet:03o}" for octet in character.encode("utf-8", errors))
+    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", errors))
 
 
 def to_one_line(text: str, limit: int = 160) -> str:

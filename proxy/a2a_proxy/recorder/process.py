@@ -352,7 +352,7 @@ def _redaction_key() -> bytes:
 def _describe_missing(*, is_clean: bool, lost: int, last: int, begins_at: int) -> str:
     """What the capture lacks, in words; `last` is the time of the last record, `begins_at` of the first, ns. Empty:
     none."""
-    parts = [f"{lost} octets were not captured"] if lost else []
+    parts = [f"{lost} bytes were not captured"] if lost else []
     if begins_at:
         parts.append(f"begins at {_format_time(begins_at)}: the recording before was deleted or replaced")
     if not is_clean:

@@ -16,11 +16,11 @@ from a2a_proxy.recorder.crashes import CrashHistory
 from a2a_proxy.redaction import Redactor
 
 READ_BYTES = 1 << 20
-"""Octets of journal decoded before the clock is looked at again."""
+"""Bytes of journal decoded before the clock is looked at again."""
 PIECE = 1 << 17
-"""Octets read at once."""
+"""Bytes read at once."""
 MOST = 10_000
-"""Observations after which no more is read: a message may be as short as five octets, and what is made of each is held
+"""Observations after which no more is read: a message may be as short as five bytes, and what is made of each is held
 in memory until it is stored."""
 _SILENCE_MARGIN = 500_000_000
 """ns after which a record has surely been written to the journal and read."""
@@ -62,7 +62,7 @@ class JournalPump:
         return msgspec.msgpack.encode(DecoderSnapshot(self.reader.position, self.observer.save(), self.last_at))
 
     def decode_next(self, out: list[Observation], until: Position | None = None, max_bytes: int = READ_BYTES) -> bool:
-        """Decode the next records, up to `octets` of them, none beyond `until`; False where there are none now."""
+        """Decode the next records, up to `bytes` of them, none beyond `until`; False where there are none now."""
         reader, observer = self.reader, self.observer
         abandoned = self.crashes.next_abandoned(reader.position)
         if abandoned == reader.position:
@@ -78,14 +78,14 @@ class JournalPump:
             self.last_at, self._read_at = chunks[-1].at, time.monotonic_ns()
         return bool(chunks)
 
-    def _read(self, octets: int, stop: Position | None, out: list[Observation]) -> list[Chunk]:
+    def _read(self, size: int, stop: Position | None, out: list[Observation]) -> list[Chunk]:
         """Feed the next records to the observer; the last ones of them."""
         most = len(out) + MOST
         last: list[Chunk] = []
-        while octets > 0 and len(out) < most and (chunks := self.reader.read(min(octets, PIECE), stop)):
+        while size > 0 and len(out) < most and (chunks := self.reader.read(min(size, PIECE), stop)):
             for chunk in chunks:
                 self.observer.feed(chunk, out)
-                octets -= len(chunk.data) + RECORD_HEADER.size
+                size -= len(chunk.data) + RECORD_HEADER.size
             last = chunks
         return last
 

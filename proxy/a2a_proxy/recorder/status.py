@@ -79,7 +79,7 @@ class RecorderProgress(msgspec.Struct, frozen=True, tag="progress"):
     segment: int
     offset: int
     behind: int
-    """Octets of journal not recorded yet."""
+    """Bytes of journal not recorded yet."""
 
 
 class RecorderDone(msgspec.Struct, frozen=True, tag="done"):
@@ -103,7 +103,7 @@ class RecorderDone(msgspec.Struct, frozen=True, tag="done"):
     warning_findings: int
     """Those of severity WARNING."""
     lost: int
-    """Octets that passed but are not in the recording."""
+    """Bytes that passed but are not in the recording."""
     clean: bool
 
 

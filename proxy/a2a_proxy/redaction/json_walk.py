@@ -1,4 +1,4 @@
-"""Walk JSON text by its octets and replace strings, and numbers under a secret's name, in place; the rest stays.
+"""Walk JSON text by its bytes and replace strings, and numbers under a secret's name, in place; the rest stays.
 
 The walk never fails: text that ends early, or is no JSON at all, is walked as far as its strings go.
 """
@@ -22,7 +22,7 @@ TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],]|-?\d[\d.eE+\-]*
 _LAST: Final = re.compile(rb"\s*(?:\]|\Z)")
 
 Replace = Callable[[bytes, str | None, bool], bytes | None]
-"""A string's decoded octets or a number, the name by which it is judged, and whether the text ends inside it; gives
+"""A string's decoded bytes or a number, the name by which it is judged, and whether the text ends inside it; gives
 what to put there instead, or None."""
 
 
@@ -37,7 +37,7 @@ def valid(data: bytes) -> bool:
 
 
 def unescape(inner: bytes) -> bytes:
-    """The octets a JSON string stands for, given what is between its quotes. Broken escapes stay as they are."""
+    """The bytes a JSON string stands for, given what is between its quotes. Broken escapes stay as they are."""
     if b"\\" not in inner:
         return inner
     try:
@@ -47,7 +47,7 @@ def unescape(inner: bytes) -> bytes:
 
 
 def escape(text: bytes) -> bytes:
-    """What goes between the quotes for these octets."""
+    """What goes between the quotes for these bytes."""
     return msgspec.json.encode(text.decode("utf-8", "replace"))[1:-1]
 
 

@@ -13,15 +13,15 @@ import msgspec
 from a2a_proxy.redaction.labels import is_label
 
 SHORTEST = 6
-"""Octets. Shorter values are replaced in their known place only: elsewhere they would hit by chance."""
+"""Bytes. Shorter values are replaced in their known place only: elsewhere they would hit by chance."""
 
 LONGEST = 8192
-"""Octets. Larger values are no credentials of any protocol, and dear to look for."""
+"""Bytes. Larger values are no credentials of any protocol, and dear to look for."""
 
 _LIMIT = 1024
 _WORD = 8
 _LONG = 2 * _WORD - 1
-"""From this length on, a form covers at least one aligned 8-octet word wherever it lies."""
+"""From this length on, a form covers at least one aligned 8-byte word wherever it lies."""
 _FEW = 5
 
 _VOCABULARY = frozenset(
@@ -113,7 +113,7 @@ class KnownSecrets:
             self._words.update(_words(form))
 
     def hit(self, data: bytes) -> bool:
-        """Whether the data may hold a secret; a false alarm is possible, a miss is not. About 1 us for 300 octets."""
+        """Whether the data may hold a secret; a false alarm is possible, a miss is not. About 1 us for 300 bytes."""
         for form in self._few:
             if form in data:
                 return True
@@ -133,7 +133,7 @@ class KnownSecrets:
         return found
 
     def tail(self, data: bytes) -> tuple[int, int, bytes] | None:
-        """A secret that the end of cut data cuts short: at least its first three octets."""
+        """A secret that the end of cut data cuts short: at least its first three bytes."""
         best: tuple[int, int, bytes] | None = None
         for form, secret in self._forms.items():
             floor = len(data) if best is None else best[0]

@@ -19,8 +19,8 @@ def label(key: bytes, secret: bytes | str) -> str:
 
     Letters, digits and hyphens only: safe unquoted in JSON strings, header values, URLs, url-safe base64 and protobuf.
     """
-    octets = secret.encode("utf-8", "surrogatepass") if isinstance(secret, str) else secret
-    return (_PREFIX + hmac.digest(key, octets, "sha256")[:6].hex().encode()).decode()
+    data = secret.encode("utf-8", "surrogatepass") if isinstance(secret, str) else secret
+    return (_PREFIX + hmac.digest(key, data, "sha256")[:6].hex().encode()).decode()
 
 
 def is_label(value: bytes) -> bool:

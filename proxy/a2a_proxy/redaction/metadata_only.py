@@ -35,7 +35,7 @@ class BareRedactor(Redactor):
         clean = super().frame(frame, exchange, sieved)
         if not clean.size and not clean.payload:
             return clean
-        # Of octets that could not be read the remark has a sample.
+        # Of bytes that could not be read the remark has a sample.
         note = "" if clean.kind is FrameKind.UNDECODABLE else clean.note
         return msgspec.structs.replace(
             clean,

@@ -39,7 +39,7 @@ def fields_clean(schema: str, data: bytes) -> bool:
 
 
 def redact(scrub: Scrubber, schema: str, data: bytes, *, cut: bool) -> tuple[bytes, list[str]]:
-    """The payload without secrets, and where they were. The same octets where there were none."""
+    """The payload without secrets, and where they were. The same bytes where there were none."""
     if schema == "trailers":
         return _trailers(scrub, data)
     if schema in _PLAIN:
@@ -121,17 +121,17 @@ def header(scrub: Scrubber, name: bytes, value: bytes) -> bytes:
 
 
 def _binary(scrub: Scrubber, low: bytes, value: bytes) -> bytes:
-    """A `-bin` value: base64 with or without padding, or (gRPC C-core) a NUL and the octets."""
+    """A `-bin` value: base64 with or without padding, or (gRPC C-core) a NUL and the bytes."""
     schema = "google.rpc.Status" if low == b"grpc-status-details-bin" else "google.rpc.Unknown"
     if value[:1] == b"\0":
         clean = _protobuf(scrub, schema, value[1:], False)[0]
         return value if clean == value[1:] else b"\0" + clean
     try:
-        octets = b64decode(value.rstrip(b"=") + b"=" * (-len(value.rstrip(b"=")) % 4), validate=True)
+        data = b64decode(value.rstrip(b"=") + b"=" * (-len(value.rstrip(b"=")) % 4), validate=True)
     except ValueError:
         return scrub.text(value)
-    clean = _protobuf(scrub, schema, octets, False)[0]
-    if clean == octets:
+    clean = _protobuf(scrub, schema, data, False)[0]
+    if clean == data:
         return value
     encoded = b64encode(clean)
     return encoded if value.endswith(b"=") else encoded.rstrip(b"=")

@@ -75,7 +75,7 @@ def _is_iban(text: bytes) -> bool:
 
 def _is_card(text: bytes) -> bool:
     """Luhn: every second digit from the right doubled, the sum of all digits is a multiple of ten."""
-    digits = [octet - 48 for octet in text if 48 <= octet <= 57]
+    digits = [byte - 48 for byte in text if 48 <= byte <= 57]
     if len(set(digits)) < 2:
         return False
     doubled = [sum(divmod(digit * 2, 10)) for digit in digits[-2::-2]]

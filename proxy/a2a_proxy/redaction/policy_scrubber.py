@@ -18,7 +18,7 @@ from a2a_proxy.redaction.secret_patterns import Edit
 _EXACT: Final = 4096
 """Hidden values that are known again where one of them is a whole text: an id beside its payload, say."""
 _ID: Final = 128
-"""Octets of such a value, at most."""
+"""Bytes of such a value, at most."""
 
 PROTOCOL_HEADERS: Final = re.compile(
     r"accept(encoding|language|charset|ranges)?|age|alt?svc|allow|cachecontrol|connection|content(encoding|language|"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def hide(
     data: bytes, shape: Descriptor | None, places: re.Pattern[str], label: Callable[[bytes], bytes], *, cut: bool
 ) -> tuple[bytes, list[str]]:
-    """The message with texts, octets and the numbers of Struct at these places replaced, and where that was.
+    """The message with texts, bytes and the numbers of Struct at these places replaced, and where that was.
 
     Other numbers stay: a field of a number cannot hold a label. Raises Malformed.
     """

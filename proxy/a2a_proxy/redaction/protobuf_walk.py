@@ -1,4 +1,4 @@
-"""Walk protobuf octets field by field and replace strings in place; only their lengths, and those around them, change.
+"""Walk protobuf bytes field by field and replace strings in place; only their lengths, and those around them, change.
 
 Unknown fields, field order and odd encodings stay as sent. Descriptors say which field is text and which a message;
 fields that no descriptor knows are told apart by trying.
@@ -35,7 +35,7 @@ _TEXT: Final = 0x1A
 """Tag of its `string_value`."""
 
 Replace = Callable[[bytes, str | None, bool], bytes | None]
-"""As in `json_text`: octets of the string, its name, whether it is cut; gives the new octets or None."""
+"""As in `json_text`: bytes of the string, its name, whether it is cut; gives the new bytes or None."""
 
 
 Delimited = tuple[int, int, int, int, bool]
@@ -43,7 +43,7 @@ Delimited = tuple[int, int, int, int, bool]
 
 
 class Malformed(ValueError):
-    """These octets are no protobuf message."""
+    """These bytes are no protobuf message."""
 
 
 class Named(NamedTuple):
@@ -131,7 +131,7 @@ def secret_fields(shape: Descriptor) -> frozenset[int]:
 
 
 def field_numbers(data: bytes) -> set[int]:
-    """Numbers of the length-delimited fields of a message, of none where the octets are no message."""
+    """Numbers of the length-delimited fields of a message, of none where the bytes are no message."""
     try:
         return {number for number, *_ in _delimited(data, False)}
     except Malformed:
@@ -156,7 +156,7 @@ def walk(
     """The message with strings replaced, and the field paths of those replaced: `configuration.push.token`.
 
     `named_only` looks at fields with secret names only, which is much quicker. `cut`: the end is missing. Raises
-    Malformed where the octets are no message.
+    Malformed where the bytes are no message.
     """
     return MessageWalk(replace, named_only).run(data, shape, cut=cut)
 
@@ -301,7 +301,7 @@ def _is_number(value: bytes) -> bool:
 
 
 def _any_value(field: FieldDescription, type_name: str | None) -> FieldDescription:
-    """The payload of an Any as the message that its type names; as octets where nobody knows it."""
+    """The payload of an Any as the message that its type names; as bytes where nobody knows it."""
     known = _shapes(type_name or "")
     return field._replace(message=known[0]) if known else field
 
@@ -313,7 +313,7 @@ def _worth(field: FieldDescription | None) -> bool:
 
 
 def _is_text(data: bytes) -> bool:
-    """Whether these octets read as text: then they are no message, though by bad luck they might parse as one."""
+    """Whether these bytes read as text: then they are no message, though by bad luck they might parse as one."""
     if not data or data[0] == 0x0A:
         return False
     try:
@@ -358,18 +358,18 @@ def _read(data: bytes, at: int) -> tuple[int, int]:
     value &= 0x7F
     for shift in range(7, 70, 7):
         at += 1
-        octet = data[at]
-        value |= (octet & 0x7F) << shift
-        if octet < 0x80:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
             return value, at + 1
     raise Malformed
 
 
 def varint(value: int) -> bytes:
     """A number as protobuf writes it."""
-    octets = bytearray()
+    data = bytearray()
     while value > 0x7F:
-        octets.append(value & 0x7F | 0x80)
+        data.append(value & 0x7F | 0x80)
         value >>= 7
-    octets.append(value)
-    return bytes(octets)
+    data.append(value)
+    return bytes(data)

@@ -266,7 +266,7 @@ class Redactor:
             self._scrub.learn_names(new)
 
     def label(self, secret: bytes) -> bytes:
-        """The label of a secret, as octets."""
+        """The label of a secret, as bytes."""
         return self._scrub.label(secret)
 
     def save(self) -> dict[str, Any]:
@@ -310,14 +310,14 @@ class Redactor:
         raw = value.strip()
         if not colon or not raw:
             return line
-        octets = raw.encode("latin-1", "replace")
-        clean = payload.header(self._scrub, name.strip().encode("latin-1", "replace"), octets)
-        return line if clean == octets else name + colon + value.replace(raw, clean.decode("latin-1"))
+        data = raw.encode("latin-1", "replace")
+        clean = payload.header(self._scrub, name.strip().encode("latin-1", "replace"), data)
+        return line if clean == data else name + colon + value.replace(raw, clean.decode("latin-1"))
 
     def _text(self, text: str) -> str:
-        octets = text.encode("utf-8", "surrogatepass")
-        clean = self._scrub.column(octets) or self._scrub.text(octets)
-        if clean == octets:
+        data = text.encode("utf-8", "surrogatepass")
+        clean = self._scrub.column(data) or self._scrub.text(data)
+        if clean == data:
             self._clean_texts.add(text)
             return text
         return clean.decode("utf-8", "surrogatepass")

@@ -96,8 +96,8 @@ class Looking(Redactor):
     def in_json(self, value: Any) -> list[Sight]:
         """The secrets of a line of a file, whatever it is."""
         self._begin()
-        octets = msgspec.json.encode(value)
-        frame = Frame(0, 0, 0, 0, 0, 0, 0, 0, 0, octets, len(octets), schema="json")  # type: ignore[arg-type]
+        data = msgspec.json.encode(value)
+        frame = Frame(0, 0, 0, 0, 0, 0, 0, 0, 0, data, len(data), schema="json")  # type: ignore[arg-type]
         clean = self._frame(frame)
         return self._heard.at(list(clean.redacted), clean.payload)
 

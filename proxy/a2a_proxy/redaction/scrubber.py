@@ -1,6 +1,6 @@
 """One secret value in, one label out: what the walkers of JSON, protobuf, headers and text share.
 
-A `Scrubber` knows the key, the names a card taught and the secrets met so far. It works on octets and knows no format.
+A `Scrubber` knows the key, the names a card taught and the secrets met so far. It works on bytes and knows no format.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _MAX_NESTING = 4
 
 
 class Scrubber:
-    """Replaces secrets in octets by labels, and remembers those that stood in a known place."""
+    """Replaces secrets in bytes by labels, and remembers those that stood in a known place."""
 
     shortest = 6
-    """Octets: shorter strings hold no secret but by their name."""
+    """Bytes: shorter strings hold no secret but by their name."""
     hidden: re.Pattern[str] | None = None
     """Places of payloads that are to go whole (`paths`)."""
     spared: re.Pattern[str] | None = None
@@ -38,7 +38,7 @@ class Scrubber:
         self.seen.generation += 1
 
     def label(self, secret: bytes) -> bytes:
-        """The label of a secret, as octets."""
+        """The label of a secret, as bytes."""
         return label(self._key, secret).encode()
 
     def suspicious(self, data: bytes) -> bool:

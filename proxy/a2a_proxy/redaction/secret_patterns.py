@@ -449,4 +449,4 @@ def looks_random(value: bytes) -> bool:
         return False
     letters = word[1:]
     mixed = letters.lower() != letters and letters.upper() != letters
-    return len(word) >= 20 or mixed or any(48 <= octet <= 57 for octet in word)
+    return len(word) >= 20 or mixed or any(48 <= byte <= 57 for byte in word)

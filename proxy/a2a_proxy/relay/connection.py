@@ -1,6 +1,6 @@
-"""One connection: the client on one side, the agent on the other, octets forwarded first and captured second.
+"""One connection: the client on one side, the agent on the other, bytes forwarded first and captured second.
 
-Parses nothing. The one look at the octets is whether they begin as HTTP/2 does. Where something is to be changed, an
+Parses nothing. The one look at the bytes is whether they begin as HTTP/2 does. Where something is to be changed, an
 editor (`edits`) stands between the two sides; the copy is still what each peer sent.
 """
 
@@ -27,14 +27,14 @@ from a2a_proxy.wire.detect import PREFACE
 SILENT_CLIENT_SECONDS = 1.0
 """How long a client may say nothing before the upstream is chosen without it."""
 FLUSH_SECONDS = 1.0
-"""How long octets sent before a reset may take to arrive before the reset follows them."""
+"""How long bytes sent before a reset may take to arrive before the reset follows them."""
 FLUSH_POLL_SECONDS = 0.002
 REFUSAL_SECONDS = 5.0
 """How long a client may take to say what it speaks, where there is no upstream to hear it."""
 LINGER_SECONDS = 1.0
 """How long a refused client may take to read its answer and close."""
 MAX_BUFFERED = 128 * 1024
-"""Octets of a client that are kept until its agent has proved to speak HTTP/2."""
+"""Bytes of a client that are kept until its agent has proved to speak HTTP/2."""
 HALF_CLOSE_SECONDS = 5.0
 """How long an upstream behind TLS may take to answer a client that has sent FIN."""
 HALF_CLOSE_POLL_SECONDS = 0.1
@@ -46,7 +46,7 @@ _RESET, _CLOSED, _OURS, _EDIT = ChunkKind.RESET, ChunkKind.CLOSED, ChunkKind.OUR
 
 Append = Callable[[ChunkKind, Direction, int, int, bytes], None]
 Forward = Callable[[bytes], list[EditFact] | None]
-"""Sends octets on; gives what was changed in them."""
+"""Sends bytes on; gives what was changed in them."""
 
 
 class RefusalResponder(Protocol):
@@ -56,7 +56,7 @@ class RefusalResponder(Protocol):
     """Nothing more will be said."""
 
     def feed(self, data: bytes) -> bytes:
-        """What to say to these octets of the client."""
+        """What to say to these bytes of the client."""
 
 
 class RelayContext(msgspec.Struct, frozen=True):
@@ -178,12 +178,12 @@ class Leg(asyncio.Protocol):
 
     @property
     def is_alive(self) -> bool:
-        """There is a transport that takes octets."""
+        """There is a transport that takes bytes."""
         return self.transport is not None and not self.transport.is_closing()
 
     @property
     def buffered_bytes(self) -> int:
-        """Octets written to this peer that the kernel has not taken yet."""
+        """Bytes written to this peer that the kernel has not taken yet."""
         return self.transport.get_write_buffer_size() if self.is_alive else 0  # type: ignore[union-attr]
 
     def record(self, kind: ChunkKind, data: bytes = b"") -> None:
@@ -191,7 +191,7 @@ class Leg(asyncio.Protocol):
         self._append(kind, self.direction, self._connection_number, self._clock(), data)
 
     def write(self, data: bytes) -> None:
-        """Send octets to the peer, if it still takes any."""
+        """Send bytes to the peer, if it still takes any."""
         if self.is_alive and not self.fin_sent:
             self.transport.write(data)  # type: ignore[union-attr]
 
@@ -331,7 +331,7 @@ class ProxyConnection:
             self.client.resume()
 
     def _forward_first_data(self, data: bytes) -> list[EditFact] | None:
-        """The client's first octets tell its protocol. Held are less than a preface, and only where something may be
+        """The client's first bytes tell its protocol. Held are less than a preface, and only where something may be
         changed."""
         begin = self._first_bytes + data
         if self._edit_plan is not None and len(begin) < len(PREFACE) and PREFACE.startswith(begin):
@@ -384,7 +384,7 @@ class ProxyConnection:
         elif not self.other_leg(side).is_full:
             side.resume()
 
-    # An upstream that does not speak HTTP/2 shows it with its first octet, before the client has sent a request.
+    # An upstream that does not speak HTTP/2 shows it with its first byte, before the client has sent a request.
 
     def _forward_unverified(self, forward: Forward, data: bytes) -> list[EditFact] | None:
         if self._unverified_data is not None:
@@ -524,7 +524,7 @@ class ProxyConnection:
 
     def _hold_refused_data(self, data: bytes) -> None:
         self._held_data.append(data)
-        self.context.loop.call_soon(self._answer_refused_client)  # so that the client's octets are captured before ours
+        self.context.loop.call_soon(self._answer_refused_client)  # so that the client's bytes are captured before ours
 
     def _answer_refused_client(self) -> None:
         from a2a_proxy.relay.refusal import make_refusal
@@ -565,4 +565,4 @@ def _ignore_record(kind: ChunkKind, direction: Direction, connection: int, at: i
 
 
 def _discard_data(_: bytes) -> None:
-    """Where octets go that nobody is left to read."""
+    """Where bytes go that nobody is left to read."""

@@ -1,4 +1,4 @@
-"""An editor at work between the two sides of a connection: octets in, timers, octets out. Knows no protocol."""
+"""An editor at work between the two sides of a connection: bytes in, timers, bytes out. Knows no protocol."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ class EditLine:
         on_edits: Callable[[list[EditFact]], None],
         delay: Callable[[Direction, bool], None],
     ) -> None:
-        """Both pairs are for the agent and the client: `forwards` as fast as may be, for octets of the peer that has
+        """Both pairs are for the agent and the client: `forwards` as fast as may be, for bytes of the peer that has
         just sent some; `writes` at any time, also when nobody takes them any more. `on_edits` gets what changed while
         no
-        octets came in. `delay` is called with True when a direction gets a backlog, and with False when that is empty
+        bytes came in. `delay` is called with True when a direction gets a backlog, and with False when that is empty
         again."""
         self._editor = editor
         self._feed_editor, self._take_edits = editor.feed, editor.take_edits
@@ -98,14 +98,14 @@ class EditLine:
         self._backlogs: list[_Backlog | None] = [None, None]
 
     def forward_to_agent(self, data: bytes) -> list[EditFact] | None:
-        """Octets of the client."""
+        """Bytes of the client."""
         if self._backlogs[0] is None and self._pass_to_agent(data):
             self._forward_to_agent(data)
             return None
         return self._take(_TO_AGENT, data)
 
     def forward_to_client(self, data: bytes) -> list[EditFact] | None:
-        """Octets of the agent."""
+        """Bytes of the agent."""
         if self._backlogs[1] is None and self._pass_to_client(data):
             self._forward_to_client(data)
             return None
@@ -207,7 +207,7 @@ def make_editor(http2: bool, plan: EditPlan) -> Editor:
 
 
 def encode_edit_record(fact: EditFact) -> bytes | None:
-    """The data of its EDIT record; None where no octet changed."""
+    """The data of its EDIT record; None where no byte changed."""
     if fact.kind not in _RECORDED_KINDS:
         return None
     return msgspec.json.encode({"kind": fact.kind, "offset": fact.offset, **fact.detail})

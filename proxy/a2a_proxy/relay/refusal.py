@@ -1,4 +1,4 @@
-"""What a client hears where there is no upstream, in the protocol that it speaks: octets in, octets out.
+"""What a client hears where there is no upstream, in the protocol that it speaks: bytes in, bytes out.
 
 Says that the proxy answers, not the agent, and which upstream is down. Loaded only when it is needed.
 """

@@ -142,7 +142,7 @@ def _authority_of_url(text: str) -> str:
     if path or "?" in authority or "#" in authority:
         raise RouteError(
             f"the upstream URL has a path: {slash}{path}" if path else "the upstream URL has a query or fragment",
-            f"the proxy relays octets and cannot add one; write --upstream "
+            f"the proxy relays bytes and cannot add one; write --upstream "
             f"{scheme}://{authority.split('?')[0].split('#')[0]}",
         )
     return authority

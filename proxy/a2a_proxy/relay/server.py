@@ -50,7 +50,7 @@ class RelayStats(msgspec.Struct, frozen=True):
     bytes_to_client: int
     accept_errors: int
     buffered: int
-    """Octets that wait in memory for peers that read slowly."""
+    """Bytes that wait in memory for peers that read slowly."""
 
 
 class Relay:

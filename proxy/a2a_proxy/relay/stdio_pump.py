@@ -1,4 +1,4 @@
-"""One pipe of a stdio agent: octets from one descriptor to another, forwarded first and captured second.
+"""One pipe of a stdio agent: bytes from one descriptor to another, forwarded first and captured second.
 
 Descriptors stay blocking: O_NONBLOCK sits on what a descriptor leads to, and the client's terminal or pipe is not ours
 alone. A thread that waits in `write` reads no more meanwhile, which is the back-pressure.
@@ -19,9 +19,9 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.journal_buffer import JournalBuffer
 
 READ_SIZE = 64 * 1024
-"""Octets in memory at most."""
+"""Bytes in memory at most."""
 _WRITE_SIZE = 16 * 1024
-"""Octets of one write, so that a slow reader can be told from one that reads nothing."""
+"""Bytes of one write, so that a slow reader can be told from one that reads nothing."""
 _HANG_UP = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
@@ -40,7 +40,7 @@ class Pump(threading.Thread):
         self._kind = kind
         self._agent_end = agent_end
         self._remaining_bytes: int | None = None
-        """Octets that the agent left behind; None while it lives."""
+        """Bytes that the agent left behind; None while it lives."""
         self._is_sink_gone = False
         """Nobody reads the sink any more."""
         self._poller = select.poll()
@@ -52,7 +52,7 @@ class Pump(threading.Thread):
         """When the sink last took something, as `time.monotonic` has it."""
 
     def run(self) -> None:
-        """Until the source ends, the sink does, or the agent has and its octets are passed on."""
+        """Until the source ends, the sink does, or the agent has and its bytes are passed on."""
         while self._has_more():
             data = self._read_source()
             if not data:
@@ -87,7 +87,7 @@ class Pump(threading.Thread):
         return bool(ready.get(self._source, 0) & _HANG_UP)
 
     def _read_source(self) -> bytes:
-        """Octets; none at the end. A source that cannot be read (a terminal that hung up, a folder) has ended."""
+        """Bytes; none at the end. A source that cannot be read (a terminal that hung up, a folder) has ended."""
         size = READ_SIZE if not self._remaining_bytes else min(READ_SIZE, self._remaining_bytes)
         try:
             data = os.read(self._source, size)
@@ -125,7 +125,7 @@ def close_descriptor(descriptor: int) -> None:
 
 
 def _readable_bytes(source: int) -> int:
-    """Octets that can be read now."""
+    """Bytes that can be read now."""
     try:
         found: int = struct.unpack("i", fcntl.ioctl(source, termios.FIONREAD, bytes(4)))[0]
     except OSError:

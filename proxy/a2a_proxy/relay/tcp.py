@@ -12,11 +12,11 @@ import termios
 from a2a_proxy.relay.route import format_address
 
 HIGH_WATER = 256 * 1024
-"""Octets waiting for a slow reader before its sender is not read any more."""
+"""Bytes waiting for a slow reader before its sender is not read any more."""
 READ_SIZE = 65536
 """For asyncio's own transports; its default of 256 KiB costs an mmap for each read (cpython #85451)."""
 MAX_UNREAD_BYTES = 4 * 1024 * 1024
-"""Octets taken from a broken socket at most."""
+"""Bytes taken from a broken socket at most."""
 
 
 def tune_socket(transport: asyncio.Transport) -> None:
@@ -36,7 +36,7 @@ def socket_name(transport: asyncio.BaseTransport, which: str) -> str:
 
 
 def unsent_bytes(transport: asyncio.Transport) -> int:
-    """Octets that the peer's kernel has not acknowledged yet."""
+    """Bytes that the peer's kernel has not acknowledged yet."""
     waiting = transport.get_write_buffer_size()
     try:
         answer = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, b"\0\0\0\0")

@@ -16,9 +16,9 @@ from a2a_proxy.protocol.artifact import assemble_artifacts
 from a2a_proxy.telemetry.values import Attributes
 
 MAX_TEXT = 16 << 10
-"""Octets of text in UTF-8 that one direction of a call gets; what comes after them is cut, and counted."""
+"""Bytes of text in UTF-8 that one direction of a call gets; what comes after them is cut, and counted."""
 MAX_PARTS = 256
-"""Parts of one direction; those after them are counted as octets too."""
+"""Parts of one direction; those after them are counted as bytes too."""
 MAX_FRAMES = 4096
 """Frames of a call that are read for it."""
 _MAX_NAME = 128
@@ -32,7 +32,7 @@ class DirectionContent(msgspec.Struct, frozen=True):
     text: str = ""
     """The same as plain text, an empty line between two messages."""
     cut: int = 0
-    """Octets of text that were left out."""
+    """Bytes of text that were left out."""
 
 
 class MessageContent(msgspec.Struct, frozen=True):
@@ -137,5 +137,5 @@ def _other_part(part: Part) -> dict[str, Any]:
 
 
 def _truncate_text(text: str, max_bytes: int) -> str:
-    """The beginning of it that has so many octets, in whole characters; what is no Unicode becomes `?`."""
+    """The beginning of it that has so many bytes, in whole characters; what is no Unicode becomes `?`."""
     return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")

@@ -39,7 +39,7 @@ class MetricsSnapshot(msgspec.Struct, frozen=True):
     tasks: Mapping[str, int] = {}
     """Tasks by state."""
     dropped: int = 0
-    """Octets that passed and were not recorded."""
+    """Bytes that passed and were not recorded."""
 
 
 class SessionMetrics:
@@ -54,7 +54,7 @@ class SessionMetrics:
         meter = self._provider.get_meter(SCOPE, __version__)
         make = meter.create_histogram
         times: list[tuple[str, str, Sequence[float]]] = [
-            ("operation.duration", "From first octet to the end.", CALL_BUCKETS),
+            ("operation.duration", "From first byte to the end.", CALL_BUCKETS),
             ("stream.first_event", "Until the agent's first message.", WAIT_BUCKETS),
             ("stream.event_gap", "Between two messages of the agent.", WAIT_BUCKETS),
             ("task.duration", "From first sight to a terminal state.", TASK_BUCKETS),
@@ -63,9 +63,9 @@ class SessionMetrics:
             make(f"a2a_proxy.{name}", "s", told, explicit_bucket_boundaries_advisory=of) for name, told, of in times
         )
         self._frames, self._bytes = _LabelledCounts(), _LabelledCounts()
-        frames, octets = "Frames of calls that are over.", "Octets of calls that are over."
+        frames, data = "Frames of calls that are over.", "Bytes of calls that are over."
         meter.create_observable_counter("a2a_proxy.frames", [self._frames.observe], "{frame}", frames)
-        meter.create_observable_counter("a2a_proxy.bytes", [self._bytes.observe], "By", octets)
+        meter.create_observable_counter("a2a_proxy.bytes", [self._bytes.observe], "By", data)
         self._findings = meter.create_counter("a2a_proxy.findings", "{finding}", "What the rules found.")
         self._gaps = meter.create_counter("a2a_proxy.generation.gaps", "{gap}", "Gaps in generations.")
         self._snapshot = MetricsSnapshot()
@@ -73,7 +73,7 @@ class SessionMetrics:
             "a2a_proxy.streams.open", [self._observe_open_calls], "{stream}", "Calls that go on."
         )
         meter.create_observable_gauge("a2a_proxy.tasks", [self._observe_tasks], "{task}", "Tasks by state.")
-        lost = "Octets that passed and were not recorded."
+        lost = "Bytes that passed and were not recorded."
         meter.create_observable_counter("a2a_proxy.recorder.dropped", [self._observe_dropped], "By", lost)
 
     def record_call(self, exchange: Exchange, events: CallEvents, upstream: str, task: Task | None) -> None:

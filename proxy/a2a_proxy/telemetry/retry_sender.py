@@ -22,7 +22,7 @@ from a2a_proxy.telemetry.values import Attributes, LogValue, SpanValue
 MAX_BATCH = 512
 """Spans, or log records, of one request."""
 MAX_REQUEST_BYTES = 2 << 20
-"""Octets of text in the spans of one request, about: receivers of gRPC refuse messages of more than 4 MiB."""
+"""Bytes of text in the spans of one request, about: receivers of gRPC refuse messages of more than 4 MiB."""
 _PAUSE_SECONDS = (0.5, 1.0, 2.0, 5.0)
 """Seconds before the next try, and after what was refused before the next request; the last one holds."""
 _GIVE_UP_SECONDS = 120.0
@@ -191,11 +191,11 @@ def send_in_parts(
 
 
 def _estimated_size(span: SpanValue) -> int:
-    """Octets of its attributes and those of its events and links, about."""
+    """Bytes of its attributes and those of its events and links, about."""
     held = [span.attributes, *(each.attributes for each in span.events), *(each.attributes for each in span.links)]
     pairs = (pair for each in held for pair in each.items())
     return sum(_ATTRIBUTE_OVERHEAD + len(name) + len(str(value).encode("utf-8", "replace")) for name, value in pairs)
 
 
 _ATTRIBUTE_OVERHEAD = 16
-"""Octets of an attribute besides its name and value; of a number more than it has."""
+"""Bytes of an attribute besides its name and value; of a number more than it has."""

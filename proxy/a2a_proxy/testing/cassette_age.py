@@ -9,7 +9,7 @@ from pathlib import Path
 from a2a_proxy.recording.query.kinds import InvalidValue, parse_length
 
 _MAX_FIRST_LINE = 1 << 24
-"""Octets of a first line that are read; a longer one is none of a cassette of ours."""
+"""Bytes of a first line that are read; a longer one is none of a cassette of ours."""
 
 
 def parse_age(age: object) -> float:

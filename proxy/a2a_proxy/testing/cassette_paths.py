@@ -13,7 +13,7 @@ from a2a_proxy.protocol.text import make_visible
 FOLDER, SUFFIX = "cassettes", ".a2a.jsonl"
 _UNSAFE_CHARS = re.compile(r"[^A-Za-z0-9_.\[\],=+-]")
 _MAX_NAME_LENGTH = 160
-"""Characters of a name; file systems take 255 octets, and a temporary name beside it is longer."""
+"""Characters of a name; file systems take 255 bytes, and a temporary name beside it is longer."""
 _HASH_LENGTH = 8
 """Hexadecimal digits that tell names apart which would be the same."""
 

@@ -7,10 +7,10 @@ import hashlib
 import msgspec
 
 MAX_BODY_SIZE = 64 << 20
-"""The largest body (or event) that is kept whole, octets."""
+"""The largest body (or event) that is kept whole, bytes."""
 
 TRUNCATED_SIZE = 64 << 10
-"""What is kept of a larger one, octets."""
+"""What is kept of a larger one, bytes."""
 
 
 class _BodyState(msgspec.Struct):
@@ -26,7 +26,7 @@ class _BodyState(msgspec.Struct):
 
 
 class BodyCollector:
-    """Collects one body. Over `limit` octets only the first `keep` stay, with the true size and the hash.
+    """Collects one body. Over `limit` bytes only the first `keep` stay, with the true size and the hash.
 
     A hash cannot be saved: after `restore` of a body that was already truncated, `sha256` stays empty.
     """
@@ -37,7 +37,7 @@ class BodyCollector:
         self.limit = limit
         self.keep = keep
         self.size = 0
-        """True size, octets."""
+        """True size, bytes."""
         self.truncated = False
         self.began = 0
         """When the first piece arrived, ns; 0 before it."""
@@ -49,7 +49,7 @@ class BodyCollector:
         self._hash: hashlib._Hash | None = None
 
     def add(self, data: bytes, at: int, start: int, end: int) -> None:
-        """Take the next piece, which came at `at` (ns) in the octets `start` to `end` of its direction."""
+        """Take the next piece, which came at `at` (ns) in the bytes `start` to `end` of its direction."""
         if not self.began:
             self.began, self.start = at, start
         self.at, self.end = at, end
@@ -63,14 +63,14 @@ class BodyCollector:
 
     @property
     def data(self) -> bytes:
-        """The body, or its first `keep` octets where it is truncated."""
+        """The body, or its first `keep` bytes where it is truncated."""
         if len(self._parts) > 1:
             self._parts = [b"".join(self._parts)]
         return self._parts[0] if self._parts else b""
 
     @property
     def sha256(self) -> bytes:
-        """Of the whole body, 32 octets; empty where it is not truncated, or not known."""
+        """Of the whole body, 32 bytes; empty where it is not truncated, or not known."""
         return self._hash.digest() if self._hash is not None else b""
 
     def save(self) -> dict[str, object]:

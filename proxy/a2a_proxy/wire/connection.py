@@ -1,7 +1,7 @@
 """The decoder of one connection, whatever it turns out to speak: finds out, then hands everything to the right decoder.
 
-Octets of the agent that come before the client is recognised (a gRPC server sends SETTINGS at once) are held in order.
-What is not HTTP is opaque: its octets are counted, one `Control` says what it looked like, and that is all.
+Bytes of the agent that come before the client is recognised (a gRPC server sends SETTINGS at once) are held in order.
+What is not HTTP is opaque: its bytes are counted, one `Control` says what it looked like, and that is all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from a2a_proxy.wire.http2 import Http2Decoder
 from a2a_proxy.wire.stdio import StdioDecoder
 
 MAX_HELD = 64 << 10
-"""Octets that are held while it is not known what the connection speaks."""
+"""Bytes that are held while it is not known what the connection speaks."""
 
 _OPAQUE_COUNTERS = ("opaque_to_agent", "opaque_to_client")
 
@@ -27,7 +27,7 @@ class ConnectionDecoderProtocol(Protocol):
     """What the decoders of whole connections have in common; `ConnectionDecoder` has it too."""
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Octets of one direction, in the order of the wire. Never raises."""
+        """Bytes of one direction, in the order of the wire. Never raises."""
 
     def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """FIN of the sender of this direction."""
@@ -36,7 +36,7 @@ class ConnectionDecoderProtocol(Protocol):
         """RST of the sender of this direction."""
 
     def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Octets of this direction are missing here."""
+        """Bytes of this direction are missing here."""
 
     def save(self) -> dict[str, object]:
         """Plain values that `restore` takes."""
@@ -47,7 +47,7 @@ class ConnectionDecoderProtocol(Protocol):
 
 
 class _OpaqueDecoder:
-    """Counts octets."""
+    """Counts bytes."""
 
     def __init__(self) -> None:
         self.counters: dict[str, int] = {}
@@ -99,7 +99,7 @@ class ConnectionDecoder:
         self.kind = ""
         """`h2c`, `http/1.1`, `stdio`, `tls` or `opaque`; empty while it is not known."""
         self._held: list[tuple[str, int, bytes, int]] = []
-        """(what, direction, octets, time) of everything so far, in order, while the kind is not known."""
+        """(what, direction, bytes, time) of everything so far, in order, while the kind is not known."""
         self._client_prefix = bytearray()
         """What the client sent so far, while the kind is not known."""
         self._held_size = 0
@@ -109,7 +109,7 @@ class ConnectionDecoder:
 
     @property
     def stdio(self) -> StdioDecoder | None:
-        """The decoder of a pipe, which is told of more than its octets."""
+        """The decoder of a pipe, which is told of more than its bytes."""
         return self._decoder if isinstance(self._decoder, StdioDecoder) else None
 
     @property
@@ -118,7 +118,7 @@ class ConnectionDecoder:
         return self._decoder.counters if self._decoder is not None else {}
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Read octets that arrived at `at` (ns) in one direction; events are appended to `out`."""
+        """Read bytes that arrived at `at` (ns) in one direction; events are appended to `out`."""
         if self._decoder is not None:
             self._decoder.feed(direction, data, at, out)
             return
@@ -147,7 +147,7 @@ class ConnectionDecoder:
             self._hold_end("reset", direction, at, out)
 
     def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Octets of this direction are missing here."""
+        """Bytes of this direction are missing here."""
         if self._decoder is None:
             self._choose_decoder(ProtocolKind.OPAQUE, direction, at, out, looks_like="lost")
         else:

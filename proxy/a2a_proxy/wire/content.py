@@ -1,6 +1,6 @@
 """Content codings (gzip, deflate, zstd, br) taken off the copy of a body, as it arrives, bounded.
 
-Serves HTTP bodies (RFC 9110 8.4) and single gRPC messages. The peers' octets are never touched.
+Serves HTTP bodies (RFC 9110 8.4) and single gRPC messages. The peers' bytes are never touched.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, Protocol
 from a2a_proxy.wire.body import MAX_BODY_SIZE, TRUNCATED_SIZE, BodyCollector
 
 MAX_RATIO = 200
-"""How many octets each octet of a body may become, after the slack."""
+"""How many bytes each byte of a body may become, after the slack."""
 RATIO_SLACK = 16 << 20
-"""Octets that any body may become, whatever the ratio."""
+"""Bytes that any body may become, whatever the ratio."""
 MAX_FEED_OUTPUT = 64 << 20
-"""Octets that one piece may become."""
+"""Bytes that one piece may become."""
 MAX_REPLAYED = 4 << 20
-"""Encoded octets kept to bring a saved decoder back to where it was."""
+"""Encoded bytes kept to bring a saved decoder back to where it was."""
 
 _SLICE_SIZE = 64 << 10
 _GZIP_WBITS = 31
@@ -28,11 +28,11 @@ _MAX_ZSTD_WINDOW_LOG = 27
 
 
 class ContentError(ValueError):
-    """Octets that are not what the content coding says, or become too many."""
+    """Bytes that are not what the content coding says, or become too many."""
 
 
 class _CodingDecoder(Protocol):
-    """One coding. `feed` gives at most `room + 1` octets; one more than the room means there were too many."""
+    """One coding. `feed` gives at most `room + 1` bytes; one more than the room means there were too many."""
 
     is_within: bool
     """In the middle of the encoded stream."""
@@ -63,7 +63,7 @@ class _GzipDecoder:
 
 
 class _DeflateDecoder:
-    """RFC 9110 8.4.1.2 asks for the zlib format; some senders leave its header out, so the first two octets decide."""
+    """RFC 9110 8.4.1.2 asks for the zlib format; some senders leave its header out, so the first two bytes decide."""
 
     def __init__(self) -> None:
         self.is_within = False
@@ -143,8 +143,8 @@ _DECODER_OF_CODING: dict[bytes, Callable[[], _CodingDecoder]] = {
 class ContentDecoder:
     """Takes the content codings off one body. Never raises: where it cannot go on, `problem` says why.
 
-    A coding that is unknown here leaves the octets as they are, with `problem` set from the start. After a problem that
-    comes later (broken octets, a decompression bomb, a restart that came too late) nothing more is given.
+    A coding that is unknown here leaves the bytes as they are, with `problem` set from the start. After a problem that
+    comes later (broken bytes, a decompression bomb, a restart that came too late) nothing more is given.
     """
 
     def __init__(self, encodings: bytes = b"") -> None:
@@ -153,7 +153,7 @@ class ContentDecoder:
         self.problem = ""
         """Why the body cannot be read; empty while all is well."""
         self.broken = False
-        """The octets are not what the field says: the sender's fault, not a want of ours."""
+        """The bytes are not what the field says: the sender's fault, not a want of ours."""
         names = [name.strip().lower() for name in encodings.split(b",")]
         self._decoders: list[_CodingDecoder] = []
         self._counts: list[list[int]] = []
@@ -168,7 +168,7 @@ class ContentDecoder:
         self._counts = [[0, 0] for _ in self._decoders]
 
     def feed(self, data: bytes) -> bytes:
-        """The next octets of the body, decoded as far as they go."""
+        """The next bytes of the body, decoded as far as they go."""
         if self._is_passed_through or (not self._decoders and not self.problem):
             return data
         if self.problem:
@@ -182,7 +182,7 @@ class ContentDecoder:
             self.problem, self.broken = "encoded content ends early", True
 
     def save(self) -> dict[str, object]:
-        """Plain values: a decompressor cannot be saved, so these hold the encoded octets, up to `MAX_REPLAYED`."""
+        """Plain values: a decompressor cannot be saved, so these hold the encoded bytes, up to `MAX_REPLAYED`."""
         return {
             "encodings": self.encodings,
             "problem": self.problem,
@@ -192,7 +192,7 @@ class ContentDecoder:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> ContentDecoder:
-        """The decoder that `save` described; with a `problem` where too many octets had passed for that."""
+        """The decoder that `save` described; with a `problem` where too many bytes had passed for that."""
         decoder = cls(state["encodings"])
         if decoder._is_passed_through:
             return decoder
@@ -230,7 +230,7 @@ class ContentDecoder:
             room = min(RATIO_SLACK + MAX_RATIO * count[0] - count[1], MAX_FEED_OUTPUT)
             data = stage.feed(data, room)
             if len(data) > room:
-                self.problem = f"{count[0]} encoded octets become more than {count[1] + room}"
+                self.problem = f"{count[0]} encoded bytes become more than {count[1] + room}"
                 data = data[:room]
             count[1] += len(data)
         return data
@@ -241,7 +241,7 @@ def decompress_message(
 ) -> tuple[BodyCollector, str]:
     """Decode one compressed message: what came out, and the problem in words (empty where there is none).
 
-    Over `limit` octets the first `keep` stay, with the true size and the hash.
+    Over `limit` bytes the first `keep` stay, with the true size and the hash.
     """
     decoder = ContentDecoder(encoding)
     plain = BodyCollector(limit, keep)

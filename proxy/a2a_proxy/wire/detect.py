@@ -1,4 +1,4 @@
-"""What a client speaks, told by its first octets."""
+"""What a client speaks, told by its first bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 """The HTTP/2 connection preface (RFC 9113, 3.4)."""
 
 MAX_PREFIX = 64
-"""Octets after which the answer is never `None`."""
+"""Bytes after which the answer is never `None`."""
 
 _MAX_METHOD_LENGTH = 24
 _METHOD_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ-_")
@@ -21,13 +21,13 @@ class ProtocolKind(StrEnum):
     H2C = "h2c"
     HTTP1 = "http/1.1"
     STDIO = "stdio"
-    """Never recognised by its octets: a pipe is known to be one."""
+    """Never recognised by its bytes: a pipe is known to be one."""
     TLS = "tls"
     OPAQUE = "opaque"
 
 
 def detect_protocol(prefix: bytes | bytearray) -> ProtocolKind | None:
-    """The kind of a connection whose client began with `prefix`; None while more octets are needed to tell."""
+    """The kind of a connection whose client began with `prefix`; None while more bytes are needed to tell."""
     if not prefix:
         return None
     if prefix[: len(PREFACE)] == PREFACE[: len(prefix)]:
@@ -38,7 +38,7 @@ def detect_protocol(prefix: bytes | bytearray) -> ProtocolKind | None:
 
 
 def _detect_tls(prefix: bytes | bytearray) -> ProtocolKind | None:
-    """A TLS record of type handshake, version 3.x, two octets of length, then a ClientHello (RFC 8446, 5.1 and 4)."""
+    """A TLS record of type handshake, version 3.x, two bytes of length, then a ClientHello (RFC 8446, 5.1 and 4)."""
     if len(prefix) > 1 and prefix[1] != 3:
         return ProtocolKind.OPAQUE
     if len(prefix) < _TLS_HEADER_SIZE:

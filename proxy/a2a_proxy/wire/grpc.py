@@ -23,24 +23,24 @@ class GrpcMessage(msgspec.Struct, frozen=True, gc=False):
     """One message."""
 
     began: int
-    """When its first octet arrived, ns."""
+    """When its first byte arrived, ns."""
     at: int
-    """When its last octet arrived, ns."""
+    """When its last byte arrived, ns."""
     start: int
     """Span on the wire: from its prefix (with the head of the DATA frame where it is the first thing in it)."""
     end: int
-    """To its last octet."""
+    """To its last byte."""
     data: bytes
-    """The message, decompressed; its first octets where `truncated`."""
+    """The message, decompressed; its first bytes where `truncated`."""
     compressed: bool = False
     """The compressed flag was set."""
     encoding: str = ""
     """The message encoding where `compressed`: `gzip`."""
     size: int = 0
-    """True size of the decompressed message, octets; of the compressed one where that was too large to be kept."""
+    """True size of the decompressed message, bytes; of the compressed one where that was too large to be kept."""
     truncated: bool = False
     sha256: bytes = b""
-    """Of the octets that `size` counts; only where `truncated`, and empty where a restart came between."""
+    """Of the bytes that `size` counts; only where `truncated`, and empty where a restart came between."""
 
 
 class GrpcReassembler:
@@ -78,7 +78,7 @@ class GrpcReassembler:
         self._direction = Direction.TO_AGENT
 
     def feed(self, piece: Body, out: list[GrpcMessage | Undecodable]) -> None:
-        """Take the next octets of the stream; complete messages are appended to `out`."""
+        """Take the next bytes of the stream; complete messages are appended to `out`."""
         if self.opaque:
             return
         data, at, limit = piece.data, piece.at, self._limit
@@ -102,11 +102,11 @@ class GrpcReassembler:
         if self.opaque:
             return
         if self._body is not None:
-            expected = f"message of {self._body.size + self._left} octets"
-            self._stop_decoding(at, expected, f"end after {self._body.size} octets", out)
+            expected = f"message of {self._body.size + self._left} bytes"
+            self._stop_decoding(at, expected, f"end after {self._body.size} bytes", out)
         elif self._head:
             self._stop_decoding(
-                at, f"message prefix of {_PREFIX_SIZE} octets", f"end after {len(self._head)} octets", out
+                at, f"message prefix of {_PREFIX_SIZE} bytes", f"end after {len(self._head)} bytes", out
             )
 
     def save(self) -> dict[str, object]:

@@ -1,6 +1,6 @@
-"""HPACK (RFC 7541) for one direction of an observed connection: header blocks in, fields as octets out.
+"""HPACK (RFC 7541) for one direction of an observed connection: header blocks in, fields as bytes out.
 
-The tables are those of the `hpack` package; the loop is ours, because a recorder needs speed and octets, never text:
+The tables are those of the `hpack` package; the loop is ours, because a recorder needs speed and bytes, never text:
 gRPC C-core peers send `-bin` values raw. An observer is as lenient as it can be: an encoder that goes on using a table
 larger than the peer has since asked for is followed, and only what cannot be followed is an error.
 """
@@ -16,11 +16,11 @@ from hpack.table import HeaderTable
 Field = tuple[bytes, bytes]
 
 DEFAULT_TABLE_SIZE = 4096
-"""Octets; what both sides start with (RFC 9113 6.5.2)."""
+"""Bytes; what both sides start with (RFC 9113 6.5.2)."""
 MAX_TABLE_SIZE = 16 << 20
-"""Octets of dynamic table that we are ready to hold, whatever the peers agree on."""
+"""Bytes of dynamic table that we are ready to hold, whatever the peers agree on."""
 MAX_LIST_SIZE = 16 << 20
-"""Octets of one decoded header list, 32 added for each field (RFC 7541 4.1)."""
+"""Bytes of one decoded header list, 32 added for each field (RFC 7541 4.1)."""
 
 _STATIC_TABLE: tuple[Field, ...] = ((b"", b""), *HeaderTable.STATIC_TABLE)
 _FIRST_DYNAMIC = len(_STATIC_TABLE)
@@ -61,7 +61,7 @@ class HpackDecoder:
         try:
             fields = self._decode_fields(block)
         except IndexError:
-            raise HpackError("index or octets beyond the end") from None
+            raise HpackError("index or bytes beyond the end") from None
         # A list can only be too large where the block is long enough to repeat large entries often.
         if len(block) * (self._limit + _LITERAL_EXPANSION) > MAX_LIST_SIZE:
             _check_list_size(fields)
@@ -161,7 +161,7 @@ class HpackDecoder:
 def _check_list_size(fields: list[Field]) -> None:
     size = sum(_ENTRY_OVERHEAD + len(name) + len(value) for name, value in fields)
     if size > MAX_LIST_SIZE:
-        raise HpackError(f"header list of {size} octets, limit {MAX_LIST_SIZE}")
+        raise HpackError(f"header list of {size} bytes, limit {MAX_LIST_SIZE}")
 
 
 def _decode_integer(block: bytes, pos: int, number: int) -> tuple[int, int]:
@@ -173,7 +173,7 @@ def _decode_integer(block: bytes, pos: int, number: int) -> tuple[int, int]:
         if byte < 0x80:
             return number, index + 1
         shift += 7
-    raise HpackError("integer of too many octets")
+    raise HpackError("integer of too many bytes")
 
 
 def _decode_string(block: bytes, pos: int) -> tuple[bytes, int]:
@@ -185,13 +185,13 @@ def _decode_string(block: bytes, pos: int) -> tuple[bytes, int]:
         length, pos = _decode_integer(block, pos, 0x7F)
     end = pos + length
     if end > len(block):
-        raise HpackError(f"string of {length} octets, {len(block) - pos} left")
+        raise HpackError(f"string of {length} bytes, {len(block) - pos} left")
     return (_decode_huffman(block[pos:end]) if first & 0x80 else block[pos:end]), end
 
 
 _huffman_steps: dict[int, tuple[int, int, bytes]] = {}
-"""The Huffman automaton by whole octets, `state << 8 | byte` to `(state << 8, flags, output)`. A step is made from the
-library's steps by half octets when it is first met: at most 65,536 (about 10 MB) where somebody tries all."""
+"""The Huffman automaton by whole bytes, `state << 8 | byte` to `(state << 8, flags, output)`. A step is made from the
+library's steps by half bytes when it is first met: at most 65,536 (about 10 MB) where somebody tries all."""
 
 
 def _decode_huffman(data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection, read in passing: pairs requests with responses and says what each octet was.
+"""One HTTP/1.1 connection, read in passing: pairs requests with responses and says what each byte was.
 
 Heads are read in `http1_head`, bodies counted in `http1_body`; here is what both directions must know of each other:
 which request a response answers, when a connection stops being HTTP, and who broke off what.
@@ -35,7 +35,7 @@ MAX_PIPELINED = 1 << 16
 _TO_AGENT = Direction.TO_AGENT
 _TO_CLIENT = Direction.TO_CLIENT
 _EXPECTED_HEADS = ("an HTTP/1.1 request head", "an HTTP/1.1 response head")
-_HEAD_TOO_LONG = f"no end within {MAX_HEAD_SIZE} octets"
+_HEAD_TOO_LONG = f"no end within {MAX_HEAD_SIZE} bytes"
 _OPAQUE_COUNTERS = ("opaque_to_agent", "opaque_to_client")
 
 
@@ -47,7 +47,7 @@ class _Http1Direction:
     def __init__(self, direction: Direction) -> None:
         self.direction = direction
         self.offset = 0
-        """Of the next octet."""
+        """Of the next byte."""
         self.head = bytearray()
         """A head that is not whole yet."""
         self.start = 0
@@ -104,12 +104,12 @@ class Http1Decoder:
 
     @property
     def counters(self) -> dict[str, int]:
-        """`opaque_to_agent`, `opaque_to_client`: octets that were not read; absent where there are none."""
+        """`opaque_to_agent`, `opaque_to_client`: bytes that were not read; absent where there are none."""
         unread = {_OPAQUE_COUNTERS[s.direction]: s.offset - s.opaque_from for s in self._sides if s.opaque}
         return {name: count for name, count in unread.items() if count}
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Read octets that arrived at `at` (ns) in one direction; events are appended to `out`."""
+        """Read bytes that arrived at `at` (ns) in one direction; events are appended to `out`."""
         side = self._sides[direction]
         base = side.offset
         size = len(data)
@@ -149,7 +149,7 @@ class Http1Decoder:
         self._cut_streams(side, at, "reset", out)
 
     def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Octets are missing here. Without them requests and responses cannot be paired: both directions go opaque."""
+        """Bytes are missing here. Without them requests and responses cannot be paired: both directions go opaque."""
         self._cut_streams(self._sides[direction], at, "lost", out)
         for side in self._sides:
             side.make_opaque(side.offset)

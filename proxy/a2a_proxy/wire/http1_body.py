@@ -1,4 +1,4 @@
-"""HTTP/1.1 bodies: how long one is (RFC 9112, 6.3), and counting its octets as they come. No body is kept here.
+"""HTTP/1.1 bodies: how long one is (RFC 9112, 6.3), and counting its bytes as they come. No body is kept here.
 
 Pieces go out as they arrive; only a chunk-size line or a trailer section that is cut in two is held until it is whole.
 """
@@ -19,7 +19,7 @@ from a2a_proxy.wire.http1_head import (
 )
 
 MAX_SIZE_LINE = 16 << 10
-"""The longest chunk-size line with its extensions, octets; Node stops there too."""
+"""The longest chunk-size line with its extensions, bytes; Node stops there too."""
 
 _HEX_DIGITS = b"0123456789abcdefABCDEF"
 _MAX_SIZE_DIGITS = 15
@@ -27,7 +27,7 @@ _SAMPLE_SIZE = 8
 
 
 class Phase(IntEnum):
-    """What the next octet of a body belongs to."""
+    """What the next byte of a body belongs to."""
 
     DONE = 0
     LENGTH = 1
@@ -43,7 +43,7 @@ _DONE, _LENGTH, _UNTIL_EOF, _SIZE, _DATA, _DATA_END, _TRAILERS = Phase
 
 
 class BodyError(Exception):
-    """Octets that are no part of a body; says where, what was expected, and what came."""
+    """Bytes that are no part of a body; says where, what was expected, and what came."""
 
     def __init__(self, offset: int, expected: str, got: str) -> None:
         super().__init__(expected)
@@ -53,12 +53,12 @@ class BodyError(Exception):
 
 
 def quote_sample(data: bytes | bytearray) -> str:
-    """The first few octets as text, for a finding; few, because they may belong to a secret."""
+    """The first few bytes as text, for a finding; few, because they may belong to a secret."""
     return repr(bytes(data[:_SAMPLE_SIZE]))[1:]
 
 
 def request_framing(head: ParsedHead) -> tuple[Phase, int]:
-    """How the body of a request is delimited, and its length in octets. Raises `HeadError`."""
+    """How the body of a request is delimited, and its length in bytes. Raises `HeadError`."""
     if head.codings:
         _check_one_framing(head)
         if head.codings[-1] != b"chunked":
@@ -103,7 +103,7 @@ class BodyReader:
     def __init__(
         self, stream: int, direction: Direction, phase: Phase, left: int, span: int, leniencies: Leniencies
     ) -> None:
-        """Start a body of `left` octets (LENGTH only) at offset `span`."""
+        """Start a body of `left` bytes (LENGTH only) at offset `span`."""
         self.stream = stream
         self.direction = direction
         self.phase = phase
@@ -114,7 +114,7 @@ class BodyReader:
         self._began = 0
 
     def feed(self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
-        """Take what belongs to the body from `data[pos:]`, whose first octet has offset `base + pos`.
+        """Take what belongs to the body from `data[pos:]`, whose first byte has offset `base + pos`.
 
         Returns the position after it. Raises `BodyError`.
         """
@@ -155,7 +155,7 @@ class BodyReader:
         return reader
 
     def _emit_piece(self, piece: bytes, end: int, at: int, out: list[WireEvent]) -> None:
-        # The span reaches back to the end of the piece before: chunk framing belongs to the octets it announces.
+        # The span reaches back to the end of the piece before: chunk framing belongs to the bytes it announces.
         out.append(Body(self.stream, self.direction, at, self._span, end, piece))
         self._span = end
 
@@ -164,7 +164,7 @@ class BodyReader:
         out.append(End(self.stream, self.direction, at, offset))
 
     def _read_counted(self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
-        """Octets of which `left` are still to come."""
+        """Bytes of which `left` are still to come."""
         end = pos + self.left
         if end > len(data):
             end = len(data)
@@ -199,7 +199,7 @@ class BodyReader:
     def _check_size_line(self, line: bytes | bytearray, end: int, position: int) -> int:
         """A size line that is not whole yet; refused where it is longer than any should be."""
         if len(line) > MAX_SIZE_LINE:
-            raise BodyError(end - len(line), f"a chunk-size line of at most {MAX_SIZE_LINE} octets", quote_sample(line))
+            raise BodyError(end - len(line), f"a chunk-size line of at most {MAX_SIZE_LINE} bytes", quote_sample(line))
         return position
 
     def _parse_size(self, line: bytes, start: int, at: int, out: list[WireEvent]) -> int:
@@ -249,7 +249,7 @@ class BodyReader:
         start = base + pos - held
         end = _find_section_end(rest, max(0, held - 2))
         if end > MAX_HEAD_SIZE or (end < 0 and len(rest) >= MAX_HEAD_SIZE):
-            raise BodyError(start, f"a trailer section of at most {MAX_HEAD_SIZE} octets", "more")
+            raise BodyError(start, f"a trailer section of at most {MAX_HEAD_SIZE} bytes", "more")
         if end < 0:
             return len(data)
         block = bytes(rest[:end])

@@ -15,13 +15,13 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Control, Headers, WireEvent
 
 MAX_HEAD_SIZE = 1 << 20
-"""The longest head (or trailer section) that is read, octets. nginx stops at 32 KiB, Node at 16 KiB, Go at 1 MiB."""
+"""The longest head (or trailer section) that is read, bytes. nginx stops at 32 KiB, Node at 16 KiB, Go at 1 MiB."""
 
 MIN_SNIFFED = 8
-"""Octets that are enough to see that a head is none."""
+"""Bytes that are enough to see that a head is none."""
 
 MAX_METHOD_LENGTH = 24
-"""The longest method that is believed, octets."""
+"""The longest method that is believed, bytes."""
 
 _METHOD_PATTERN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _REQUEST_LINE_PATTERN = re.compile(
@@ -71,7 +71,7 @@ class Leniencies:
         end: int,
         out: list[WireEvent],
     ) -> None:
-        """Say that octets `start` to `end` were read although a strict parser refuses them."""
+        """Say that bytes `start` to `end` were read although a strict parser refuses them."""
         key = f"{int(direction)}{what}"
         if key not in self._reported:
             self._reported.add(key)
@@ -95,7 +95,7 @@ def find_head_end(buffer: bytes | bytearray, start: int = 0) -> int:
 
 
 def is_plausible(direction: Direction, prefix: bytes | bytearray) -> bool:
-    """Whether `prefix`, at least `MIN_SNIFFED` octets or a whole head, may begin a request (or a response)."""
+    """Whether `prefix`, at least `MIN_SNIFFED` bytes or a whole head, may begin a request (or a response)."""
     if direction is Direction.TO_CLIENT:
         return prefix[:5] == b"HTTP/"
     method = bytes(prefix[: MAX_METHOD_LENGTH + 1]).partition(b" ")[0]

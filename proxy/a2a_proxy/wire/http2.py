@@ -1,10 +1,10 @@
-"""HTTP/2 (RFC 9113) in passing: both directions of one connection with prior knowledge, octets in, wire events out.
+"""HTTP/2 (RFC 9113) in passing: both directions of one connection with prior knowledge, bytes in, wire events out.
 
 An observer, not a peer: it sends nothing, enforces no flow control and no frame size, and tolerates what real peers
 tolerate. DATA is passed on as it arrives, so nothing of it is held; every other frame waits, bounded, until complete.
 What cannot be followed makes its direction opaque with one `Undecodable`; the other direction goes on.
 
-In a `Body` the octets are the last ones of its span; trailing padding follows as a `Body` without octets.
+In a `Body` the bytes are the last ones of its span; trailing padding follows as a `Body` without bytes.
 An `End` starts at the offset just past the frame that ended the direction.
 """
 
@@ -21,7 +21,7 @@ from a2a_proxy.wire.http2_frame import RawFrame, Violation, describe_frame_head
 from a2a_proxy.wire.http2_side import DirectionState, Flow, HeaderBlock, HeaderFields
 
 MAX_FRAME_SIZE = 1 << 20
-"""Octets of a frame other than DATA, and of a compressed header block."""
+"""Bytes of a frame other than DATA, and of a compressed header block."""
 MAX_DEBUG_DATA = 4096
 """Characters of a GOAWAY's debug data that are kept."""
 
@@ -51,7 +51,7 @@ _iter_settings = Struct(">HI").iter_unpack
 
 
 class Http2Decoder:
-    """Decodes both directions of one connection. Never raises, whatever the octets."""
+    """Decodes both directions of one connection. Never raises, whatever the bytes."""
 
     def __init__(self) -> None:
         self.counters: dict[str, int] = {}
@@ -62,7 +62,7 @@ class Http2Decoder:
         self._highest = 0
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Decode octets of one direction that arrived at `at` (ns); events are appended to `out`."""
+        """Decode bytes of one direction that arrived at `at` (ns); events are appended to `out`."""
         side = self._sides[direction]
         if side.opaque:
             side.offset += len(data)
@@ -99,7 +99,7 @@ class Http2Decoder:
         self._close_connection()
 
     def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Octets of this direction are missing: open streams are cut, and the whole connection is opaque from here."""
+        """Bytes of this direction are missing: open streams are cut, and the whole connection is opaque from here."""
         self._cut_all_streams(self._sides[direction], at, "lost", out)
         self._close_connection()
 
@@ -129,7 +129,7 @@ class Http2Decoder:
     # Frames
 
     def _read_frames(self, side: DirectionState, buf: bytes, at: int, began: int, out: list[WireEvent]) -> None:
-        """Read the frames of `buf`, whose first octet arrived at `began`; keep what is incomplete."""
+        """Read the frames of `buf`, whose first byte arrived at `began`; keep what is incomplete."""
         direction, ended, base, total = side.direction, side.ended_bit, side.offset, len(buf)
         streams, append = self._streams, out.append
         pos, need, whole = 0, _FRAME_HEAD_SIZE, 0
@@ -208,7 +208,7 @@ class Http2Decoder:
             pos += 1
             if length < 0:
                 raise Violation(
-                    start, "DATA that holds its padding", f"{length + padding + 1} octets, padding {padding}"
+                    start, "DATA that holds its padding", f"{length + padding + 1} bytes, padding {padding}"
                 )
         if late := bool(self._streams.get(stream, _CLOSED_BITS) & side.ended_bit):
             self._count_late_data(stream, word >> 8, start)
@@ -216,7 +216,7 @@ class Http2Decoder:
         return self._pass_flow(side, Flow(stream, length, padding, ends, length > 0, start), buf, pos, at, out)
 
     def _pass_flow(self, side: DirectionState, flow: Flow, buf: bytes, pos: int, at: int, out: list[WireEvent]) -> int:
-        """Pass on what `buf` holds of a flow; the octets first, then the padding. Gives the position after it."""
+        """Pass on what `buf` holds of a flow; the bytes first, then the padding. Gives the position after it."""
         emits = flow.emits and not self._streams.get(flow.stream, _CLOSED_BITS) & side.ended_bit
         taken = min(flow.data, len(buf) - pos)
         stop = pos + taken
@@ -260,7 +260,7 @@ class Http2Decoder:
         block.fragment += frame.payload
         if len(block.fragment) > MAX_FRAME_SIZE:
             raise Violation(
-                block.start, f"header block of at most {MAX_FRAME_SIZE} octets", f"{len(block.fragment)} octets"
+                block.start, f"header block of at most {MAX_FRAME_SIZE} bytes", f"{len(block.fragment)} bytes"
             )
         self._add_to_block(side, block, frame, out)
 
@@ -383,7 +383,7 @@ class Http2Decoder:
 
     def _on_settings(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         if frame.stream or len(frame.payload) % 6:
-            raise frame.violation("SETTINGS on stream 0 of 6 octets each")
+            raise frame.violation("SETTINGS on stream 0 of 6 bytes each")
         if frame.flags & _ACK:
             self._add_to_counter("settings_ack")
             return
@@ -404,7 +404,7 @@ class Http2Decoder:
 
     def _on_goaway(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         if len(frame.payload) < 8:
-            raise frame.violation("GOAWAY of 8 octets or more")
+            raise frame.violation("GOAWAY of 8 bytes or more")
         last = _unpack_uint32(frame.payload)[0] & _STREAM_MASK
         code = _unpack_uint32(frame.payload, 4)[0]
         debug = frame.payload[8 : 8 + MAX_DEBUG_DATA].decode("utf-8", "backslashreplace")
@@ -450,9 +450,9 @@ def _check_frame_head(side: DirectionState, kind: int, stream: int, length: int,
     if side.block is not None and (kind != _CONTINUATION or stream != side.block.stream):
         expected = f"CONTINUATION of stream {side.block.stream}"
     elif kind == _WINDOW_UPDATE and length != 4:
-        expected = "WINDOW_UPDATE of 4 octets"
+        expected = "WINDOW_UPDATE of 4 bytes"
     elif length > MAX_FRAME_SIZE and kind not in _PASSED_THROUGH and kind <= _CONTINUATION:
-        expected = f"frame of at most {MAX_FRAME_SIZE} octets"
+        expected = f"frame of at most {MAX_FRAME_SIZE} bytes"
     if expected:
         raise Violation(offset, expected, describe_frame_head(kind, stream, length))
 
@@ -474,11 +474,11 @@ def _head_role(side: DirectionState, bits: int, status: int) -> HeadRole:
 
 
 def _find_incomplete(side: DirectionState) -> Violation | None:
-    """What the end of the octets has cut in two, where no stream's Cut says it."""
-    got = f"end after {len(side.incomplete)} octets"
+    """What the end of the bytes has cut in two, where no stream's Cut says it."""
+    got = f"end after {len(side.incomplete)} bytes"
     if side.incomplete:
         what = "HTTP/2 connection preface" if side.preface else "frame"
-        return Violation(side.offset, f"{what} of {side.need} octets or more", got)
+        return Violation(side.offset, f"{what} of {side.need} bytes or more", got)
     if side.block is not None:
         return Violation(side.offset, f"CONTINUATION of stream {side.block.stream}", got)
     return None

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Violation(Exception):
-    """Octets after which their direction cannot be followed."""
+    """Bytes after which their direction cannot be followed."""
 
     def __init__(self, offset: int, expected: str, got: str) -> None:
         super().__init__(offset, expected, got)
@@ -17,7 +17,7 @@ class Violation(Exception):
 
 def describe_frame_head(kind: int, stream: int, length: int) -> str:
     """A frame's head in words."""
-    return f"frame of type {kind} on stream {stream} with {length} octets"
+    return f"frame of type {kind} on stream {stream} with {length} bytes"
 
 
 class RawFrame(msgspec.Struct, frozen=True, gc=False):
@@ -30,9 +30,9 @@ class RawFrame(msgspec.Struct, frozen=True, gc=False):
     start: int
     end: int
     at: int
-    """When its last octet arrived, ns."""
+    """When its last byte arrived, ns."""
     began: int
-    """When its first octet arrived, ns."""
+    """When its first byte arrived, ns."""
 
     def violation(self, expected: str) -> Violation:
         """The complaint about this frame."""
@@ -44,12 +44,12 @@ class RawFrame(msgspec.Struct, frozen=True, gc=False):
             raise self.violation("a frame on a stream")
 
     def check_size(self, size: int) -> None:
-        """Raises `Violation` where the payload has another size than `size` octets."""
+        """Raises `Violation` where the payload has another size than `size` bytes."""
         if len(self.payload) != size:
-            raise self.violation(f"{size} octets")
+            raise self.violation(f"{size} bytes")
 
     def split_content(self, padded: bool, fixed: int) -> tuple[int, bytes]:
-        """Where the content begins in the payload, and what follows its `fixed` first octets, padding removed.
+        """Where the content begins in the payload, and what follows its `fixed` first bytes, padding removed.
 
         Raises `Violation` where they do not fit.
         """

@@ -22,9 +22,9 @@ class Flow(msgspec.Struct):
 
     stream: int
     data: int
-    """Octets of data still to come."""
+    """Bytes of data still to come."""
     padding: int
-    """Octets of padding still to come after them."""
+    """Bytes of padding still to come after them."""
     ends: bool
     emits: bool
     """False for padding-only DATA and for frames of unknown types."""
@@ -105,13 +105,13 @@ class DirectionState:
         """The client's connection preface has still to come."""
         self.pinged = False
         self.offset = 0
-        """Offset of the first octet of `rest`, or of the next octet to come."""
+        """Offset of the first byte of `rest`, or of the next byte to come."""
         self.incomplete = bytearray()
         """An incomplete frame (or its head, or the preface), never DATA."""
         self.need = 0
-        """Octets that `rest` must have before looking at it again makes sense."""
+        """Bytes that `rest` must have before looking at it again makes sense."""
         self.began = 0
-        """When the first octet of `rest` arrived."""
+        """When the first byte of `rest` arrived."""
         self.flow: Flow | None = None
         self.block: HeaderBlock | None = None
         self.hpack = HpackDecoder()
@@ -121,7 +121,7 @@ class DirectionState:
     def decode_fields(self, block: HeaderBlock) -> HeaderFields:
         """Decode a complete header block. Raises `Violation`.
 
-        Calls of one client repeat their blocks, octet for octet: remembered while the dynamic table stands still.
+        Calls of one client repeat their blocks, byte for byte: remembered while the dynamic table stands still.
         """
         data = bytes(block.fragment)
         memo, hpack = self._memo, self.hpack

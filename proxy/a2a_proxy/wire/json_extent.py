@@ -1,4 +1,4 @@
-"""Where a JSON object or array ends, told octet by octet: for messages whose length is wrong or missing.
+"""Where a JSON object or array ends, told byte by byte: for messages whose length is wrong or missing.
 
 It follows strings and brackets only. What is no JSON for certain is told; what passes may still be none.
 """

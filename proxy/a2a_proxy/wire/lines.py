@@ -79,7 +79,7 @@ class LogLines:
         self._offset = 0
 
     def feed(self, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Octets that came at `at` (ns); complete lines are appended to `out`."""
+        """Bytes that came at `at` (ns); complete lines are appended to `out`."""
         pos = 0
         while pos < len(data):
             line = self._line or LineCollector()

@@ -1,4 +1,4 @@
-"""Octets of one direction of a pipe that are not dealt with yet: where they stand, when they came, where lines end."""
+"""Bytes of one direction of a pipe that are not dealt with yet: where they stand, when they came, where lines end."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ _MAX_MARKS = 1024
 
 
 class PipeBuffer:
-    """The octets are in `data`; positions count from its beginning, offsets from that of the direction."""
+    """The bytes are in `data`; positions count from its beginning, offsets from that of the direction."""
 
     __slots__ = ("_lf", "_marks", "_searched", "base", "data")
 
     def __init__(self) -> None:
         self.data = bytearray()
         self.base = 0
-        """Offset of the first octet in it."""
+        """Offset of the first byte in it."""
         self._marks: list[tuple[int, int]] = []
-        """(offset, ns): from there on octets came then."""
+        """(offset, ns): from there on bytes came then."""
         self._lf, self._searched = -1, 0
         """Offset of the next LF, -1 where it is not known; up to which one was looked for."""
 
     @property
     def offset(self) -> int:
-        """Octets so far."""
+        """Bytes so far."""
         return self.base + len(self.data)
 
     def add(self, data: bytes, at: int) -> None:
-        """Octets that came at `at` (ns)."""
+        """Bytes that came at `at` (ns)."""
         marks = self._marks
         if not marks or marks[-1][1] != at:
             marks.append((self.offset, at))
@@ -36,12 +36,12 @@ class PipeBuffer:
         self.data += data
 
     def first_byte_time(self) -> int:
-        """When the first octet came, ns."""
+        """When the first byte came, ns."""
         marks = self._marks
         return next((at for offset, at in reversed(marks) if offset <= self.base), marks[0][1])
 
     def drop(self, size: int) -> None:
-        """The first octets are dealt with."""
+        """The first bytes are dealt with."""
         del self.data[:size]
         self.base += size
         marks = self._marks
@@ -49,7 +49,7 @@ class PipeBuffer:
             del marks[0]
 
     def find_line_end(self) -> int:
-        """Where the first LF is, -1 where there is none; no octet is looked at twice."""
+        """Where the first LF is, -1 where there is none; no byte is looked at twice."""
         if self._lf < self.base:
             found = self.data.find(b"\n", max(0, self._searched - self.base))
             self._lf = self.base + found if found >= 0 else -1

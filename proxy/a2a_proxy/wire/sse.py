@@ -1,9 +1,9 @@
-"""Split a body into server-sent events by the WHATWG rules, on octets; knows nothing of HTTP.
+"""Split a body into server-sent events by the WHATWG rules, on bytes; knows nothing of HTTP.
 
 The rules, by number, are in manual/protocol.md "Event stream format".
 
 A recorder reports more than a browser dispatches: comments, blocks without data and an unfinished last event are events
-here too, so that `rebuild_event` over all of them gives back the stream octet for octet.
+here too, so that `rebuild_event` over all of them gives back the stream byte for byte.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class SseEvent(msgspec.Struct, gc=False):
     """One block of lines up to and including its empty line."""
 
     began: int
-    """When its first octet arrived, ns."""
+    """When its first byte arrived, ns."""
     at: int
     """When it was complete, ns: when a client could act on it."""
     start: int
     end: int
-    """Span of its octets in its direction of the connection (framing of the carrier included)."""
+    """Span of its bytes in its direction of the connection (framing of the carrier included)."""
     data: bytes
     """Values of its data lines, joined by LF; the first part of them where `truncated`."""
     framing: str = _LF_FRAMING
@@ -54,14 +54,14 @@ class SseEvent(msgspec.Struct, gc=False):
     comment: str = ""
     """Comment lines, joined by LF."""
     size: int = 0
-    """True size of the data, octets."""
+    """True size of the data, bytes."""
     truncated: bool = False
     sha256: bytes = b""
     """Of the whole data, where `truncated`; empty where that is not known (restored in mid-event)."""
 
 
 def rebuild_event(framing: str, data: bytes) -> bytes:
-    """The exact octets of an event that is not truncated."""
+    """The exact bytes of an event that is not truncated."""
     pieces = framing.split("\0")
     values = iter(data.split(b"\n"))
     raw = [_encode_framing(pieces[0])]
@@ -97,16 +97,16 @@ class _SseState(msgspec.Struct):
 
 
 class SseSplitter:
-    """Splits one stream. An event over `limit` octets keeps the first `keep` octets of its data.
+    """Splits one stream. An event over `limit` bytes keeps the first `keep` bytes of its data.
 
-    A lone CR may be half of a CRLF, so an event that ends in CR is reported with the next octet, or by `finish`.
+    A lone CR may be half of a CRLF, so an event that ends in CR is reported with the next byte, or by `finish`.
     """
 
     def __init__(self, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE) -> None:
         self._limit = limit
         self._keep = keep
         self._parts: list[bytes] = []
-        """Octets of the event that is not complete yet."""
+        """Bytes of the event that is not complete yet."""
         self._held = 0
         self._at_start = True
         """Nothing but a possible beginning of a BOM was seen."""
@@ -114,9 +114,9 @@ class SseSplitter:
         self._after_bom = False
         """The event that is not complete yet begins with the BOM of the stream."""
         self._in_line = False
-        """The current line has octets."""
+        """The current line has bytes."""
         self._after_cr = False
-        """The last octet was a CR; an LF now belongs to it."""
+        """The last byte was a CR; an LF now belongs to it."""
         self._completed_at = 0
         """When the event that waits for that LF was complete, ns; 0 where none waits."""
         self._began = 0
@@ -125,12 +125,12 @@ class SseSplitter:
         self._long_event: _LongEvent | None = None
 
     def feed(self, data: bytes, at: int, start: int, end: int, out: list[SseEvent]) -> None:
-        """Take octets of the body that arrived at `at` (ns) in the octets `start` to `end` of their direction."""
+        """Take bytes of the body that arrived at `at` (ns) in the bytes `start` to `end` of their direction."""
         size = len(data)
         if self._at_start:
             data, start = self._skip_bom(data, at, start, end)
             size = len(data)
-        # Where the piece is as long as its span or shorter, its octets stand at the end of it, after the framing.
+        # Where the piece is as long as its span or shorter, its bytes stand at the end of it, after the framing.
         exact = end - start >= size
         base = end - size
         pos = 0
@@ -198,7 +198,7 @@ class SseSplitter:
         return splitter
 
     def _skip_bom(self, data: bytes, at: int, start: int, end: int) -> tuple[bytes, int]:
-        """Hold the first octets until it is clear whether they are a BOM; what may be read now, and where it starts."""
+        """Hold the first bytes until it is clear whether they are a BOM; what may be read now, and where it starts."""
         if not self._possible_bom:
             self._began, self._start = at, start
         self._end = end
@@ -212,7 +212,7 @@ class SseSplitter:
             self._parts, self._held, self._after_bom = [BOM], len(BOM), True
             return lead[len(BOM) :], start
         if held:
-            # Octets that only looked like a BOM: they begin the first line.
+            # Bytes that only looked like a BOM: they begin the first line.
             self._parts, self._held, self._in_line = [held], len(held), True
         return data, start
 
@@ -314,7 +314,7 @@ def _set_field(event: SseEvent, name: bytes, value: bytes) -> None:
 
 
 class _LinePart(IntEnum):
-    """Where in a line of a long event the next octet falls."""
+    """Where in a line of a long event the next byte falls."""
 
     FIELD = 0
     SPACE = 1

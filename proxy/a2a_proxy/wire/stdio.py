@@ -1,7 +1,7 @@
 """The two directions of a pipe to a stdio agent: messages, and what is none
 (manual/protocol.md "Stdio").
 
-Content-Length framing and newline-delimited JSON are told apart at each message by its first octets. What stands
+Content-Length framing and newline-delimited JSON are told apart at each message by its first bytes. What stands
 outside every message is told line by line. A wrong length costs one message at most: see `PipeReader`.
 """
 
@@ -28,12 +28,12 @@ class StdioDecoder:
         self._is_lost = False
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Octets of one direction. Never raises."""
+        """Bytes of one direction. Never raises."""
         if not self._is_lost:
             self._sides[direction].feed(data, at, out)
 
     def feed_log(self, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Octets of stderr."""
+        """Bytes of stderr."""
         self.counters["stderr_bytes"] = self.counters.get("stderr_bytes", 0) + len(data)
         self._log.feed(data, at, out)
 
@@ -60,7 +60,7 @@ class StdioDecoder:
         self._break_pipe(direction, at, "reset", out)
 
     def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Octets of this direction are missing here: nothing is read from here on, of either."""
+        """Bytes of this direction are missing here: nothing is read from here on, of either."""
         self._log.finish(at, out)
         if not self._is_lost:
             self._sides[1 - direction].finish(at, out)

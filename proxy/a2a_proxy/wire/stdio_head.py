@@ -16,7 +16,7 @@ NEXT_MESSAGE = re.compile(
     rb"(?i)content-(?:length[ \t]{0,8}:[ \t]{0,8}\d{1,18}"
     rb"|type[ \t]{0,8}:[ \t]{0,8}[\w.+/\-]{3,100}(?:[ \t]{0,8};[^\r\n]{0,100})?)[ \t]{0,8}\r?\n"
 )
-"""A field with which the next message may begin; 300 octets at most. It ends a line, so no valid JSON has it."""
+"""A field with which the next message may begin; 300 bytes at most. It ends a line, so no valid JSON has it."""
 _MAX_LENGTH_DIGITS = 18
 
 
@@ -24,7 +24,7 @@ class StdioHead(NamedTuple):
     """A complete header block."""
 
     size: int
-    """Octets of it, with the empty line."""
+    """Bytes of it, with the empty line."""
     headers: Headers
     length: int
     """What Content-Length says; -1 where there is none, or none to rely on."""
@@ -58,7 +58,7 @@ def parse_block(block: bytes) -> StdioHead:
 
 @lru_cache(256)
 def framing_of_block(block: bytes, size: int) -> str:
-    """The block as it is kept of a message with a content of `size` octets (`wire.Framed.framing`)."""
+    """The block as it is kept of a message with a content of `size` bytes (`wire.Framed.framing`)."""
     right, lines = b"%d" % size, []
     for line in block.split(b"\n"):
         name, colon, value = line.partition(b":")

@@ -1,4 +1,4 @@
-"""One direction of a pipe: octets in, messages and stray lines out.
+"""One direction of a pipe: bytes in, messages and stray lines out.
 
 A message ends where its length says. Where it does not hold exactly one JSON value there, the length is wrong, and the
 value's own end counts: within the length, or beyond it (somebody counted characters). A header line of the next message
@@ -23,13 +23,13 @@ from a2a_proxy.wire.stdio_head import NEXT_MESSAGE, StdioHead
 from a2a_proxy.wire.stray import StrayLines
 
 MAX_HEADER_LINE = 8 << 10
-"""The longest line of a header block, octets; longer ones are stray output (or newline-delimited JSON)."""
+"""The longest line of a header block, bytes; longer ones are stray output (or newline-delimited JSON)."""
 MAX_HEADER_BLOCK = 16 << 10
 """The largest header block."""
 _MAX_BEYOND_LENGTH = 64 << 10
-"""How far past its length a message is looked for its end, beside three times its length (4 octets a character)."""
+"""How far past its length a message is looked for its end, beside three times its length (4 bytes a character)."""
 _MAX_NEXT_MATCH = 512
-"""Octets: longer than anything that `NEXT_MESSAGE` matches."""
+"""Bytes: longer than anything that `NEXT_MESSAGE` matches."""
 _MAX_TRAILING_BLANKS = 64
 """Blanks after a message on a line of its own that are kept with it."""
 _BLANKS, _LINE_END = re.compile(rb"[ \t]*"), re.compile(rb"[ \t\r\n]*")
@@ -71,11 +71,11 @@ class PipeReader:
 
     @property
     def offset(self) -> int:
-        """Octets so far."""
+        """Bytes so far."""
         return self._buffer.offset
 
     def feed(self, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Octets that came at `at` (ns); what is complete is appended to `out`."""
+        """Bytes that came at `at` (ns); what is complete is appended to `out`."""
         self._buffer.add(data, at)
         while self._buffer.data and self._read_step(at, False, out):
             pass

@@ -16,7 +16,7 @@ from a2a_proxy.wire.lines import LineCollector
 MAX_SINGLE_LINES = 100
 """Lines in a row that are told one by one."""
 MAX_BLOCK_SIZE = 16 << 10
-"""Octets of lines, after those, that are told together."""
+"""Bytes of lines, after those, that are told together."""
 
 
 class StrayLines:

@@ -45,15 +45,15 @@ def test_what_is_redacted_is_not_there(form: str, tmp_path: Path) -> None:
     ).count(WORD)
 
 
-def said(form: str, octets: bytes) -> str:
+def said(form: str, data: bytes) -> str:
     """A table as text: it is compressed."""
     if form == "parquet":
-        return str(pq.read_table(io.BytesIO(octets)).column("payload").to_pylist())
-    return octets.decode()
+        return str(pq.read_table(io.BytesIO(data)).column("payload").to_pylist())
+    return data.decode()
 
 
 def test_jsonl_loses_nothing_in_a_database_and_back(tmp_path: Path) -> None:
-    """Export, import, export: the same octets; the recording between has the same facts and payloads."""
+    """Export, import, export: the same bytes; the recording between has the same facts and payloads."""
     first = exported(tmp_path, "jsonl", ExportOptions(LOSSY))
     read_cassette(tmp_path / "x.a2a.jsonl", tmp_path / "r.a2a.db")
     with Recording(tmp_path / "r.a2a.db") as recording, open_recording_or_cassette(LOSSY) as original:

@@ -53,9 +53,9 @@ def test_it_is_valid(path: Path) -> None:
     for each in document["log"]["entries"]:
         content = each["response"]["content"]
         text = content.get("text", "")
-        octets = base64.b64decode(text) if content.get("encoding") else text.encode()
-        if b"redacted-" not in octets:  # a label is as long as it is; the size is that of what passed
-            assert content["size"] == len(octets), "as readers count it: framing included"
+        data = base64.b64decode(text) if content.get("encoding") else text.encode()
+        if b"redacted-" not in data:  # a label is as long as it is; the size is that of what passed
+            assert content["size"] == len(data), "as readers count it: framing included"
         assert each["time"] == pytest.approx(sum(took for took in each["timings"].values() if took > 0))
 
 
@@ -87,8 +87,8 @@ def test_grpc_is_base64_with_what_it_says_beside_it() -> None:
     call = next(each for each in entries(sample("sdk-1.x-grpc")) if each["_a2a"]["operation"] == "SendMessage")
     posted, content = call["request"]["postData"], call["response"]["content"]
     assert (posted["_encoding"], content["encoding"]) == ("base64", "base64")
-    octets = base64.b64decode(posted["text"])
-    assert octets[:5] == b"\0" + (len(octets) - 5).to_bytes(4, "big")
+    data = base64.b64decode(posted["text"])
+    assert data[:5] == b"\0" + (len(data) - 5).to_bytes(4, "big")
     assert call["_a2a"]["frames"][0]["payload"]["message"]["role"] == "ROLE_USER"
     assert {"name": "grpc-status", "value": "0"} in call["response"]["headers"]
 

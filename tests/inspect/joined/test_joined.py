@@ -133,9 +133,9 @@ def test_what_comes_later_is_added(tmp_path: Path) -> None:
         assert [(row.finding.exchange, row.finding.seq) for row in recording.findings()] == [(1, 1)]
 
         first.finish(STARTED + 9_000 * MS)
-        second.finish(STARTED + 9_000 * MS, complete="3 octets are missing")
+        second.finish(STARTED + 9_000 * MS, complete="3 bytes are missing")
         joined.copy_new_rows()
-        assert (recording.sessions()[0].how, recording.sessions()[0].complete) == ("clean", "3 octets are missing")
+        assert (recording.sessions()[0].how, recording.sessions()[0].complete) == ("clean", "3 bytes are missing")
         again = begin(one, 3)
         call(again, 3, 1, 10)
         joined.copy_new_rows()

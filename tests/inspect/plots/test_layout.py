@@ -27,7 +27,7 @@ def test_a_plot() -> None:
     lines = drawn(30, PlotCursor(2, 1))
     assert lines[0] == "FRAMES  at most 4 in 1.0 s"
     assert lines[1:3] == [f"{'':20}██████████", "▄▄▄▄▄▄▄▄▄▄          ██████████"]
-    assert lines[3].startswith("OCTETS  at most 2.0 KiB")
+    assert lines[3].startswith("BYTES  at most 2.0 KiB")
     assert lines[5] == f"{'':20}!"
     assert lines[6] == f"{'':10}──────────▲─────────"
     assert len(lines[7].split()) == 2

@@ -16,7 +16,7 @@ async def test_choosing_a_time(tmp_path: Path) -> None:
     async with looking(tmp_path / "r.db", SMALL) as person:
         await person.sees("OPERATION")
         await person.types("L")
-        await person.sees("Plots", "34 frames", "FRAMES  at most", "OCTETS", "▲", "P95", "SendStreaming", "100s")
+        await person.sees("Plots", "34 frames", "FRAMES  at most", "BYTES", "▲", "P95", "SendStreaming", "100s")
         await person.types("z")
         await person.sees("zoomed")
         await person.types("u")

@@ -181,7 +181,7 @@ async def test_100_000_frames_open_in_three_seconds(per_exchange: int, tmp_path:
         reader = Reader(page)
         took = await reader.opens(target, "#t0")
         await reader.sees("#1.0")
-        print(f"{target.stat().st_size} octets open in {took:.2f} s")
+        print(f"{target.stat().st_size} bytes open in {took:.2f} s")
         assert took < 3
         await page.run("void page.view.list.choose(1e9)")  # the protocol does not hold on to a promise of the page
         await reader.sees(f"#1.{per_exchange - 1}")

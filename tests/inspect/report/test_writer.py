@@ -79,10 +79,10 @@ def _frames(recording: Recording, key: int) -> list[Frame]:
     return [row.frame for row in recording.frames(key, payloads=False)]
 
 
-def test_the_same_recording_gives_the_same_octets() -> None:
+def test_the_same_recording_gives_the_same_bytes() -> None:
     """So that reports can be compared."""
     path = next(each for each in SAMPLES if each.name.startswith("lossy"))
-    assert reported(path).octets == reported(path).octets
+    assert reported(path).data == reported(path).data
 
 
 def test_what_a_row_tells() -> None:
@@ -129,7 +129,7 @@ def test_markup_of_peers_is_text(tmp_path: Path) -> None:
     assert report.page.frame == plain.page.frame
     texts = [*report.table("row"), *report.table("detail"), *report.table("exchange"), *report.table("talk")]
     assert json.dumps(texts, ensure_ascii=False).count("<img src=x onerror=alert(1)>") > 5
-    assert b"alert(1)" not in report.octets
+    assert b"alert(1)" not in report.data
     assert "\u2028" not in json.dumps(texts, ensure_ascii=False)
 
 
@@ -192,6 +192,6 @@ def test_a_file_is_a_whole_page(tmp_path: Path) -> None:
     """With its beginning and its index."""
     target = tmp_path / "out.html"
     export_recording(ExportOptions(sample(tmp_path / "a.db")), target, "html")
-    octets = target.read_bytes()
-    assert octets.startswith(b"<!DOCTYPE html>")
-    assert Page(octets).texts["index"]
+    data = target.read_bytes()
+    assert data.startswith(b"<!DOCTYPE html>")
+    assert Page(data).texts["index"]

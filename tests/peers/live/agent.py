@@ -41,11 +41,11 @@ class Call:
 
     async def read(self) -> Json:
         """The client's next message. Raises Ended."""
-        octets = await self.context.read()
-        if octets is aio.EOF:
+        data = await self.context.read()
+        if data is aio.EOF:
             raise Ended
-        self.agent.note(octets)
-        return self.family.asked(octets)
+        self.agent.note(data)
+        return self.family.asked(data)
 
     async def told_all(self) -> None:
         """Wait until the client has half-closed; what it says until then is read."""
@@ -110,17 +110,17 @@ class LiveAgent:
 
     # --- receipts -----------------------------------------------------------------------------------------------
 
-    def note(self, octets: bytes) -> None:
+    def note(self, data: bytes) -> None:
         """A message has come."""
-        self._of(octets).set()
+        self._of(data).set()
 
-    async def has(self, octets: bytes) -> None:
+    async def has(self, data: bytes) -> None:
         """Wait until this message has come. Raises TimeoutError."""
         async with asyncio.timeout(RECEIPT_SECONDS):
-            await self._of(octets).wait()
+            await self._of(data).wait()
 
-    def _of(self, octets: bytes) -> asyncio.Event:
-        return self._received.setdefault(octets, asyncio.Event())
+    def _of(self, data: bytes) -> asyncio.Event:
+        return self._received.setdefault(data, asyncio.Event())
 
     def signal(self, name: str) -> asyncio.Event:
         """Something that parts and clients tell one another beside the wire."""

@@ -50,13 +50,13 @@ class LiveClient:
     def subscribe(self, story: str, task_id: str) -> LiveStream:
         """Open a subscription."""
         call = self._channel.unary_stream(f"/{SERVICE}/SubscribeToTask")
-        octets = from_dict("1.0", "SubscribeToTaskRequest", {"id": task_id}).SerializeToString()
-        return self._noted(LiveStream(call(octets, metadata=self._metadata(story)), BIDI, self.agent))
+        data = from_dict("1.0", "SubscribeToTaskRequest", {"id": task_id}).SerializeToString()
+        return self._noted(LiveStream(call(data, metadata=self._metadata(story)), BIDI, self.agent))
 
     async def get(self, story: str, task_id: str) -> Json:
         """GetTask."""
-        octets = from_dict("1.0", "GetTaskRequest", {"id": task_id}).SerializeToString()
-        found = _read("Task", await self._unary("GetTask", story, octets))
+        data = from_dict("1.0", "GetTaskRequest", {"id": task_id}).SerializeToString()
+        found = _read("Task", await self._unary("GetTask", story, data))
         self.transcript.append([found])
         return found
 
@@ -71,13 +71,13 @@ class LiveClient:
     def _metadata(self, story: str) -> tuple[tuple[str, str], ...]:
         return (("a2a-version", self._version), ("authorization", "Bearer live-client-token"), (STORY, story))
 
-    async def _unary(self, method: str, story: str, octets: bytes) -> bytes:
+    async def _unary(self, method: str, story: str, data: bytes) -> bytes:
         call = self._channel.unary_unary(f"/{SERVICE}/{method}")
-        return bytes(await call(octets, metadata=self._metadata(story), timeout=ANSWER_SECONDS))
+        return bytes(await call(data, metadata=self._metadata(story), timeout=ANSWER_SECONDS))
 
 
-def _read(name: str, octets: bytes) -> Json:
-    return dict(to_dict(parse("1.0", name, octets)))
+def _read(name: str, data: bytes) -> Json:
+    return dict(to_dict(parse("1.0", name, data)))
 
 
 class LiveStream:
@@ -92,20 +92,20 @@ class LiveStream:
 
     async def say(self, value: Json) -> None:
         """Send a message, and wait until the agent has it."""
-        octets = self._family.ask(value)
-        await self._call.write(octets)
-        await self._agent.has(octets)
+        data = self._family.ask(value)
+        await self._call.write(data)
+        await self._agent.has(data)
 
     async def hear(self) -> Json:
         """The agent's next message; empty where there is none any more."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                octets = await self._call.read()
+                data = await self._call.read()
         except aio.AioRpcError:  # what it was, `code` tells
             return {}
-        if octets is aio.EOF:
+        if data is aio.EOF:
             return {}
-        told = self._family.told(octets)
+        told = self._family.told(data)
         self.heard.append(told)
         return told
 
@@ -120,7 +120,7 @@ class LiveStream:
             heard.append(event)
         return heard
 
-    async def octets_out(self) -> None:
+    async def bytes_out(self) -> None:
         """Take what comes until the end, and do not read it."""
         async with asyncio.timeout(ANSWER_SECONDS):
             while await self._call.read() is not aio.EOF:

@@ -1,4 +1,4 @@
-"""The three payloads of SendLiveMessage as dicts and octets, and the objects in them
+"""The three payloads of SendLiveMessage as dicts and bytes, and the objects in them
 (manual/protocol.md "Live proposals").
 
 Classes come from the private pools of `a2a_proto`, so that no stubs are generated and the pool of the SDK stays free.
@@ -24,20 +24,20 @@ class Family(NamedTuple):
     response: str
 
     def ask(self, value: Json) -> bytes:
-        """A client's message in octets."""
+        """A client's message in bytes."""
         return from_dict(self.line, self.request, value).SerializeToString()
 
-    def asked(self, octets: bytes) -> Json:
+    def asked(self, data: bytes) -> Json:
         """And back."""
-        return dict(to_dict(parse(self.line, self.request, octets)))
+        return dict(to_dict(parse(self.line, self.request, data)))
 
     def tell(self, value: Json) -> bytes:
-        """An agent's message in octets."""
+        """An agent's message in bytes."""
         return from_dict(self.line, self.response, value).SerializeToString()
 
-    def told(self, octets: bytes) -> Json:
+    def told(self, data: bytes) -> Json:
         """And back."""
-        return dict(to_dict(parse(self.line, self.response, octets)))
+        return dict(to_dict(parse(self.line, self.response, data)))
 
 
 BIDI = Family("1.0", "SendMessageRequest", "StreamResponse")

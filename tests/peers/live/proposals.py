@@ -15,13 +15,13 @@ from peers.live.story import Found, Story
 SOUND = "audio/pcm"
 
 
-def media(mark: str, number: int = 0, octets: bytes = b"") -> Json:
+def media(mark: str, number: int = 0, data: bytes = b"") -> Json:
     """A piece of sound, or a mark around it: START, DELTA, STOP, PAUSE."""
     made: Json = {"event": "EVENT_INTERRUPT" if mark == "INTERRUPT" else f"EVENT_MEDIA_{mark}"}
     if number:
         made["seqNum"] = str(number)
-    if octets:
-        made["part"] = {"raw": base64.b64encode(octets).decode(), "mediaType": SOUND}
+    if data:
+        made["part"] = {"raw": base64.b64encode(data).decode(), "mediaType": SOUND}
     return {"frame": made}
 
 
@@ -97,7 +97,7 @@ async def mixed(client: LiveClient) -> None:
     """A client of the draft: it cannot read what it gets."""
     stream = client.live("mixed")
     await stream.say(send("hello"))
-    await stream.octets_out()
+    await stream.bytes_out()
 
 
 # --- uplinks ------------------------------------------------------------------------------------------------------

@@ -20,18 +20,18 @@ RECEIVED = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) i
 
 def frame(content: dict[str, Any]) -> bytes:
     """One message as it stands on the pipe."""
-    octets = json.dumps(content, ensure_ascii=False).encode()
-    return b"Content-Length: %d\r\nContent-Type: application/json\r\n\r\n%s" % (len(octets), octets)
+    data = json.dumps(content, ensure_ascii=False).encode()
+    return b"Content-Length: %d\r\nContent-Type: application/json\r\n\r\n%s" % (len(data), data)
 
 
-def put(octets: bytes) -> None:
-    while octets:
-        octets = octets[os.write(1, octets) :]
+def put(data: bytes) -> None:
+    while data:
+        data = data[os.write(1, data) :]
 
 
-def log(octets: bytes) -> None:
-    while octets:
-        octets = octets[os.write(2, octets) :]
+def log(data: bytes) -> None:
+    while data:
+        data = data[os.write(2, data) :]
 
 
 def send(*contents: dict[str, Any]) -> None:
@@ -40,21 +40,21 @@ def send(*contents: dict[str, Any]) -> None:
     if MANNER == "joined":
         put(b"".join(frames))
         return
-    for octets in frames:
+    for data in frames:
         if MANNER == "chunked":
-            for start in range(0, len(octets), 7):
-                put(octets[start : start + 7])
+            for start in range(0, len(data), 7):
+                put(data[start : start + 7])
         elif MANNER == "split-header":
-            for piece in (octets[:5], octets[5:18], octets[18:23], octets[23:]):
+            for piece in (data[:5], data[5:18], data[18:23], data[23:]):
                 put(piece)
                 time.sleep(0.01)
         elif MANNER == "garbage":
-            put(b"debug: about to answer\n" + octets + b"\x00\xff left over\n")
+            put(b"debug: about to answer\n" + data + b"\x00\xff left over\n")
         elif MANNER == "dies":
-            put(octets[: len(octets) // 2])
+            put(data[: len(data) // 2])
             os.kill(os.getpid(), signal.SIGKILL)
         else:
-            put(octets)
+            put(data)
 
 
 def task(number: int, state: str) -> dict[str, Any]:
@@ -98,10 +98,10 @@ def answers(call: dict[str, Any]) -> list[dict[str, Any]]:
 def calls() -> Iterator[dict[str, Any]]:
     """What the client asks, until it closes stdin."""
     buffer = b""
-    while octets := os.read(0, 65536):
+    while data := os.read(0, 65536):
         if RECEIVED >= 0:
-            os.write(RECEIVED, octets)
-        buffer += octets
+            os.write(RECEIVED, data)
+        buffer += data
         while b"\r\n\r\n" in buffer:
             head, _, rest = buffer.partition(b"\r\n\r\n")
             fields = dict(line.lower().split(b":", 1) for line in head.split(b"\r\n"))

@@ -49,10 +49,10 @@ _NOT_FOUND = {
 
 def write(pipe: IO[bytes], content: Json, **fields: str) -> None:
     """One message, framed."""
-    octets = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
-    known = {"Content-Length": str(len(octets)), "Content-Type": "application/json"}
+    data = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    known = {"Content-Length": str(len(data)), "Content-Type": "application/json"}
     lines = [f"{name}: {value}\r\n" for name, value in (known | fields).items()]
-    pipe.write("".join(lines).encode() + b"\r\n" + octets)
+    pipe.write("".join(lines).encode() + b"\r\n" + data)
     pipe.flush()
 
 

@@ -87,7 +87,7 @@ def test_unary(
 
 
 def test_old_packages() -> None:
-    """The package `a2a.v1` is 0.3 or the release candidate, as the octets say; 0.3 has `final` and resource names."""
+    """The package `a2a.v1` is 0.3 or the release candidate, as the bytes say; 0.3 has `final` and resource names."""
     script = Grpc().open("/a2a.v1.A2AService/SendStreamingMessage")
     part = {"file": {"fileWithUri": "http://x/y"}}
     said = {"messageId": "m1", "role": "ROLE_USER", "content": [part]}
@@ -131,8 +131,8 @@ def test_errors(raw: bool) -> None:
     info = message_class("rpc", "ErrorInfo")(reason="TASK_NOT_FOUND")
     details = message_class("rpc", "Status")()
     details.details.add(type_url="type.googleapis.com/google.rpc.ErrorInfo", value=info.SerializeToString())  # type: ignore[attr-defined]
-    octets = details.SerializeToString()
-    value = b"\0" + octets if raw else base64.b64encode(octets)
+    data = details.SerializeToString()
+    value = b"\0" + data if raw else base64.b64encode(data)
     script = Grpc().open("/lf.a2a.v1.A2AService/GetTask").send(v1("GetTaskRequest", {"id": "t9"}))
     script.trailers_only(5, grpc_message="no%20such", grpc_status_details_bin=value)
     played = play(script)
@@ -147,12 +147,12 @@ def test_errors(raw: bool) -> None:
 
 def test_compressed_message() -> None:
     """A compressed message is stored as what it says, its encoding in `framing`."""
-    octets = v1("StreamResponse", status())
+    data = v1("StreamResponse", status())
     script = Grpc().open(_STREAM).send(v1("SendMessageRequest", ask())).respond(grpc_encoding="gzip")
-    script.agent(frame(0, 0, 1, prefixed(gzip.compress(octets), 1))).trailers()
+    script.agent(frame(0, 0, 1, prefixed(gzip.compress(data), 1))).trailers()
     event = play(script).frames[2]
 
-    assert (event.payload, event.framing, event.state) == (octets, "gzip", 2)
+    assert (event.payload, event.framing, event.state) == (data, "gzip", 2)
 
 
 def test_bidi_and_half_close_order() -> None:
@@ -169,7 +169,7 @@ def test_bidi_and_half_close_order() -> None:
 
 
 def test_live_payloads() -> None:
-    """The three payloads of SendLiveMessage are told apart by their octets."""
+    """The three payloads of SendLiveMessage are told apart by their bytes."""
     path = "/lf.a2a.v1.A2AService/SendLiveMessage"
     media = message("live-1975", "LiveRequest", {"message": {"message": {"messageId": "m", "role": "ROLE_USER"}}})
     answer = message("live-1975", "LiveResponse", {"event": {"task": {"id": "t1"}}})
@@ -208,7 +208,7 @@ def test_a_live_payload_that_shows_late() -> None:
 
 
 def test_a_forced_live_payload() -> None:
-    """The user's word goes before the octets; where these are something else, that is said."""
+    """The user's word goes before the bytes; where these are something else, that is said."""
     script = Grpc().open(LIVE).send(v1("SendMessageRequest", ask()), end=False).respond()
     played = play(script.give(v1("StreamResponse", status("WORKING"))), SessionContext("1975"))
 
@@ -222,7 +222,7 @@ def test_a_forced_live_payload() -> None:
 
 
 def test_unknown_member_of_the_wrapper() -> None:
-    """An event of a later line keeps its octets and is called unknown (Q-32)."""
+    """An event of a later line keeps its bytes and is called unknown (Q-32)."""
     script = Grpc().open(_STREAM).send(v1("SendMessageRequest", ask())).respond().give(b"\x32\x03abc").trailers()
     event = play(script).frames[2]
 
@@ -253,7 +253,7 @@ def test_connection_dies() -> None:
     assert played.exchange.how == "agent gone"
 
 
-def test_wrong_octets() -> None:
+def test_wrong_bytes() -> None:
     """A message that its class refuses is kept, and says so; the stream goes on."""
     script = Grpc().open(_STREAM).send(v1("SendMessageRequest", ask())).respond().give(b"\x0a\xff")
     script.give(v1("StreamResponse", status())).trailers()
@@ -263,7 +263,7 @@ def test_wrong_octets() -> None:
     assert played.frames[3].state == 2
 
 
-def test_wrong_octets_are_found_once_a_direction() -> None:
+def test_wrong_bytes_are_found_once_a_direction() -> None:
     """Messages that no class reads, and framing that is none, are one finding per direction, which names the place."""
     script = Grpc().open(_STREAM).send(b"\xff\xff", end=False).send(b"\xff\xff").respond()
     script.give(b"\x0a\xff").give(b"\x0a\xff").agent(frame(0, 0, 1, b"\x09\0\0\0\0")).trailers()
@@ -273,8 +273,8 @@ def test_wrong_octets_are_found_once_a_direction() -> None:
 
     assert len(unread) == 5
     assert {asked.rule, answered.rule} == {"UNDECODABLE"}
-    assert asked.summary == "expected a SendMessageRequest, got 2 octets that are none"
-    assert answered.summary == "expected a StreamResponse, got 2 octets that are none"
+    assert asked.summary == "expected a SendMessageRequest, got 2 bytes that are none"
+    assert answered.summary == "expected a StreamResponse, got 2 bytes that are none"
     assert [(each.seq, each.evidence["offset"]) for each in (asked, answered)] == [
         (each.seq, str(each.start)) for each in (unread[0], unread[2])
     ]
@@ -306,7 +306,7 @@ def test_plain_http_answer() -> None:
 
 
 def test_other_services() -> None:
-    """A gRPC service that is not A2A is carried as octets; an unknown method of A2A's service stays A2A."""
+    """A gRPC service that is not A2A is carried as bytes; an unknown method of A2A's service stays A2A."""
     other = play(Grpc().open("/grpc.health.v1.Health/Check").send(b"x").respond().give(b"y").trailers())
     unknown = play(Grpc().open("/lf.a2a.v1.A2AService/Dance").send(b"x").trailers_only(12))
 

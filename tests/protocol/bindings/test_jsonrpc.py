@@ -354,7 +354,7 @@ def test_unterminated_last_event() -> None:
 
 
 def test_an_event_with_empty_data() -> None:
-    """Clients see it, so it is recorded, with its octets (4.1 rule 6)."""
+    """Clients see it, so it is recorded, with its bytes (4.1 rule 6)."""
     script = Http().call("SendStreamingMessage", ask()).stream().chunk(b"data:\n\n").rpc_event(status()).done()
     frames = play(script).frames
 

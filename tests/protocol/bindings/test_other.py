@@ -47,7 +47,7 @@ def test_unasked_answer() -> None:
 
 
 def test_brotli_without_a_decoder_is_told() -> None:
-    """A body whose coding nobody here can take off is kept as octets."""
+    """A body whose coding nobody here can take off is kept as bytes."""
     played = play(Http().request("GET /tasks/t1").answer(b"\x01\x02", content_encoding="exotic"))
 
     assert (played.frames[1].kind, played.frames[1].payload) == (FrameKind.UNDECODABLE, b"\x01\x02")

@@ -14,7 +14,7 @@ def of(line: Timeline) -> list[Turn]:
 
 def conversation() -> Timeline:
     """Turn 1: asked from 90 to 100; submitted 150; a chunk 400; chunks 1600 and 1700; a question at 3400; end 3450.
-    Turn 2: answered at 8400 (first octet 8390); completed with a message at 8500; end at 8530."""
+    Turn 2: answered at 8400 (first byte 8390); completed with a message at 8500; end at 8530."""
     line = Timeline().ask(100, took=10).state(150, "SUBMITTED").chunk(400).chunk(1600, append=True)
     line.chunk(1700, append=True).state(3400, "INPUT_REQUIRED", said="q").end(3450)
     return (
@@ -26,12 +26,12 @@ def conversation() -> Timeline:
 
 def test_each_measure() -> None:
     first, second = of(conversation())
-    # t(first A) - t(last octet of U) = 150 - 100
+    # t(first A) - t(last byte of U) = 150 - 100
     assert first.first_event == 50 * MS
-    # t(first O) - t(last octet of U) = 400 - 100: submitted carries nothing
+    # t(first O) - t(last byte of U) = 400 - 100: submitted carries nothing
     assert first.first_output == 300 * MS
     assert first.response == 300 * MS
-    # t(last A) - t(first octet of U) = 3400 - 90
+    # t(last A) - t(first byte of U) = 3400 - 90
     assert first.duration == 3310 * MS
     # gaps: 250, 1200, 100, and 1700 between the segments that silence (> 1500) has cut: 1700 to 3400
     assert first.longest_gap == 1700 * MS

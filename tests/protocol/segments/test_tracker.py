@@ -199,7 +199,7 @@ def interrupted(line: Timeline, until: float | None = None) -> tuple[Cut, Interr
 def test_a_message_into_open_output_interrupts_it() -> None:
     """Barge-in at 150; chunks of the same artifact at 180 and 220; something else at 260; over at 300.
 
-    latency = 220 - 150, reaction = 260 - 150, residual: two frames of 100 octets.
+    latency = 220 - 150, reaction = 260 - 150, residual: two frames of 100 bytes.
     """
     line = talking().ask(150, "SendMessage", exchange=2, task_id="t").chunk(180, append=True).chunk(220, append=True)
     line.state(260, "WORKING", said="m2").state(300, "COMPLETED").end(310).end(311, exchange=2)

@@ -1,4 +1,4 @@
-"""Questions about payloads: any octets, any pattern."""
+"""Questions about payloads: any bytes, any pattern."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_text(wanted: str, payload: bytes, found: bool) -> None:
 
 
 @given(st.text(max_size=5), st.sampled_from([":", "=", "*"]), payloads)
-def test_no_octets_are_too_strange(wanted: str, op: str, payload: bytes) -> None:
+def test_no_bytes_are_too_strange(wanted: str, op: str, payload: bytes) -> None:
     """A verdict for each."""
     assert tests.matches_text(op, wanted, payload) in (True, False)
 
@@ -130,10 +130,10 @@ def test_parts_of_every_dialect(part: dict[str, object], kind: str) -> None:
     """Their kind, where they stand, and that their payload is never passed over unread."""
     value = {"result": {"artifact": {"parts": [part]}, "data": {"parts": [{"text": "the peer's own"}]}}}
     assert [tests.part_kind(each) for each in tests.find_parts(value)] == [kind]
-    octets = json.dumps(value).encode()
-    assert not kind or tests.has_any_name(kind, octets)
-    assert tests.has_any_name("data", octets.replace(b'"data"', b'"d\\u0061ta"'))
-    assert not tests.has_any_name("ext", octets)
+    data = json.dumps(value).encode()
+    assert not kind or tests.has_any_name(kind, data)
+    assert tests.has_any_name("data", data.replace(b'"data"', b'"d\\u0061ta"'))
+    assert not tests.has_any_name("ext", data)
 
 
 def test_facets() -> None:

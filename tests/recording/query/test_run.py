@@ -116,7 +116,7 @@ def test_nothing_is_held_between_windows(path: Path) -> None:
 
 
 def test_a_slow_pattern_is_an_error_that_says_so(path: Path) -> None:
-    """On hostile octets, not a search that stands still; the recording can be asked on."""
+    """On hostile bytes, not a search that stands still; the recording can be asked on."""
     with Recording(path) as recording:
         with pytest.raises(QueryError, match=r"takes longer than 0.25 s on one text: \(a\+\)\+\$") as caught:
             list(recording.find_frames("text~(a+)+$"))

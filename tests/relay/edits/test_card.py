@@ -35,7 +35,7 @@ def nowhere(interface: AgentInterface, authority: str) -> None:
 
 
 def test_only_the_urls_change_in_json() -> None:
-    """Spaces, order, escapes, odd numbers and other members named url stay octet for octet."""
+    """Spaces, order, escapes, odd numbers and other members named url stay byte for byte."""
     outcome = rewrite_card_urls(CARD, "json", "proxy:9000", AGENT, "auto", on_same_port)
     expected = (
         CARD.replace(b'"http:\\/\\/localhost:8000\\/a2a"', b'"http://proxy:9000/a2a"')
@@ -75,8 +75,8 @@ def test_protobuf_cards(line: str, package: str) -> None:
     else:
         card.supported_interfaces.add(url="http://localhost:8000/", protocol_binding="JSONRPC", protocol_version="1.0")
         card.supported_interfaces.add(url="localhost:50051", protocol_binding="GRPC", protocol_version="1.0")
-    octets = card.SerializeToString() + b"\xa2\x3f\x01x"  # field 1012
-    outcome = rewrite_card_urls(octets, package, "proxy:9000", AGENT, "auto", on_same_port)
+    data = card.SerializeToString() + b"\xa2\x3f\x01x"  # field 1012
+    outcome = rewrite_card_urls(data, package, "proxy:9000", AGENT, "auto", on_same_port)
     assert outcome.payload is not None
     new = parse(line, "AgentCard", outcome.payload)  # type: ignore[arg-type]
     found = read_card(outcome.payload, package)
@@ -197,7 +197,7 @@ JSON = st.recursive(
 
 @given(value=JSON, indent=st.sampled_from([None, 1]), ascii_only=st.booleans())
 def test_any_json_changes_only_where_a_card_has_urls(value: object, indent: int | None, ascii_only: bool) -> None:
-    """The octet-wise replacement equals one made on the parsed value, for any JSON in any spelling."""
+    """The bytewise replacement equals one made on the parsed value, for any JSON in any spelling."""
     payload = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode()
     card = read_card(payload, "json")
     if card is None:

@@ -27,7 +27,7 @@ def library(block, table=0):
 @given(FIELDS)
 @settings(max_examples=200, deadline=None)
 def test_the_library_reads_the_same_fields_and_fills_no_table(fields):
-    """Names, octets, order and what is never to be indexed; also where the reader allows no table at all."""
+    """Names, bytes, order and what is never to be indexed; also where the reader allows no table at all."""
     never = {place for place, field in enumerate(fields) if field[2]}
     block = encode_literals([(name, value) for name, value, _ in fields], never)
     read, table = library(FORGET_TABLE + block)
@@ -51,6 +51,6 @@ def test_what_is_never_indexed_is_found_in_blocks_of_the_library(fields, huffman
         }
 
 
-def test_fields_of_the_static_table_are_one_octet():
+def test_fields_of_the_static_table_are_one_byte():
     """Nobody pays for `:method POST` in full."""
     assert encode_literals([(b":method", b"POST"), (b":scheme", b"http")]) == b"\x83\x86"

@@ -1,4 +1,4 @@
-"""Edits on HTTP/1.1: the right octets change, all others pass, however they are split."""
+"""Edits on HTTP/1.1: the right bytes change, all others pass, however they are split."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class Played:
         self.editor = Http1Editor(plan)
         self.out = [b"", b""]
         self.facts: list[EditFact] = []
-        for direction, octets in steps:
-            if not octets:
+        for direction, data in steps:
+            if not data:
                 self._take(self.editor.eof(direction, 0.0))
                 continue
-            where = range(0, len(octets), size) if size else cuts or ()
-            for piece in pieces_of(octets, where):
+            where = range(0, len(data), size) if size else cuts or ()
+            for piece in pieces_of(data, where):
                 self._take(self.editor.feed(direction, piece, 0.0))
 
     def _take(self, sent: list) -> None:  # type: ignore[type-arg]
@@ -67,11 +67,11 @@ class Played:
 
 
 def play(plan: EditPlan, steps: Steps) -> Played:
-    """Played whole; in every other split the same octets come out, and the same facts."""
+    """Played whole; in every other split the same bytes come out, and the same facts."""
     whole = Played(plan, steps)
     told = [(fact.kind, fact.direction, fact.detail) for fact in whole.facts]
     splits = [{"size": 1}, {"size": 2}, {"size": 7}]
-    longest = max(len(octets) for _, octets in steps)
+    longest = max(len(data) for _, data in steps)
     splits += [{"cuts": [cut]} for cut in range(1, min(longest, 250))]
     for split in splits:
         again = Played(plan, steps, **split)  # type: ignore[arg-type]
@@ -241,11 +241,11 @@ NOT_UNDERSTOOD = {
 @pytest.mark.parametrize("plan", [AUTO, HOST, BOTH], ids=["auto", "host", "both"])
 @pytest.mark.parametrize("case", NOT_UNDERSTOOD)
 def test_what_is_not_understood_ends_editing(case: str, plan: EditPlan) -> None:
-    """The octets flow on, in both directions, and nothing is changed any more."""
-    octets = NOT_UNDERSTOOD[case] + get()
+    """The bytes flow on, in both directions, and nothing is changed any more."""
+    data = NOT_UNDERSTOOD[case] + get()
     for size in (0, 1, 1000):
-        played = Played(plan, [(C, octets), (S, response(CARD))], size=size)
-        assert played.out == [octets, response(CARD)]
+        played = Played(plan, [(C, data), (S, response(CARD))], size=size)
+        assert played.out == [data, response(CARD)]
         assert not played.editor.is_active
         assert played.facts[-1].kind == "ended"
 
@@ -293,7 +293,7 @@ def test_a_large_card_is_released(framing: str) -> None:
 
 
 def test_a_slow_card_is_released() -> None:
-    """What takes more than 5 s from its first octet on passes untouched, its rest as it comes."""
+    """What takes more than 5 s from its first byte on passes untouched, its rest as it comes."""
     editor = Http1Editor(AUTO)
     editor.feed(C, get(), 100.0)
     assert editor.deadline is None  # the agent may think as long as it likes
@@ -329,15 +329,15 @@ def test_a_bomb_is_released() -> None:
 
 
 def test_posts_are_never_held() -> None:
-    """Each octet of a request that asks for no card leaves as it comes."""
+    """Each byte of a request that asks for no card leaves as it comes."""
     editor = Http1Editor(AUTO)
-    for octet in POST + b"PUT / HTTP/1.1\r\n\r\n" + b"DELETE /v1/card HTTP/1.1\r\n\r\n":
-        (sent,) = editor.feed(C, bytes((octet,)), 0.0)
-        assert sent.data == bytes((octet,))
+    for byte in POST + b"PUT / HTTP/1.1\r\n\r\n" + b"DELETE /v1/card HTTP/1.1\r\n\r\n":
+        (sent,) = editor.feed(C, bytes((byte,)), 0.0)
+        assert sent.data == bytes((byte,))
 
 
 def test_a_thousand_requests_mixed_with_cards() -> None:
-    """Keep-alive and pipelining at random: the cards are rewritten, all else is octet for octet the same."""
+    """Keep-alive and pipelining at random: the cards are rewritten, all else is byte for byte the same."""
     chance = random.Random(7)
     editor, got, expected = Http1Editor(AUTO), b"", b""
     asked, answers = b"", b""
@@ -348,12 +348,12 @@ def test_a_thousand_requests_mixed_with_cards() -> None:
         new = CARD.replace(b"localhost:8000", b"proxy:9000/jsonrpc")
         expected += (response(NEW), response(CARD), chunked(CARD), response(new))[what]
         if chance.random() < 0.4:
-            for direction, octets in ((C, asked), (S, answers)):
-                for piece in pieces_of(octets, [chance.randrange(1, 2000) for _ in range(3)]):
+            for direction, raw in ((C, asked), (S, answers)):
+                for piece in pieces_of(raw, [chance.randrange(1, 2000) for _ in range(3)]):
                     got += b"".join(p.data for p in editor.feed(direction, piece, 0.0) if p.direction is S)
             asked = answers = b""
-    for direction, octets in ((C, asked), (S, answers)):
-        got += b"".join(p.data for p in editor.feed(direction, octets, 0.0) if p.direction is S)
+    for direction, raw in ((C, asked), (S, answers)):
+        got += b"".join(p.data for p in editor.feed(direction, raw, 0.0) if p.direction is S)
     assert editor.is_active
     assert got == expected
 
@@ -364,11 +364,11 @@ def test_generated_conversations_pass(talk: list[tuple[bytes, bytes, bytes]], si
     """Conversations without cards come out as they went in, and are followed to their end."""
     editor = Http1Editor(AUTO)
     for method, asked, answer in talk:
-        for direction, octets in ((C, asked), (S, answer)):
+        for direction, raw in ((C, asked), (S, answer)):
             out = b""
-            for piece in pieces_of(octets, range(0, len(octets), size)):
+            for piece in pieces_of(raw, range(0, len(raw), size)):
                 out += b"".join(part.data for part in editor.feed(direction, piece, 0.0))
-            assert out == octets, method
+            assert out == raw, method
     assert editor.is_active
 
 

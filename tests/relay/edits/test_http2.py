@@ -1,4 +1,4 @@
-"""Authority on HTTP/2, and what is left alone: `h2` as both peers, `hyperframe` and `hpack` as judges of octets."""
+"""Authority on HTTP/2, and what is left alone: `h2` as both peers, `hyperframe` and `hpack` as judges of bytes."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ TRACED = EditPlan(trace=Random(1).getrandbits)
 START = PREFACE + frame(4, 0, 0)
 
 
-def judged(octets, table=4096):
+def judged(content, table=4096):
     """Frames of a client as values; a header block is its fields, wherever it was cut."""
     decoder = Decoder(max_header_list_size=1 << 24)
     decoder.max_allowed_table_size = table
     out, block, pos = [], b"", len(PREFACE)
-    assert octets[:pos] == PREFACE
-    while pos < len(octets):
-        parsed, length = Frame.parse_frame_header(memoryview(octets)[pos : pos + 9])
-        body = memoryview(octets)[pos + 9 : pos + 9 + length]
+    assert content[:pos] == PREFACE
+    while pos < len(content):
+        parsed, length = Frame.parse_frame_header(memoryview(content)[pos : pos + 9])
+        body = memoryview(content)[pos + 9 : pos + 9 + length]
         pos += 9 + length
         if isinstance(parsed, HeadersFrame | ContinuationFrame):
             assert length <= 16_384 or table > 4096
@@ -107,22 +107,22 @@ CALLS = st.lists(
 
 @given(CALLS, st.integers(1, 60))
 @settings(max_examples=80, deadline=None)
-def test_every_split_gives_the_same_octets_and_only_the_authority_changes(calls, size):
-    """Indexed and never indexed fields, raw octets, padding, priority, CONTINUATION, trailers, table sizes."""
-    encoder, octets = Encoder(), START
+def test_every_split_gives_the_same_bytes_and_only_the_authority_changes(calls, size):
+    """Indexed and never indexed fields, raw bytes, padding, priority, CONTINUATION, trailers, table sizes."""
+    encoder, data = Encoder(), START
     for number, (extra, trailers, shape, table) in enumerate(calls):
         stream = 1 + 2 * number
         if table is not None:
             encoder.header_table_size = table
         fields = [HeaderTuple(name, value) for name, value in request()]
         fields += [(NeverIndexedHeaderTuple if never else HeaderTuple)(name, value) for name, value, never in extra]
-        octets += shaped(shape, stream, encoder.encode(fields)) + frame(0, 0, stream, b"data")
+        data += shaped(shape, stream, encoder.encode(fields)) + frame(0, 0, stream, b"data")
         if trailers:
-            octets += frame(1, 5, stream, encoder.encode([(b"x-end", b"1"), (b"host", b"in trailers")]))
-    editor, once = fed(HERE, octets)
-    assert judged(once) == renamed(judged(octets))
-    for pieces in (single(octets), [octets[at : at + size] for at in range(0, len(octets), size)]):
-        assert fed(HERE, octets, pieces)[1] == once
+            data += frame(1, 5, stream, encoder.encode([(b"x-end", b"1"), (b"host", b"in trailers")]))
+    editor, once = fed(HERE, data)
+    assert judged(once) == renamed(judged(data))
+    for pieces in (single(data), [data[at : at + size] for at in range(0, len(data), size)]):
+        assert fed(HERE, data, pieces)[1] == once
     assert [(fact.kind, fact.detail) for fact in editor.take_edits()] == (
         [("authority", {"before": "proxy:9000", "after": AGENT.decode()})] if calls else []
     )
@@ -147,7 +147,7 @@ def shaped(shape, stream, block):
 @settings(max_examples=60, deadline=None)
 @pytest.mark.parametrize("plan", [EditPlan(), HERE, CARDS, BOTH])
 def test_both_peers_hold_any_conversation(plan, steps, bytewise):
-    """Neither peer finds fault, the agent gets the client's frames in order, the client gets the agent's octets."""
+    """Neither peer finds fault, the agent gets the client's frames in order, the client gets the agent's bytes."""
     pair = Pair(plan, single if bytewise else whole)
     pair.move()
     opened, answered = [], set()
@@ -208,7 +208,7 @@ def test_the_table_is_given_up_once_and_repeated_blocks_are_not_read_again(monke
 
 
 def test_raw_binary_metadata_and_both_names_of_the_host():
-    """C-core sends `-bin` values as a NUL and raw octets; `host` is renamed as `:authority` is."""
+    """C-core sends `-bin` values as a NUL and raw bytes; `host` is renamed as `:authority` is."""
     block = b"\x83\x86" + literal(b":path", b"/x") + literal(b":authority", b"proxy") + literal(b"host", b"proxy")
     block += literal(b"trace-bin", b"\x00\xff\x80")
     editor, out = fed(HERE, START + frame(1, 5, 1, block))
@@ -227,9 +227,9 @@ def test_the_agents_table_size_holds_for_the_client():
     editor = Http2Editor(HERE)
     editor.feed(UP, START, 0.0)
     editor.feed(DOWN, frame(4, 0, 0, struct.pack(">HI", 1, 60_000)), 0.0)
-    octets = [editor.feed(UP, frame(1, 5, 1 + 2 * at, block), 0.0)[0].data for at, block in enumerate([first, second])]
+    raw = [editor.feed(UP, frame(1, 5, 1 + 2 * at, block), 0.0)[0].data for at, block in enumerate([first, second])]
     assert len(second) < 100
-    one, two = judged(START + b"".join(octets), 60_000)[1:]
+    one, two = judged(START + b"".join(raw), 60_000)[1:]
     assert one[3] == two[3]
     assert len(one[3]) == len(fields)
 
@@ -251,11 +251,11 @@ def test_the_agents_table_size_holds_for_the_client():
         frame(1, 4, 1, b"\x83" * 10_001),
     ],
 )
-def test_nonsense_before_any_rewriting_passes_octet_for_octet(plan, wrong):
+def test_nonsense_before_any_rewriting_passes_byte_for_byte(plan, wrong):
     """The agent judges it, as it would without us; editing is over and the splice goes on alone."""
-    for octets in (wrong, START[:24] + wrong + b"more"):
-        editor, out = fed(plan, octets, single(octets))
-        assert out == octets
+    for data in (wrong, START[:24] + wrong + b"more"):
+        editor, out = fed(plan, data, single(data))
+        assert out == data
         assert not editor.is_active
         assert [fact.kind for fact in editor.take_edits()] == ["ended"]
 
@@ -280,7 +280,7 @@ def test_nonsense_after_rewriting_makes_the_agent_close(wrong):
 
 
 def test_an_agent_that_talks_nonsense_does_not_stop_the_renaming():
-    """Its octets pass for good; what the client sends is renamed on."""
+    """Its bytes pass for good; what the client sends is renamed on."""
     for plan in (HERE, BOTH):
         editor = Http2Editor(plan)
         editor.feed(UP, START, 0.0)
@@ -322,7 +322,7 @@ GARBAGE = st.lists(
 @given(GARBAGE, st.sampled_from([HERE, CARDS, BOTH, TRACED]), st.binary(max_size=30), st.booleans())
 @settings(max_examples=300, deadline=None)
 def test_garbage_never_raises(frames, plan, tail, call):
-    """Frames of every type with any flags and content, and octets that are no frames."""
+    """Frames of every type with any flags and content, and bytes that are no frames."""
     editor = Http2Editor(plan)
     editor.feed(UP, START, 0.0)
     if call:

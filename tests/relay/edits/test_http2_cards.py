@@ -125,23 +125,23 @@ def test_a_compressed_card_is_sent_on_uncompressed_where_it_changes():
 
 
 @pytest.mark.parametrize(
-    ("octets", "reason"),
+    ("data", "reason"),
     [
-        (message(bytes((32 << 10) + 1)), "message of 32769 octets, limit 32768"),
+        (message(bytes((32 << 10) + 1)), "message of 32769 bytes, limit 32768"),
         (message(CARD) + message(CARD), "more than one message"),
         (message(b"no gzip", 1), "compression that is not known"),
         (message(gzip.compress(bytes(2 << 20)), 1), "compression that is not known"),
         (message(CARD, 7), "compression that is not known"),
     ],
 )
-def test_what_is_not_rewritten_goes_out_as_it_came(octets, reason):
-    """Octet for octet, and said."""
+def test_what_is_not_rewritten_goes_out_as_it_came(data, reason):
+    """Byte for byte, and said."""
     for cut in (whole, single):
         pair = Pair(plan(SHORTER), cut)
         pair.move()
         call(pair, 1)
         pair.agent.send_headers(1, RESPONSE)
-        pair.send(1, octets)
+        pair.send(1, data)
         pair.agent.send_headers(1, TRAILERS, end_stream=True)
         pair.move()
         assert pair.sent[DOWN] == pair.given[DOWN]
@@ -171,17 +171,17 @@ def test_a_card_in_pieces_with_padding_among_other_streams():
     pair.move()
     call(pair, 1)
     call(pair, 3, PLAIN_PATH)
-    octets = message(CARD)
+    data = message(CARD)
     pair.agent.send_headers(1, RESPONSE)
-    pair.agent.send_data(1, octets[:3], pad_length=10)
-    pair.agent.send_data(1, octets[3:100])
+    pair.agent.send_data(1, data[:3], pad_length=10)
+    pair.agent.send_data(1, data[3:100])
     pair.answer(3, b"other")
     pair.move()
     assert pair.got(3) == message(b"other")
     assert ended(pair, 3)
     assert pair.got(1) == b""
     assert pair.editor.deadline == pair.now + 1
-    pair.agent.send_data(1, octets[100:], pad_length=0)
+    pair.agent.send_data(1, data[100:], pad_length=0)
     pair.agent.send_headers(1, TRAILERS, end_stream=True)
     pair.move()
     assert pair.got(1) == message(CARD[:-100])
@@ -195,16 +195,16 @@ def test_after_a_second_the_card_goes_out_as_it_came(cut):
     pair.move()
     call(pair, 1)
     pair.answer(1, CARD)
-    octets = pair.agent.data_to_send()
-    begin = octets.index(struct.pack(">IBI", (5 + len(CARD)) << 8, 0, 1)) + cut
-    pair.feed(DOWN, octets[:begin])
+    data = pair.agent.data_to_send()
+    begin = data.index(struct.pack(">IBI", (5 + len(CARD)) << 8, 0, 1)) + cut
+    pair.feed(DOWN, data[:begin])
     pair.tick(0.9)
     assert pair.got(1) == b""
     pair.tick(0.2)
     assert pair.editor.deadline is None
     held_head_only = cut <= 9
     assert len(pair.sent[DOWN]) >= len(pair.given[DOWN]) - (9 if held_head_only else 0)
-    pair.feed(DOWN, octets[begin:])
+    pair.feed(DOWN, data[begin:])
     if cut >= 9:
         assert pair.sent[DOWN] == pair.given[DOWN]
         assert reasons(pair) == ["not complete, or no window for it, after 1 s"]
@@ -253,7 +253,7 @@ def test_a_longer_card_waits_for_the_windows_and_nothing_waits_for_it():
 
 
 def test_a_longer_card_without_a_window_goes_out_untouched_after_a_second():
-    """The agent kept to the windows, so its own octets fit."""
+    """The agent kept to the windows, so its own bytes fit."""
     pair = Pair(plan(LONGER))
     pair.move()
     full(pair)
@@ -286,8 +286,8 @@ def test_a_held_card_is_let_go_when_something_happens(who, complete):
     else:
         pair.take(pair.editor.eof(UP if who == "client ends" else DOWN, pair.now))
     pair.move()
-    octets = message(CARD) if complete else message(CARD)[:-1]
-    assert bytes(pair.sent[DOWN]).endswith(octets) or octets in bytes(pair.sent[DOWN])
+    data = message(CARD) if complete else message(CARD)[:-1]
+    assert bytes(pair.sent[DOWN]).endswith(data) or data in bytes(pair.sent[DOWN])
     assert pair.editor.deadline is None
     assert len(reasons(pair)) == 1
     if who == "agent resets":
@@ -302,8 +302,8 @@ def test_a_reset_after_a_complete_answer_stays_behind_it():
     pair.move()
     full(pair)
     pair.answer(3, CARD)
-    octets = pair.agent.data_to_send() + frame(3, 0, 3, bytes(4))
-    pair.feed(DOWN, octets)
+    data = pair.agent.data_to_send() + frame(3, 0, 3, bytes(4))
+    pair.feed(DOWN, data)
     assert pair.got(3) == b""
     before = len(pair.sent[DOWN])
     pair.grant(5000)
@@ -312,7 +312,7 @@ def test_a_reset_after_a_complete_answer_stays_behind_it():
 
 
 def beyond(pair):
-    """A longer card, then a stream that fills the window as far as the agent knows it, but for 300 octets."""
+    """A longer card, then a stream that fills the window as far as the agent knows it, but for 300 bytes."""
     pair.move()
     pair.consume = False
     call(pair, 1)
@@ -329,7 +329,7 @@ def beyond(pair):
 
 
 def test_what_the_agent_sends_into_a_window_that_is_not_there_waits():
-    """After a longer card the agent thinks too much of the client's window: the excess waits, to the octet."""
+    """After a longer card the agent thinks too much of the client's window: the excess waits, to the byte."""
     pair = Pair(plan(LONGER))
     beyond(pair)
     pair.agent.send_headers(3, TRAILERS, end_stream=True)
@@ -352,13 +352,13 @@ def test_nothing_is_sent_behind_a_fin(direction):
     beyond(pair)
     if direction is UP:
         pair.take(pair.editor.eof(UP, pair.now))
-        octets = pair.agent.data_to_send()
+        data = pair.agent.data_to_send()
     else:
         pair.move()
         pair.take(pair.editor.eof(DOWN, pair.now))
         pair.grant(5000)
-        octets = pair.client.data_to_send()
-    assert direction not in {item.direction for item in pair.editor.feed(direction.other, octets, pair.now)}
+        data = pair.client.data_to_send()
+    assert direction not in {item.direction for item in pair.editor.feed(direction.other, data, pair.now)}
 
 
 def lazy(pair, owing, limit):
@@ -368,13 +368,13 @@ def lazy(pair, owing, limit):
             owing[0] += event.flow_controlled_length
             owing[event.stream_id] = owing.get(event.stream_id, 0) + event.flow_controlled_length
     pair.client_events.clear()
-    for stream, octets in list(owing.items()):
-        if octets > limit // 2:
+    for stream, data in list(owing.items()):
+        if data > limit // 2:
             owing[stream] = 0
             if not stream:
-                pair.grant(octets)
+                pair.grant(data)
             elif stream in pair.client.streams and not pair.client.streams[stream].closed:
-                pair.client.increment_flow_control_window(octets, stream)
+                pair.client.increment_flow_control_window(data, stream)
 
 
 @pytest.mark.parametrize("authority", [None, AGENT])
@@ -402,7 +402,7 @@ def test_a_thousand_cards_longer_and_shorter_then_ten_megabytes(authority):
     pair.agent.send_headers(stream, RESPONSE)
     while left:
         room = min(pair.agent.local_flow_control_window(stream), pair.agent.max_outbound_frame_size, left)
-        assert room, f"stalled with {left} octets left"
+        assert room, f"stalled with {left} bytes left"
         pair.agent.send_data(stream, bytes(room), end_stream=room == left)
         left -= room
         pair.move()
@@ -450,11 +450,11 @@ class Story:
         self.pair.client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 2000})
         self.pair.move()
 
-    def fill(self, octets):
+    def fill(self, data):
         """So much of the connection's window is taken by a stream of its own."""
         cut, self.pair.cut = self.pair.cut, whole
         self.pair.move()
-        self.call(False, octets - 10)
+        self.call(False, data - 10)
         while 1 in self.todo:
             self.send(1, 1 << 20)
         self.pair.move()
@@ -544,11 +544,11 @@ def test_whatever_happens_the_windows_agree_and_every_answer_is_whole(steps, gro
         story.step(*step)
     story.finish()
     pair = story.pair
-    for stream, octets in story.whole.items():
+    for stream, raw in story.whole.items():
         got = pair.got(stream)
         if stream not in story.gone:
             assert ended(pair, stream)
-            assert got in (octets, message(story.new.get(octets[5:], b"")))
+            assert got in (raw, message(story.new.get(raw[5:], b"")))
     assert pair.windows()[0] == pair.windows()[1]
     assert pair.editor.is_active
     assert pair.editor.deadline is None

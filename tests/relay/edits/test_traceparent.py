@@ -34,9 +34,9 @@ GOES_ON = f"00-{TRACE}-{NEW_SPAN}-00".encode()
 C, S = Direction.TO_AGENT, Direction.TO_CLIENT
 
 
-def played(octets: bytes, plan: EditPlan = PLAN, size: int = 0) -> tuple[Http1Editor, bytes, list[EditFact]]:
+def played(raw: bytes, plan: EditPlan = PLAN, size: int = 0) -> tuple[Http1Editor, bytes, list[EditFact]]:
     editor, out, facts = Http1Editor(plan), b"", []
-    for piece in pieces_of(octets, range(0, len(octets), size) if size else ()):
+    for piece in pieces_of(raw, range(0, len(raw), size) if size else ()):
         for part in editor.feed(C, piece, 0.0):
             assert part.direction is C
             out += part.data
@@ -44,11 +44,11 @@ def played(octets: bytes, plan: EditPlan = PLAN, size: int = 0) -> tuple[Http1Ed
     return editor, out, facts
 
 
-def everywhere_cut(octets: bytes, plan: EditPlan = PLAN) -> tuple[bytes, list[EditFact]]:
+def everywhere_cut(data: bytes, plan: EditPlan = PLAN) -> tuple[bytes, list[EditFact]]:
     """What comes out is the same in every split."""
-    editor, once, facts = played(octets, plan)
+    editor, once, facts = played(data, plan)
     for size in range(1, 60):
-        again = played(octets, plan, size)
+        again = played(data, plan, size)
         assert (again[1], again[0].is_active) == (once, editor.is_active), size
         assert told(again[2]) == told(facts), size
     return once, facts
@@ -95,15 +95,15 @@ def test_a_head_of_http1(fields: tuple[bytes, ...], after: tuple[bytes, ...], be
 def test_pipelined_chunked_and_trailers() -> None:
     """Only heads change: a body that looks like one, and the trailers of a chunked one, stay."""
     body = ask(b"traceparent: " + CAME)
-    octets = [
+    data = [
         ask(b"Content-Length: %d" % len(body)) + body,
         ask(b"Transfer-Encoding: chunked") + b"5\r\nhello\r\n0\r\ntraceparent: " + CAME + b"\r\n\r\n",
         ask(b"traceparent: " + CAME, method=b"GET"),
     ]
-    out, facts = everywhere_cut(b"".join(octets))
-    heads = [each.replace(b"\r\n\r\n", b"\r\ntraceparent: " + OWN + b"\r\n\r\n", 1) for each in octets[:2]]
+    out, facts = everywhere_cut(b"".join(data))
+    heads = [each.replace(b"\r\n\r\n", b"\r\ntraceparent: " + OWN + b"\r\n\r\n", 1) for each in data[:2]]
     assert out == b"".join(heads) + ask(b"traceparent: " + GOES_ON, method=b"GET")
-    places = [0, len(octets[0]), len(octets[0] + octets[1])]
+    places = [0, len(data[0]), len(data[0] + data[1])]
     assert [(fact.offset, fact.detail["stream"]) for fact in facts] == list(zip(places, (1, 2, 3), strict=True))
 
 
@@ -137,13 +137,13 @@ def test_generated_conversations(talk: list[tuple[bytes, bytes, bytes]], size: i
     """All else is as without an edit, in both directions; each answer still belongs to its request."""
     editor = Http1Editor(PLAN)
     for _, asked, answer in talk:
-        for direction, octets in ((C, asked), (S, answer)):
-            pieces = pieces_of(octets, range(0, len(octets), size))
+        for direction, raw in ((C, asked), (S, answer)):
+            pieces = pieces_of(raw, range(0, len(raw), size))
             out = b"".join(part.data for piece in pieces for part in editor.feed(direction, piece, 0.0))
             if direction is C:
                 out, found = re.subn(rb"\r\ntraceparent: " + OWN + rb"\r\n\r\n", b"\r\n\r\n", out, count=1)
                 assert found == 1
-            assert out == octets
+            assert out == raw
     assert editor.is_active
 
 
@@ -173,13 +173,13 @@ ALIKE = {
 @pytest.mark.parametrize("plan", [PLAN, EditPlan(b"agent", rewriter(lambda _: None), "p:1", same)])
 @pytest.mark.parametrize("alike", ALIKE.values(), ids=ALIKE)
 def test_requests_that_are_alike_are_read_once(alike: list[bytes], plan: EditPlan) -> None:
-    """They become what they become in pieces, octet for octet, and the answers still belong to them."""
+    """They become what they become in pieces, byte for byte, and the answers still belong to them."""
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
     made = []
     for size in (0, 3):
         editor, out, facts = Http1Editor(plan), [], []
-        for octets in alike:
-            pieces = pieces_of(octets, range(0, len(octets), size) if size else ())
+        for raw in alike:
+            pieces = pieces_of(raw, range(0, len(raw), size) if size else ())
             out.append(b"".join(part.data for piece in pieces for part in editor.feed(C, piece, 0.0)))
             facts += [(fact.kind, fact.offset, fact.detail) for fact in editor.take_edits() if fact.kind != "ended"]
             out += [part.data for part in editor.feed(S, answer, 0.0)]
@@ -224,7 +224,7 @@ HTTP2 = [
 @pytest.mark.parametrize("authority", [None, b"agent:1"])
 @pytest.mark.parametrize(("fields", "after", "more"), HTTP2)
 def test_a_head_of_http2(fields: Fields, after: Any, more: dict[str, Any], authority: bytes | None) -> None:
-    """Three calls of one client, whose table has the fields from the second one on; in single octets too."""
+    """Three calls of one client, whose table has the fields from the second one on; in single bytes too."""
     plan = EditPlan(authority, trace=same)
     pair = Pair(plan)
     for stream in (1, 3, 5):
@@ -246,11 +246,11 @@ def test_a_head_of_http2(fields: Fields, after: Any, more: dict[str, Any], autho
     assert [pair.given[UP][fact.offset + 3] for fact in facts] == [1, 1, 1], "each is told of its HEADERS frame"
     assert pair.sent[Direction.TO_CLIENT] == pair.given[Direction.TO_CLIENT]
     for cut in (single, whole):
-        assert replayed(pair.log, plan, cut) == {way: bytes(octets) for way, octets in pair.sent.items()}
+        assert replayed(pair.log, plan, cut) == {way: bytes(data) for way, data in pair.sent.items()}
 
 
 def test_calls_that_are_alike_have_ids_of_their_own() -> None:
-    """The client says the same octets each time; cards are still found."""
+    """The client says the same bytes each time; cards are still found."""
     pair = Pair(EditPlan(None, rewriter(lambda payload: payload + b"!"), "p:1", Random(1).getrandbits))
     for number in range(200):
         path = CARD_PATH if number % 10 == 0 else PLAIN_PATH

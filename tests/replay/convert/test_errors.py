@@ -74,7 +74,7 @@ def test_metadata_that_is_no_text_becomes_text_in_protobuf() -> None:
 
 
 def test_hostile_trailers() -> None:
-    """Octets that are no status leave code and text."""
+    """Bytes that are no status leave code and text."""
     told = parse_grpc_error(
         ((b"grpc-status", b"5"), (b"grpc-message", b"gone"), (b"grpc-status-details-bin", b"\0\xff\xff"))
     )

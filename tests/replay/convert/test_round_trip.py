@@ -52,29 +52,29 @@ def by_rpc(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
         told: dict[str, Any] = {"method": rpc_method(facts.operation, facts.dialect), "params": params}
     else:
         told = {"result": convert_answer(value, facts.operation, facts.dialect, Binding.JSONRPC)}
-    octets = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, **told})
-    return canonical_payload(replace(frame, payload=octets, schema=JSON), replace(facts, binding=Binding.JSONRPC))
+    data = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, **told})
+    return canonical_payload(replace(frame, payload=data, schema=JSON), replace(facts, binding=Binding.JSONRPC))
 
 
 def by_rest(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
     """Into REST and back."""
     if not asked:
-        octets = msgspec.json.encode(convert_answer(value, facts.operation, facts.dialect, Binding.REST))
-        return canonical_payload(replace(frame, payload=octets, schema=JSON), replace(facts, binding=Binding.REST))
+        data = msgspec.json.encode(convert_answer(value, facts.operation, facts.dialect, Binding.REST))
+        return canonical_payload(replace(frame, payload=data, schema=JSON), replace(facts, binding=Binding.REST))
     call = rest_call(value, facts.operation, facts.dialect)
-    octets = b"" if call.body is None else msgspec.json.encode(call.body)
+    data = b"" if call.body is None else msgspec.json.encode(call.body)
     told = replace(facts, binding=Binding.REST, method=call.method, target=call.target)
-    return canonical_payload(replace(frame, payload=octets, schema=JSON if octets else ""), told)
+    return canonical_payload(replace(frame, payload=data, schema=JSON if data else ""), told)
 
 
 def by_grpc(frame: Frame, facts: Exchange, asked: bool, value: Any) -> Any:
     """Into protobuf and back."""
     assert grpc_path(facts.operation, facts.dialect)
     schema = frame.schema if is_protobuf(frame.schema) else ""
-    octets = (encode_request if asked else encode_answer)(value, facts.operation, facts.dialect, schema)
+    data = (encode_request if asked else encode_answer)(value, facts.operation, facts.dialect, schema)
     names = message_names(OPERATION_BY_NAME[facts.operation], facts.dialect)
     schema = schema or schema_of(schema_set_of(facts.dialect), names[not asked])
-    return canonical_payload(replace(frame, payload=octets, schema=schema), replace(facts, binding=Binding.GRPC))
+    return canonical_payload(replace(frame, payload=data, schema=schema), replace(facts, binding=Binding.GRPC))
 
 
 def reduced(value: Any) -> Any:

@@ -45,7 +45,7 @@ def test_unknown_fields_are_carried_over_at_any_depth() -> None:
 
 
 @pytest.mark.parametrize("recorded", [b"", b"\xff\xff\xff", from_dict("1.0", SCHEMA, told("a")).SerializeToString()])
-def test_octets_without_any_stay_as_they_are(recorded: bytes) -> None:
+def test_bytes_without_any_stay_as_they_are(recorded: bytes) -> None:
     now = from_dict("1.0", SCHEMA, {"message": message("hi")["message"]}).SerializeToString()
     assert add_unknown_fields(now, recorded, SCHEMA) is now
 

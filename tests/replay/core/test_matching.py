@@ -257,7 +257,7 @@ _SECRETIVE = st.fixed_dictionaries(
 
 @given(_SECRETIVE, st.sampled_from([MatchPreset.DEFAULT, MatchPreset.STRICT]))
 def test_a_request_matches_what_redaction_has_left_of_it(request: dict[str, Any], preset: MatchPreset) -> None:
-    octets = redact(Scrubber(b"key of the recorder"), "json", msgspec.json.encode(request), cut=False)[0]
-    recorded = call(1, "SendMessage", msgspec.json.decode(octets), ("s", 1, "end"))
+    data = redact(Scrubber(b"key of the recorder"), "json", msgspec.json.encode(request), cut=False)[0]
+    recorded = call(1, "SendMessage", msgspec.json.decode(data), ("s", 1, "end"))
     found = Player(script(recorded), ReplayOptions(match=preset)).begin_call(again(recorded, value=request), 0)
     assert not isinstance(found, Miss), found.full_text()

@@ -50,7 +50,7 @@ async def mock(tmp_path: Path) -> AsyncIterator[MockServer]:
 
 
 async def body(mock: MockServer, method: str, params: Any, **headers: str) -> bytes:
-    """All octets of an answer of JSON-RPC."""
+    """All bytes of an answer of JSON-RPC."""
     call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     async with (
         aiohttp.ClientSession() as http,
@@ -80,7 +80,7 @@ async def test_a_client_resumes_after_an_event_whose_id_it_was_told(mock: MockSe
 
 async def test_no_comment_reaches_a_client_of_another_binding(mock: MockServer) -> None:
     recorded = mock.script.calls[0]
-    octets = from_dict("1.0", "SendMessageRequest", recorded.request, lenient=True).SerializeToString()
+    data = from_dict("1.0", "SendMessageRequest", recorded.request, lenient=True).SerializeToString()
     async with grpc.aio.insecure_channel(mock.address) as channel:
         call = channel.unary_stream("/lf.a2a.v1.A2AService/SendStreamingMessage")
-        assert len([each async for each in call(octets)]) == 5
+        assert len([each async for each in call(data)]) == 5

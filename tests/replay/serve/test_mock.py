@@ -140,13 +140,13 @@ async def test_a_miss_is_an_error_of_each_binding(client: Client) -> None:
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"jsonrpc":"2.0","id":1}', b"\xff\xfe", b""])
-async def test_octets_that_are_no_call(client: Client, body: bytes) -> None:
+async def test_bytes_that_are_no_call(client: Client, body: bytes) -> None:
     """An error of JSON-RPC, never a broken connection."""
     async with client.http.post(client.mock.url, data=body) as answer:
         assert (await answer.json())["error"]["code"] in (-32700, -32600)
 
 
-async def test_octets_that_are_no_call_where_json_rpc_was_spoken(client: Client) -> None:
+async def test_bytes_that_are_no_call_where_json_rpc_was_spoken(client: Client) -> None:
     """The path of the recorded calls says what was meant; elsewhere nobody knows."""
     for body, code in ((b'{"jsonrpc"', -32700), (b"[1]", -32600)):
         async with client.http.post(f"{client.mock.url}/a2a/jsonrpc?x=1", data=body) as answer:
@@ -164,11 +164,11 @@ def posted(method: str, params: Any) -> bytes:
     return head.encode() + body
 
 
-async def half_closing(mock: MockServer, octets: bytes) -> bytes:
+async def half_closing(mock: MockServer, data: bytes) -> bytes:
     """All that comes back to a client that says this and no more."""
     host, _, port = mock.address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
-    writer.write(octets)
+    writer.write(data)
     writer.write_eof()
     answer = await reader.read()
     writer.close()
@@ -235,7 +235,7 @@ async def test_a_port_in_use(client: Client) -> None:
         await second.start()
 
 
-async def test_octets_that_are_no_http(client: Client) -> None:
+async def test_bytes_that_are_no_http(client: Client) -> None:
     """Are answered with 400 or an error of HTTP/2, and nobody's call is disturbed."""
     host, _, port = client.mock.address.rpartition(":")
     for sent in (b"GET / HTTP/1.1\r\n\r\n", b"\x00\xff garbage\r\n\r\n", b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n"):
@@ -269,9 +269,9 @@ async def test_a_stream_that_is_cut_is_cut() -> None:
     second = Client(other, [])
     try:
         stream = second.channel.unary_stream("/lf.a2a.v1.A2AService/SendStreamingMessage")
-        octets = from_dict("1.0", "SendMessageRequest", recorded.request, lenient=True).SerializeToString()
+        data = from_dict("1.0", "SendMessageRequest", recorded.request, lenient=True).SerializeToString()
         with pytest.raises(grpc.aio.AioRpcError, match="cannot break off without a status"):
-            async for _ in stream(octets):
+            async for _ in stream(data):
                 pass
     finally:
         await second.close()

@@ -1,4 +1,4 @@
-"""A script on a pipe: frames and lines, several calls at once, octets that are no call, the end of the client."""
+"""A script on a pipe: frames and lines, several calls at once, bytes that are no call, the end of the client."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ SECONDS = 60
 
 def frame(call: Any) -> bytes:
     """With a Content-Length."""
-    octets = json.dumps(call).encode()
-    return b"Content-Length: %d\r\nContent-Type: application/json\r\n\r\n%s" % (len(octets), octets)
+    data = json.dumps(call).encode()
+    return b"Content-Length: %d\r\nContent-Type: application/json\r\n\r\n%s" % (len(data), data)
 
 
-async def talk(octets: bytes) -> tuple[list[Any], PipeMock]:
+async def talk(raw: bytes) -> tuple[list[Any], PipeMock]:
     """What a client gets that writes this and closes its end."""
     with open_recording_or_cassette(SAMPLE) as recording:
         script = load_script(recording)
     to_agent, to_client = os.pipe(), os.pipe()
     mock = PipeMock(script, read_from=to_agent[0], write_to=to_client[1])
-    os.write(to_agent[1], octets)
+    os.write(to_agent[1], raw)
     os.close(to_agent[1])
     reading = asyncio.create_task(asyncio.to_thread(_read_all, to_client[0]))  # it ends when the last writer closes
     try:
@@ -75,8 +75,8 @@ async def test_calls_are_answered_in_the_clients_framing(lines: bool) -> None:
         recorded = load_script(recording).calls
     asked = [each for each in recorded if each.operation.startswith("Send")][:2]
     calls = [call(number, each.operation, each.request) for number, each in enumerate(asked)]
-    octets = b"".join(json.dumps(each).encode() + b"\n" if lines else frame(each) for each in calls)
-    answers, mock = await talk(octets)
+    data = b"".join(json.dumps(each).encode() + b"\n" if lines else frame(each) for each in calls)
+    answers, mock = await talk(data)
     for number, each in enumerate(asked):
         mine = [answer for answer in answers if answer["id"] == number]
         assert len(mine) == len([line for line in each.agent_lines if line.value is not None])

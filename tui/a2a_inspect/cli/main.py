@@ -141,7 +141,7 @@ def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **
     beginning of a task's id, at least four characters.
 
     The agent's frames and the time an exchange took count from the end of the request, the client's frames from its
-    first octet.
+    first byte.
     """
     from a2a_inspect.commands.show import show_conversation
     from a2a_inspect.commands.show_selection import ShowSelection
@@ -201,7 +201,7 @@ def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, w
 @cli.command("stats")
 @_recordings_argument
 @_filter_option
-@click.option("--histogram", is_flag=True, help="Also what passed when: frames, octets, exchanges and findings.")
+@click.option("--histogram", is_flag=True, help="Also what passed when: frames, bytes, exchanges and findings.")
 @_json_option
 def show_stats(recordings: tuple[Path, ...], **wanted: Any) -> None:
     """Sum recordings up: how many calls of each kind, how fast, what failed, what was found."""

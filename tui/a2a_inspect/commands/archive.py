@@ -102,10 +102,10 @@ def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> i
         print(f"a2a-inspect: error: {make_visible(fault)}", file=sys.stderr)
     if not options.as_json:
         frames = sum(each.frames.rows for each in found)
-        octets = sum(each.frames.byte_count + each.facts.byte_count for each in found)
+        data = sum(each.frames.byte_count + each.facts.byte_count for each in found)
         told = (
             f"{text.format_count(len(found), 'segment')}, {text.format_count(frames, 'frame')}, "
-            f"{text.format_size(octets)}"
+            f"{text.format_size(data)}"
         )
         print(told + (", all as their manifests say" if options.verify and not faults else ""))
         if lost:

@@ -29,7 +29,7 @@ class PruneLimits(msgspec.Struct, frozen=True):
     keep: int | None = None
     """Only so many of the newest sessions stay."""
     max_size: int | None = None
-    """Octets: the oldest sessions go until the others take no more."""
+    """Bytes: the oldest sessions go until the others take no more."""
 
 
 class _StoredSession(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class _StoredSession(msgspec.Struct, frozen=True):
     last: int
     """When it ended, ns; when it began where nobody has said."""
     size: int
-    """Octets of disk: its share of the file, by frames."""
+    """Bytes of disk: its share of the file, by frames."""
     is_recording: bool
     """It is being recorded, or waits for `recover`."""
     where: str

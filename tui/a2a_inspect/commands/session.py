@@ -74,8 +74,8 @@ def unread_connections(recording: Recording, session: SessionRow) -> Iterator[Co
 def connection_lines(recording: Recording, session: SessionRow) -> Iterator[str]:
     """A line per connection that could not be read and per finding about a connection."""
     for connection in unread_connections(recording, session):
-        octets = text.format_size(connection.bytes_to_agent + connection.bytes_to_client)
-        yield f"connection {connection.id}  {connection.kind}  {octets}, {_UNREAD[connection.kind]}"
+        data = text.format_size(connection.bytes_to_agent + connection.bytes_to_client)
+        yield f"connection {connection.id}  {connection.kind}  {data}, {_UNREAD[connection.kind]}"
     for row in connection_findings(recording, session):
         yield f"connection {row.finding.connection}  {finding_words(row.finding)}"
 

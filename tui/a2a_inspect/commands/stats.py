@@ -55,13 +55,11 @@ def show_statistics(several: MultiReader, options: StatsOptions) -> None:
 
 def _statistics_lines(several: MultiReader, totals: RecordingTotals, tasks: TaskStateCounts) -> Iterator[str]:
     yield from member_lines(several)
-    octets = [
-        sum(getattr(each, way) for each in totals.calls.values()) for way in ("bytes_to_agent", "bytes_to_client")
-    ]
+    data = [sum(getattr(each, way) for each in totals.calls.values()) for way in ("bytes_to_agent", "bytes_to_client")]
     count = sum(each.count for each in totals.calls.values())
     yield (
         f"{text.format_count(count, 'exchange')}, {text.format_count(totals.frames, 'frame')}, "
-        f"{text.format_size(octets[0])} to the agent, {text.format_size(octets[1])} to the client"
+        f"{text.format_size(data[0])} to the agent, {text.format_size(data[1])} to the client"
     )
     if tasks:
         states = ", ".join(f"{number} {state}" for state, number in tasks)

@@ -87,7 +87,7 @@ def _artifact_content_lines(artifact: Artifact) -> Iterator[str]:
 
 
 def timing_lines(recording: Recording, exchange_key: int, frame: int | None, until: int = 0) -> list[str]:
-    """When each frame of the exchange came: from its first octet, and from the frame before in the same direction.
+    """When each frame of the exchange came: from its first byte, and from the frame before in the same direction.
 
     With `until` (ns since the epoch) of those that had come by then.
     """

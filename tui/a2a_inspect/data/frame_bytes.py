@@ -1,6 +1,6 @@
-"""A frame's octets with what stood around its payload, as far as a recording has that: SSE lines, stdio header blocks.
+"""A frame's bytes with what stood around its payload, as far as a recording has that: SSE lines, stdio header blocks.
 
-What is not kept: chunk sizes of HTTP/1.1, frame headers of HTTP/2, the five octets before a gRPC message, coding.
+What is not kept: chunk sizes of HTTP/1.1, frame headers of HTTP/2, the five bytes before a gRPC message, coding.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from a2a_proxy.present import text
 
 
 class FrameBytes(msgspec.Struct, frozen=True):
-    """Octets, and which of them are the payload."""
+    """Bytes, and which of them are the payload."""
 
     data: bytes = b""
     payload_ranges: tuple[tuple[int, int], ...] = ()
-    """First octet and the one after the last, of each stretch of it."""
+    """First byte and the one after the last, of each stretch of it."""
 
     def bounds(self) -> tuple[frozenset[int], frozenset[int]]:
         """Where stretches begin, and where they end: nothing where all of it is payload."""
@@ -27,7 +27,7 @@ class FrameBytes(msgspec.Struct, frozen=True):
 
 
 def wire_bytes(frame: Frame, limit: int) -> FrameBytes:
-    """The beginning of a frame as it was sent, at most `limit` octets of its payload."""
+    """The beginning of a frame as it was sent, at most `limit` bytes of its payload."""
     parts = frame.framing.replace("\1", str(frame.size)).encode(errors="replace").split(b"\0")
     payload = frame.payload[:limit]
     lines = frame.payload.split(b"\n") if len(parts) > 2 else [frame.payload]
@@ -48,7 +48,7 @@ def wire_bytes(frame: Frame, limit: int) -> FrameBytes:
 def byte_range_words(frame: Frame, shown: FrameBytes) -> str:
     """Where it lay on the wire, and what of that is shown."""
     way = "to the agent" if frame.direction is Direction.TO_AGENT else "to the client"
-    where = f"octets {frame.start} to {frame.end} {way}"
+    where = f"bytes {frame.start} to {frame.end} {way}"
     if not frame.payload:
         return f"{where}; no payload"
     marked = ", its payload between [ ]" if any(shown.bounds()) else ""

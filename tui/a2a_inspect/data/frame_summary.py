@@ -12,7 +12,7 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FrameRow
 
 _MAX_SUMMARIZED_BYTES = 64 << 10
-"""Octets: a larger payload is not read for one line, which tells its size instead."""
+"""Bytes: a larger payload is not read for one line, which tells its size instead."""
 _CONTROL_SPACES = str.maketrans("␉␊␍", "   ")
 _TRAILING_CONTROLS = re.compile('[␉␊␍]+(?=")')
 

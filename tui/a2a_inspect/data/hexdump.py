@@ -1,4 +1,4 @@
-"""Octets as offset, hexadecimal and text: one harmless character for each octet."""
+"""Bytes as offset, hexadecimal and text: one harmless character for each byte."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from a2a_proxy.protocol.text import make_visible
 
-_VISIBLE_BYTES = "".join(make_visible(chr(octet)) if octet < 128 else "·" for octet in range(256))
+_VISIBLE_BYTES = "".join(make_visible(chr(byte)) if byte < 128 else "·" for byte in range(256))
 
 
 def hex_row(data: bytes, width: int) -> tuple[str, str]:
-    """One row of at most `width` octets in groups of eight, padded to that width; and the row as text."""
+    """One row of at most `width` bytes in groups of eight, padded to that width; and the row as text."""
     groups = "  ".join(f"{data[at : at + 8].hex(' '):23}" for at in range(0, width, 8))
-    return groups, "".join(_VISIBLE_BYTES[octet] for octet in data)
+    return groups, "".join(_VISIBLE_BYTES[byte] for byte in data)
 
 
 def hex_lines(data: bytes) -> Iterator[str]:
-    """All of it, 16 octets a line: `00000010  7b 22 69 64 …  {"id…`."""
+    """All of it, 16 bytes a line: `00000010  7b 22 69 64 …  {"id…`."""
     for offset in range(0, len(data), 16):
         yield "  ".join((f"{offset:08x}", *hex_row(data[offset : offset + 16], 16)))

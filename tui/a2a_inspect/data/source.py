@@ -123,7 +123,7 @@ class RecordingSource:
         return await self._run_question(lambda reader: reader.poll(), None, reopen_if_replaced=True)
 
     async def exchanges(self, page: int) -> list[ExchangeLine]:
-        """One page of the list: PAGE rows of all sessions without headers, in order of session and first octet."""
+        """One page of the list: PAGE rows of all sessions without headers, in order of session and first byte."""
         return await self._run_question(lambda reader: reader.exchanges(page), [])
 
     async def stream(self, exchange: int) -> ExchangeStream | None:

@@ -81,9 +81,9 @@ def _timings_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, fl
 
 
 def _request_object(exchange: Exchange, connection: Connection | None, frames: Sequence[Frame]) -> dict[str, Any]:
-    body, octets = _body_object(exchange, frames), _body_size(exchange, frames)
+    body, data = _body_object(exchange, frames), _body_size(exchange, frames)
     posted: dict[str, Any] = {}
-    if frames and (octets or "comment" in body):
+    if frames and (data or "comment" in body):
         how = {"_encoding": body.pop("encoding")} if "encoding" in body else {}  # of requests HAR knows no encoding
         posted["postData"] = {
             "mimeType": _header_value(exchange.request_headers, b"content-type"),
@@ -100,13 +100,13 @@ def _request_object(exchange: Exchange, connection: Connection | None, frames: S
         "queryString": _query_parameters(exchange.target),
         **posted,
         "headersSize": -1,
-        "bodySize": octets,
+        "bodySize": data,
     }
 
 
 def _response_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, Any]:
     headers = _header_objects(exchange.response_headers) + _header_objects(exchange.trailers)
-    status, octets = exchange.status, _body_size(exchange, frames)
+    status, data = exchange.status, _body_size(exchange, frames)
     phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""
     said = {"mimeType": _header_value(exchange.response_headers, b"content-type"), **_body_object(exchange, frames)}
     return {
@@ -115,11 +115,11 @@ def _response_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, A
         "httpVersion": _http_version(exchange),
         "cookies": [],
         "headers": headers,
-        "content": {"size": octets, **said},
+        "content": {"size": data, **said},
         "redirectURL": _header_value(exchange.response_headers, b"location"),
         "headersSize": -1,
         "bodySize": -1,
-        "_transferSize": octets,  # what Chromium shows as size
+        "_transferSize": data,  # what Chromium shows as size
         **({"_error": exchange.error} if exchange.error else {}),
     }
 
@@ -164,7 +164,7 @@ def _query_parameters(target: str) -> list[dict[str, str]]:
 
 
 def _body_size(exchange: Exchange, frames: Sequence[Frame]) -> int:
-    """True octets of the body, also of what is not in the recording; content coding removed, framing included."""
+    """True bytes of the body, also of what is not in the recording; content coding removed, framing included."""
     return sum(len(_wire_bytes(exchange, frame)) - len(frame.payload) + frame.size for frame in frames)
 
 
@@ -173,13 +173,13 @@ def _body_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, str]:
     comment."""
     lacking = [*["payload not recorded"] * any(map(withheld, frames)), *["cut"] * any(f.truncated for f in frames)]
     comment = {"comment": ", ".join(lacking)} if lacking else {}
-    octets = b"".join(_wire_bytes(exchange, frame) for frame in frames)
-    if not octets:
+    data = b"".join(_wire_bytes(exchange, frame) for frame in frames)
+    if not data:
         return comment
     if exchange.binding is not Binding.GRPC:
         with contextlib.suppress(UnicodeDecodeError):
-            return {"text": octets.decode(), **comment}
-    return {"text": base64.b64encode(octets).decode(), "encoding": "base64", **comment}
+            return {"text": data.decode(), **comment}
+    return {"text": base64.b64encode(data).decode(), "encoding": "base64", **comment}
 
 
 def _wire_bytes(exchange: Exchange, frame: Frame) -> bytes:
@@ -192,7 +192,7 @@ def _wire_bytes(exchange: Exchange, frame: Frame) -> bytes:
 
 
 def _frame_details(frame: Frame, exchange: Exchange) -> dict[str, object]:
-    """What it tells; its payload only where the entry's text has it as octets."""
+    """What it tells; its payload only where the entry's text has it as bytes."""
     facts = frame_object(frame, exchange)
     if not is_protobuf(frame.schema):
         facts.pop("payload", None)

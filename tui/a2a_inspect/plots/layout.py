@@ -30,7 +30,7 @@ CallRow = tuple[CallKind, CallStatistics]
 
 
 def plot_lines(histogram: Histogram, cursor: PlotCursor, size: tuple[int, int], *, plain: bool) -> Iterator[StyledLine]:
-    """Frames and octets over time, findings, what is chosen, times; in so many cells and lines."""
+    """Frames and bytes over time, findings, what is chosen, times; in so many cells and lines."""
     width, lines = size
     low = max((lines - 5) * 3 // 7, 1)
     high = max(lines - 5 - low, 1)
@@ -39,11 +39,11 @@ def plot_lines(histogram: Histogram, cursor: PlotCursor, size: tuple[int, int], 
     chosen = (first * wide, (last + 1) * wide)
     step = text.format_duration(histogram.scale.step)
     frames = [bucket.frames for bucket in histogram.buckets]
-    octets = [bucket.bytes for bucket in histogram.buckets]
+    data = [bucket.bytes for bucket in histogram.buckets]
     yield _title_line("FRAMES", f"at most {max(frames, default=0)} in {step}", width)
     yield from (_column_line(line, wide, chosen, width) for line in draw_columns(frames, high, plain=plain))
-    yield _title_line("OCTETS", f"at most {text.format_size(max(octets, default=0))} in {step}", width)
-    yield from (_column_line(line, wide, chosen, width) for line in draw_columns(octets, low, plain=plain))
+    yield _title_line("BYTES", f"at most {text.format_size(max(data, default=0))} in {step}", width)
+    yield from (_column_line(line, wide, chosen, width) for line in draw_columns(data, low, plain=plain))
     yield _severity_line(histogram.buckets, wide, width)
     yield _selection_line(chosen, cursor.at * wide, width, plain=plain)
     yield [(_time_axis(histogram, wide, width), "plot--dim")]

@@ -50,7 +50,7 @@ class Bucket(msgspec.Struct):
 
     frames: int = 0
     bytes: int = 0
-    """Octets of these frames, framing included."""
+    """Bytes of these frames, framing included."""
     exchanges: int = 0
     """Those that began."""
     findings: dict[Severity, int] = {}
@@ -91,9 +91,9 @@ def read_histogram(
     buckets = [Bucket() for _ in range(over.count)]
     of = FINDING_MATCHES if where.strip() else "1"  # without a filter also those of connections
     for part in parts:
-        for number, frames, octets in query_rows(part, _bind_scale(_FRAMES_PER_STEP, over), where, Rows.FRAMES):
+        for number, frames, data in query_rows(part, _bind_scale(_FRAMES_PER_STEP, over), where, Rows.FRAMES):
             buckets[number].frames += frames
-            buckets[number].bytes += octets
+            buckets[number].bytes += data
         for number, exchanges in query_rows(part, _bind_scale(_CALLS_PER_STEP, over), where, Rows.EXCHANGES):
             buckets[number].exchanges += exchanges
         query = _bind_scale(_FINDINGS_PER_STEP, over).replace("[of]", of)

@@ -1,4 +1,4 @@
-"""Recordings summed up: calls by kind, errors, findings. Counted by SQLite; ranks take 8 octets a call for a while."""
+"""Recordings summed up: calls by kind, errors, findings. Counted by SQLite; ranks take 8 bytes a call for a while."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def histogram_lines(histogram: Histogram, *, plain: bool) -> Iterator[str]:
         for number, bucket in enumerate(histogram.buckets)
     ]
     yield from table_lines(
-        (f"EACH {text.format_duration(histogram.scale.step)}", "FRAMES", "OCTETS", "BEGUN", "", "FINDINGS"), rows
+        (f"EACH {text.format_duration(histogram.scale.step)}", "FRAMES", "BYTES", "BEGUN", "", "FINDINGS"), rows
     )
 
 

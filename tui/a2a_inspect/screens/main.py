@@ -31,7 +31,7 @@ class MainScreen(TreeScreen):
         Binding("[", "frame(-1)", "Previous frame", show=False, id="frame.previous", tooltip="previous frame"),
         Binding("]", "frame(1)", "Next frame", show=False, id="frame.next", tooltip="next frame"),
         Binding("s", "lanes", "Swimlane", id="view.lanes", tooltip="the task's messages as arrows between its parties"),
-        Binding("L", "plots", "Plots", show=False, id="view.plots", tooltip="frames and octets over time, latencies"),
+        Binding("L", "plots", "Plots", show=False, id="view.plots", tooltip="frames and bytes over time, latencies"),
         Binding("space", "replay", "Replay", show=False, id="view.replay", tooltip="see it happen again, with a clock"),
         Binding("m", "mark", "Mark", id="view.mark", tooltip="mark the exchange or frame, or take its mark away"),
         Binding("p", "pause", "Pause", id="view.pause", tooltip="hold the display, or go on; recording goes on anyway"),

@@ -1,4 +1,4 @@
-"""Plots over the other screen: frames and octets over time with findings marked, and how long calls took.
+"""Plots over the other screen: frames and bytes over time with findings marked, and how long calls took.
 
 Enter goes back with a filter for the time that was chosen.
 """

@@ -20,7 +20,7 @@ from a2a_proxy.cli.errors import UserError
 MAX_TABS = 8
 """Each is a process."""
 _MAX_MESSAGE = 256 << 10
-"""Octets of one message of the page: what somebody pastes."""
+"""Bytes of one message of the page: what somebody pastes."""
 _HEARTBEAT_INTERVAL = 15.0
 """Seconds; a browser that is gone is noticed by it."""
 

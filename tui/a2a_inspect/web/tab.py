@@ -1,6 +1,6 @@
-"""One tab: a process of the application, and the octets between it and the browser.
+"""One tab: a process of the application, and the bytes between it and the browser.
 
-Both ways a packet is one octet for its type (`D` terminal data, `M` JSON about it), four for its length, and that many.
+Both ways a packet is one byte for its type (`D` terminal data, `M` JSON about it), four for its length, and that many.
 """
 
 from __future__ import annotations

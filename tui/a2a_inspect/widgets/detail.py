@@ -39,11 +39,11 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 
 FIRST_BYTES = 64 << 10
-"""Octets of a payload that are shown at first."""
+"""Bytes of a payload that are shown at first."""
 _GROWTH_FACTOR = 4
 """Times as much, with each `+`."""
 _MAX_DECODED_BYTES = 2 << 20
-"""Octets: of a larger protobuf message the octets are shown, not the values."""
+"""Bytes: of a larger protobuf message the bytes are shown, not the values."""
 _MAX_LINES = 20_000
 
 
@@ -120,12 +120,12 @@ class Detail(Vertical):
 
     async def _show_frame(self, frame: Frame, stream: ExchangeStream, *, keep: bool) -> None:
         lines = await asyncio.to_thread(_decode_payload_lines, frame, stream.row.exchange, self._limit)
-        octets = await asyncio.to_thread(wire_bytes, frame, self._limit)
+        data = await asyncio.to_thread(wire_bytes, frame, self._limit)
         from a2a_proxy.protocol.schema import TRAILERS  # that thread has loaded it
 
         self._frame, self._stream = frame, stream
         self.decoded.show(lines, paint_fields if frame.schema == TRAILERS else paint_json, keep=keep)
-        self.raw.dump(octets, byte_range_words(frame, octets), keep=keep)
+        self.raw.dump(data, byte_range_words(frame, data), keep=keep)
         self._refresh_tab(keep=keep)
 
     def _refresh_tab(self, *, keep: bool) -> None:
@@ -222,14 +222,14 @@ def _decode_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[
             return [make_visible(f"{name}: {value}") for name, value in json.loads(frame.payload)]
         lines = list(islice(decoded_lines(frame, exchange), _MAX_LINES + 1))
     except (ValueError, TypeError, RecursionError):
-        return ["(this payload cannot be shown decoded; the octets are under Raw)"]
+        return ["(this payload cannot be shown decoded; the bytes are under Raw)"]
     if len(lines) > _MAX_LINES:
         lines[_MAX_LINES:] = ["(and more)"]
     return cut + lines
 
 
 def _first_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[str]:
-    """The first octets of a large payload: JSON as it was on the wire, indented; a message decoded, its first lines."""
+    """The first bytes of a large payload: JSON as it was on the wire, indented; a message decoded, its first lines."""
     from a2a_inspect.data.payload_lines import decoded_lines, indent_json
     from a2a_proxy.protocol.schema import is_protobuf
 
@@ -237,7 +237,7 @@ def _first_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[s
     if not is_protobuf(frame.schema):
         return [*islice(indent_json(frame.payload[:limit]), _MAX_LINES), rest]
     if len(frame.payload) > _MAX_DECODED_BYTES:
-        return [f"({text.format_size(frame.size)}: too large to show decoded; the octets are under Raw)"]
+        return [f"({text.format_size(frame.size)}: too large to show decoded; the bytes are under Raw)"]
     left = limit
     lines: list[str] = []
     for line in decoded_lines(frame, exchange):

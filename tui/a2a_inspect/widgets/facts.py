@@ -69,13 +69,13 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
         "kind",
         frame.kind.name.lower() + (f", {frame.event.name.lower()}" if frame.event is not EventKind.NONE else ""),
     )
-    yield "first octet", format_moment(frame.began, exchange)
-    yield "last octet", format_moment(frame.at, exchange)
+    yield "first byte", format_moment(frame.began, exchange)
+    yield "last byte", format_moment(frame.at, exchange)
     if frame.direction is Direction.TO_CLIENT and exchange.request_ended and not exchange.live_payload:
         yield "after the request", "+" + text.format_duration(max(frame.at - exchange.request_ended, 0))
-    yield "span", f"octets {frame.start} to {frame.end} of this direction, {frame.end - frame.start} with framing"
-    kept = f", the first {text.format_count(len(frame.payload), 'octet')} kept" if frame.truncated else ""
-    yield "payload", text.format_count(frame.size, "octet") + kept
+    yield "span", f"bytes {frame.start} to {frame.end} of this direction, {frame.end - frame.start} with framing"
+    kept = f", the first {text.format_count(len(frame.payload), 'byte')} kept" if frame.truncated else ""
+    yield "payload", text.format_count(frame.size, "byte") + kept
     yield "sha-256", frame.sha256.hex()
     yield "read as", frame.schema
     sized = frame.framing.replace("\1", str(frame.size))
@@ -115,7 +115,7 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
     status = exchange.grpc_status
     yield "grpc status", f"{status} {GRPC_STATUS_NAMES[status]}" if 0 <= status < len(GRPC_STATUS_NAMES) else ""
     yield "messages", f"{exchange.requests} to the agent, {exchange.events} to the client"
-    yield "octets", f"{exchange.bytes_to_agent} to the agent, {exchange.bytes_to_client} to the client"
+    yield "bytes", f"{exchange.bytes_to_agent} to the agent, {exchange.bytes_to_client} to the client"
     yield "asks", generations.requested_generations(exchange)
     yield "task", exchange.task_id
     yield "generations", stream.generations
@@ -133,13 +133,13 @@ def _connection_facts(connection: Connection) -> Iterator[Fact]:
     yield "upstream", " at ".join(dict.fromkeys(word for word in (connection.upstream, connection.peer) if word))
     yield "opened", text.format_utc(connection.opened)
     yield "closed", f"{text.format_utc(connection.closed)}, {connection.how}" if connection.closed else "still open"
-    yield "octets", f"{connection.bytes_to_agent} to the agent, {connection.bytes_to_client} to the client"
-    yield "not captured", text.format_count(connection.lost_bytes, "octet") if connection.lost_bytes else ""
+    yield "bytes", f"{connection.bytes_to_agent} to the agent, {connection.bytes_to_client} to the client"
+    yield "not captured", text.format_count(connection.lost_bytes, "byte") if connection.lost_bytes else ""
     yield "counted", ", ".join(f"{name} {count}" for name, count in connection.counters.items())
 
 
 def format_moment(at: int, exchange: Exchange) -> str:
-    """A time, and how long after the exchange's first octet that was."""
+    """A time, and how long after the exchange's first byte that was."""
     return f"{text.format_utc(at)}, +{text.format_duration(max(at - exchange.started, 0))}"
 
 

@@ -1,4 +1,4 @@
-"""Octets as offsets, hexadecimal and text; any number of them, only the rows on the screen are rendered."""
+"""Bytes as offsets, hexadecimal and text; any number of them, only the rows on the screen are rendered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from a2a_inspect.widgets.text_view import TextView
 
 
 class HexView(TextView):
-    """A hex dump; where the octets are not all payload, the payload stands between brackets."""
+    """A hex dump; where the bytes are not all payload, the payload stands between brackets."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -20,7 +20,7 @@ class HexView(TextView):
         self._per_row = 16
 
     def dump(self, frame_bytes: FrameBytes, caption: str = "", *, keep: bool = False) -> None:
-        """Show these octets, below a line about them; with `keep` the same and more."""
+        """Show these bytes, below a line about them; with `keep` the same and more."""
         self._frame_bytes, self._caption = frame_bytes, caption
         self._wrap_lines()
         if not keep:
@@ -41,7 +41,7 @@ class HexView(TextView):
         self.set_row_count(self._caption_rows - -len(self._frame_bytes.data) // self._per_row)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Octets are no text in which a word could be looked for: `/` is that of the list."""
+        """Bytes are no text in which a word could be looked for: `/` is that of the list."""
         return super().check_action(action, parameters) if action not in ("seek", "sought") else False
 
     def render_line(self, y: int) -> Strip:
@@ -51,12 +51,12 @@ class HexView(TextView):
         if row < 0:
             return Strip([Segment(f" {self._caption}", dim)]).adjust_cell_length(self.size.width, base)
         offset = row * self._per_row
-        octets = self._frame_bytes.data[offset : offset + self._per_row]
-        if not octets:
+        raw = self._frame_bytes.data[offset : offset + self._per_row]
+        if not raw:
             return Strip.blank(self.size.width, base)
-        groups, text = hex_row(octets, self._per_row)
+        groups, text = hex_row(raw, self._per_row)
         string = self.style("text--string")
-        line = mark_payload_bounds(f"  {groups} ", self._frame_bytes, offset, len(octets))
+        line = mark_payload_bounds(f"  {groups} ", self._frame_bytes, offset, len(raw))
         parts = [Segment(f" {offset:08x}", dim), Segment(line, base), Segment(f" {text}", string)]
         return Strip(parts).adjust_cell_length(self.size.width, base)
 

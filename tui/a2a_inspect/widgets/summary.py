@@ -18,7 +18,7 @@ from a2a_proxy.protocol.text import make_visible
 
 
 class SummaryLine(Widget):
-    """See the module. What does not fit is left out from the right, never the loss of captured octets."""
+    """See the module. What does not fit is left out from the right, never the loss of captured bytes."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"summary--name", "summary--loss", "summary--mode"}
 

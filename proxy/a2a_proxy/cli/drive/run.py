@@ -134,8 +134,8 @@ async def _proxied(plan: DrivePlan, options: DriveCommandOptions, file: Path) ->
 def _redact_command(words: tuple[str, ...], credentials: Credentials) -> tuple[str, ...]:
     """The command line without the values of headers, whatever they are called."""
     hidden = list(words)
-    for octets in (*(value for _, value in credentials.headers), *credentials.secrets.values()):
-        value = octets.decode()
+    for data in (*(value for _, value in credentials.headers), *credentials.secrets.values()):
+        value = data.decode()
         hidden = [word.replace(value, "redacted") if value else word for word in hidden]
     return tuple(hidden)
 

@@ -30,14 +30,14 @@ class SessionMetrics:
         self._registry = registry = CollectorRegistry()
         self._duration = Histogram(
             "a2a_proxy_operation_duration_seconds",
-            "From the first octet of the request to the end of the call.",
+            "From the first byte of the request to the end of the call.",
             (*_CALL_LABELS, "status"),
             registry=registry,
             buckets=CALL_BUCKETS,
         )
         self._first_event = Histogram(
             "a2a_proxy_stream_first_event_seconds",
-            "From the first octet of the request to the first message of the agent.",
+            "From the first byte of the request to the first message of the agent.",
             _CALL_LABELS,
             registry=registry,
             buckets=WAIT_BUCKETS,
@@ -58,7 +58,7 @@ class SessionMetrics:
         )
         way = (*_CALL_LABELS, "direction")
         self._frames = Counter("a2a_proxy_frames", "Messages and wire events.", way, registry=registry)
-        self._bytes = Counter("a2a_proxy_bytes", "Octets of these on the wire.", way, registry=registry)
+        self._bytes = Counter("a2a_proxy_bytes", "Bytes of these on the wire.", way, registry=registry)
         found = ("rule", "severity")
         self._findings = Counter("a2a_proxy_findings", "What the rules found.", found, registry=registry)
         self._gaps = Counter("a2a_proxy_generation_gaps", "Generations left out in a stream.", registry=registry)
@@ -66,11 +66,11 @@ class SessionMetrics:
         self._seen: set[tuple[str, str, str]] = set()
         """Labels of calls that were open: a series goes to 0, it does not vanish."""
         self._tasks = Gauge("a2a_proxy_tasks", "Tasks of this session by state.", ("state",), registry=registry)
-        self._lost = Counter("a2a_proxy_recorder_lost_bytes", "Octets that passed uncaptured.", registry=registry)
+        self._lost = Counter("a2a_proxy_recorder_lost_bytes", "Bytes that passed uncaptured.", registry=registry)
         self._total_findings = 0
         """Of those."""
         self._lag = Gauge(
-            "a2a_proxy_recorder_behind_bytes", "Octets of the journal not yet in the recording.", registry=registry
+            "a2a_proxy_recorder_behind_bytes", "Bytes of the journal not yet in the recording.", registry=registry
         )
 
     def record_frame(self, frame: Frame, call: tuple[str, str, str]) -> None:

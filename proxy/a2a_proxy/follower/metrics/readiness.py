@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 MAX_LAG_BYTES = 4 << 20
-"""Octets that the recorder may be behind for a moment."""
+"""Bytes that the recorder may be behind for a moment."""
 STUCK_SECONDS = 10.0
 """Seconds for which it may be behind by more, or by anything without getting on."""
 
@@ -23,7 +23,7 @@ class RecorderLag:
         if not lag or position != self._position:
             self._last_moved, self._position = now, position
         if now - self._last_near > STUCK_SECONDS:
-            return f"the recorder is {lag} octets behind"
+            return f"the recorder is {lag} bytes behind"
         if now - self._last_moved > STUCK_SECONDS:
-            return f"the recorder does not get on, {lag} octets behind"
+            return f"the recorder does not get on, {lag} bytes behind"
         return ""

@@ -111,7 +111,7 @@ class MetricsSession:
         self.numbers.record_snapshot(Counter(self._open.values()), tasks, lost, self.lag())
 
     def lag(self) -> int:
-        """Octets of the journal that are not in the recording yet."""
+        """Bytes of the journal that are not in the recording yet."""
         row = self._recording.session(self._id)
         if self._journal is None or row is None or row.how:
             return 0
@@ -127,7 +127,7 @@ class MetricsSession:
         row = self._recording.session(self._id)
         if row is None:
             return "the session is gone from the recording"
-        return f"{row.lost} octets passed uncaptured" if row.lost else row.missing_text
+        return f"{row.lost} bytes passed uncaptured" if row.lost else row.missing_text
 
     def _call_labels(self, number: int) -> CallLabels:
         """Its labels; the operation may not have been known when it began."""

@@ -27,7 +27,7 @@ from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.grpc import GrpcMessage, GrpcReassembler
 
 _MAX_FOREIGN_BODY = 64 * 1024
-"""Octets kept of an answer that is no gRPC."""
+"""Bytes kept of an answer that is no gRPC."""
 
 
 def is_grpc(headers: Headers) -> bool:
@@ -75,7 +75,7 @@ class GrpcCall(HttpStreamCall):
     # --- messages -----------------------------------------------------------------------------------------------
 
     def body(self, event: Body, out: Out) -> None:
-        """Octets of messages, any number of them, cut anywhere."""
+        """Bytes of messages, any number of them, cut anywhere."""
         direction = event.direction
         exchange = self.exchange
         if direction == TO_CLIENT:
@@ -130,7 +130,7 @@ class GrpcCall(HttpStreamCall):
         name = how.schema.partition("@")[0].rpartition(".")[2]
         other = self._note_of_other_payload(direction, message.data)
         self.emit(out, direction, FrameKind.UNDECODABLE, message, BYTES, NO_SUMMARY, note=other or f"not a {name}")
-        got = f"{message.size} octets that are none" + (f": {other}" if other else "")
+        got = f"{message.size} bytes that are none" + (f": {other}" if other else "")
         self.report_unread(Undecodable(direction, message.at, message.start, f"a {name}", got), out)
 
     def _note_of_other_payload(self, direction: Any, data: bytes) -> str:
@@ -151,7 +151,7 @@ class GrpcCall(HttpStreamCall):
         return self._set_decoder(direction, schema_of(schema_set, name))
 
     def _choose_dialect(self, operation: Operation, direction: Any, data: bytes) -> None:
-        """0.3 and the release candidate share the package `a2a.v1`; the octets tell them apart."""
+        """0.3 and the release candidate share the package `a2a.v1`; the bytes tell them apart."""
         shared, agent = self.link.shared, f"grpc {self.link.facts.upstream}"
         before: Literal["0.3", "rc"] = "rc" if shared.dialect(agent) is Dialect.RC else "0.3"
         name = message_names(operation, Dialect.V0_3)[direction]
@@ -228,7 +228,7 @@ class GrpcCall(HttpStreamCall):
         self.emit(out, TO_CLIENT, FrameKind.END, span, schema, NO_SUMMARY, error_code=max(outcome.status, 0), note=note)
 
     def on_cut(self, event: Cut, out: Out) -> None:
-        """Give what there is of a message that broke off. The cut says why it is not whole: no fault of its octets."""
+        """Give what there is of a message that broke off. The cut says why it is not whole: no fault of its bytes."""
         self.unread.append(int(event.direction))
         self._finish_direction(event, out)
 

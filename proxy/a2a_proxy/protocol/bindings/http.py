@@ -118,7 +118,7 @@ class HttpCall(HttpStreamCall, RpcExchange):
     # --- from the wire ------------------------------------------------------------------------------------------
 
     def body(self, event: Body, out: Out) -> None:
-        """Octets of a body; an event stream gives its events at once."""
+        """Bytes of a body; an event stream gives its events at once."""
         direction = event.direction
         self.count_bytes(event)
         inlet = self._bodies[direction]
@@ -176,7 +176,7 @@ class HttpCall(HttpStreamCall, RpcExchange):
             _READERS[self.exchange.binding].response(self, span, out)
 
     def _report_undecoded(self, direction: Direction, span: ByteSpan, out: Out) -> None:
-        """The content coding could not be taken off. That is a fault only where the octets are not what they claim."""
+        """The content coding could not be taken off. That is a fault only where the bytes are not what they claim."""
         inlet = self._bodies[direction]
         self.emit(out, direction, FrameKind.UNDECODABLE, span, "bytes", NO_SUMMARY, note=inlet.problem)
         if inlet.is_malformed and other.may_carry_a2a(self.headers_of(direction)):
@@ -254,7 +254,7 @@ class _BodyInlet:
         self._collector = BodyCollector() if other.may_carry_a2a(headers) else BodyCollector(_MAX_OTHER_BODY)
 
     def decode(self, data: bytes) -> bytes:
-        """Octets without their content coding."""
+        """Bytes without their content coding."""
         return data if self._decoder is None else self._decoder.feed(data)
 
     def finish(self) -> None:
@@ -263,7 +263,7 @@ class _BodyInlet:
             self._decoder.finish()
 
     def add(self, event: Body) -> None:
-        """Collect octets."""
+        """Collect bytes."""
         self._collector.add(self.decode(event.data), event.at, event.start, event.end)
 
     @property
@@ -273,12 +273,12 @@ class _BodyInlet:
 
     @property
     def is_malformed(self) -> bool:
-        """The octets are not what Content-Encoding says."""
+        """The bytes are not what Content-Encoding says."""
         return self._decoder is not None and self._decoder.broken
 
     @property
     def collected_body(self) -> ByteSpan | None:
-        """The body so far; None where no octet came."""
+        """The body so far; None where no byte came."""
         return self._collector if self._collector.began else None
 
     def save(self) -> dict[str, object]:

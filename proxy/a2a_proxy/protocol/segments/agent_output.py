@@ -210,14 +210,14 @@ class AgentOutput:
         """The frame carries content that is new (O in 8); learns how much the task's artifacts are."""
         event = frame.event
         if event is _ARTIFACT:
-            conversation.octets = -1
+            conversation.byte_count = -1
             return True
         if event is _STATUS:
             return bool(frame.message_id) or (frame.schema == JSON and b'"message"' in frame.payload)
         if event is not _TASK:
             return True
-        before, now = conversation.octets, _artifact_bytes(frame)
-        conversation.octets = now
+        before, now = conversation.byte_count, _artifact_bytes(frame)
+        conversation.byte_count = now
         return (before >= 0 and now > before) or (
             bool(frame.message_id) and frame.message_id != conversation.message_id
         )

@@ -23,7 +23,7 @@ from a2a_proxy.protocol.schema import JSON
 
 
 class Media(msgspec.Struct, frozen=True):
-    """A part with octets, or with the address of some."""
+    """A part with bytes, or with the address of some."""
 
     path: str
     """Where it stands in the 1.0 form of the payload: `artifactUpdate.artifact.parts[0]`."""
@@ -34,11 +34,11 @@ class Media(msgspec.Struct, frozen=True):
     data: bytes
     """Empty where it is an address, which nobody fetches."""
     encoding: str
-    """How the frame has them: `base64`, `octets` or `url`."""
+    """How the frame has them: `base64`, `bytes` or `url`."""
 
     @property
     def sha256(self) -> str:
-        """Of the octets; empty for an address."""
+        """Of the bytes; empty for an address."""
         return hashlib.sha256(self.data).hexdigest() if not self.url else ""
 
 
@@ -62,7 +62,7 @@ class FrameContent(msgspec.Struct):
 def content_of_frame(frame: Frame, dialect: Dialect, operation: str) -> FrameContent:
     """Everything in a frame that a person, a tool or a device would take in; nothing where it cannot be read."""
     content = FrameContent()
-    encoding = "base64" if frame.schema == JSON else "octets"
+    encoding = "base64" if frame.schema == JSON else "bytes"
     for path, artifact_id, part in _parts_of_frame(frame, dialect, operation):
         if part.text is not None:
             content.texts.append((artifact_id or frame.message_id, part.text))

@@ -1,7 +1,7 @@
 """What only payloads tell about who speaks: authors, transfers, references, activity, media
 (manual/protocol.md "Segments").
 
-Reading a payload costs more than all the rest, so every reader is behind a test of the octets that most frames fail.
+Reading a payload costs more than all the rest, so every reader is behind a test of the bytes that most frames fail.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from a2a_proxy.protocol.schema import decoder_for
 
 TRANSFER_TOOL = "transfer_to_agent"
 MAX_SEARCHED_FRAMES = 4
-"""Frames of an agent in each call whose octets are searched; the rest only where one of them told something. To search
+"""Frames of an agent in each call whose bytes are searched; the rest only where one of them told something. To search
 all of them would cost as much as all that is done here besides."""
 _MAX_DEPTH = 24
 _MIN_CONTENT = 8
-"""Octets of a text from which on it is evidence that two requests are about the same."""
+"""Bytes of a text from which on it is evidence that two requests are about the same."""
 _LIVE_1975 = "@live-1975"
 
 
@@ -123,7 +123,7 @@ def referenced_tasks(frame: Frame) -> tuple[str, ...]:
 
 
 def content_marks(payload: bytes, schema: str) -> frozenset[int]:
-    """CRC-32 of each part's text or octets, those too short to mean anything left out."""
+    """CRC-32 of each part's text or bytes, those too short to mean anything left out."""
     marks = set()
     for holder in _all_objects(decode_payload(payload, schema)):
         for name in ("text", "raw", "bytes", "fileWithBytes"):

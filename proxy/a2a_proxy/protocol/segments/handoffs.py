@@ -17,7 +17,7 @@ from a2a_proxy.protocol.segments.state import ConversationState, HandoffState
 _MAX_RECENT = 32
 """Requests of which the content is remembered."""
 _MAX_COMPARED_BYTES = 32_768
-"""Octets; the content of longer requests is not compared."""
+"""Bytes; the content of longer requests is not compared."""
 _MAX_AGENTS = 1000
 _MAX_UNNAMED = 1000
 """Conversations; the one whose agent handed over first makes room."""

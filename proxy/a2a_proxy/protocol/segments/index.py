@@ -11,7 +11,7 @@ from a2a_proxy.protocol.segments.state import ConversationState, OpenExchange
 
 MAX_CONVERSATIONS = 2000
 """Tasks that are followed, those with an open call apart; the one that nobody has spoken in for longest makes room. Who
-speaks in it after that begins with turn 1 again. A task takes some 550 octets."""
+speaks in it after that begins with turn 1 again. A task takes some 550 bytes."""
 MAX_CONTEXTS = MAX_TRACES = 2000
 _MAX_FORGET_TRIES = 8
 

@@ -142,7 +142,7 @@ def _is_residual(interruption: InterruptionState, frame: Frame) -> bool:
 
 
 def _content_size(frame: Frame) -> int:
-    """Octets of text, raw and data in the frame."""
+    """Bytes of text, raw and data in the frame."""
     if frame.event is EventKind.ARTIFACT:
         return sum(chunk.size for chunk in chunks_of_frame(frame))
     return _text_size(decode_payload(frame.payload, frame.schema))

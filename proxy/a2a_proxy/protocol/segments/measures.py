@@ -39,13 +39,13 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def first_event(self) -> int | None:
-        """TTFE: from the last octet of the client's words to the agent's first frame."""
+        """TTFE: from the last byte of the client's words to the agent's first frame."""
         agents = self.agents
         return agents[0].start - self.client.end if self.client and agents else None
 
     @property
     def first_output(self) -> int | None:
-        """TTFO: from the last octet of the client's words to the agent's first output."""
+        """TTFO: from the last byte of the client's words to the agent's first output."""
         return self._time_to_output(self.client.end) if self.client else None
 
     @property
@@ -59,7 +59,7 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def duration(self) -> int | None:
-        """From the first octet of the client's words to the agent's last frame."""
+        """From the first byte of the client's words to the agent's last frame."""
         agents = self.agents
         return max(each.end for each in agents) - self.client.began if self.client and agents else None
 

@@ -120,7 +120,7 @@ class ConversationState(msgspec.Struct, gc=False, omit_defaults=True):
     generation: int = 0
     message_id: str = ""
     """Of the agent's last message."""
-    octets: int = 0
+    byte_count: int = msgspec.field(default=0, name="octets")
     """Of the artifacts in the last snapshot; -1 where updates have come since."""
     last: int = 0
     """Id of the segment that began last."""

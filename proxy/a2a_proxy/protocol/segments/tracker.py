@@ -2,7 +2,7 @@
 
 Time comes with frames and ticks.
 
-Reads what frames tell at a glance; payloads only where their octets look as if they held evidence. Bounded: of
+Reads what frames tell at a glance; payloads only where their bytes look as if they held evidence. Bounded: of
 tasks that nobody speaks in, the last ones are known.
 """
 

@@ -21,7 +21,7 @@ FORMAT_VERSION = 3
 """2 has notes, 3 sessions that say what was redacted; a cassette without says 1, so that those who only know that can
 read it."""
 MIN_BLOB_BYTES = 65_536
-"""Octets; a payload this big goes to a file of its own where that is asked for."""
+"""Bytes; a payload this big goes to a file of its own where that is asked for."""
 
 STATE_FIELDS = ("ended", "how", "complete", "lost", "edits")
 """What a session's object has beside its facts."""

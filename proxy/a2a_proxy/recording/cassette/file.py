@@ -72,7 +72,7 @@ def write_cassette(
 ) -> None:
     """Write a recording, or some sessions or exchanges of it, as a cassette (0600), whole or not at all.
 
-    With `blobs`, payloads of BLOB_MIN octets or more go to `blobs/<sha256>` beside it. With `overwrite` it replaces a
+    With `blobs`, payloads of BLOB_MIN bytes or more go to `blobs/<sha256>` beside it. With `overwrite` it replaces a
     cassette, and nothing else that has something in it. Raises RecordingError where it may not, or cannot be written.
     """
     file = Path(path)

@@ -32,7 +32,7 @@ from a2a_proxy.recording.write.writer import Writer
 _BATCH_VALUES = 500
 _BATCH_BYTES = 4 << 20
 MAX_LINE_BYTES = 512 << 20
-"""Octets of a line. A stored payload has 64 MiB at most; escaped as text it is six times that."""
+"""Bytes of a line. A stored payload has 64 MiB at most; escaped as text it is six times that."""
 _MAX_REASON_CHARS = 300
 """Characters of what an error says: it may repeat a value of the file."""
 _SHA256 = re.compile("[0-9a-f]{64}")

@@ -1,6 +1,6 @@
-"""A payload as a person can read it in a line of JSON, and back to the same octets.
+"""A payload as a person can read it in a line of JSON, and back to the same bytes.
 
-Each way of writing is tried on the payload itself, and used only if it gives these octets again.
+Each way of writing is tried on the payload itself, and used only if it gives these bytes again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def write_payload(payload: bytes, schema: str) -> dict[str, Any]:
 
 
 def read_payload(line: dict[str, Any], schema: str) -> bytes:
-    """The octets that `write_payload` was given. Raises ValueError where the line has none that make sense."""
+    """The bytes that `write_payload` was given. Raises ValueError where the line has none that make sense."""
     if "raw_b64" in line:
         return b64decode(line["raw_b64"], validate=True)
     if "text" in line:

@@ -37,7 +37,7 @@ class Ignored(StrEnum):
     """Also the label that stands for one."""
     ADDRESS = "address"
     TRANSPORT = "transport"
-    """Lengths, dates, who the software is, how octets are carried."""
+    """Lengths, dates, who the software is, how bytes are carried."""
     DEFAULT = "default"
     """Left out on one side, and on the other what leaving it out means."""
     DIALECT = "dialect"

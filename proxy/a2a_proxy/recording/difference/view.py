@@ -18,7 +18,7 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow
 
 LARGE_BYTES = 1 << 20
-"""Octets: larger payloads are compared by their size and their hash."""
+"""Bytes: larger payloads are compared by their size and their hash."""
 _MAX_BYTES = 64 << 20
 """Of all payloads of one exchange that are looked into."""
 _MAX_FRAMES = 4000

@@ -61,7 +61,7 @@ class JoinedMember:
         return [row for row in rows if self._file_of_session.setdefault(row.facts.uuid, self.number) == self.number]
 
     def new_exchanges(self, session: int) -> Iterator[ExchangeRow]:
-        """Those that have come, by the time of their first octet."""
+        """Those that have come, by the time of their first byte."""
         for row in self.recording.exchanges(session, after=self._exchanges.get(session, make_key(session, 0))):
             self._exchanges[session] = row.key
             self.watch_if_open(row)

@@ -244,7 +244,7 @@ def _field_table() -> dict[str, QueryField]:
         QueryField(
             "size",
             kinds.SIZE,
-            "octets of a frame's payload",
+            "bytes of a frame's payload",
             "size>=10kB",
             frame=lambda m: sql.where_number(columns.SIZE, m),
             sides=True,
@@ -266,7 +266,7 @@ def _field_table() -> dict[str, QueryField]:
         QueryField(
             "t",
             kinds.TIME,
-            "when: of a frame its last octet, of an exchange its first",
+            "when: of a frame its last byte, of an exchange its first",
             "t:>12:30",
             frame=lambda m: sql.where_time("f.at", columns.STARTED.format("f.session"), m),
             exchange=lambda m: sql.where_time("e.started", columns.STARTED.format(f"e.id >> {SESSION_SHIFT}"), m),
@@ -282,7 +282,7 @@ def _field_table() -> dict[str, QueryField]:
             alone=True,
         ),
         QueryField(
-            "src", words.SOURCE, "who made the octets", "src:proxy", frame=source[0], exchange=source[1], sides=True
+            "src", words.SOURCE, "who made the bytes", "src:proxy", frame=source[0], exchange=source[1], sides=True
         ),
         QueryField(
             "trace",

@@ -69,7 +69,7 @@ def parse_length(text: str) -> int:
 
 
 def parse_size(text: str) -> Number:
-    """A number of octets, with or without a unit."""
+    """A number of bytes, with or without a unit."""
     return Number(text, _scale(text, _SIZES, "a size: 512, 10kB, 4MiB"))
 
 

@@ -1,4 +1,4 @@
-"""What a payload is asked: its text, a JSON path, its parts, metadata and extensions. Pure; any octets may come."""
+"""What a payload is asked: its text, a JSON path, its parts, metadata and extensions. Pure; any bytes may come."""
 
 from __future__ import annotations
 

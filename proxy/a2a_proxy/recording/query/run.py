@@ -1,7 +1,7 @@
 """Asking a recording: by windows of rows, so that nothing is held open between them and a long search can be watched.
 
 No index is made for filters. Columns hold small numbers, so a look at every frame takes 0.1 us: less than what an index
-would cost each recording in octets.
+would cost each recording in bytes.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ COMPARISONS = (Op.LESS, Op.AT_MOST, Op.MORE, Op.AT_LEAST)
 
 
 class Number(msgspec.Struct, frozen=True):
-    """A number as it was written, and in the field's unit: ns, octets, or none."""
+    """A number as it was written, and in the field's unit: ns, bytes, or none."""
 
     text: str
     value: int

@@ -92,7 +92,7 @@ class MultiReader:
         return sorted(found, key=lambda each: (each[1].facts.started, each[0].number, each[1].id))
 
     def exchanges(self, where: str = "") -> Iterator[tuple[MultiReaderFile, ExchangeRow]]:
-        """All exchanges by the time of their first octet, or those for which an expression of the filter holds.
+        """All exchanges by the time of their first byte, or those for which an expression of the filter holds.
 
         Raises as `Recording.find_exchanges`.
         """
@@ -104,7 +104,7 @@ class MultiReader:
         return _exchanges_by_time(self.sessions(), parse(where))
 
     def frames(self, where: str = "", *, payloads: bool = True) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
-        """All frames by the time of their last octet; those of one file stay in the order in which it stored them.
+        """All frames by the time of their last byte; those of one file stay in the order in which it stored them.
 
         Raises as `Recording.find_frames`.
         """

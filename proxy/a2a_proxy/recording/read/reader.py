@@ -124,7 +124,7 @@ class Recording:
     def exchanges(
         self, session: int | None = None, *, after: int = 0, limit: int | None = None, headers: bool = True
     ) -> Iterator[ExchangeRow]:
-        """Exchanges by session and number (order of first octet), those with a key greater than `after`."""
+        """Exchanges by session and number (order of first byte), those with a key greater than `after`."""
         make = partial(self._decode.exchange, headers=headers)
         return self._pages.by_session("exchange", make, session, after, limit=limit)
 
@@ -143,7 +143,7 @@ class Recording:
         return self._pages.by_keyset(query, (session, number), after, lambda value: value.frame.seq, make, limit)
 
     def connection_frames(self, connection_key: int, *, payloads: bool = True) -> Iterator[FrameRow]:
-        """Frames of the connection itself (SETTINGS, GOAWAY, opaque octets) in order."""
+        """Frames of the connection itself (SETTINGS, GOAWAY, opaque bytes) in order."""
         session, number = split_key(connection_key)
         query = (
             "SELECT * FROM frame WHERE session = ? AND exchange = 0 AND connection = ? AND seq > ? ORDER BY seq LIMIT ?"

@@ -119,7 +119,7 @@ class RowDecoder:
 
     @check_row("frame")
     def frame(self, row: Row, *, payload: bool = True) -> FrameRow:
-        """A row of `frame`; without `payload` its octets are left out."""
+        """A row of `frame`; without `payload` its bytes are left out."""
         number, session, exchange, connection, seq, shape_id, at, took, start, span, block, offset, size, *rest = row
         task, context, message, artifact, generation, rpc, extra = rest
         shape = self._shapes.get(shape_id) or self._load_shape(shape_id)

@@ -50,7 +50,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     complete: str = ""
     """`complete`, or what is missing in words; empty while it runs."""
     lost: int = 0
-    """Octets that passed and were not captured."""
+    """Bytes that passed and were not captured."""
     edits: int = 0
     position: tuple[int, int] | None = None
     """Journal segment and offset up to which all is stored; None before the first."""
@@ -89,10 +89,10 @@ class FrameRow(msgspec.Struct, frozen=True):
     frame: Frame
     """Its `payload` is empty where the reader was asked to leave it out; `Recording.payload(row)` gets it."""
     block: int = 0
-    """0 where no octet of it is in a block."""
+    """0 where no byte of it is in a block."""
     offset: int = 0
     size: int = 0
-    """Octets in the block: all of the payload, or what the pieces leave."""
+    """Bytes in the block: all of the payload, or what the pieces leave."""
     pieces: bool = False
 
     @property

@@ -1,7 +1,7 @@
-"""Payload octets on their way into the file: many small ones in compressed blocks, big ones as blobs stored once.
+"""Payload bytes on their way into the file: many small ones in compressed blocks, big ones as blobs stored once.
 
 An address is (block, offset, size). The open block lives as pieces in `block_tail`, so that each commit adds only its
-own octets; when it is full it is compressed into `block` in the same transaction.
+own bytes; when it is full it is compressed into `block` in the same transaction.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import sqlite3
 from a2a_proxy.recording.store.zstd import compressor
 
 BLOCK_SIZE = 1_048_576
-"""Octets. A payload that begins in a block ends in it, so a block may be larger by one payload.
+"""Bytes. A payload that begins in a block ends in it, so a block may be larger by one payload.
 
-Half of it costs 3 octets of 150 a frame more on disk, a quarter 10; but reading one payload takes 0.6 ms here, and half
+Half of it costs 3 bytes of 150 a frame more on disk, a quarter 10; but reading one payload takes 0.6 ms here, and half
 or a quarter of that there."""
 _LEVEL = 4
 """For blocks of this size it is as quick as 3, and the outcome 1 % smaller."""
@@ -33,10 +33,10 @@ class Blocks:
         self._block = 0
         self._size = 0
         self._stored = self._stored_parts = 0
-        """Octets, and parts, that the file has."""
+        """Bytes, and parts, that the file has."""
 
     def put(self, data: bytes) -> Address:
-        """Keep these octets and say where."""
+        """Keep these bytes and say where."""
         if not self._block:
             self._open_block()
         offset, size = self._size, len(data)
@@ -83,14 +83,14 @@ class Blocks:
 
 
 class Blobs:
-    """Content-addressed octets of all sessions of a file. Use inside a write transaction."""
+    """Content-addressed bytes of all sessions of a file. Use inside a write transaction."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._compress = compressor()
 
     def put(self, data: bytes) -> int:
-        """The row of these octets, stored if the file does not have them."""
+        """The row of these bytes, stored if the file does not have them."""
         digest = hashlib.sha256(data).digest()
         found = self._db.execute("SELECT id FROM blob WHERE sha256 = ?", (digest,)).fetchone()
         if found:

@@ -37,7 +37,7 @@ def unpack_text(value: str | bytes | None) -> str:
 
 
 def pack_uuid(value: str) -> bytes | None:
-    """16 octets where the text is a UUID in its canonical form (lower case, hyphens), else None."""
+    """16 bytes where the text is a UUID in its canonical form (lower case, hyphens), else None."""
     if len(value) != 36:
         return None
     try:
@@ -48,13 +48,13 @@ def pack_uuid(value: str) -> bytes | None:
 
 
 def format_uuid(data: bytes) -> str:
-    """The canonical form of 16 octets."""
+    """The canonical form of 16 bytes."""
     h = data.hex()
     return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
 
 
 def pack_ident(value: str) -> str | bytes:
-    """An identifier: a UUID as 16 octets, a UUID in JSON quotes as `22` and 16 octets, anything else as `pack_text`."""
+    """An identifier: a UUID as 16 bytes, a UUID in JSON quotes as `22` and 16 bytes, anything else as `pack_text`."""
     size = len(value)
     if size == 36 and (data := pack_uuid(value)) is not None:
         return data
@@ -104,7 +104,7 @@ def unpack_json(text: str | None) -> Any:
 
 
 def pack_headers(lists: tuple[Headers, Headers, Headers]) -> bytes:
-    """Header lists as JSON: `[[["name","value"], ...], ...]`, each octet as the code point of that number."""
+    """Header lists as JSON: `[[["name","value"], ...], ...]`, each byte as the code point of that number."""
     return msgspec.json.encode([[(n.decode("latin-1"), v.decode("latin-1")) for n, v in fields] for fields in lists])
 
 

@@ -37,7 +37,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def check_recording(path: str | os.PathLike[str]) -> None:
-    """Is this file a recording that this version can read? Looks at its first octets only.
+    """Is this file a recording that this version can read? Looks at its first bytes only.
 
     Raises RecordingError.
     """

@@ -1,4 +1,4 @@
-"""Find the long runs of a big payload that are worth storing once: texts in JSON, texts and octets in protobuf.
+"""Find the long runs of a big payload that are worth storing once: texts in JSON, texts and bytes in protobuf.
 
 Where to cut is a guess and may be: a payload is its remainder with the pieces put back at their offsets, whatever they
 are.
@@ -7,18 +7,18 @@ are.
 from __future__ import annotations
 
 MIN_PIECE_BYTES = 4096
-"""Octets. Below it the block compressor finds repetitions by itself."""
+"""Bytes. Below it the block compressor finds repetitions by itself."""
 
 _MAX_DEPTH = 16
 _LENGTH_DELIMITED = 2
 _FIXED = {1: 8, 5: 4}
 
 Span = tuple[int, int]
-"""First octet, and the one after the last."""
+"""First byte, and the one after the last."""
 
 
 def find_long_runs(payload: bytes) -> list[Span]:
-    """Spans of at least PIECE_MIN octets, in order, apart from each other; empty where there is none."""
+    """Spans of at least PIECE_MIN bytes, in order, apart from each other; empty where there is none."""
     if payload[:1] in (b"{", b"["):
         return _json_strings(payload)
     spans: list[Span] = []

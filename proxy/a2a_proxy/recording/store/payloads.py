@@ -1,4 +1,4 @@
-"""Payload octets on their way out of the file."""
+"""Payload bytes on their way out of the file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from a2a_proxy.recording.store.zstd import ZstdError, decompress
 _MAX_CACHED_BLOCKS = 8
 """Decompressed blocks kept: 8 MiB."""
 _MAX_BYTES = 256 << 20
-"""Octets of a payload, a block or a blob: a stored payload has 64 MiB at most, and a block is larger by one payload."""
+"""Bytes of a payload, a block or a blob: a stored payload has 64 MiB at most, and a block is larger by one payload."""
 
 
 class Payloads:
@@ -25,7 +25,7 @@ class Payloads:
         """What could not be decompressed, and is not tried again for every frame in it."""
 
     def read(self, block: int | None, offset: int | None, size: int | None) -> bytes:
-        """Octets of a block; none for NULLs. Raises RecordingError where the file does not have them."""
+        """Bytes of a block; none for NULLs. Raises RecordingError where the file does not have them."""
         if not block or offset is None or size is None:
             return b""
         data = self._blocks.get(block)
@@ -55,7 +55,7 @@ class Payloads:
         return insert_pieces(rest, pieces) if pieces else rest
 
     def read_blob(self, number: int) -> bytes:
-        """The octets of a blob. Raises RecordingError."""
+        """The bytes of a blob. Raises RecordingError."""
         row = self._db.execute("SELECT codec, data FROM blob WHERE id = ?", (number,)).fetchone()
         if row is None:
             raise RecordingError(f"blob {number} of the recording is missing", "the file is damaged")
@@ -82,7 +82,7 @@ class Payloads:
             raise RecordingError(f"{what} of the recording cannot be read: {error}", "the file is damaged") from None
 
     def _read_open_block(self, block: int, offset: int, size: int) -> bytes:
-        """Octets of an open block: one commit wrote them, so one piece has them all."""
+        """Bytes of an open block: one commit wrote them, so one piece has them all."""
         find = "SELECT offset, data FROM block_tail WHERE block = ? AND offset <= ? ORDER BY offset DESC LIMIT 1"
         row = self._db.execute(find, (block, offset)).fetchone()
         raw = _check_bytes(row[1], f"block {block}")[offset - row[0] :][:size] if row else b""
@@ -96,5 +96,5 @@ class Payloads:
 
 def _check_bytes(data: object, source: str) -> bytes:
     if not isinstance(data, bytes):
-        raise RecordingError(f"{source} of the recording holds no octets", "the file is damaged")
+        raise RecordingError(f"{source} of the recording holds no bytes", "the file is damaged")
     return data

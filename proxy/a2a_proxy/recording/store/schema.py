@@ -4,16 +4,16 @@ Conventions, for readers of the file with any SQLite tool:
 
 - Times are ns relative to `session.started` (itself ns since the Unix epoch); NULL where the thing has not happened.
 - Texts that repeat are numbers of rows in `text`, identifiers numbers of rows in `ident`: 0 is the empty text, and a
-  negative number `-1-n` is the decimal number n itself. `ident.value` is 16 octets for a UUID, 17 (`"` and 16) for a
+  negative number `-1-n` is the decimal number n itself. `ident.value` is 16 bytes for a UUID, 17 (`"` and 16) for a
   UUID in JSON quotes, else text. The views give all of it in plain words.
 - `frame.context` is counted from `frame.task`: 1 where its row in `ident` follows the task's, as it mostly does. So it
-  takes no octet.
+  takes no byte.
 - `exchange.id` and `connection.id` are `session << 40 | number`, so that one integer names a row across the sessions
-  of a file and orders by session, then by first octet.
+  of a file and orders by session, then by first byte.
 - `shape` holds what the frames of a kind have in common: one small number in `frame` instead of ten columns.
-- (block, offset, size) names octets in the payload blocks; `payload(block, offset, size)` reads them, `payload(id)`
+- (block, offset, size) names bytes in the payload blocks; `payload(block, offset, size)` reads them, `payload(id)`
   a whole frame, where the functions of `recording.functions` are registered.
-- `frame.message` is the message's id; an INTEGER says at which octet of the payload those 36 characters stand, so no
+- `frame.message` is the message's id; an INTEGER says at which byte of the payload those 36 characters stand, so no
   view has it: `message_id(id)` gives the one of a frame, where the functions are registered.
 - ANY columns hold text; a BLOB where a peer's text is no valid Unicode; TEXT where a number exceeds 64 bits.
 """

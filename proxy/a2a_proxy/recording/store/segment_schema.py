@@ -2,7 +2,7 @@
 
 Keys are `session << 40 | number`. A turn that is one unary call, one request and one answer, has no rows: its exchange
 is the turn. Its two segments have numbers though, which no row has; an interruption may name one. Times within a row
-are counted from one another, so that they take few octets: `start` from `began`, `end` from `start`, `ended`,
+are counted from one another, so that they take few bytes: `start` from `began`, `end` from `start`, `ended`,
 `last_output` (backwards) and `closed` from `end`, `first_output` from `start`.
 """
 

@@ -1,6 +1,6 @@
 """SQL functions over a recording; `sqlite_utils_plugin` gives them to that tool.
 
-`payload(block, offset, size)` and `payload(frame_id)` give octets; both are NULL where there are none.
+`payload(block, offset, size)` and `payload(frame_id)` give bytes; both are NULL where there are none.
 `message_id(frame_id)` gives a frame's message id, as text; NULL where it has none.
 """
 

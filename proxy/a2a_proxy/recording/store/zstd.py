@@ -27,17 +27,17 @@ class Compressor:
 
 
 def compressor(level: int = LEVEL) -> Compressor:
-    """A function from octets to one zstd frame; not for several threads at once."""
+    """A function from bytes to one zstd frame; not for several threads at once."""
     return Compressor(level)
 
 
 def decompress(data: bytes, max_bytes: int) -> bytes:
-    """The octets of one complete zstd frame. Raises ZstdError where they are more than `max_bytes`, or the frame is
+    """The bytes of one complete zstd frame. Raises ZstdError where they are more than `max_bytes`, or the frame is
     none."""
     context = ZstdDecompressor()
     raw = context.decompress(data, max_length=max_bytes + 1)
     if len(raw) > max_bytes or context.unused_data:
-        raise ZstdError(f"more than {max_bytes} octets, or more than one frame")
+        raise ZstdError(f"more than {max_bytes} bytes, or more than one frame")
     if not context.eof:
         raise ZstdError("it is cut off")
     return raw

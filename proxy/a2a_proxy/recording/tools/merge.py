@@ -34,7 +34,7 @@ UNENDED = "merged before it had ended"
 _BATCH_FRAMES = 1000
 """Rows of a transaction."""
 _BATCH_BYTES = 8 << 20
-"""Octets of payloads after which a transaction takes no more frames."""
+"""Bytes of payloads after which a transaction takes no more frames."""
 
 _Value = TypeVar("_Value")
 

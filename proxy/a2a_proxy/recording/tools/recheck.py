@@ -29,7 +29,7 @@ def recheck_session(
     """What the rules (all of them unless told which) say of a session, in order of time.
 
     `quiet` is given the ids of those that had to say nothing, for a payload which was not recorded on purpose.
-    What the decoders said when it was recorded comes first: a recording does not have the octets to say it again.
+    What the decoders said when it was recorded comes first: a recording does not have the bytes to say it again.
     """
     for row in recording.findings(session.id):
         if not row.finding.rule.startswith(RULE_PREFIX):

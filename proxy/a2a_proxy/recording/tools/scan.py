@@ -40,7 +40,7 @@ class Secret(msgspec.Struct, frozen=True):
         shown = (
             self.secret[:_EXCERPT_CHARS].decode("utf-8", "replace") if len(self.secret) >= 4 * _EXCERPT_CHARS else ""
         )
-        return f"{shown}… ({len(self.secret)} octets)"
+        return f"{shown}… ({len(self.secret)} bytes)"
 
 
 class ScanResult(msgspec.Struct, frozen=True):

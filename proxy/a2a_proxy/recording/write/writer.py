@@ -108,7 +108,7 @@ class Writer:
     ) -> None:
         """Mark the session as ended at `ended` (ns; 0 where nobody knows) and close the file.
 
-        `how` is `clean` or `unclean`; `complete` says `complete` or what is missing; `lost` counts octets that were not
+        `how` is `clean` or `unclean`; `complete` says `complete` or what is missing; `lost` counts bytes that were not
         captured.
         """
         store = self._open_tables()

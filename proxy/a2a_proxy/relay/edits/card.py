@@ -1,4 +1,4 @@
-"""The URLs in an agent card: find them, and put others in their place, everything else octet for octet as it was.
+"""The URLs in an agent card: find them, and put others in their place, everything else byte for byte as it was.
 
 Knows the places of URLs in cards of all dialects (manual/protocol.md "Agent cards"), as JSON and as protobuf. Which
 URLs are to change is `leads`' business.
@@ -46,7 +46,7 @@ def read_card(payload: bytes, form: str) -> EditableCard | None:
 
 
 def write_card(payload: bytes, form: str, new_urls: Mapping[str, str]) -> bytes:
-    """The same octets with the URLs replaced by what `new_urls` says of them; `read_card` has found a card in them."""
+    """The same bytes with the URLs replaced by what `new_urls` says of them; `read_card` has found a card in them."""
     if form in ("json", "jsonrpc"):
         return _write_json_card(payload, form, new_urls)
     return _write_protobuf_card(payload, form, new_urls)
@@ -132,8 +132,8 @@ def _write_protobuf_card(payload: bytes, package: str, new_urls: Mapping[str, st
     for holder, _ in _url_holders(card):
         if holder.url:
             holder.url = new_urls.get(holder.url, holder.url)
-    octets: bytes = card.SerializeToString(deterministic=True)
-    return octets
+    data: bytes = card.SerializeToString(deterministic=True)
+    return data
 
 
 def _parse_protobuf_card(payload: bytes, package: str) -> Any:

@@ -134,8 +134,8 @@ def rewrite_card_urls(
     notes = [_signed_note(card.name, keep)] if card.signed else []
     if elsewhere and not keep:
         notes.append(_elsewhere_note(elsewhere))
-    octets = write_card(payload, form, changed) if changed else None
-    return CardOutcome(octets, tuple(changed.items()), tuple(notes), tuple(learned))
+    data = write_card(payload, form, changed) if changed else None
+    return CardOutcome(data, tuple(changed.items()), tuple(notes), tuple(learned))
 
 
 def _agent_interface(place: CardAddress, agent: AgentAddresses) -> AgentInterface:

@@ -1,4 +1,4 @@
-"""What every editor is: octets and the time in, octets to send out. Values and interfaces only."""
+"""What every editor is: bytes and the time in, bytes to send out. Values and interfaces only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from a2a_proxy.protocol.trace_context import TRACESTATE, RandomBits, TraceOrigin
 
 
 class Output(msgspec.Struct, frozen=True, gc=False):
-    """Octets to write to the receiver of that direction."""
+    """Bytes to write to the receiver of that direction."""
 
     direction: Direction
     data: bytes
@@ -41,7 +41,7 @@ class CardOutcome(msgspec.Struct, frozen=True):
     """What a rewriter made of one card."""
 
     payload: bytes | None = None
-    """The new octets; None: the card stays as it is."""
+    """The new bytes; None: the card stays as it is."""
     urls: tuple[tuple[str, str], ...] = ()
     """Before and after, of each URL that was changed."""
     notes: tuple[ConsoleNote, ...] = ()
@@ -80,7 +80,7 @@ class EditFact(msgspec.Struct, frozen=True):
     """`host` and `authority` are told once for each (before, after) of a connection, `traceparent` for each request.
     `untouched`: a card was held and released as it was. `ended`: no editing on this connection from here."""
     offset: int
-    """Octets of this direction that the sender had sent before the changed ones."""
+    """Bytes of this direction that the sender had sent before the changed ones."""
     detail: dict[str, Any]
     """JSON values. `host`, `authority`: `before`, `after`. `card`: `urls` (pairs), `length_before`, `length_after`.
     `card-request`: `fields` (names of header fields changed or left out). `untouched`, `ended`: `reason`.
@@ -100,13 +100,13 @@ def traceparent_edit(stream: int, offset: int, origin: TraceOrigin, after: str, 
 
 @runtime_checkable
 class QuickEditor(Protocol):
-    """An editor that knows a shorter way for octets which stay as they are."""
+    """An editor that knows a shorter way for bytes which stay as they are."""
 
     def pass_to_agent(self, data: bytes) -> bool:
-        """These octets of the client go on as they are, and are accounted for. False: ask `feed`."""
+        """These bytes of the client go on as they are, and are accounted for. False: ask `feed`."""
 
     def pass_to_client(self, data: bytes) -> bool:
-        """The same for octets of the agent."""
+        """The same for bytes of the agent."""
 
 
 UNLIMITED = 1 << 62
@@ -114,7 +114,7 @@ UNLIMITED = 1 << 62
 
 
 class Editor(Protocol):
-    """Edits one connection. Never raises: from what it does not understand on, octets pass for good."""
+    """Edits one connection. Never raises: from what it does not understand on, bytes pass for good."""
 
     budget: int
     """Units of work, of about 0.25 us each, that `feed` may do before it returns. `feed` subtracts what it does, always
@@ -123,7 +123,7 @@ class Editor(Protocol):
     """The index in the data of the last `feed` up to which the data was handled."""
 
     def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
-        """Octets that the sender of `direction` sent; what is to be written now, in order. `now`: monotonic seconds.
+        """Bytes that the sender of `direction` sent; what is to be written now, in order. `now`: monotonic seconds.
 
         Where `position` is less than the length of `data` afterwards, the budget was spent: the caller feeds the same
         data, or more, again from `start=position`, before any other data of that direction.

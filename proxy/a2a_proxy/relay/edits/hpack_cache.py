@@ -1,6 +1,6 @@
 """The HPACK context of one direction, with what its owner made of the blocks that repeat.
 
-Calls of one peer repeat their blocks, octet for octet: what was made of one holds while the dynamic table stands still.
+Calls of one peer repeat their blocks, byte for byte: what was made of one holds while the dynamic table stands still.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FIELDS_LIMIT = 10_000
 
 
 class HeaderMemo(Generic[_BlockResult]):
-    """Reads the blocks of one direction in order. `make` gets the fields of a block and its octets."""
+    """Reads the blocks of one direction in order. `make` gets the fields of a block and its bytes."""
 
     __slots__ = ("_changes", "_decoder", "_make", "_result_of_block", "allow")
 

@@ -1,6 +1,6 @@
 """Header fields as literals without indexing (RFC 7541 6.2.2): blocks that neither use nor fill a dynamic table.
 
-Strings are written plainly, never in Huffman code, so raw octets stay what they are. What a sender never wants indexed
+Strings are written plainly, never in Huffman code, so raw bytes stay what they are. What a sender never wants indexed
 (6.2.3) stays so.
 """
 

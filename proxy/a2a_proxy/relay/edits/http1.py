@@ -1,7 +1,7 @@
 """Edits on one HTTP/1.1 connection: `Host`, `traceparent`, and agent cards on their way to the client.
 
 Held are only: heads where one of these fields is rewritten; else a GET until its path is known not to be that of a
-card; the response to a card request. From octets on that the scanner does not understand, everything passes for good.
+card; the response to a card request. From bytes on that the scanner does not understand, everything passes for good.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from a2a_proxy.relay.edits.http1_scan import (
 )
 
 MAX_RESPONSE_BYTES = 1024 * 1024
-"""Octets of a response that are held, its head included."""
+"""Bytes of a response that are held, its head included."""
 HOLD_SECONDS = 5.0
 MAX_CALL_BYTES = 64 * 1024
 """Longest JSON-RPC request that is looked into."""
@@ -81,7 +81,7 @@ class Http1Editor:
         self._repeat: RepeatedRequest | None = None
         """The last one, where the next may be like it."""
         self._may_repeat = False
-        """There is one, and a message begins with the next octet of the client."""
+        """There is one, and a message begins with the next byte of the client."""
         self._cards = plan.cards
         self._active = True
         self._end_reason = ""
@@ -132,7 +132,7 @@ class Http1Editor:
         return facts
 
     def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
-        """Octets of one peer in, octets to write out."""
+        """Bytes of one peer in, bytes to write out."""
         self.position = len(data)
         if not self._active:
             return [Output(direction, data[start:])]
@@ -148,7 +148,7 @@ class Http1Editor:
     # The short way for what comes most, one whole message with a head as the one before: some 0.4 us.
 
     def pass_to_agent(self, data: bytes) -> bool:
-        """These octets of the client go on as they are. False: ask `feed`."""
+        """These bytes of the client go on as they are. False: ask `feed`."""
         if (
             len(data) == self._known_request_size
             and data.startswith(self._known_request)
@@ -160,7 +160,7 @@ class Http1Editor:
         return False
 
     def pass_to_client(self, data: bytes) -> bool:
-        """These octets of the agent go on as they are. False: ask `feed`."""
+        """These bytes of the agent go on as they are. False: ask `feed`."""
         requests = self._pending_requests
         if (
             len(data) == self._known_response_size

@@ -11,7 +11,7 @@ from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
 from a2a_proxy.relay.edits.http1_scan import CHUNKED, Http1ScanError, decode_chunked, header_field, parse_request_head
 
 MAX_CARD_BYTES = 1024 * 1024
-"""Octets of an unpacked card."""
+"""Bytes of an unpacked card."""
 
 CARD_PATHS = (
     b"/.well-known/agent-card.json",

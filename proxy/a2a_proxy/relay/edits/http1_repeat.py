@@ -11,7 +11,7 @@ from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
 from a2a_proxy.relay.edits.http1_message import CARD_CALL_HINT, replace_trace
 
 _TRACEPARENT_SIZE = 55
-"""Octets of a `traceparent` of version 00."""
+"""Bytes of a `traceparent` of version 00."""
 _MARK = b"\0"
 """In no head that was understood."""
 
@@ -20,7 +20,7 @@ class RepeatedRequest(msgspec.Struct, frozen=True):
     """What was made of a request."""
 
     size: int
-    """Octets of all of it."""
+    """Bytes of all of it."""
     begin: bytes
     """Of its head, as it came: up to the value of `traceparent`, or all of it."""
     rest: bytes
@@ -54,7 +54,7 @@ class RepeatedRequest(msgspec.Struct, frozen=True):
 def remember_request(
     head: bytes, edited: bytes, origin: TraceOrigin, body: int, *, stateless: bool
 ) -> RepeatedRequest | None:
-    """Of a head, what other edits have made of it, and the octets of its body; None where the next one must be read."""
+    """Of a head, what other edits have made of it, and the bytes of its body; None where the next one must be read."""
     begin, rest = head, b""
     if origin.before is not None:
         if not origin.trace or len(origin.before) != _TRACEPARENT_SIZE:

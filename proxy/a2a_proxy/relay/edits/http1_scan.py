@@ -24,7 +24,7 @@ _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n\0]*)?\r\n")
 
 
 class Http1ScanError(Exception):
-    """Octets that this scanner does not follow; the text says which."""
+    """Bytes that this scanner does not follow; the text says which."""
 
 
 def header_field(head: bytes, name: bytes) -> bytes | None:
@@ -74,7 +74,7 @@ def parse_response_head(head: bytes, to_head: bool) -> tuple[int, int]:
 
 
 class MessagePart(IntEnum):
-    """What some octets are."""
+    """What some bytes are."""
 
     HEAD = 0
     """Of a head that is not complete yet."""
@@ -94,7 +94,7 @@ class _Chunk(IntEnum):
 
 
 class Http1Scanner:
-    """Cuts one direction. `next` until the octets are used up."""
+    """Cuts one direction. `next` until the bytes are used up."""
 
     __slots__ = ("_buffer", "_chunk", "_framing", "_left", "_line", "head")
 
@@ -108,7 +108,7 @@ class Http1Scanner:
 
     @property
     def is_between_messages(self) -> bool:
-        """No octet of the next message has come."""
+        """No byte of the next message has come."""
         return self._framing is None and not self._buffer
 
     @property
@@ -207,7 +207,7 @@ class Http1Scanner:
 
 
 def decode_chunked(body: bytes) -> bytes:
-    """The octets of a whole chunked body that a Scanner has followed; trailers are left out."""
+    """The bytes of a whole chunked body that a Scanner has followed; trailers are left out."""
     parts: list[bytes] = []
     at = 0
     while True:

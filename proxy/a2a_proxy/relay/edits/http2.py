@@ -4,7 +4,7 @@ Where the authority or `traceparent` is rewritten, every header block of the cli
 padding is left out. Where cards are rewritten, header blocks are read only, to know the path of a call and what to
 expect after it.
 
-What cannot be followed ends editing: the octets pass as they are, and the peers judge them. Where a direction's header
+What cannot be followed ends editing: the bytes pass as they are, and the peers judge them. Where a direction's header
 blocks have been sent as literals its receiver knows nothing of the sender's dynamic table, so passing the rest would
 put wrong headers into a call. The receiver gets an undecodable header block instead, says COMPRESSION_ERROR ("unable to
 maintain the field section compression context", RFC 9113 7) and closes; nothing of that direction passes after it.
@@ -90,7 +90,7 @@ class Http2Editor:
     # Editor
 
     def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
-        """Octets that the sender of `direction` sent; what is to be written now."""
+        """Bytes that the sender of `direction` sent; what is to be written now."""
         scanner = self._scanner_of[direction]
         if self._cards is not None:
             self._cards.now = now
@@ -190,7 +190,7 @@ class Http2Editor:
     def _on_window_update(self, frame: Http2Frame) -> bytes | None:
         if len(frame.raw) != FRAME_HEAD_SIZE + 4:
             got = describe_frame_head(WINDOW_UPDATE, frame.stream, len(frame.raw) - FRAME_HEAD_SIZE)
-            raise Violation(frame.start, "WINDOW_UPDATE of 4 octets", got)
+            raise Violation(frame.start, "WINDOW_UPDATE of 4 bytes", got)
         return self._delivery.apply_window_update(
             frame.stream, unpack_uint32(frame.raw, FRAME_HEAD_SIZE)[0] & STREAM_MASK
         )
@@ -254,7 +254,7 @@ def _settings_payload(frame: Http2Frame) -> bytes:
     payload = frame.raw[FRAME_HEAD_SIZE:]
     if frame.stream or len(payload) % 6:
         got = describe_frame_head(SETTINGS, frame.stream, len(payload))
-        raise Violation(frame.start, "SETTINGS on stream 0 of 6 octets each", got)
+        raise Violation(frame.start, "SETTINGS on stream 0 of 6 bytes each", got)
     return payload
 
 

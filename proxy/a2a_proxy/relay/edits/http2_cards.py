@@ -17,9 +17,9 @@ from a2a_proxy.relay.edits.http2_delivery import FlowController, HeldStream, Que
 from a2a_proxy.relay.edits.http2_headers import ResponseHead
 
 MAX_GRPC_CARD_BYTES = 32 << 10
-"""Octets of a message that is held."""
+"""Bytes of a message that is held."""
 MAX_UNPACKED_BYTES = 1 << 17
-"""Octets of a card after decompression: rewriting it takes at most 30 ms in one go."""
+"""Bytes of a card after decompression: rewriting it takes at most 30 ms in one go."""
 HOLD_SECONDS = 1.0
 MAX_CARD_CALLS = 256
 """Card calls of one connection at the same time; answers to more of them pass unseen."""
@@ -123,7 +123,7 @@ class CardCall:
             return self._release_stream() if last.ends and not last.missing else b""
         size = int.from_bytes(message[1:_PREFIX_SIZE])
         if size > MAX_GRPC_CARD_BYTES:
-            return self.release(f"message of {size} octets, limit {MAX_GRPC_CARD_BYTES}")
+            return self.release(f"message of {size} bytes, limit {MAX_GRPC_CARD_BYTES}")
         if len(message) > _PREFIX_SIZE + size:
             return self.release("more than one message")
         if last.missing or self._message:

@@ -1,6 +1,6 @@
 """What the client may be sent: its flow-control windows, and the frames that wait for them (RFC 9113 5.2, 6.9).
 
-As long as nothing is changed the agent keeps to the client's windows by itself. Where the client was sent more octets
+As long as nothing is changed the agent keeps to the client's windows by itself. Where the client was sent more bytes
 than the agent sent (`owed`), as much is taken from the client's next WINDOW_UPDATEs; until then the agent knows of a
 window that is not there, and what exceeds the client's waits here. Where the client was sent fewer, the agent is told.
 So at the end both have the same windows. What waits is never more than what is owed and what is held.
@@ -33,7 +33,7 @@ from a2a_proxy.wire.http2_frame import Violation, describe_frame_head
 MAX_QUEUED_FRAMES = 4096
 """Frames of one stream that wait."""
 MAX_OWED_BYTES = 1 << 20
-"""Octets that may be owed before a longer card waits."""
+"""Bytes that may be owed before a longer card waits."""
 MAX_UNACKNOWLEDGED_SETTINGS = 1000
 """SETTINGS that the agent has not acknowledged."""
 _UNTRACKED_WINDOW = 1 << 62
@@ -46,7 +46,7 @@ class QueuedData(msgspec.Struct):
     stream: HeldStream
     flags: int
     length: int
-    """Octets of its payload."""
+    """Bytes of its payload."""
     missing: int
     raw: bytearray
 
@@ -69,7 +69,7 @@ class QueuedData(msgspec.Struct):
         return bytes(self.raw[FRAME_HEAD_SIZE + 1 : FRAME_HEAD_SIZE + max(1, self.length - padding)])
 
     def set_payload(self, payload: bytes) -> None:
-        """Become a frame of these octets, which is all there."""
+        """Become a frame of these bytes, which is all there."""
         self.raw = bytearray(encode_frame(DATA, self.flags, self.stream.number, payload))
         self.length = len(payload)
 
@@ -88,7 +88,7 @@ class StreamHold(Protocol):
     """Why nothing of a stream may go out, whatever the windows."""
 
     def on_first_data(self, offset: int) -> None:
-        """The first frame is held, after `offset` octets of the agent."""
+        """The first frame is held, after `offset` bytes of the agent."""
 
     def on_more_data(self) -> bytes:
         """More is held. What may go out now."""
@@ -125,7 +125,7 @@ class FlowController:
         self.connection = DEFAULT_WINDOW
         """The client's window for the connection, by what it was sent."""
         self.owed = 0
-        """Octets that the client was sent and the agent does not know of."""
+        """Bytes that the client was sent and the agent does not know of."""
         self.streams: dict[int, HeldStream] = {}
         self._waiting_streams: dict[int, HeldStream] = {}
         self._queued_bytes = 0
@@ -321,7 +321,7 @@ class FlowController:
         room = min(self.connection - self._queued_bytes + self.owed, stream.window - stream.size + stream.owed)
         if length > room:
             raise Violation(
-                offset, f"DATA of at most {room} octets, the window", describe_frame_head(DATA, stream.number, length)
+                offset, f"DATA of at most {room} bytes, the window", describe_frame_head(DATA, stream.number, length)
             )
         if len(queue) >= MAX_QUEUED_FRAMES:
             raise Violation(offset, f"at most {MAX_QUEUED_FRAMES} waiting frames", "one more")
@@ -375,7 +375,7 @@ class FlowController:
             stream.window -= byte_count
 
     def _settle_owed(self, stream: HeldStream, growth: int, ended: bool) -> None:
-        """The client was sent that many octets more than the agent sent; fewer where it is negative."""
+        """The client was sent that many bytes more than the agent sent; fewer where it is negative."""
         self.owed += growth
         stream.owed += growth
         if self.owed < 0:

@@ -1,4 +1,4 @@
-"""HTTP/2 frames as octets: their numbers, and the making of those that an editor sends (RFC 9113 4.1, 6)."""
+"""HTTP/2 frames as bytes: their numbers, and the making of those that an editor sends (RFC 9113 4.1, 6)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE = 1, 4, 5
 FRAME_HEAD_SIZE = 9
 STREAM_MASK = 0x7FFFFFFF
 DEFAULT_FRAME_SIZE = 16_384
-"""Octets of payload that every receiver takes, and what it takes before it says otherwise."""
+"""Bytes of payload that every receiver takes, and what it takes before it says otherwise."""
 DEFAULT_WINDOW = 65_535
-"""Octets that a receiver takes before it says otherwise."""
+"""Bytes that a receiver takes before it says otherwise."""
 
 unpack_frame_head = Struct(">IBI").unpack_from
 unpack_uint32 = Struct(">I").unpack_from
@@ -35,7 +35,7 @@ class Http2Frame(msgspec.Struct, frozen=True, gc=False):
     flags: int
     stream: int
     start: int
-    """Octets of the direction before it."""
+    """Bytes of the direction before it."""
     raw: bytes
     """All of it, its head included."""
 
@@ -47,14 +47,14 @@ class HeaderBlockFrame(msgspec.Struct):
     flags: int
     stream: int
     start: int
-    """Octets of the direction before it."""
+    """Bytes of the direction before it."""
     fixed: bytes
     """The priority, or the promised stream."""
     fragment: bytes | bytearray
     raw: bytearray | None = None
     """Its frames as they came, without the last one; None where there is only one."""
     largest: int = DEFAULT_FRAME_SIZE
-    """Octets of payload of its largest frame, where that is more than every receiver takes."""
+    """Bytes of payload of its largest frame, where that is more than every receiver takes."""
 
 
 def encode_frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:

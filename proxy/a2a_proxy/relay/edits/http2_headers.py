@@ -15,7 +15,7 @@ from a2a_proxy.relay.edits.http2_frames import HeaderBlockFrame, encode_block
 from a2a_proxy.wire.hpack_decoder import Field, HpackError
 
 ENCODED_LIMIT = 1 << 20
-"""Octets of a header block as literals."""
+"""Bytes of a header block as literals."""
 
 CARD_METHODS = (b"/GetExtendedAgentCard", b"/GetAgentCard")
 
@@ -63,7 +63,7 @@ class ResponseHead(msgspec.Struct):
 
     @property
     def editable(self) -> bool:
-        """The message after it may be changed: it is gRPC and nobody counted its octets."""
+        """The message after it may be changed: it is gRPC and nobody counted its bytes."""
         kinds = [value for name, value in self.fields if name == b"content-type"]
         counted = any(name == b"content-length" for name, _ in self.fields)
         return not counted and all(kind.startswith(b"application/grpc") for kind in kinds) and bool(kinds)
@@ -79,7 +79,7 @@ class LiteralWriter:
         """A block was sent."""
 
     def frames(self, block: HeaderBlockFrame, encoded: bytes) -> bytes:
-        """The frames of a block with other octets."""
+        """The frames of a block with other bytes."""
         if not self.began:
             self.began = True
             encoded = FORGET_TABLE + encoded
@@ -160,7 +160,7 @@ def encode_fields(fields: list[Field], never: Set[int]) -> bytes:
     """Fields as literals, those in `never` not to be indexed. Raises `HpackError` where they are too many."""
     encoded = encode_literals(fields, never)
     if len(encoded) > ENCODED_LIMIT:
-        raise HpackError(f"header block of {len(encoded)} octets, limit {ENCODED_LIMIT}")
+        raise HpackError(f"header block of {len(encoded)} bytes, limit {ENCODED_LIMIT}")
     return encoded
 
 

@@ -1,6 +1,6 @@
-"""The frames of one direction in passing: which octets stay as they are, which frames are given to an editor.
+"""The frames of one direction in passing: which bytes stay as they are, which frames are given to an editor.
 
-Octets that nobody asks for are passed on as they arrive, also in the middle of a frame. Frames that somebody asks for
+Bytes that nobody asks for are passed on as they arrive, also in the middle of a frame. Frames that somebody asks for
 wait until they are complete; the frames of a header block wait for its last one. Between frames others may be put in.
 Knows nothing of what frames are changed for.
 """
@@ -29,7 +29,7 @@ from a2a_proxy.wire.hpack_decoder import HpackError
 from a2a_proxy.wire.http2_frame import Violation, describe_frame_head
 
 MAX_WHOLE_FRAME = 1 << 18
-"""Octets of a frame that is waited for, and of the frames of a header block. Decoding a block cannot be interrupted:
+"""Bytes of a frame that is waited for, and of the frames of a header block. Decoding a block cannot be interrupted:
 one of this size takes up to 25 ms."""
 
 HANDLER_WORK, BLOCK_WORK = 4, 16
@@ -52,7 +52,7 @@ class HeldData(Protocol):
     raw: bytearray
     """What has come of it, its head included."""
     missing: int
-    """Octets still to come."""
+    """Bytes still to come."""
 
     def on_more_data(self) -> bytes:
         """More of it came: what to send now."""
@@ -107,15 +107,15 @@ class Http2Scanner:
         self.budget = UNLIMITED
         """See `Editor.budget`."""
         self.offset = 0
-        """Octets of this direction before those that are being looked at."""
+        """Bytes of this direction before those that are being looked at."""
         self.opaque = False
-        """Octets pass unseen."""
+        """Bytes pass unseen."""
         self.dumb = False
-        """Octets are dropped, also our own."""
+        """Bytes are dropped, also our own."""
         self.out: list[bytes] = []
 
     def feed(self, data: bytes, start: int = 0) -> int:
-        """Scan octets from `start` on; gives where it stopped: at the end, or where the budget was spent. Raises
+        """Scan bytes from `start` on; gives where it stopped: at the end, or where the budget was spent. Raises
         `Violation`, with everything before the offending frame scanned and the rest kept."""
         if self.dumb:
             return len(data)
@@ -152,18 +152,18 @@ class Http2Scanner:
         self._loose = True
 
     def pass_all(self) -> None:
-        """From here on octets pass unseen."""
+        """From here on bytes pass unseen."""
         self.opaque = True
         self._pass_rest()
 
     def drop_all(self) -> None:
-        """From here on octets are dropped."""
+        """From here on bytes are dropped."""
         self.dumb = True
         self._rest.clear()
         self._block = None
 
     def eof(self) -> None:
-        """No more octets come: what waits for more passes, and nothing is put behind it."""
+        """No more bytes come: what waits for more passes, and nothing is put behind it."""
         self._pass_rest()
         self.dumb = True
 
@@ -249,7 +249,7 @@ class Http2Scanner:
         return total
 
     def _continue_frame(self, data: bytes) -> tuple[int, int]:
-        """The octets of the frame in the middle. Gives where those to send begin, and where the next frame does."""
+        """The bytes of the frame in the middle. Gives where those to send begin, and where the next frame does."""
         pos = min(self._flow, len(data))
         self._flow -= pos
         if self._kept is not None:
@@ -301,7 +301,7 @@ class Http2Scanner:
         if block.raw is None:
             block.raw = bytearray()
         if len(block.raw) + stop - pos > MAX_WHOLE_FRAME:
-            raise Violation(block.start, f"header block of at most {MAX_WHOLE_FRAME} octets", "more")
+            raise Violation(block.start, f"header block of at most {MAX_WHOLE_FRAME} bytes", "more")
         block.raw += memoryview(data)[pos:stop]
         self._block = block
         return b""
@@ -319,7 +319,7 @@ class Http2Scanner:
         if stop - pos > MAX_WHOLE_FRAME:
             raise Violation(
                 self.offset + pos,
-                f"frame of at most {MAX_WHOLE_FRAME} octets",
+                f"frame of at most {MAX_WHOLE_FRAME} bytes",
                 describe_frame_head(kind, stream, stop - pos - FRAME_HEAD_SIZE),
             )
         return stop - pos

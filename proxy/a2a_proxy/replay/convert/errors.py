@@ -188,7 +188,7 @@ def parse_grpc_error(trailers: Headers) -> ReplayError:
     if coded:
         try:
             details = read_status(decode_binary_value(coded)).get("details", [])
-        except ValueError:  # hostile octets: the details are then simply unknown
+        except ValueError:  # hostile bytes: the details are then simply unknown
             details = []
     reason = outcome.reason
     text = message = unquote_to_bytes(header_value(trailers, b"grpc-message")).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Canonical JSON as protobuf octets: what a gRPC message is made of."""
+"""Canonical JSON as protobuf bytes: what a gRPC message is made of."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class PlayerSend(msgspec.Struct, frozen=True, kw_only=True):
     """Of an END: the gRPC status; -1 where none was recorded (other bindings)."""
     trailers: Headers = ()
     after: int = 0
-    """Of a CUT: octets of the message in `value` that still go out before it; 0: none."""
+    """Of a CUT: bytes of the message in `value` that still go out before it; 0: none."""
     miss: Miss | None = None
     url: str = ""
     """Of a PUSH: where to, as the client registered it."""

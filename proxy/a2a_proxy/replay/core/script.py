@@ -42,7 +42,7 @@ class LineKind(StrEnum):
     RESET = "reset"
     """This side broke the call off (RST_STREAM, a reset connection)."""
     CUT = "cut"
-    """The octets just end: no terminator, no status. The connection is to be closed as it is."""
+    """The bytes just end: no terminator, no status. The connection is to be closed as it is."""
     MISS = "miss"
     """Only sent: the client left the recording. The call is over, with what `PlayerSend.miss` says."""
     PUSH = "push"
@@ -77,7 +77,7 @@ class ScriptLine(msgspec.Struct, frozen=True, kw_only=True):
     framing: str = ""
     """That event without its data, as `wire.sse.rebuild` takes it; empty where there is none."""
     sent: int = 0
-    """Of a CUT that a fault made: octets of the message in `value` that go out before it."""
+    """Of a CUT that a fault made: bytes of the message in `value` that go out before it."""
     stall: int = 0
     """Ns that a fault lets it wait, at any speed."""
     note: str = ""

@@ -1,4 +1,4 @@
-"""gRPC over raw octets: messages come from the project's own descriptors, statuses and trailers from the recording."""
+"""gRPC over raw bytes: messages come from the project's own descriptors, statuses and trailers from the recording."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class _GrpcServerCall:
 
 
 def _headers_of_metadata(metadata: Any) -> Headers:
-    """Invocation metadata as octets."""
+    """Invocation metadata as bytes."""
     return tuple((str(name).encode("latin-1"), _metadata_bytes(value)) for name, value in metadata or ())
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 _CHECK_SECONDS = 0.2
-"""How long octets that came last may take to become a request; how often to look whether an answer is complete."""
+"""How long bytes that came last may take to become a request; how often to look whether an answer is complete."""
 
 
 class HttpAnswer(Protocol):
@@ -52,7 +52,7 @@ class _HalfClosedConnection(asyncio.Protocol):
     def __init__(self, inner: asyncio.Protocol, connections: dict[Any, _HalfClosedConnection]) -> None:
         self.answer: HttpAnswer | None = None
         self.has_unread_request = False
-        """Octets have come that no handler has made a request of."""
+        """Bytes have come that no handler has made a request of."""
         self._inner = inner
         self._connections = connections
         self._transport: Any = None

@@ -34,7 +34,7 @@ from a2a_proxy.replay.serve.performance import ClientCall, ReplayPlayer
 from a2a_proxy.wire.sse import rebuild_event
 
 _MAX_BODY_BYTES = 256 * 1024 * 1024
-"""Octets of a request."""
+"""Bytes of a request."""
 _EVENT_KINDS = (LineKind.MESSAGE, LineKind.COMMENT)
 _HTTP_BINDINGS = (Binding.JSONRPC, Binding.REST)
 _TRANSPORT_FIELDS = frozenset(
@@ -294,7 +294,7 @@ class _PlayedAnswer:
 
 
 def _silent_logger() -> logging.Logger:
-    """Octets that are no HTTP are answered with 400; a traceback for each of them would say nothing to anybody."""
+    """Bytes that are no HTTP are answered with 400; a traceback for each of them would say nothing to anybody."""
     logger = logging.getLogger(__name__)
     logger.addHandler(logging.NullHandler())
     logger.propagate = False

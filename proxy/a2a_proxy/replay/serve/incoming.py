@@ -40,7 +40,7 @@ class RpcRequest(msgspec.Struct, frozen=True):
 
 
 class RpcParseError(Exception):
-    """Octets that are no JSON-RPC call: the code and the words of the error that answers them."""
+    """Bytes that are no JSON-RPC call: the code and the words of the error that answers them."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -62,7 +62,7 @@ class RequestReader:
         """The payload of all recorded live streams, where it is one."""
         self._tenants = frozenset(call.tenant for call in calls if call.tenant)
         self.rpc_paths = frozenset(_path_of_target(call.target) for call in calls if call.binding is Binding.JSONRPC)
-        """Where JSON-RPC was spoken: what comes there is meant as such, whatever its octets are."""
+        """Where JSON-RPC was spoken: what comes there is meant as such, whatever its bytes are."""
 
     def read_rpc(self, body: bytes, headers: Headers, binding: Binding = Binding.JSONRPC) -> RpcRequest:
         """A JSON-RPC call. Raises BadRpc."""
@@ -129,7 +129,7 @@ class RequestReader:
         return self._old_dialect if old or not self._has_new_dialect else Dialect.V1_0
 
     def _package_dialect(self, request: str, body: bytes) -> Dialect:
-        """`a2a.v1` is 0.3, or the release candidate where one was recorded and the octets are its."""
+        """`a2a.v1` is 0.3, or the release candidate where one was recorded and the bytes are its."""
         if not self._has_candidate:
             return self._old_dialect if self._old_dialect is not Dialect.UNKNOWN else Dialect.V0_3
         return Dialect.RC if choose_a2a_v1("", request, body) == "rc" else Dialect.V0_3
@@ -140,7 +140,7 @@ class RequestReader:
 
 
 def request_schema(operation: str, dialect: Dialect, body: bytes, live: str) -> str:
-    """How a client's message is read; `live` is the payload of the live stream, empty where its octets are to tell."""
+    """How a client's message is read; `live` is the payload of the live stream, empty where its bytes are to tell."""
     if operation not in LIVE_OPERATIONS:
         return schema_of(schema_set_of(dialect), message_names(OPERATION_BY_NAME[operation], dialect)[0])
     known = next((each for each in PAYLOADS if each == live), None)

@@ -30,14 +30,14 @@ MISS_METADATA = "a2a-replay-miss-bin"
 """Trailing metadata of a gRPC call that was refused: the detail as JSON."""
 _IMPLEMENTATION_DEFINED = -32000
 _MAX_COMPARED_BYTES = 4 << 20
-"""Octets of a message."""
+"""Bytes of a message."""
 _MAX_TEXT_CHARS = 2000
 """Characters of a miss in trailers: peers bound their metadata to 8 KiB."""
 _MAX_DETAIL_BYTES = 3000
 
 
 class ResponseWriter(Protocol):
-    """How one HTTP or pipe binding says things. The octets are those of a body, or of one event of a stream."""
+    """How one HTTP or pipe binding says things. The bytes are those of a body, or of one event of a stream."""
 
     content_type: str
 
@@ -45,7 +45,7 @@ class ResponseWriter(Protocol):
         """A message; `recorded` is what `recorded_form` has found of it."""
 
     def encode_refusal(self, error: ReplayError) -> tuple[int, bytes]:
-        """An error: HTTP status and octets."""
+        """An error: HTTP status and bytes."""
 
     def encode_miss(self, miss: Miss) -> tuple[int, bytes]:
         """That the recording has no answer."""
@@ -85,7 +85,7 @@ class RpcResponseWriter:
 
 
 def rpc_failure(code: int, message: str) -> bytes:
-    """What answers octets that are no call: an error without an id."""
+    """What answers bytes that are no call: an error without an id."""
     return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})
 
 

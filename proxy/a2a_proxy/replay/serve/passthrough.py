@@ -1,4 +1,4 @@
-"""The live agent behind a mock: what the recording has no answer to goes on to it, octet for octet."""
+"""The live agent behind a mock: what the recording has no answer to goes on to it, byte for byte."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class StdioServer:
             data = data[os.write(self._write_to, data) :]
 
     def _read_input(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In a thread: octets of the client, and an empty piece at the end."""
+        """In a thread: bytes of the client, and an empty piece at the end."""
         data = b"x"
         while data:
             try:

@@ -67,7 +67,7 @@ class FrameFlag(IntFlag):
     PUSH = 1 << 8
     """A push configuration, or several."""
     OTHER = 1 << 9
-    """An answer that is none of A2A's objects: another result, another body, a comment, octets that cannot be read."""
+    """An answer that is none of A2A's objects: another result, another body, a comment, bytes that cannot be read."""
     ERROR = 1 << 10
     """An A2A error, also as gRPC trailers with a status other than 0."""
     END = 1 << 11
@@ -95,7 +95,7 @@ class FrameFlag(IntFlag):
     FOREIGN = 1 << 22
     """Its task is not the one of this exchange, or its context is not the task's."""
     REPEAT = 1 << 23
-    """The same octets came on this stream before."""
+    """The same bytes came on this stream before."""
     LATER = 1 << 24
     """On a stream: there was an event before this one."""
     FRAMED = 1 << 25

@@ -30,7 +30,7 @@ class EventPause(msgspec.Struct, frozen=True):
 
 
 class RawBytes(msgspec.Struct, frozen=True):
-    """Octets to send as they are: an SSE block with its blank line, or gRPC DATA with its prefix."""
+    """Bytes to send as they are: an SSE block with its blank line, or gRPC DATA with its prefix."""
 
     data: bytes
 
@@ -46,7 +46,7 @@ class HalfClosed(msgspec.Struct, frozen=True):
 
 
 class LargeArtifactUpdate(msgspec.Struct, frozen=True):
-    """An artifact update with so many octets of text, or a few more, in parts of 64 KiB."""
+    """An artifact update with so many bytes of text, or a few more, in parts of 64 KiB."""
 
     text_bytes: int
 
@@ -59,14 +59,14 @@ class LargeArtifactUpdate(msgspec.Struct, frozen=True):
 
 
 class MergedMessage(msgspec.Struct, frozen=True):
-    """One gRPC message made of the octets of several: objects as protobuf, octets as they are."""
+    """One gRPC message made of the bytes of several: objects as protobuf, bytes as they are."""
 
     parts: tuple[Json | bytes, ...]
 
 
 Event = Json | str | RawBytes | EventPause | LargeArtifactUpdate
 """One event of a stream: an object that is wrapped as the binding wants it, a text sent as the data of an event, or
-octets."""
+bytes."""
 
 
 def json_text(value: object) -> str:
@@ -194,7 +194,7 @@ def rpc_stream(
     id: Any = 1,
     **options: Any,
 ) -> Script:
-    """A JSON-RPC call answered by an event stream: results, `{"error": ...}`, texts and octets."""
+    """A JSON-RPC call answered by an event stream: results, `{"error": ...}`, texts and bytes."""
     request = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
 
     def wrap(event: Json) -> str:
@@ -362,12 +362,12 @@ def _grpc_message(name: str, value: Json | str | bytes | RawBytes | MergedMessag
 
 
 def _grpc_message_text(value: Json | bytes | RawBytes | MergedMessage) -> str:
-    """A gRPC message for people: JSON, or octets in hexadecimal; `Raw` with its prefix."""
+    """A gRPC message for people: JSON, or bytes in hexadecimal; `Raw` with its prefix."""
     if isinstance(value, MergedMessage):
         return " followed by ".join(map(_grpc_message_text, value.parts))
     data = value.data if isinstance(value, RawBytes) else value
     if isinstance(data, bytes):
-        return f"octets {data.hex(' ')}" if data else "no octets"
+        return f"bytes {data.hex(' ')}" if data else "no bytes"
     return json_text(data)
 
 

@@ -64,7 +64,7 @@ def pipe_bytes(direction: Direction, data: str | bytes) -> PipeAction:
 
 
 def visible_line_ends(raw: bytes) -> str:
-    """Octets with their line ends as symbols."""
+    """Bytes with their line ends as symbols."""
     return raw.decode("utf-8", "replace").replace("\r\n", "⏎").replace("\n", "␊")
 
 

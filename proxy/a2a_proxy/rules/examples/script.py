@@ -1,4 +1,4 @@
-"""A conversation of two peers as octets with times: what an example of a rule is made of.
+"""A conversation of two peers as bytes with times: what an example of a rule is made of.
 
 Scripts are made of exchanges (`a2a_proxy.rules.examples.conversation`), one after the other (`+`) or at once (`both`).
 They

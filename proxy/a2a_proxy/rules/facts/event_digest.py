@@ -1,7 +1,7 @@
 """One event known again: the same digest on JSON-RPC, REST, gRPC and a webhook
 (manual/protocol.md "Generation tracking").
 
-Taken over what the event says, in its 1.0 form, not over its octets: bindings write defaults, numbers and base64
+Taken over what the event says, in its 1.0 form, not over its bytes: bindings write defaults, numbers and base64
 differently. Costs a decoding, so it is asked for only where something is compared: where a task is numbered, or where
 several streams of it are open.
 """
@@ -19,7 +19,7 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 
 _DIGEST_SIZE = 8
-"""Octets of a digest: a recording compares thousands of events, not billions."""
+"""Bytes of a digest: a recording compares thousands of events, not billions."""
 _UPDATE_EVENTS = frozenset({EventKind.STATUS, EventKind.ARTIFACT})
 
 

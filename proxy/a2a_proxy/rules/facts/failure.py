@@ -63,7 +63,7 @@ def failure_from_trailers(frame: Frame, fields: list[tuple[str, str]]) -> Failur
         return Failure(frame.error_code, text)
     try:
         status: Any = read_status(decode_binary_value(coded.encode("latin-1")))
-    except Exception:  # hostile octets: then there are no details
+    except Exception:  # hostile bytes: then there are no details
         return Failure(frame.error_code, text, body=coded)
     details = status.get("details")
     found = tuple(details) if isinstance(details, list) else ()

@@ -63,6 +63,6 @@ def scheme_of(url: str) -> str:
 
 @lru_cache(maxsize=1024)
 def plain_text_reach(url: str) -> HostReach:
-    """How far octets go in plain text to reach this `http` URL; LOOPBACK: nobody can read them on the way."""
+    """How far bytes go in plain text to reach this `http` URL; LOOPBACK: nobody can read them on the way."""
     host = host_of(url)
     return host_reach(host) if host and scheme_of(url) in ("http", "") else HostReach.LOOPBACK

@@ -22,14 +22,14 @@ from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
 
 DECODE_ERRORS = (*UNREADABLE_ERRORS, DecodeError, KeyError, RenderError, AttributeError)
-"""What reading a peer's octets may raise."""
+"""What reading a peer's bytes may raise."""
 
 
 class PartsSummary(msgspec.Struct, frozen=True, gc=False):
     """A list of parts in numbers: texts joined, so that it does not matter how they are cut into parts (Q-23)."""
 
     length: int = 0
-    """Octets of all text."""
+    """Bytes of all text."""
     digest: int = 0
     """CRC-32 of all text."""
     byte_count: int = 0
@@ -41,7 +41,7 @@ class PartsSummary(msgspec.Struct, frozen=True, gc=False):
 NO_PARTS = PartsSummary()
 
 PartContent = bytes | int
-"""A part: its text, or how many octets of other content it has."""
+"""A part: its text, or how many bytes of other content it has."""
 
 
 class StatusSummary(msgspec.Struct, frozen=True, gc=False):
@@ -298,7 +298,7 @@ class _SchemaLayout(msgspec.Struct, frozen=True):
     """How messages of one schema are read."""
 
     read_object: Callable[[bytes], Any]
-    """From octets to the task or update in them."""
+    """From bytes to the task or update in them."""
     is_old: bool
     """0.3: other names for the status message and its parts, files of their own."""
     history: bool

@@ -30,8 +30,8 @@ def _is_secret(name: str | None, scalar: str | float) -> bool:
     kind = member_kind(name) if name is not None else 0
     if not isinstance(scalar, str):
         return bool(kind & NUMBER) and hides_text(kind, str(scalar).encode())
-    octets = scalar.encode("utf-8", "surrogatepass")
-    return bool(_REDACTION_LABEL.search(scalar) or hides_text(kind, octets) or (suspicious(octets) and find(octets)))
+    data = scalar.encode("utf-8", "surrogatepass")
+    return bool(_REDACTION_LABEL.search(scalar) or hides_text(kind, data) or (suspicious(data) and find(data)))
 
 
 def _scalars(

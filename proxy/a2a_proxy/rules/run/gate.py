@@ -1,6 +1,6 @@
 """Which payloads are provably faultless, so that no rule about payloads has to look at them.
 
-Whatever is unusual is not: large payloads, octets and URLs, redacted places, other objects. What passes costs about a
+Whatever is unusual is not: large payloads, bytes and URLs, redacted places, other objects. What passes costs about a
 decode; rules then only hear of a frame when there is a reason.
 """
 
@@ -17,7 +17,7 @@ from a2a_proxy.rules.schema.fast.common import Check
 from a2a_proxy.rules.schema.fast.protobuf import CHECKS
 
 MAX_CHECKED_BYTES = 16 * 1024
-"""Octets of a payload that is looked at here."""
+"""Bytes of a payload that is looked at here."""
 
 Checks = dict[FrameKind, Check | None]
 """For the JSON of some exchanges, by the kind of frame; None where there is none."""

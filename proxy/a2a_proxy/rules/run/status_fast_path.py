@@ -24,7 +24,7 @@ PLAIN_FRAMINGS = frozenset(
 )
 """What most senders write around the data of an event, or a message on a pipe; no framing at all: it is neither."""
 _MAX_DIGESTS, _DIGEST_BYTES = 32, 4
-"""Payloads that a stream remembers, and octets of a CRC-32."""
+"""Payloads that a stream remembers, and bytes of a CRC-32."""
 
 
 def is_repeated_status(record: ExchangeRecord, frame: Frame, task: TaskRecord) -> bool:

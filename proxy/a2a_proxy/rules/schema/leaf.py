@@ -1,4 +1,4 @@
-"""Values without members: texts, numbers, enums, timestamps, octets (A2A 1.0 sections 5.5, 5.6.1)."""
+"""Values without members: texts, numbers, enums, timestamps, bytes (A2A 1.0 sections 5.5, 5.6.1)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault, shown
 from a2a_proxy.rules.schema.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
 
 LARGE = 1 << 20
-"""Octets of inline content from which on a part should be a URL."""
+"""Bytes of inline content from which on a part should be a URL."""
 _MAX_INT32 = 2**31 - 1
 _MAX_PAGE = 100
 _INTEGER = re.compile(r"-?[0-9]+")
@@ -45,7 +45,7 @@ def check(
     if kind is JsonKind.STAMP:
         return _stamp(grammar, value, path)
     if kind is JsonKind.BYTES:
-        return _octets(shape, name, value, path)
+        return _bytes(shape, name, value, path)
     return None
 
 
@@ -153,7 +153,7 @@ def _is_time(value: str) -> bool:
     return True
 
 
-def _octets(shape: ObjectShape, name: str, value: object, path: str) -> SchemaFault | None:
+def _bytes(shape: ObjectShape, name: str, value: object, path: str) -> SchemaFault | None:
     if not isinstance(value, str) or not _is_base64(value):
         return SchemaFault(FaultKind.BASE64, path, f"`{path}` is {shown(value)}, which is not base64", shown(value))
     return _content(shape, name, value, path)
@@ -183,7 +183,7 @@ def _content(shape: ObjectShape, name: str, value: object, path: str) -> SchemaF
     if name in _INLINE and len(value) > LARGE:
         size = len(value) if name == "text" else len(value) * 3 // 4
         if size > LARGE:
-            told = f"`{path}` holds {size} octets, a `url` would keep them out of every copy of the message"
+            told = f"`{path}` holds {size} bytes, a `url` would keep them out of every copy of the message"
             return SchemaFault(FaultKind.LARGE, path, told, str(size))
     return None
 

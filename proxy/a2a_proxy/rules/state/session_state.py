@@ -33,7 +33,7 @@ STREAM_LAG = 10_000_000_000
 MAX_SAVED_TASKS = 1000
 """Tasks that are saved: those touched last."""
 LARGE_MESSAGE = 4 << 20
-"""What receivers commonly take as one message, octets (manual/protocol.md "gRPC framing")."""
+"""What receivers commonly take as one message, bytes (manual/protocol.md "gRPC framing")."""
 
 
 class SessionState:

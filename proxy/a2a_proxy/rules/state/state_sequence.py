@@ -84,7 +84,7 @@ class KnownArtifact(
     is_stream_over: bool = False
     """That stream has shown a terminal state: it is complete."""
     length: int = 0
-    """Octets of all text; as `Content` has it, the content so far."""
+    """Bytes of all text; as `Content` has it, the content so far."""
     digest: int = 0
     byte_count: int = 0
     other_parts: int = 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from a2a_proxy.testing.child.decoded import DecodedSession
 
 _MAX_HELD_BYTES = 8 << 20
-"""Octets that wait in memory; with more of them they are stored without being asked for."""
+"""Bytes that wait in memory; with more of them they are stored without being asked for."""
 
 
 class RelayRecorder:

@@ -18,7 +18,7 @@ from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
 
 DECODER_FINDINGS = {
-    "UNDECODABLE": "Octets that cannot be read",
+    "UNDECODABLE": "Bytes that cannot be read",
     "RECORDER": "The capture or the recorder was disturbed",
 }
 """What is found without a rule, and can be chosen as rules can."""

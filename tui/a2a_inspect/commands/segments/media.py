@@ -18,7 +18,7 @@ _EXTENSIONS = {"audio/wav": ".wav", "audio/wave": ".wav", "audio/webm": ".webm",
 
 
 class MediaObject(msgspec.Struct):
-    """The octets of one part, or of a run of chunks of one artifact."""
+    """The bytes of one part, or of a run of chunks of one artifact."""
 
     task_id: str
     artifact_id: str

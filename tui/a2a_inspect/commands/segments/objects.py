@@ -69,7 +69,7 @@ def segment_object(segment: Segment, content: SegmentContent) -> JsonObject:
 
 
 def media_object(event: SegmentEvent, media: Media) -> JsonObject:
-    """A part with octets, or an address."""
+    """A part with bytes, or an address."""
     return {
         "at": text.format_utc(event.at),
         "exchange": event.exchange,

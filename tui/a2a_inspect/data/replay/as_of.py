@@ -1,4 +1,4 @@
-"""A recording as it was at any moment. Of each frame and exchange the time is held, 8 octets; the rest is read."""
+"""A recording as it was at any moment. Of each frame and exchange the time is held, 8 bytes; the rest is read."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MESSAGE_KINDS = (FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT)
 
 
 class AsOf:
-    """All exchanges, or those of these keys, by the time of their first octet. Used by the thread that reads."""
+    """All exchanges, or those of these keys, by the time of their first byte. Used by the thread that reads."""
 
     def __init__(self, recording: Recording, keys: Sequence[int] | None = None) -> None:
         self._recording = recording
@@ -126,15 +126,13 @@ class AsOf:
         states: list[str] = []
         task = context = False
         query = (*split_key(row.key), self.frame_count(row, until))
-        for direction, kind, state, count, _, at, octets, tasks, contexts in self._recording.db.execute(
-            _PROGRESS, query
-        ):
+        for direction, kind, state, count, _, at, data, tasks, contexts in self._recording.db.execute(_PROGRESS, query):
             said = count if kind in _MESSAGE_KINDS else 0
             task, context = task or bool(tasks), context or bool(contexts)
             if direction == Direction.TO_AGENT:
-                requests, to_agent = requests + said, to_agent + octets
+                requests, to_agent = requests + said, to_agent + data
                 continue
-            events, to_client = events + said, to_client + octets
+            events, to_client = events + said, to_client + data
             last = max(last, at + self._started[row.session]) if said else last
             if state and (name := state_name(int(state))):
                 states.append(name)

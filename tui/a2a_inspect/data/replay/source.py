@@ -44,7 +44,7 @@ class ReplaySource(RecordingSource):
         return await self._ask_as_of(lambda known: known.snapshot(until), None)
 
     async def exchanges(self, page: int) -> list[ExchangeLine]:
-        """One page of the list, by the time of their first octet."""
+        """One page of the list, by the time of their first byte."""
         until = self.until
         return await self._ask_as_of(lambda known: known.exchanges(page, until), [])
 

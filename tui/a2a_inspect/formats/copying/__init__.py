@@ -1,2 +1,2 @@
-"""A recorded call in other words: JSON, octets, a shell command, Python, a test, its ids. Pure, but for
+"""A recorded call in other words: JSON, bytes, a shell command, Python, a test, its ids. Pure, but for
 `call.load_call`."""

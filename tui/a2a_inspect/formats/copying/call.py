@@ -18,7 +18,7 @@ from a2a_proxy.recording.read.rows import make_key
 MAX_FRAMES = 2_000
 """More are not put into any form."""
 MAX_BYTES = 8 << 20
-"""Octets of all payloads together; the same."""
+"""Bytes of all payloads together; the same."""
 _REQUEST_KINDS, _RESPONSE_KINDS = (FrameKind.REQUEST,), (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR)
 _OMITTED_HEADERS = {
     "accept-encoding",

@@ -130,7 +130,7 @@ def unfinished(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def replaced(context: RuleContext) -> Iterator[RuleFinding]:
     """An artifact update without `append` has the id of an artifact that the same stream has shown before. It replaces
-    it, which is allowed. The same octets again are A2A-STREAM-020.
+    it, which is allowed. The same bytes again are A2A-STREAM-020.
 
     Often `append: true` was forgotten: then the client keeps the last chunk only.
     """

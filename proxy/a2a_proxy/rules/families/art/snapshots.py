@@ -126,9 +126,9 @@ def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _describe_content(content: PartsSummary) -> str:
-    told = f"{content.length} octets of text (CRC {content.digest:08x})"
+    told = f"{content.length} bytes of text (CRC {content.digest:08x})"
     if content.other_parts:
-        told += f" and {content.other_parts} other parts with {content.byte_count} octets of raw content"
+        told += f" and {content.other_parts} other parts with {content.byte_count} bytes of raw content"
     return told
 
 

@@ -225,7 +225,7 @@ def unmoved(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def differs(context: RuleContext) -> Iterator[RuleFinding]:
     """Two streams of a task, or a stream and a push, have different events with one generation. They are compared by
-    what they say, not by their octets, so that bindings make no difference.
+    what they say, not by their bytes, so that bindings make no difference.
 
     Every event goes to every stream; here two clients of one task hold different pictures of it.
     """

@@ -1,4 +1,4 @@
-"""Protobuf octets field by field: what parsers pass over in silence (manual/protocol.md "Shared field numbers")."""
+"""Protobuf bytes field by field: what parsers pass over in silence (manual/protocol.md "Shared field numbers")."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _find_oddities(frame: Frame) -> Oddities:
     cls: Any = message_class(*split_schema(frame.schema))
     try:
         message = cls.FromString(frame.payload)
-    except Exception:  # redaction or a peer left octets that are no message: other rules speak of that
+    except Exception:  # redaction or a peer left bytes that are no message: other rules speak of that
         return found
     message.DiscardUnknownFields()
     if message.ByteSize() != len(frame.payload):  # else there is nothing that the type does not tell
@@ -111,7 +111,7 @@ def _message_fields(descriptor: Any) -> dict[int, tuple[str, Any, int, bool, str
 
 
 class _FieldWalk:
-    """Through the octets of one message that parses."""
+    """Through the bytes of one message that parses."""
 
     def __init__(self, found: Oddities) -> None:
         self._found = found

@@ -40,7 +40,7 @@ def _sender_name(context: RuleContext) -> str:
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def prefix(context: RuleContext) -> Iterator[RuleFinding]:
-    """The first octet of a message is neither 0 nor 1, or its sender ends the stream before the announced length is
+    """The first byte of a message is neither 0 nor 1, or its sender ends the stream before the announced length is
     there. A message that broke off with its stream is not meant.
 
     Nobody can find the next message after that: the call fails with INTERNAL.
@@ -82,7 +82,7 @@ def _check_incomplete(context: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc("GetTask", _TASK_PARAMS, task(), reply_headers={"grpc-encoding": "identity"}),
 )
 def compression(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message has the compressed flag set, and `grpc-encoding` is absent or `identity`, or its octets do not
+    """A message has the compressed flag set, and `grpc-encoding` is absent or `identity`, or its bytes do not
     decompress with the encoding that is named there.
 
     The receiver must fail the call with INTERNAL; the message is lost.
@@ -109,7 +109,7 @@ def compression(context: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def no_message(context: RuleContext) -> Iterator[RuleFinding]:
-    """The octets of a message are no protobuf message of the type that the method takes or gives, or a string in it is
+    """The bytes of a message are no protobuf message of the type that the method takes or gives, or a string in it is
     not valid UTF-8.
 
     The receiver fails the call with INTERNAL. Of live streams and of the package `a2a.v1`, which several versions
@@ -118,7 +118,7 @@ def no_message(context: RuleContext) -> Iterator[RuleFinding]:
     frame = context.frame
     if frame.kind is FrameKind.UNDECODABLE and frame.note.startswith("not a "):
         sure = context.exchange.dialect in (Dialect.V1_0, Dialect.V1_1) and context.operation not in _BIDIRECTIONAL
-        told = f"{_sender_name(context)} sends {frame.size} octets that are {frame.note.replace('not a ', 'no ', 1)}"
+        told = f"{_sender_name(context)} sends {frame.size} bytes that are {frame.note.replace('not a ', 'no ', 1)}"
         yield RuleFinding(summary=told, is_sure=sure)
 
 
@@ -182,7 +182,7 @@ def large(context: RuleContext) -> Iterator[RuleFinding]:
     frame = context.frame
     if frame.kind is not FrameKind.END:
         told = (
-            f"{_sender_name(context)} sends a message of {frame.size:,} octets, receivers commonly take "
+            f"{_sender_name(context)} sends a message of {frame.size:,} bytes, receivers commonly take "
             f"{LARGE_MESSAGE:,}"
         )
         yield RuleFinding(summary=told, value=str(frame.size))

@@ -188,7 +188,7 @@ def error_status(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "application/json; charset=UTF-8"}),
 )
 def not_utf8(context: RuleContext) -> Iterator[RuleFinding]:
-    """A JSON body is announced in another character set than UTF-8, or has octets that are no UTF-8.
+    """A JSON body is announced in another character set than UTF-8, or has bytes that are no UTF-8.
 
     JSON between systems is UTF-8 and nothing else: the receiver refuses the text, or reads other letters in it.
     """
@@ -210,7 +210,7 @@ def not_utf8(context: RuleContext) -> Iterator[RuleFinding]:
         data.decode()
     except UnicodeDecodeError as error:
         byte = f"0x{data[error.start]:02x}"
-        yield RuleFinding(summary=f"octet {byte} at {error.start} of the JSON text is no UTF-8", value=byte)
+        yield RuleFinding(summary=f"byte {byte} at {error.start} of the JSON text is no UTF-8", value=byte)
         return
     if b"\0" in data[:4]:
         yield RuleFinding(summary="the JSON text is UTF-16 or UTF-32, it must be UTF-8", value=data[:4].hex())

@@ -123,7 +123,7 @@ def body_of_get(context: RuleContext) -> Iterator[RuleFinding]:
     asked, method = context.request, context.exchange.method
     if asked is not None and asked.size and method in ("GET", "DELETE"):
         yield RuleFinding(
-            summary=f"{method} has a body of {asked.size} octets, parameters go in path and query", seq=asked.seq
+            summary=f"{method} has a body of {asked.size} bytes, parameters go in path and query", seq=asked.seq
         )
 
 
@@ -194,7 +194,7 @@ def answer_to_delete(context: RuleContext) -> Iterator[RuleFinding]:
     status = context.exchange.status
     if status // 100 != 2 or (status == 200 and context.value == {}):
         return
-    body = f"a body of {context.frame.size} octets" if context.frame.payload else "no body"
+    body = f"a body of {context.frame.size} bytes" if context.frame.payload else "no body"
     yield RuleFinding(
         summary=f"the delete is answered by {status} and {body}, usual are 200 and {{}}", value=str(status)
     )

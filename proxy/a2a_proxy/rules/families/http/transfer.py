@@ -30,7 +30,7 @@ _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1)),
 )
 def ends_early(context: RuleContext) -> Iterator[RuleFinding]:
-    """The sender of an HTTP/1 body ends or resets the connection before the octets of its `Content-Length`, or the last
+    """The sender of an HTTP/1 body ends or resets the connection before the bytes of its `Content-Length`, or the last
     chunk, are there.
 
     The receiver cannot tell a body that is over from one that broke off, and what it has got may be half a message.
@@ -56,7 +56,7 @@ def ends_early(context: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(summary=f"the {side} ends before its last chunk")
     elif length:
         yield RuleFinding(
-            summary=f"the {side} ends before the {length[:20]} octets of its `Content-Length`", value=length
+            summary=f"the {side} ends before the {length[:20]} bytes of its `Content-Length`", value=length
         )
 
 

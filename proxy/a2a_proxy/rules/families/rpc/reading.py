@@ -86,7 +86,7 @@ def json_kind(value: object) -> str:
 
 
 def find_json_error(data: bytes) -> int:
-    """Where the text stops being JSON, in characters (octets where it is no UTF-8); -1 where it is one JSON value.
+    """Where the text stops being JSON, in characters (bytes where it is no UTF-8); -1 where it is one JSON value.
 
     What only overflows our own reader (numbers, lone surrogates, depth) is JSON.
     """

@@ -22,7 +22,7 @@ _PARSE_ERROR_BODY = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32700, te
 _CALL_TEXT = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": _TASK_PARAMS}
 _BATCH_TEXT = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32600, text="batches are not supported")}
 _MAX_DUPLICATES = 1 << 20
-"""Octets of a payload that are searched for double names; larger ones would hold up the recorder."""
+"""Bytes of a payload that are searched for double names; larger ones would hold up the recorder."""
 
 
 @rule(

@@ -72,7 +72,7 @@ def timestamp(context: RuleContext) -> Iterable[RuleFinding]:
 
 @rule(
     "A2A-SCH-007",
-    "Octets are not base64",
+    "Bytes are not base64",
     Severity.ERROR,
     section="1.0 5.5; ProtoJSON",
     hook_points=_MESSAGE_HOOKS,
@@ -82,7 +82,7 @@ def timestamp(context: RuleContext) -> Iterable[RuleFinding]:
     clean=rpc("SendMessage", send(parts=[{"raw": "aGk="}]), agent_reply()),
 )
 def base64(context: RuleContext) -> Iterable[RuleFinding]:
-    """The inline octets of a file (`raw`, `bytes`, `fileWithBytes`) are no base64, neither in the standard alphabet nor
+    """The inline bytes of a file (`raw`, `bytes`, `fileWithBytes`) are no base64, neither in the standard alphabet nor
     in the one for URLs.
 
     The file cannot be restored; most parsers refuse the whole message.
@@ -190,7 +190,7 @@ def media(context: RuleContext) -> Iterable[RuleFinding]:
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), chunk(lastChunk=True), status("COMPLETED")),
 )
 def large(context: RuleContext) -> Iterable[RuleFinding]:
-    """A part carries more than 1 MiB of text or octets inline.
+    """A part carries more than 1 MiB of text or bytes inline.
 
     Every copy of the message carries it again: history, task snapshots, push notifications. Give a `url` in its place.
     """

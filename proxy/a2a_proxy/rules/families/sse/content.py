@@ -40,7 +40,7 @@ def _decode_event_data(frame: Frame) -> Any:
 
 
 def _is_complete_event(frame: Frame) -> bool:
-    """An event of which all octets are here, and which its client takes."""
+    """An event of which all bytes are here, and which its client takes."""
     return bool(frame.framing) and not frame.truncated and is_terminated(frame.framing)
 
 
@@ -69,7 +69,7 @@ def _is_utf8(data: bytes) -> bool:
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
 def not_json(context: RuleContext) -> Iterator[RuleFinding]:
-    """The data of an event, its lines joined, does not parse as JSON. Octets that are not UTF-8 are another rule's.
+    """The data of an event, its lines joined, does not parse as JSON. Bytes that are not UTF-8 are another rule's.
 
     Clients parse every event: one that fails ends the whole stream in most of them.
     """

@@ -16,7 +16,7 @@ from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
 _STREAM_PATH = "/message:stream"
 _EVENTS_TO_COMPLETED = (snapshot("WORKING"), status("COMPLETED"))
 _LONG_LINE = 10 << 20
-"""What Go's reader takes as one line, octets (manual/protocol.md "SDK fingerprints")."""
+"""What Go's reader takes as one line, bytes (manual/protocol.md "SDK fingerprints")."""
 _END_WORDS = {
     "eof": "closes the connection",
     "reset": "resets the connection",
@@ -103,5 +103,5 @@ def oversized(context: RuleContext) -> Iterator[RuleFinding]:
     one_line = frame.framing.count("\0") < 2
     limit = "10 MiB a line (Go)" if frame.size > _LONG_LINE and one_line else "4 MiB an event (JavaScript)"
     yield RuleFinding(
-        summary=f"an event of {frame.size:,} octets, clients may take no more than {limit}", value=str(frame.size)
+        summary=f"an event of {frame.size:,} bytes, clients may take no more than {limit}", value=str(frame.size)
     )

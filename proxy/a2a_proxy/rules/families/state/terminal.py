@@ -292,8 +292,8 @@ def _describe_artifacts(frame: Frame) -> str:
     found = []
     for each in sorted(decode_artifacts(frame), key=lambda one: one.artifact_id)[:5]:
         content = add_parts(NO_PARTS, each.pieces)
-        rest = f", {content.other_parts} other parts of {content.byte_count} octets" if content.other_parts else ""
-        found.append(f"{each.artifact_id[:40]} ({content.length} octets of text, CRC {content.digest:08x}{rest})")
+        rest = f", {content.other_parts} other parts of {content.byte_count} bytes" if content.other_parts else ""
+        found.append(f"{each.artifact_id[:40]} ({content.length} bytes of text, CRC {content.digest:08x}{rest})")
     return "; ".join(found) or "none"
 
 

@@ -176,7 +176,7 @@ def pending(context: RuleContext) -> Iterator[RuleFinding]:
             and frame.note == REASON_BROKE_OFF
             and frame.direction is Direction.TO_CLIENT
         ):
-            told = f"the agent's output ends after {frame.size} octets of a message"
+            told = f"the agent's output ends after {frame.size} bytes of a message"
             yield RuleFinding(summary=told, severity=Severity.ERROR)
         return
     exchange = context.exchange

@@ -31,7 +31,7 @@ _MAX_SHOWN_LENGTH = 60
 
 @rule(
     "A2A-STDIO-005",
-    "Foreign octets on the pipe",
+    "Foreign bytes on the pipe",
     Severity.WARNING,
     section="stdio proposal; Language Server Protocol, base protocol",
     hook_points=HookPoint.CONNECTION,
@@ -43,7 +43,7 @@ _MAX_SHOWN_LENGTH = 60
     clean=_CLEAN_PIPE,
 )
 def stray(context: RuleContext) -> Iterator[RuleFinding]:
-    """Octets stand outside every message: banners, log lines, stack traces. Told once for what stands together.
+    """Bytes stand outside every message: banners, log lines, stack traces. Told once for what stands together.
 
     A reader takes them for a header block, and either skips them, or breaks on them. Standard error is the place for
     what is written to people; libraries that print to standard output have to be told.
@@ -96,9 +96,7 @@ def no_message(context: RuleContext) -> Iterator[RuleFinding]:
     elif frame.exchange and frame.payload and context.value is None:
         if is_whole_text(frame) and (place := find_json_error(frame.payload)) >= 0:
             text = frame.payload.decode("utf-8", "backslashreplace")[:_MAX_SHOWN_LENGTH]
-            yield RuleFinding(
-                summary=f"the {sender_name(frame)}'s message is no JSON from octet {place} on", value=text
-            )
+            yield RuleFinding(summary=f"the {sender_name(frame)}'s message is no JSON from byte {place} on", value=text)
     elif frame.exchange and isinstance(context.value, dict) and "jsonrpc" not in context.value:
         yield RuleFinding(summary=f"the {sender_name(frame)}'s message has no member `jsonrpc`", path="jsonrpc")
 

@@ -137,10 +137,10 @@ def line_ends(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def wrong_length(context: RuleContext) -> Iterator[RuleFinding]:
-    """Content-Length is no decimal number of octets, several of them differ, or the content of that many octets is not
-    exactly one JSON value: the characters were counted, not the octets, or the message was cut short.
+    """Content-Length is no decimal number of bytes, several of them differ, or the content of that many bytes is not
+    exactly one JSON value: the characters were counted, not the bytes, or the message was cut short.
 
-    The reader takes the rest of the message for the next header block, or waits for octets that never come; from
+    The reader takes the rest of the message for the next header block, or waits for bytes that never come; from
     there it can read nothing. The recording goes on at the next header block.
     """
     frame = context.frame
@@ -151,9 +151,9 @@ def wrong_length(context: RuleContext) -> Iterator[RuleFinding]:
         return
     value = (wrong or said)[0][:40]
     if no_value:
-        told = f"Content-Length is {value}, and after {frame.size} octets the content is no JSON value"
+        told = f"Content-Length is {value}, and after {frame.size} bytes the content is no JSON value"
     else:
-        told = f"Content-Length is {value}, the content has {frame.size} octets"
+        told = f"Content-Length is {value}, the content has {frame.size} bytes"
         if not frame.redacted and _is_same_length(value, len(frame.payload.decode("utf-8", "replace"))):
             told += f" ({value} characters)"
     yield RuleFinding(summary=told, value=value)

@@ -213,7 +213,7 @@ def after_final(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-STREAM-020",
-    "The same octets twice",
+    "The same bytes twice",
     Severity.INFO,
     section="1.0 3.5.2",
     scope=EvidenceScope.EXCHANGE,
@@ -223,10 +223,10 @@ def after_final(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def repeated(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event without a generation has the very octets of one before it on the same stream. Chunks that are appended
+    """An event without a generation has the very bytes of one before it on the same stream. Chunks that are appended
     are left out: a text may well say the same word twice.
 
     It was delivered twice, or sent twice: a client cannot know which, and may do twice what it should do once.
     """
     if context.has_flag(ANY_EVENT) and not context.has_flag(FrameFlag.APPEND) and context.frame.generation <= 0:
-        yield RuleFinding(summary=f"{event_phrase(context.frame)} with the same octets as one before it on this stream")
+        yield RuleFinding(summary=f"{event_phrase(context.frame)} with the same bytes as one before it on this stream")

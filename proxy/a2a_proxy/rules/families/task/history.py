@@ -14,7 +14,7 @@ from a2a_proxy.rules.examples.objects import message, reply, task
 from a2a_proxy.rules.families.task.numbers import parse_integer
 from a2a_proxy.rules.run.request_flags import HISTORY_TAG
 
-"""Of `history_length` in GetTaskRequest and SendMessageConfiguration; no text has this octet."""
+"""Of `history_length` in GetTaskRequest and SendMessageConfiguration; no text has this byte."""
 _HISTORY_MESSAGES = [message(taskId="t1", contextId="c1"), reply(taskId="t1")]
 
 

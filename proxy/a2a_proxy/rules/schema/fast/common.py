@@ -42,7 +42,7 @@ Version = Literal["2.0"]
 
 
 class PlainPart(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
-    """A part of 1.0 with text or data; of octets and URLs there is more to say."""
+    """A part of 1.0 with text or data; of bytes and URLs there is more to say."""
 
     text: Text = UNSET
     data: Any = UNSET

@@ -1,4 +1,4 @@
-"""A JSON payload that is the one before with other texts in it: told by comparing octets, without decoding.
+"""A JSON payload that is the one before with other texts in it: told by comparing bytes, without decoding.
 
 Events of one stream differ in little: the id of a message, what it says, a timestamp. A mould is a payload that was
 faultless with those cut out. Another that fills it with plain text is faultless too, for nothing that a check looks at
@@ -12,7 +12,7 @@ import msgspec
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.rules.facts.partial_decode import StatusSummary
 
-_PLAIN = bytes(octet for octet in range(0x20, 0x7F) if octet not in b'"\\')
+_PLAIN = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 """What stands for itself in a JSON string."""
 
 

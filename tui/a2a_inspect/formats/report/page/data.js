@@ -9,9 +9,9 @@ const KEPT = 64; // blocks of a table that stay unpacked: about 16 MiB
 
 async function unpacked(id) {
   const text = atob(document.getElementById(id).textContent);
-  const octets = new Uint8Array(text.length);
-  for (let at = 0; at < text.length; at++) octets[at] = text.charCodeAt(at);
-  const stream = new Blob([octets]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).text();
 }
 
