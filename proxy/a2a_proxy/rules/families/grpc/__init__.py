@@ -1,3 +1,3 @@
-"""gRPC framing and status."""
+"""GRPC framing and status."""
 
 LEFT_OUT: dict[str, str] = {}
