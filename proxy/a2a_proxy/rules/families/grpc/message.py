@@ -44,7 +44,7 @@ def prefix(context: RuleContext) -> Iterator[RuleFinding]:
     the announced length is complete. A message that was cut because its stream was reset is not reported.
 
     The receiver cannot find the next message, and the call fails with INTERNAL. The sender (client or agent), or a
-    proxy that alters bodies, must be repaired.
+    proxy that alters bodies, must be fixed.
     """
     frame = context.frame_or_none
     if frame is None:

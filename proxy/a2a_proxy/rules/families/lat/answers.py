@@ -123,7 +123,7 @@ def stall(context: RuleContext) -> Iterator[RuleFinding]:
     """A stream has no event for 30 s while its task is submitted or working.
 
     The client does not know whether the agent still works or has failed, and idle timeouts of gateways close such
-    streams. The agent should send status updates (or SSE comments) more often.
+    streams. The agent should send status updates more often.
     """
     context.schedule_due(MAX_STALL)
     yield from ()
@@ -179,7 +179,7 @@ def _check_waiting(context: RuleContext) -> Iterator[RuleFinding]:
     if context.task is not None and context.task.awaits_client:
         state = TaskState(context.task.state).label
         yield RuleFinding(
-            summary=f"the task is {state} for {format_seconds(int(MAX_WAITING) * SECOND_NS)} without a message of the client",
+            summary=f"{state} for {format_seconds(int(MAX_WAITING) * SECOND_NS)}, the client has sent no message",
             seq=context.due_seq,
         )
 
