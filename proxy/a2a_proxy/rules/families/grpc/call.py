@@ -226,7 +226,7 @@ def reset(context: RuleContext) -> Iterator[RuleFinding]:
     with GOAWAY or by closing the connection, before the stream has shown a terminal state, an interrupted state or a
     Message.
 
-    The client does not know what became of the task: it has to call GetTask, or subscribe again. If it happens again,
+    The client does not know the state of the task: it has to call GetTask, or subscribe again. If it happens again,
     look for crashes of the agent and for timeouts of proxies.
     """
     if _is_reset_in_mid_stream(context) and not _has_grpc_status(context):

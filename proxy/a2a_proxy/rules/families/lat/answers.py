@@ -141,13 +141,14 @@ def _check_stuck(context: RuleContext) -> Iterator[RuleFinding]:
         context.schedule_due(MAX_IDLE - idle / SECOND_NS)
         return
     yield RuleFinding(
-        summary=f"the task has not changed for {format_seconds(idle)}, it is {TaskState(task.state).label}", seq=-1
+        summary=f"no request or event of the task for {format_seconds(idle)}, it is {TaskState(task.state).label}",
+        seq=-1,
     )
 
 
 @rule(
     "A2A-LAT-004",
-    "Task makes no progress",
+    "No activity on an active task",
     Severity.INFO,
     section="1.0 4.1.3",
     hook_points=HookPoint.CLOSED,
@@ -162,10 +163,10 @@ def _check_stuck(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def stuck(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task that is submitted or working does not change for 10 minutes, on any connection.
+    """No request or event of a task that is submitted or working is seen for 10 minutes, on any connection.
 
-    The agent may have lost the task: it will never finish, and clients keep polling. The agent should fail such a task;
-    the client may cancel it.
+    The agent may have lost the task, which then never finishes. The client should call GetTask; the agent must move a
+    task that it cannot finish to a terminal state.
     """
     # Checked when an exchange ends and its task is still active: most tasks end in the exchange that began them.
     task = context.task

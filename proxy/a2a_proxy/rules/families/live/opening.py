@@ -94,7 +94,7 @@ def begins_with_update(context: RuleContext) -> Iterator[RuleFinding]:
 def finished(context: RuleContext) -> Iterator[RuleFinding]:
     """A client reconnects to a task that had reached a terminal state before, and the agent does not answer with that
     Task: it refuses the call, ends the stream without an answer, or sends something else. NOT_FOUND (the agent has
-    forgotten the task) and UNIMPLEMENTED are accepted. What follows the Task is judged by A2A-LIVE-005 and
+    forgotten the task) and UNIMPLEMENTED are accepted. Events after the Task are judged by A2A-LIVE-005 and
     A2A-LIVE-006.
 
     This is how a client that lost its stream shortly before the end gets the result; SubscribeToTask refuses finished
