@@ -49,11 +49,12 @@ _COMPLETE_STREAM = rpc_stream(
     clean=_COMPLETE_STREAM,
 )
 def gap(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event's generation is more than one above that of the previous event on the same stream, or a Task sent in
-    mid-stream has a higher generation than the event before it: at least one change of the task was not sent on this
-    stream. The finding says whether another stream or a push notification carried it. Reported as a warning if that
-    Task itself includes the one missing change, or if a stream begins with an event instead of a Task and leaves
-    generations out; as information if a new subscription shows that the task changed while no stream was open.
+    """`generation` counts the changes of a task. An event's generation is more than one above that of the previous
+    event on the same stream, or a Task sent in mid-stream has a higher generation than the event before it: at least
+    one change was not sent on this stream. The finding says whether another stream or a push notification carried it.
+    Reported as a warning if that Task itself includes the one missing change, or if a stream begins with an event
+    instead of a Task and leaves generations out; as information if a new subscription shows that the task changed while
+    no stream was open.
 
     The client missed at least one change of the task, so its view is stale. Who must act: the agent (or a proxy in
     front of it) if the event was sent nowhere; the connection if it arrived on another stream. The client should call
@@ -184,7 +185,7 @@ def lower(context: RuleContext) -> Iterator[RuleFinding]:
                 value=str(number),
             )
         elif each.fault is GenerationFault.REGRESS:
-            told = f"generation {number} follows {each.last}: the agent counts from a lower value"
+            told = f"generation {number} follows {each.last}: the generation of a task must not decrease"
             yield RuleFinding(summary=told, path=generation_path(context), value=str(number))
 
 

@@ -66,7 +66,7 @@ def held(context: RuleContext) -> Iterator[RuleFinding]:
     ) / _SECOND_NS
     if waited > LONG_POLL:
         how = "the answer took" if context.frame_or_none is not None else "there was no answer for"
-        told = f"generation {request_snapshot.known_generation} existed, the client has {wanted}; {how} {waited:.1f} s"
+        told = f"generation {request_snapshot.known_generation} existed, the client waits for more than {wanted}; {how} {waited:.1f} s"
         yield RuleFinding(summary=told)
 
 
@@ -97,7 +97,7 @@ def not_held(context: RuleContext) -> Iterator[RuleFinding]:
     if wanted is not None and number == wanted and context.at - request_snapshot.at < IMMEDIATE * _SECOND_NS:
         waited = (context.at - request_snapshot.at) // 1_000_000
         yield RuleFinding(
-            summary=f"the client has generation {wanted}, the agent answers with {number} after {waited} ms",
+            summary=f"the client waits for a generation above {wanted}, the agent answers {number} after {waited} ms",
             path=generation_path(context),
         )
 

@@ -1,3 +1,3 @@
-"""GRPC framing and status."""
+"""gRPC framing and status."""
 
 LEFT_OUT: dict[str, str] = {}

@@ -121,7 +121,7 @@ def no_message(context: RuleContext) -> Iterator[RuleFinding]:
     frame = context.frame
     if frame.kind is FrameKind.UNDECODABLE and frame.note.startswith("not a "):
         sure = context.exchange.dialect in (Dialect.V1_0, Dialect.V1_1) and context.operation not in _BIDIRECTIONAL
-        told = f"{_sender_name(context)} sends {frame.size} bytes that are {frame.note.replace('not a ', 'no ', 1)}"
+        told = f"{_sender_name(context)} sends {frame.size} bytes that are {frame.note}"
         yield RuleFinding(summary=told, is_sure=sure)
 
 

@@ -126,10 +126,11 @@ def _check_retry(context: RuleContext) -> Iterable[RuleFinding]:
     + rpc("SendMessage", send(id="m2", referenceTaskIds=["t1"]), agent_reply(id="r2")),
 )
 def unknown_reference(context: RuleContext) -> Iterator[RuleFinding]:
-    """`referenceTaskIds` of a message contains an id that this agent has not sent in this recording.
+    """`referenceTaskIds` of a message contains an id that this agent has not sent in this recording. Low confidence:
+    the task may be older than the recording.
 
     The agent cannot find the task that the client refers to, and most agents then continue without it. The client must
-    refer to tasks of this agent only. Low confidence: the task may be older than the recording.
+    refer to tasks of this agent only.
     """
     frame = context.frame
     if frame.schema == "json" and b"eference" not in frame.payload:

@@ -180,7 +180,8 @@ def _check_waiting(context: RuleContext) -> Iterator[RuleFinding]:
     if context.task is not None and context.task.awaits_client:
         state = TaskState(context.task.state).label
         yield RuleFinding(
-            summary=f"{state} for {format_seconds(int(MAX_WAITING) * SECOND_NS)}, the client has sent no message",
+            summary=f"the task is {state} for {format_seconds(int(MAX_WAITING) * SECOND_NS)}, "
+            "the client has not answered",
             seq=context.due_seq,
         )
 

@@ -50,7 +50,7 @@ def _skewed_stream(task_id: str, rpc_id: int) -> Script:
 )
 def skew(context: RuleContext) -> Iterator[RuleFinding]:
     """The timestamps of three consecutive status updates of an agent differ by more than 5 s from the proxy's clock:
-    they are in the future, or they precede their arrival on a stream.
+    they are ahead of it, or, on a stream, behind it.
 
     Timestamps of this agent cannot be compared with those of other agents or with the client's clock. Synchronise the
     clocks of both hosts (NTP), or check the time zone that the agent writes.

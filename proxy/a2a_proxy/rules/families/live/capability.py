@@ -114,7 +114,9 @@ def not_refused(context: RuleContext) -> Iterator[RuleFinding]:
             told = f"`{context.operation}` is refused with {failure.status_name}, {absent}: it must be UNIMPLEMENTED"
             yield RuleFinding(summary=told, value=failure.status_name, is_sure=_is_card_complete(context))
     elif context.has_flag(FrameFlag.FIRST) and context.is_success and context.frame.event:
-        yield RuleFinding(summary=f"`{context.operation}` is answered, {absent}", is_sure=_is_card_complete(context))
+        yield RuleFinding(
+            summary=f"the agent accepts `{context.operation}` {absent}", is_sure=_is_card_complete(context)
+        )
 
 
 @rule(

@@ -174,7 +174,7 @@ def after_message(context: RuleContext) -> Iterator[RuleFinding]:
             yield RuleFinding(summary=told, severity=Severity.WARNING)
     elif context.has_flag(FrameFlag.LATER):
         yield RuleFinding(
-            summary=f"the agent sends {event_phrase(context.frame)} after a Message, which was the complete answer"
+            summary=f"the agent sends {event_phrase(context.frame)} after the Message that is the complete answer"
         )
     else:
         context.schedule_due(MAX_CLOSE_DELAY)

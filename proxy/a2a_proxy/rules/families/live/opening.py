@@ -72,7 +72,7 @@ def begins_with_update(context: RuleContext) -> Iterator[RuleFinding]:
         and is_plain_live(context)
         and not is_reconnection(context.record)
     ):
-        yield RuleFinding(summary=f"the live stream begins with {event_phrase(frame)}, it must be a Task or a Message")
+        yield RuleFinding(summary=f"the live stream begins with {event_phrase(frame)} instead of a Task or a Message")
 
 
 @rule(
