@@ -56,7 +56,7 @@ class TaskRecord(
     terminal: int = 0
     """Time of the first terminal state, ns; 0 if there is none yet."""
     terminal_in: int = 0
-    """The exchange that showed it."""
+    """The exchange that showed that state."""
     generation: int = 0
     """Highest generation seen."""
     numbered: str = ""
