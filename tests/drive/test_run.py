@@ -179,7 +179,9 @@ async def test_an_agent_that_takes_nothing_is_given_up(monkeypatch: pytest.Monke
     monkeypatch.setattr(_Line, "send_message", never)
     agent = Agent(answers)
     made = await drive(agent, step(1, 10, 20, payload=ask()), step(2, 30, 40, payload=ask()), timeout=0.05)
-    assert [remark.text for remark in made.remarks] == ["the agent accepted nothing for 0.05 s: given up (--timeout)"] * 2
+    assert [remark.text for remark in made.remarks] == [
+        "the agent accepted nothing for 0.05 s: given up (--timeout)"
+    ] * 2
     assert agent.log == ["#1 cancel", "#2 cancel"]
 
 

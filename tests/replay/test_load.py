@@ -116,7 +116,7 @@ LABEL = "redacted-0123456789ab"
 
 def test_a_label_that_nobody_can_fill_in_is_refused(tmp_path: Path) -> None:
     with Recording(copy("demo", tmp_path, Morning=LABEL)) as recording:
-        with pytest.raises(RecordingError, match=f"would deliver labels .* #2.3 .{LABEL}.") as wrong:
+        with pytest.raises(RecordingError, match=f"would deliver redaction labels .* #2.3 .{LABEL}.") as wrong:
             load_script(recording)
         assert "--allow-redacted" in wrong.value.hint
         assert load_script(recording, allow_redacted=True).calls

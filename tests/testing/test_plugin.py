@@ -152,17 +152,21 @@ def test_replayed(project: pytest.Pytester) -> None:
         "teardown of test_swallowed": [
             "replay miss (unknown-operation): GetTask",
             "  recorded: SendMessage x2",
-            "hint: if the test should make this call, record it: pytest test_replayed.py::test_swallowed --a2a-record-mode=",
+            "hint: if the test should make this call, record it: pytest test_replayed.py::test_swallowed --a2a-",
             "replayed: table.a2a.jsonl",
             "inspect it: a2a-inspect ",
         ],
         "test_differs": [
             "replay miss (arguments-differ): SendMessage",
-            '$.message.parts[0].text: recorded "for 4", asked "for 5"',
+            '$.message.parts[0].text: recorded "for 4", requested "for 5"',
             "inspect it: a2a-inspect ",
         ],
-        "teardown of test_fails_unused": ["recorded calls that the test did not make:\n  #2 SendMessage\n  #3 SendMessage"],
-        "teardown of test_guarded": ["the network is blocked, and the test tried a connection to 10.255.0.1:80"],
+        "teardown of test_fails_unused": [
+            "recorded calls that the test did not make:\n  #2 SendMessage\n  #3 SendMessage"
+        ],
+        "teardown of test_guarded": [
+            "the network is blocked, and the test tried to open a connection to 10.255.0.1:80"
+        ],
         "setup of test_old": [
             "table.a2a.jsonl was recorded ",
             "hint: record it again: pytest --a2a-record-mode=rewrite",
@@ -170,7 +174,7 @@ def test_replayed(project: pytest.Pytester) -> None:
         "setup of test_no_fault": ["a fault cannot be injected: ", "hint: the forms are: drop #3.4, "],
         "setup of test_no_policy": ["redact: ", "hint: "],
         "setup of test_wrong": ["has no setting 'record_modus': did you mean record_mode?"],
-        "setup of test_alone": ["the test also needs a2a_agent or a2a_live"],
+        "setup of test_alone": ["request a2a_agent or a2a_live in the test as well"],
         "setup of test_none": [
             "the cassette cassettes/test_broken/test_none.a2a.jsonl does not exist",
             "--a2a-record-mode=once",
@@ -361,7 +365,7 @@ def _check_spied(project: pytest.Pytester, result: pytest.RunResult) -> None:
 
 
 def _check_modes(told: dict[str, str]) -> None:
-    assert "7 tests share one.a2a.jsonl, and one would record over what" in told["setup of test_others_use_it"]
+    assert "7 tests share one.a2a.jsonl, and each would overwrite" in told["setup of test_others_use_it"]
     another = told["teardown of test_the_agent_is_another"]
     assert "the agent's answers differ from one.a2a.jsonl:" in another
     assert "recorded 'for 4', now 'for 5'" in another

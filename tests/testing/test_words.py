@@ -13,7 +13,7 @@ IN = "(in @pytest.mark.a2a_cassette)"
         ("record it again", "record it again"),
         (
             "answer it nevertheless: --match loose, or --match by-operation",
-            f'answer it all the same: match="loose", or match="by-operation" {IN}',
+            f'answer it nevertheless: match="loose", or match="by-operation" {IN}',
         ),
         ("let it repeat: --policy GetTask=last-sticky", f'let it repeat: policies={{"GetTask": "last-sticky"}} {IN}'),
         ("continue nevertheless: --lenient", f"continue nevertheless: lenient=True {IN}"),

@@ -1,4 +1,4 @@
-"""The drive itself: repeats every recorded call, each message once its dependencies are met. Every wait has a limit."""
+"""The drive itself: repeats every recorded call, each message once its dependencies are met. Never hangs."""
 
 from __future__ import annotations
 

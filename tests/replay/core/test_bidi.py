@@ -124,7 +124,9 @@ def test_a_client_that_says_more_diverges() -> None:
     play.on_client_message(message("and now"), stage.now)
     sends = play.take_due(stage.now)
     assert said(sends) == ["miss"]
-    assert "the client says more than the recorded one" in stage.player.misses[0].full_text()
+    assert (
+        "the client sends more than the recorded client, which half-closed here" in stage.player.misses[0].full_text()
+    )
 
 
 def test_a_client_that_half_closes_early_hears_all_up_to_the_gate() -> None:

@@ -23,7 +23,7 @@ def test_an_operation_that_the_recording_does_not_have() -> None:
         "  the recording has no call of CancelTask\n"
         "  recorded: SendMessage x1, GetTask x1\n"
         "  hint: list its calls: a2a-inspect ls talk.a2a.db\n"
-        "  hint: record it again where the agent or the client has changed"
+        "  hint: record it again if the agent or the client has changed"
     )
 
 
@@ -37,7 +37,7 @@ def test_a_poll_that_nobody_recorded_may_follow_the_streams() -> None:
 def test_a_request_that_nobody_can_read() -> None:
     text = Stage(script(SENT)).miss("SendMessage", "{bad").full_text()
     assert "  it cannot be read as a request of SendMessage" in text.splitlines()
-    assert 'asked "{bad"' in text
+    assert 'requested "{bad"' in text
 
 
 def test_a_method_that_is_none() -> None:
@@ -62,12 +62,12 @@ def test_arguments_that_differ() -> None:
     assert miss.full_text() == (
         'replay miss (arguments-differ): SendMessage "Book two tables by the water" of task t-1\n'
         "  nearest: #3, which differs in:\n"
-        '    $.message.taskId: asked "t-1", not recorded\n'
-        '    $.message.parts[0].text: recorded "Book a table by the water", asked "Book two tables by the water"\n'
-        "  hint: see it: a2a-inspect show talk.a2a.db 3\n"
+        '    $.message.taskId: requested "t-1", not recorded\n'
+        '    $.message.parts[0].text: recorded "Book a table by the water", requested "Book two tables by the water"\n'
+        "  hint: show it: a2a-inspect show talk.a2a.db 3\n"
         "  hint: the task is not the recorded call's: use the task id that this replay has sent\n"
         "  hint: answer it nevertheless: --match loose, or --match by-operation\n"
-        "  hint: record it again where the agent or the client has changed"
+        "  hint: record it again if the agent or the client has changed"
     )
 
 
@@ -99,7 +99,7 @@ def test_exhausted_never_says_that_nothing_differs_and_stops_there() -> None:
         "  nothing differs from #3, but it was recorded once and has been played once\n"
         "  nearest: #3\n"
         "  hint: let the last answer repeat: --policy SendMessage=last-sticky\n"
-        "  hint: record it again where the agent or the client has changed"
+        "  hint: record it again if the agent or the client has changed"
     )
 
 
@@ -119,8 +119,8 @@ def test_diverged_names_the_line() -> None:
         'replay miss (diverged): SendLiveMessage "no"\n'
         "  the client sends a different message than the recorded client\n"
         "  nearest: #7.2, which differs in:\n"
-        '    $.message.parts[0].text: recorded "yes", asked "no"\n'
-        "  hint: see it: a2a-inspect show talk.a2a.db 7\n"
+        '    $.message.parts[0].text: recorded "yes", requested "no"\n'
+        "  hint: show it: a2a-inspect show talk.a2a.db 7\n"
         "  hint: continue nevertheless: --lenient"
     )
     silent = Stage(script(asks))

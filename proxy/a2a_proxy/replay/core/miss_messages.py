@@ -120,7 +120,7 @@ def diverged_call(
     )
 
 
-RECORD_AGAIN = "record it again where the agent or the client has changed"
+RECORD_AGAIN = "record it again if the agent or the client has changed"
 
 
 def _show_command(script: ReplayScript, call: RecordedCall) -> str:
