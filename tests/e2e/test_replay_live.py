@@ -251,7 +251,7 @@ async def test_a_client_that_never_answers() -> None:
         heard, code = await ending(stream)
     (miss,) = mock.player.misses
     assert (heard, code) == ([], grpc.StatusCode.FAILED_PRECONDITION)
-    assert "nothing came" in miss.full_text()
+    assert "the client sent nothing" in miss.full_text()
 
 
 async def test_a_client_that_leaves() -> None:
