@@ -66,7 +66,10 @@ def held(context: RuleContext) -> Iterator[RuleFinding]:
     ) / _SECOND_NS
     if waited > LONG_POLL:
         how = "the answer took" if context.frame_or_none is not None else "there was no answer for"
-        told = f"generation {request_snapshot.known_generation} existed, the client waits for more than {wanted}; {how} {waited:.1f} s"
+        told = (
+            f"generation {request_snapshot.known_generation} existed, the client waits for one above {wanted}; {how} "
+            f"{waited:.1f} s"
+        )
         yield RuleFinding(summary=told)
 
 
