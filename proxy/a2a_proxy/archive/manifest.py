@@ -161,7 +161,7 @@ def _check_range(segment_range: SegmentRange, key: str) -> SegmentRange:
     if segment_range.version > VERSION:
         hint = "upgrade: pip install -U a2a-proxy"
         raise ArchiveError(
-            f"{key} was made by a newer a2a-proxy (version {segment_range.version}, not {VERSION})", hint
+            f"{key} was written by a newer a2a-proxy (version {segment_range.version}, not {VERSION})", hint
         )
     return segment_range
 

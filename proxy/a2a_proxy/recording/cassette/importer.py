@@ -201,7 +201,7 @@ class Importer:
                 "the file was changed after it was written: the digest differs", self._repair_hint(), CassetteChanged
             )
         if line.get("payloads") != self._payloads.hexdigest():
-            raise self._make_error("the payloads differ from the recorded ones", "report this as a bug in a2a-proxy")
+            raise self._make_error("the payloads differ from the recorded ones", "report this as a bug of a2a-proxy")
 
     def _repair_hint(self) -> str:
         command = shell_line("a2a-inspect", "cassette", "fmt", str(self._path))

@@ -163,7 +163,7 @@ def choice_kind(name: str, words: Mapping[str, tuple[int | str, ...]], ops: str,
         word = folded.get(text.lower().replace("_", "-"))
         if word is None:
             begun = any(each.startswith(text.lower().replace("_", "-")) for each in folded)
-            raise InvalidValue(f'unknown {name} "{text}"{suggest_word(text, words)}', incomplete=begun)
+            raise InvalidValue(f'there is no {name} "{text}"{suggest_word(text, words)}', incomplete=begun)
         return WordValue(labels.get(word, word), words[word])
 
     kind = ValueKind("one of a list", ops, read)
