@@ -165,8 +165,9 @@ class _NewestRows:
                 self.tasks |= {line.get("task_id", "")} - {""}
 
     def _is_needed(self, kind: str, line: Line) -> bool:
-        """Whether a row belongs to the selected calls. Connections are always kept: they are few, and the calls that
-        name them may follow.
+        """Whether a row belongs to the selected calls.
+
+        Connections are always kept: they are few, and the calls that name them may follow.
         """
         if kind == "task":
             return not self._numbers.isdisjoint(line.get("exchanges", ()))

@@ -79,7 +79,7 @@ FRAME_COLUMNS = (
     ArchiveColumn("final", pa.bool_(), "The frame says that it is the last one of the stream."),
     ArchiveColumn("error_code", pa.int64(), "JSON-RPC error code, HTTP status of a REST error, or gRPC status."),
     ArchiveColumn("note", pa.string(), "Remark of the decoder, for readers."),
-    ArchiveColumn("ours", pa.bool_(), "The proxy made these bytes, not the peer."),
+    ArchiveColumn("ours", pa.bool_(), "The proxy wrote these bytes, not the peer."),
     ArchiveColumn(
         "octet_start", pa.int64(), "Offset of its first byte in its direction of the connection, framing included."
     ),

@@ -238,8 +238,9 @@ class _SegmentRows:
         return sorted((frame_numbers | fresh | set(open_numbers)) - {0})
 
     def _changed_tasks(self) -> list[int]:
-        """Return the row ids of the tasks that changed since the segment began. Tasks that began after its end follow
-        in a later segment.
+        """Return the row ids of the tasks that changed since the segment began.
+
+        Tasks that began after its end follow in a later segment.
         """
         start = self._session.facts.started
         until = _NEVER if self._is_over else self._highest - start

@@ -51,8 +51,9 @@ def _name_stem(name: str) -> str:
 
 
 def _last_write_time(path: Path) -> float:
-    """Return the time of the last write, in seconds since the epoch. While a recording is written, only its write-ahead
-    log changes.
+    """Return the time of the last write, in seconds since the epoch.
+
+    While a recording is written, only its write-ahead log changes.
     """
     times = []
     for file in (path, path.with_name(path.name + "-wal")):

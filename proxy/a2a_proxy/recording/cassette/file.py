@@ -49,8 +49,9 @@ def is_cassette(path: str | os.PathLike[str]) -> bool:
 
 
 def check_replaceable(file: Path, *, overwrite: bool) -> None:
-    """Check that a cassette can be written here. With `overwrite` it may replace a cassette or an empty file, but no
-    other.
+    """Check that a cassette can be written here.
+
+    With `overwrite` it may replace a cassette or an empty file, but no other.
 
     Raises RecordingError.
     """

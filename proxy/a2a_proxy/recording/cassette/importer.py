@@ -145,7 +145,7 @@ class Importer:
         except OSError as error:
             raise self._make_error(f"blobs/{name} cannot be read: {error.strerror}", "check its permissions") from None
         if payload is None:
-            raise self._make_error(f"blobs/{name} is missing", "keep the folder `blobs` beside the cassette")
+            raise self._make_error(f"blobs/{name} is missing", "keep the folder `blobs` next to the cassette")
         if hashlib.sha256(payload).hexdigest() != name:
             raise self._make_error(f"blobs/{name} has been changed", "restore it from git")
         return payload

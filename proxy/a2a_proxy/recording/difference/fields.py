@@ -76,8 +76,9 @@ class CanonicalFields(msgspec.Struct, frozen=True):
     """Whether the value is not A2A: then only tracing members are canonical."""
 
     def id_kind(self, name: str, holder: dict[str, object] | None) -> str:
-        """Return the kind of object that an identifier of this name identifies, or an empty string. `holder` contains
-        it as a member.
+        """Return the kind of object that an identifier of this name identifies, or an empty string.
+
+        `holder` contains it as a member.
         """
         if self.plain or self.headers:
             return ""

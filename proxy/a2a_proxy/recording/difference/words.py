@@ -28,8 +28,9 @@ class WordRun(msgspec.Struct, frozen=True):
 
 
 def compare_texts(left: str, right: str) -> tuple[WordRun, ...]:
-    """Return the runs in order. The runs of the left text and of both together form the left text; likewise on the
-    right.
+    """Return the runs in order.
+
+    The runs of the left text and of both together form the left text; likewise on the right.
 
     Text after MAX_CHARS is one run of both sides if equal, else one run of each side.
     """

@@ -70,7 +70,7 @@ class Joiner:
         return [row for member in self._members for row in member.sessions()]
 
     def take_new(self) -> bool:
-        """Copy new rows, and return False if there were none.
+        """Copy new rows, and return False if there were no new rows.
 
         Raises:
             RecordingError: a file cannot be read, or the joined recording cannot be written.

@@ -1,5 +1,6 @@
-"""Conditions as SQL: text with `?`, and the values for it in order. Each evaluates to 0 or 1, never NULL, because NOT
-requires that.
+"""Conditions as SQL: text with `?`, and the values for it in order.
+
+Each evaluates to 0 or 1, never NULL, because NOT requires that.
 """
 
 from __future__ import annotations
@@ -97,8 +98,9 @@ def exact_number(column: str) -> str:
 
 
 def where_time(at: str, started: str, match: Match) -> Sql:
-    """Return the condition on a time, in ns since the session started. A typed time is a range as long as its
-    precision.
+    """Return the condition on a time, in ns since the session started.
+
+    A typed time is a range as long as its precision.
     """
     value = match.value
     if isinstance(value, Anything):

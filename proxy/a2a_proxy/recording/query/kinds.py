@@ -154,8 +154,9 @@ def parse_pattern(text: str) -> str:
 
 
 def choice_kind(name: str, words: Mapping[str, tuple[int | str, ...]], ops: str, **labels: str) -> ValueKind:
-    """Return the kind of a closed list of words, each with its keys. `labels` maps an alias to the word that it stands
-    for.
+    """Return the kind of a closed list of words, each with its keys.
+
+    `labels` maps an alias to the word that it stands for.
     """
     folded = {word.lower().replace("_", "-"): word for word in words}
 
@@ -192,8 +193,9 @@ TRACE = ValueKind("id", ": = ~", lambda text: parse_text(text).lower())
 
 
 def parse_rule(text: str) -> str:
-    """Parse the id of a rule or its prefix: `GEN` is short for `A2A-GEN`. Findings without a rule have their own
-    prefixes.
+    """Parse the id of a rule or its prefix: `GEN` is short for `A2A-GEN`.
+
+    Findings without a rule have their own prefixes.
     """
     word = parse_text(text).upper()
     own = len(word) > 3 and any(each.startswith(word) for each in ("UNDECODABLE", "RECORDER"))

@@ -121,8 +121,9 @@ class QueryableRecording:
         return sorted(found)
 
     def select(self, query: str, expression: str | Node, rows: Rows) -> list[tuple[Any, ...]]:
-        """Return the rows of the caller's query. `{where}` in it is replaced by the condition on `frame f` or `exchange
-        e`.
+        """Return the rows of the caller's query.
+
+        `{where}` in it is replaced by the condition on `frame f` or `exchange e`.
 
         Raises:
             QueryError: as for `ids`.

@@ -104,8 +104,9 @@ class MultiReader:
         return _exchanges_by_time(self.sessions(), parse(where))
 
     def frames(self, where: str = "", *, payloads: bool = True) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
-        """Yield all frames by the time of their last byte. Frames of one file stay in the order in which they were
-        stored.
+        """Yield all frames by the time of their last byte.
+
+        Frames of one file stay in the order in which they were stored.
 
         Raises the errors of `Recording.find_frames`.
         """
@@ -185,8 +186,9 @@ def _session_extent(member: MultiReaderFile, row: SessionRow) -> tuple[bool, int
 def _exchanges_by_time(
     sessions: list[tuple[MultiReaderFile, SessionRow]], node: Node | None
 ) -> Iterator[tuple[MultiReaderFile, ExchangeRow]]:
-    """Yield exchanges of `sessions`, which are ordered by start time. No session is queried before its start is
-    reached.
+    """Yield exchanges of `sessions`, which are ordered by start time.
+
+    No session is queried before its start is reached.
     """
     waiting = deque(enumerate(sessions))
     heap: list[tuple[int, int, MultiReaderFile, ExchangeRow, Iterator[ExchangeRow]]] = []

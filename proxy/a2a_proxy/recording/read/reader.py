@@ -253,8 +253,9 @@ class Recording:
         return [value for value in values if agent is None or value.task.agent == agent]
 
     def first_exchange(self, task_id: str, session: int) -> int:
-        """Return the number of the first exchange of a session that has this task, or 0. Scans all exchanges of the
-        session.
+        """Return the number of the first exchange of a session that has this task, or 0.
+
+        Scans all exchanges of the session.
         """
         query = "SELECT min(id) FROM exchange WHERE id >= ? AND id < ? AND task = ?"
         found = self._pages.fetch_one(

@@ -31,7 +31,7 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     pid: int = 0
     """Process id of the relay; 0 if there is none."""
     redaction: tuple[str, ...] = ()
-    """Redactions besides credentials, and exceptions, as words of a policy; those of all rounds together."""
+    """Redactions besides credentials, and exceptions, as words of a policy; of all rounds together."""
 
 
 SELECTION_PREFIX = "only "

@@ -14,8 +14,9 @@ from a2a_proxy.recording.store.file_header import check_recording, check_writabl
 
 
 def check_recording_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Check that a recording can be created here. With `overwrite` an existing recording that no process has open is
-    accepted.
+    """Check that a recording can be created here.
+
+    With `overwrite` an existing recording that no process has open is accepted.
 
     Raises RecordingError.
     """

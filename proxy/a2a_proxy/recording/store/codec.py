@@ -75,8 +75,9 @@ def unpack_ident(value: str | bytes | None) -> str:
 
 
 def pack_decimal(value: str) -> int | None:
-    """Return `-1-n` if the text is the number n in plain decimal, below 2^40; else None. The result needs no row of its
-    own.
+    """Return `-1-n` if the text is the number n in plain decimal, below 2^40; else None.
+
+    The result needs no row of its own.
     """
     if not value.isdecimal() or len(value) > 13 or not value.isascii():
         return None

@@ -1,5 +1,6 @@
-"""Opening of recording files: checks their kind and permissions, and creates them completely or not at all. Reads no
-table.
+"""Opening of recording files: checks their kind and permissions, and creates them completely or not at all.
+
+Reads no table.
 
 A new recording is completed under a temporary name and then linked to its own. So eight processes that create one file
 at the same time get one file, and no process ever sees an incomplete one.
@@ -27,8 +28,9 @@ BUSY_SECONDS = 30.0
 
 
 def open_writable(path: str | os.PathLike[str], *, create: bool = True) -> sqlite3.Connection:
-    """Return a connection that can write. Create the file (mode 0600) if it is missing, and migrate it to the newest
-    schema.
+    """Return a connection that can write.
+
+    Create the file (mode 0600) if it is missing, and migrate it to the newest schema.
 
     Raises RecordingError, in which case nothing was created or changed.
     """
@@ -164,8 +166,9 @@ def _lock_folder(folder: Path) -> Iterator[None]:
 
 
 def _remove_stale_log(file: Path) -> None:
-    """Remove a log that a deleted database left under this name. SQLite cannot recognize it and would apply it to the
-    new file.
+    """Remove a log that a deleted database left under this name.
+
+    SQLite cannot recognize it and would apply it to the new file.
     """
     if not file.exists():
         for suffix in ("-wal", "-shm", "-journal"):

@@ -57,8 +57,9 @@ def check_row(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Sel
 
 
 def json_reader(kind: Any) -> Callable[[str | None], Any]:
-    """Return a function that decodes JSON of `pack_json` to a value of this type. NULL and the empty text are the empty
-    list.
+    """Return a function that decodes JSON of `pack_json` to a value of this type.
+
+    NULL and the empty text are the empty list.
 
     It raises one of the errors that `check_row` expects.
     """

@@ -1,5 +1,6 @@
-"""Search for secrets in a recording or cassette. Everything is read twice, so that a secret recognized late is also
-found in earlier frames.
+"""Search for secrets in a recording or cassette.
+
+Everything is read twice, so that a secret recognized late is also found in earlier frames.
 
 The lines of a cassette are searched too, because members that the importer ignores are committed as well.
 """
@@ -58,8 +59,9 @@ class ScanResult(msgspec.Struct, frozen=True):
 def scan_recording(
     recording: Recording, policy: RedactionPolicy, file: Path | None = None, *, random: bool = True
 ) -> ScanResult:
-    """Scan a whole recording. `file` is the file that it was read from. `random` includes words that look
-    machine-generated.
+    """Scan a whole recording.
+
+    `file` is the file that it was read from. `random` includes words that look machine-generated.
 
     Raises RecordingError, OSError.
     """
@@ -119,8 +121,9 @@ def _scan_rest(recording: Recording, session: SessionRow, scanner: Looking) -> I
 
 
 def _scan_lines(file: Path, scanner: Looking) -> Iterator[Secret]:
-    """Yield secrets in the lines of a cassette, including members that are not imported. The file was imported before,
-    so each line is JSON.
+    """Yield secrets in the lines of a cassette, including members that are not imported.
+
+    The file was imported before, so each line is JSON.
     """
     with file.open("rb") as stream:
         for number, line in enumerate(stream, 1):

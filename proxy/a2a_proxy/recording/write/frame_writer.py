@@ -125,8 +125,9 @@ class FrameWriter:
 
 
 def _shape_key(frame: Frame, pieces: bool) -> ShapeKey:
-    """Return the properties that a frame shares with others. Written out, because `attrgetter` takes five times as
-    long.
+    """Return the properties that a frame shares with others.
+
+    Written out, because `attrgetter` takes five times as long.
     """
     return (
         frame.direction,

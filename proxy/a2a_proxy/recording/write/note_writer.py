@@ -35,8 +35,9 @@ class NotePlace(msgspec.Struct, frozen=True):
 def annotate(
     path: str | os.PathLike[str], place: NotePlace, at: int, *, text: str | None = None, bookmark: bool | None = None
 ) -> Note | None:
-    """Write a note, or set or clear a bookmark, and return the stored note. None leaves the text or the bookmark
-    unchanged.
+    """Write a note, or set or clear a bookmark, and return the stored note.
+
+    None leaves the text or the bookmark unchanged.
 
     A note without text and bookmark is deleted, and None is returned. A recording of an older version is migrated to
     the newest schema.

@@ -1,5 +1,6 @@
-"""Conversion of connections, exchanges, tasks and findings to rows. A snapshot replaces the earlier row of the same
-object.
+"""Conversion of connections, exchanges, tasks and findings to rows.
+
+A snapshot replaces the earlier row of the same object.
 """
 
 from __future__ import annotations

@@ -33,8 +33,9 @@ def merge_tasks(old: Task, new: Task) -> Task:
 
 
 def _merge_states(old: Task, new: Task) -> tuple[tuple[int, int], ...]:
-    """Return the states in order of time. If the new view starts with the state in which the old one ended, it is no
-    change.
+    """Return the states in order of time.
+
+    If the new view starts with the state in which the old one ended, it is no change.
     """
     states: list[tuple[int, int]] = []
     for at, state in sorted({*old.states, *new.states}):
