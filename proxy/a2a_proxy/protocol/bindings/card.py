@@ -1,4 +1,4 @@
-"""The agent card by plain GET: discovery (A2A 1.0 section 8.2)."""
+"""The agent card fetched by a plain GET: discovery (A2A 1.0 section 8.2)."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _EXTENDED_CARD_PATH_0_2 = "/agent/authenticatedExtendedCard"
 
 
 def is_card_path(method: str, target: str) -> bool:
-    """The request line asks for a card."""
+    """Whether the request line fetches an agent card."""
     return method in ("GET", "HEAD") and target.partition("?")[0].endswith(
         (*_WELL_KNOWN_PATHS, _EXTENDED_CARD_PATH_0_2)
     )
 
 
 def is_card(data: bytes) -> bool:
-    """A body that is a card wherever it comes from: it has `skills`."""
+    """Whether a body is an agent card, regardless of its URL: it has `skills` and a name."""
     found = read_card(data) if b'"skills"' in data else None
     return found is not None and isinstance(found.get("skills"), list) and "name" in found
 
 
 def name_exchange(call: HttpCall) -> None:
-    """Name the exchange."""
+    """Set the exchange's operation, and the dialect if the path determines it."""
     extended = call.exchange.target.partition("?")[0].endswith(_EXTENDED_CARD_PATH_0_2)
     call.exchange.operation = "GetExtendedAgentCard" if extended else "GetAgentCard"
     if extended:
@@ -44,12 +44,12 @@ def name_exchange(call: HttpCall) -> None:
 
 
 def read_request(call: HttpCall, body: ByteSpan, out: Out) -> None:
-    """The fetch."""
+    """Emit the request."""
     call.emit(out, TO_AGENT, FrameKind.REQUEST, body, JSON if body.size else "", NO_SUMMARY)
 
 
 def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
-    """The card, 304, or an error."""
+    """Emit the response: the card, 304, or an error."""
     card = read_card(body.data) if call.exchange.status < 400 else None
     if card is None:
         other.read_response(call, body, out)
@@ -59,7 +59,7 @@ def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
 
 
 def learn_card(call: HttpCall, card: dict[str, object]) -> None:
-    """Remember the card for the calls to come, and what it says of the dialect."""
+    """Store the card for later calls, and set the dialect that it shows."""
     shared, agent = call.link.shared, call.link.facts.upstream
     shared.learn_card(agent, card)
     if "supportedInterfaces" in card:
@@ -69,7 +69,7 @@ def learn_card(call: HttpCall, card: dict[str, object]) -> None:
 
 
 def read_card(data: bytes) -> dict[str, object] | None:
-    """A JSON object that looks like a card (it has `skills`, or names itself and says where it is); None for others."""
+    """Return a JSON object that looks like a card (it has `skills`, or a name and a URL), or None."""
     try:
         card = msgspec.json.decode(data)
     except UNREADABLE_ERRORS:

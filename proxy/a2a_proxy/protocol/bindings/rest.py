@@ -1,4 +1,4 @@
-"""HTTP+JSON (A2A 1.0 sections 11.1 to 11.7): the request line names the operation."""
+"""HTTP+JSON (A2A 1.0 sections 11.1 to 11.7): the request line determines the operation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _EVENT_ANSWERS = frozenset({ResponseKind.SEND, ResponseKind.TASK, ResponseKind.S
 
 
 def name_exchange(call: HttpCall, path: RestMatch) -> None:
-    """Name the exchange by its request line."""
+    """Set the exchange's operation, task, tenant and dialect from its request line."""
     exchange = call.exchange
     exchange.operation = path.operation.name
     exchange.streaming = path.operation.is_streaming
@@ -52,8 +52,8 @@ def name_exchange(call: HttpCall, path: RestMatch) -> None:
 
 
 def _choose_dialect(call: HttpCall, path: RestMatch) -> tuple[Dialect, bool]:
-    """`/v1` before the suffix is the 0.3 form, unless a 1.0 interface of the card ends so, or the version says else and
-    the card does not contradict it.
+    """Return the dialect and whether it is a guess. `/v1` before the suffix is the 0.3 form, unless a 1.0 interface of
+    the card ends in it, or the version header says 1.x and the card does not contradict it.
     """
     version_dialect = dialect_of_version(call.exchange.version_header)
     new = version_dialect in (Dialect.V1_0, Dialect.V1_1)
@@ -68,7 +68,7 @@ def _choose_dialect(call: HttpCall, path: RestMatch) -> tuple[Dialect, bool]:
 
 
 def read_request(call: HttpCall, body: ByteSpan, out: Out) -> None:
-    """The call: ids from the path first, then from query and body."""
+    """Emit the request, with ids from the path first, then from query and body."""
     path = call.path
     assert path is not None
     params = _decode_body_params(body.data) if body.size else ParamsShape()
@@ -102,13 +102,13 @@ def _decode_body_params(data: bytes) -> ParamsShape:
         params = decode_params(data)
     except UNREADABLE_ERRORS:
         return fit_params(_decode_untyped(data))
-    # snake_case is legal ProtoJSON too; the typed decode sees no ids in it.
+    # snake_case is legal ProtoJSON too, but the typed decode finds no ids in it.
     missed = params.message is not None and not params.message.message_id
     return fit_params(_decode_untyped(data)) if missed or params.message is None else params
 
 
 def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
-    """The answer in one piece."""
+    """Emit a response that is not a stream."""
     if call.exchange.status >= 400:
         _emit_error(call, body, out, call.exchange.status)
         return
@@ -119,7 +119,7 @@ def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
 
 
 def read_event(call: HttpCall, sse_event: SseEvent, out: Out) -> None:
-    """One event of a stream."""
+    """Emit one event of a stream."""
     note = "" if sse_event.complete else "unterminated"
     if sse_event.event:
         note = f"{note}, event: {sse_event.event}" if note else f"event: {sse_event.event}"
@@ -146,7 +146,7 @@ def _read_result(call: HttpCall, body: ByteSpan, kind: FrameKind, out: Out, note
 
 
 def _read_odd_result(call: HttpCall, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str) -> None:
-    """Errors in mid-stream, other answers, surprising types."""
+    """Emit a result that the typed decode rejects: mid-stream errors, other responses, unexpected types."""
     value = _decode_untyped(body.data)
     path = call.path
     assert path is not None
@@ -172,7 +172,7 @@ def _read_odd_result(call: HttpCall, body: ByteSpan, kind: FrameKind, out: Out, 
 
 
 def _correct_dialect(call: HttpCall, data: bytes) -> None:
-    """Look once into the first answer: the 0.3 form has `final`, `kind`, `content`."""
+    """Correct a guessed dialect from the first response: the 0.3 form has `final`, `kind`, `content`."""
     call.guessed = False
     exchange = call.exchange
     old = any(mark in data for mark in (b'"kind"', b'"final"', b'"content"', b"TASK_STATE_CANCELLED"))
@@ -195,7 +195,7 @@ def _emit_error(call: HttpCall, body: ByteSpan, out: Out, code: int, note: str =
         and exchange.dialect is Dialect.V1_0
         and not exchange.version_header
     ):
-        # Only the release candidate answers so under paths without /v1.
+        # Only the release candidate responds like this on paths without /v1.
         exchange.dialect = Dialect.RC
     line = error_line(reason, code or "", message) if reason or message else other.http_error_line(code)
     call.fail(code, line)

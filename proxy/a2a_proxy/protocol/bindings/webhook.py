@@ -1,6 +1,6 @@
-"""Push notifications: the agent POSTs events to a URL that the client gave (A2A 1.0 section 4.3.3, Q-26).
+"""Push notifications: the agent POSTs events to a URL that the client configured (A2A 1.0 section 4.3.3, Q-26).
 
-Here the agent is the connection's client: its events travel in the direction TO_AGENT.
+The agent is the client of the connection, so its events travel in the direction TO_AGENT.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _PUSHED_EVENTS = frozenset({EventKind.TASK, EventKind.MESSAGE, EventKind.STATUS,
 
 
 def is_push(call: HttpCall, data: bytes) -> bool:
-    """The request is a push notification.
+    """Whether the request is a push notification.
 
-    Its body must be an A2A object; a bare one needs a second sign: the token header, `kind`, or a URL that a push
-    configuration named.
+    Its body must be an A2A object; a bare object needs a second sign: the token header, `kind`, or a URL from a push
+    configuration.
     """
     exchange = call.exchange
     if exchange.method != "POST":
@@ -50,7 +50,7 @@ def _decode_event(data: bytes) -> tuple[ResultShape | None, Summary]:
 
 
 def read_request(call: HttpCall, body: ByteSpan, out: Out) -> None:
-    """The event."""
+    """Emit the event."""
     result, summary = _decode_event(body.data)
     exchange = call.exchange
     if result is not None:
@@ -62,7 +62,7 @@ def read_request(call: HttpCall, body: ByteSpan, out: Out) -> None:
 
 
 def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
-    """The receiver's answer: nothing of A2A, but an error where it refuses."""
+    """Emit the receiver's response, which is not A2A; an error status makes it an error."""
     exchange = call.exchange
     if exchange.status >= 400:
         other.read_response(call, body, out)
