@@ -130,7 +130,7 @@ def test_a_long_poll_waits(talk: Talk) -> None:
 def test_a_precondition_that_does_not_hold(talk: Talk) -> None:
     (refused,) = [each for each in talk.told("exchange") if each["error"]]
     assert "TASK_GENERATION_MISMATCH" in refused["error"]
-    assert refused["error"].endswith("the task has changed (expected generation 3, actual generation 5)")
+    assert refused["error"].endswith("the task has changed (expected generation 3, it is 5)")
     assert (refused["dialect"], refused["if_generation_match"]) == ("1.1", 3)
     assert list(talk.seen["precondition"].entries[-1].event) == ["refused"]
 

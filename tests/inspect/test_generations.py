@@ -87,4 +87,4 @@ def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
         show.show_conversation(recording, show.ShowSelection(), as_json=False)
         shown = capsys.readouterr().out
     assert LINE in shown
-    assert "(expected generation 3, actual generation 5)" in shown
+    assert "(expected generation 3, it is 5)" in shown

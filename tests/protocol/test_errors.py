@@ -92,13 +92,13 @@ INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": GENERATIO
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ([INFO], "changed (expected generation 5, actual generation 6)"),
-        (NUMBERS, "changed (expected generation 5, actual generation 6)"),
+        ([INFO], "changed (expected generation 5, it is 6)"),
+        (NUMBERS, "changed (expected generation 5, it is 6)"),
         (
             {"error": {"status": "ABORTED", "details": [{"@type": "x"}, INFO]}},
-            "changed (expected generation 5, actual generation 6)",
+            "changed (expected generation 5, it is 6)",
         ),
-        ({"type": "…/task-generation-mismatch", "currentGeneration": 6}, "changed (actual generation 6)"),
+        ({"type": "…/task-generation-mismatch", "currentGeneration": 6}, "changed (it is 6)"),
         ({"metadata": {"expectedGeneration": "5"}}, "changed (expected generation 5)"),
         ([{"metadata": "x"}, 7], "changed"),
         (None, "changed"),

@@ -80,7 +80,7 @@ def message_with_generations(reason: str, message: str, details: object) -> str:
     numbers = _find_generations(details)
     expected, current = (to_one_line(str(numbers.get(f"{name}Generation", "")), 20) for name in ("expected", "current"))
     phrases = [f"expected generation {expected}"] if expected else []
-    phrases += [f"actual generation {current}"] if current else []
+    phrases += [f"it is {current}"] if current else []
     return f"{message} ({', '.join(phrases)})".strip() if phrases else message
 
 

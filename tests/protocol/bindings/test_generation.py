@@ -148,7 +148,7 @@ def refusal(code: int) -> dict[str, Any]:
     return {"code": code, "message": "changed", "status": "ABORTED", "data": [info], "details": [info]}
 
 
-TOLD = "changed (expected generation 3, actual generation 5)"
+TOLD = "changed (expected generation 3, it is 5)"
 
 
 def test_a_mismatch_on_json_rpc() -> None:
