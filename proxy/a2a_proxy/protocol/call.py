@@ -14,6 +14,7 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, HeadRole, Undecodable
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import MAX_STATES, ExchangeState
+from a2a_proxy.protocol.rest_path import RestMatch
 from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.protocol.summary import NO_SUMMARY, STATE_LABELS, Summary
 
@@ -177,6 +178,15 @@ class RpcExchange(ExchangeDecoder):
         """Whether the dialect is a guess that the response may correct."""
         self.calls: dict[str, str] = {}
         """JSON-RPC id -> 1.0 operation, if one request carries several calls."""
+
+
+class HttpExchange(RpcExchange):
+    """An exchange over plain HTTP, in any binding: the interface of `bindings.http.HttpCall` that the bindings use."""
+
+    def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
+        super().__init__(link, exchange)
+        self.path: RestMatch | None = None
+        """Operation and ids of the request line, if it is REST."""
 
 
 class HttpStreamCall(ExchangeDecoder, ABC):

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, ExchangeDecoder, Out
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.summary import NO_SUMMARY, make_summary
-
-if TYPE_CHECKING:
-    from a2a_proxy.protocol.bindings.http import HttpCall
 
 _WELL_KNOWN_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 _EXTENDED_CARD_PATH_0_2 = "/agent/authenticatedExtendedCard"
@@ -35,7 +30,7 @@ def is_card(data: bytes) -> bool:
     return found is not None and isinstance(found.get("skills"), list) and "name" in found
 
 
-def name_exchange(call: HttpCall) -> None:
+def name_exchange(call: ExchangeDecoder) -> None:
     """Set the exchange's operation, and the dialect if the path determines it."""
     extended = call.exchange.target.partition("?")[0].endswith(_EXTENDED_CARD_PATH_0_2)
     call.exchange.operation = "GetExtendedAgentCard" if extended else "GetAgentCard"
@@ -43,12 +38,12 @@ def name_exchange(call: HttpCall) -> None:
         call.exchange.dialect = Dialect.V0_2
 
 
-def read_request(call: HttpCall, body: ByteSpan, out: Out) -> None:
+def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     """Emit the request."""
     call.emit(out, TO_AGENT, FrameKind.REQUEST, body, JSON if body.size else "", NO_SUMMARY)
 
 
-def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
+def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     """Emit the response: the card, 304, or an error."""
     card = read_card(body.data) if call.exchange.status < 400 else None
     if card is None:
@@ -58,7 +53,7 @@ def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
     call.emit(out, TO_CLIENT, FrameKind.RESPONSE, body, JSON, make_summary(EventKind.CARD))
 
 
-def learn_card(call: HttpCall, card: dict[str, object]) -> None:
+def learn_card(call: ExchangeDecoder, card: dict[str, object]) -> None:
     """Store the card for later calls, and set the dialect that it shows."""
     shared, agent = call.link.shared, call.link.facts.upstream
     shared.learn_card(agent, card)

@@ -62,7 +62,6 @@ class GrpcCall(HttpStreamCall):
     def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
         self._operation: Operation | None = OPERATION_BY_NAME.get(exchange.operation)
-        self._line = ""
         self._readers: list[GrpcReassembler | None] = [_make_reassembler(exchange.request_headers), None]
         self._decoders: list[MessageDecoder | None] = [None, None]
         self._answer = _answer_frame_kind(self._operation)

@@ -20,14 +20,14 @@ from a2a_proxy.protocol.call import (
     TO_CLIENT,
     ByteSpan,
     ConnectionLink,
+    HttpExchange,
     HttpStreamCall,
     Out,
-    RpcExchange,
     SpanPiece,
 )
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import ExchangeState
-from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
+from a2a_proxy.protocol.rest_path import match_request_line
 from a2a_proxy.protocol.summary import NO_SUMMARY
 from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.content import ContentDecoder
@@ -63,15 +63,13 @@ def open_call(link: ConnectionLink, exchange: ExchangeState, head: Head) -> Http
     return call
 
 
-class HttpCall(HttpStreamCall, RpcExchange):
+class HttpCall(HttpStreamCall, HttpExchange):
     """One request with its response or event stream."""
 
     kind = "http"
 
     def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
-        self.path: RestMatch | None = None
-        """Operation and ids of the request line, if it is REST."""
         self.heads: list[SpanPiece | None] = [None, None]
         """Byte ranges and times of the two heads, used for messages without a body."""
         self._bodies = [_BodyInlet(exchange.request_headers), _BodyInlet(())]

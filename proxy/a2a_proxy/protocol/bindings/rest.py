@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import card, other
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, HttpExchange, Out
 from a2a_proxy.protocol.dialect import dialect_of_version, dialect_with_generation
 from a2a_proxy.protocol.errors import (
     GENERATION_MISMATCH,
@@ -34,13 +32,10 @@ from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.summary import NO_SUMMARY, Summary, generation_or_none, int64
 from a2a_proxy.wire.sse import SseEvent
 
-if TYPE_CHECKING:
-    from a2a_proxy.protocol.bindings.http import HttpCall
-
 _EVENT_ANSWERS = frozenset({ResponseKind.SEND, ResponseKind.TASK, ResponseKind.STREAM})
 
 
-def name_exchange(call: HttpCall, path: RestMatch) -> None:
+def name_exchange(call: HttpExchange, path: RestMatch) -> None:
     """Set the exchange's operation, task, tenant and dialect from its request line."""
     exchange = call.exchange
     exchange.operation = path.operation.name
@@ -51,7 +46,7 @@ def name_exchange(call: HttpCall, path: RestMatch) -> None:
     exchange.dialect, call.guessed = _choose_dialect(call, path)
 
 
-def _choose_dialect(call: HttpCall, path: RestMatch) -> tuple[Dialect, bool]:
+def _choose_dialect(call: HttpExchange, path: RestMatch) -> tuple[Dialect, bool]:
     """Return the dialect and whether it is a guess. `/v1` before the suffix is the 0.3 form, unless a 1.0 interface of
     the card ends in it, or the version header says 1.x and the card does not contradict it.
     """
@@ -67,7 +62,7 @@ def _choose_dialect(call: HttpCall, path: RestMatch) -> tuple[Dialect, bool]:
     return (version_dialect if new and not old else Dialect.V0_3), not new
 
 
-def read_request(call: HttpCall, body: ByteSpan, out: Out) -> None:
+def read_request(call: HttpExchange, body: ByteSpan, out: Out) -> None:
     """Emit the request, with ids from the path first, then from query and body."""
     path = call.path
     assert path is not None
@@ -107,7 +102,7 @@ def _decode_body_params(data: bytes) -> ParamsShape:
     return fit_params(_decode_untyped(data)) if missed or params.message is None else params
 
 
-def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
+def read_response(call: HttpExchange, body: ByteSpan, out: Out) -> None:
     """Emit a response that is not a stream."""
     if call.exchange.status >= 400:
         _emit_error(call, body, out, call.exchange.status)
@@ -118,7 +113,7 @@ def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
     _read_result(call, body, FrameKind.RESPONSE, out)
 
 
-def read_event(call: HttpCall, sse_event: SseEvent, out: Out) -> None:
+def read_event(call: HttpExchange, sse_event: SseEvent, out: Out) -> None:
     """Emit one event of a stream."""
     note = "" if sse_event.complete else "unterminated"
     if sse_event.event:
@@ -126,7 +121,9 @@ def read_event(call: HttpCall, sse_event: SseEvent, out: Out) -> None:
     _read_result(call, sse_event, FrameKind.EVENT, out, note, sse_event.framing)
 
 
-def _read_result(call: HttpCall, body: ByteSpan, kind: FrameKind, out: Out, note: str = "", framing: str = "") -> None:
+def _read_result(
+    call: HttpExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str = "", framing: str = ""
+) -> None:
     path, exchange = call.path, call.exchange
     assert path is not None
     if kind is FrameKind.EVENT or path.operation.answer in _EVENT_ANSWERS:
@@ -145,7 +142,7 @@ def _read_result(call: HttpCall, body: ByteSpan, kind: FrameKind, out: Out, note
     _read_odd_result(call, body, kind, out, note, framing)
 
 
-def _read_odd_result(call: HttpCall, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str) -> None:
+def _read_odd_result(call: HttpExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str) -> None:
     """Emit a result that the typed decode rejects: mid-stream errors, other responses, unexpected types."""
     value = _decode_untyped(body.data)
     path = call.path
@@ -171,7 +168,7 @@ def _read_odd_result(call: HttpCall, body: ByteSpan, kind: FrameKind, out: Out, 
     call.emit(out, TO_CLIENT, kind, body, JSON, summary, "", 0, note, framing)
 
 
-def _correct_dialect(call: HttpCall, data: bytes) -> None:
+def _correct_dialect(call: HttpExchange, data: bytes) -> None:
     """Correct a guessed dialect from the first response: the 0.3 form has `final`, `kind`, `content`."""
     call.guessed = False
     exchange = call.exchange
@@ -180,7 +177,7 @@ def _correct_dialect(call: HttpCall, data: bytes) -> None:
         exchange.dialect = Dialect.V0_3
 
 
-def _emit_error(call: HttpCall, body: ByteSpan, out: Out, code: int, note: str = "", framing: str = "") -> None:
+def _emit_error(call: HttpExchange, body: ByteSpan, out: Out, code: int, note: str = "", framing: str = "") -> None:
     exchange = call.exchange
     value = _decode_untyped(body.data) if body.size else None
     reason, message = parse_rest_error(value)

@@ -5,12 +5,10 @@ The agent is the client of the connection, so its events travel in the direction
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, ExchangeDecoder, Out
 from a2a_proxy.protocol.dialect import dialect_of_result, dialect_with_generation
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS, ResultShape, decode_result
@@ -18,13 +16,10 @@ from a2a_proxy.protocol.json_summary import summarise, summarise_leniently
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.summary import NO_SUMMARY, Summary
 
-if TYPE_CHECKING:
-    from a2a_proxy.protocol.bindings.http import HttpCall
-
 _PUSHED_EVENTS = frozenset({EventKind.TASK, EventKind.MESSAGE, EventKind.STATUS, EventKind.ARTIFACT})
 
 
-def is_push(call: HttpCall, data: bytes) -> bool:
+def is_push(call: ExchangeDecoder, data: bytes) -> bool:
     """Whether the request is a push notification.
 
     Its body must be an A2A object; a bare object needs a second sign: the token header, `kind`, or a URL from a push
@@ -49,7 +44,7 @@ def _decode_event(data: bytes) -> tuple[ResultShape | None, Summary]:
         return None, summarise_leniently(None, streaming=False)
 
 
-def read_request(call: HttpCall, body: ByteSpan, out: Out) -> None:
+def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     """Emit the event."""
     result, summary = _decode_event(body.data)
     exchange = call.exchange
@@ -61,7 +56,7 @@ def read_request(call: HttpCall, body: ByteSpan, out: Out) -> None:
     call.emit(out, TO_AGENT, FrameKind.EVENT, body, JSON, summary)
 
 
-def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
+def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     """Emit the receiver's response, which is not A2A; an error status makes it an error."""
     exchange = call.exchange
     if exchange.status >= 400:
