@@ -64,7 +64,7 @@ _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 def bypass_proxies(environ: MutableMapping[str, str]) -> None:
-    """Exclude this machine from the proxies in the variables, because no proxy forwards to its own client's host."""
+    """Exclude this machine from the proxies in the variables, because a proxy cannot reach this machine's loopback."""
     known = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
     if known.strip() == "*" or not any(environ.get(each) or environ.get(each.upper()) for each in _PROXY_VARIABLES):
         return

@@ -101,7 +101,7 @@ class HttpCall(HttpStreamCall, HttpExchange):
 
     def bind_by_response(self, data: bytes) -> None:
         """Set the binding from the response, if the request did not determine it: an agent card at any URL, or JSON-RPC
-        whose request is not over yet or is not a call (`{`, `[]`).
+        whose request has not ended yet or is not a call (`{`, `[]`).
         """
         exchange = self.exchange
         if exchange.binding is not _OTHER_BINDING:

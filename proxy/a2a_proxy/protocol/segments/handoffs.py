@@ -148,8 +148,8 @@ class Handoffs:
         return made
 
     def name_task(self, conversation: ConversationState, known: ConversationState) -> None:
-        """Set the task of hand-offs that were recorded before the conversation's task (that of `known`) was known,
-        because an agent may call the next agent before it answers."""
+        """Set the task of hand-offs that were recorded before the conversation's task was known (the task of `known`):
+        an agent may call the next agent before it answers."""
         for made in self._unnamed.pop(conversation.number, ()):
             made.task_id, made.context_id = known.task_id, known.context_id
             self._changed[made.id] = made
