@@ -18,7 +18,7 @@ from a2a_proxy.testing.cassette_usage import cassettes_of
 from a2a_proxy.testing.child_process import ChildProcess, CommandRefused
 from a2a_proxy.testing.network_guard import GUARD
 from a2a_proxy.testing.plan import CannotPlay, CassetteWrite, RecordPlan, make_plan
-from a2a_proxy.testing.plugin import (
+from a2a_proxy.testing.plugin_state import (
     FORWARDED_TITLE,
     MARKER,
     PHASE_KEY,
