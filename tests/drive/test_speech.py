@@ -47,14 +47,14 @@ def test_a_stream_is_asked_for_as_one() -> None:
 
 
 def test_what_cannot_be_said_is_told() -> None:
-    with pytest.raises(CallError, match=r"SendMessage cannot be said in 1\.0 over grpc"):
+    with pytest.raises(CallError, match=r"SendMessage cannot be expressed in 1\.0 over grpc"):
         said(Binding.GRPC, Dialect.V1_0, value={"message": {"parts": "none"}})
 
 
 @pytest.mark.parametrize(
     ("operation", "binding", "dialect", "why"),
     [
-        ("SendLiveMessage", Binding.REST, None, "live streams go over gRPC, not over rest"),
+        ("SendLiveMessage", Binding.REST, None, "live streams are sent over gRPC only, not over rest"),
         ("ListTasks", Binding.JSONRPC, Dialect.V0_2, ""),
         ("ListTasks", Binding.GRPC, Dialect.V0_3, "ListTasks is not in 0.3 over grpc"),
         ("SendMessage", Binding.REST, Dialect.V0_1, "SendMessage is not in 0.1 over rest"),

@@ -245,7 +245,13 @@ class TaskTracker:
         if record.numbers is not None or frame.generation > 0 or (not record.support and exchange.dialect is _V1_1):
             self._apply_generation(record, frame, exchange)
         if frame.state:
-            _apply_state(record, frame, exchange)
+            states = record.states
+            if (
+                not states
+                or states[-1][1] != frame.state
+                or record.exchanges[exchange.id] != len(states) - 1 + record.dropped
+            ):
+                _apply_state(record, frame, exchange)
         self._count_message(record, frame)
         if frame.event is _ARTIFACT:
             _apply_artifact(record, frame)

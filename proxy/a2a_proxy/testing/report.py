@@ -1,4 +1,5 @@
-"""What the reports of a failed test say about its agents, and where the recording is, also in JUnit."""
+"""Information about its agents in the report of a failed test: their replay, and the path of the recording, also in
+JUnit."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ JUNIT_PROPERTY = "a2a_recording"
 
 
 def complete_report(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Add it."""
+    """Add the information to the report."""
     if report.when == "teardown":
         setattr(report, SUMMARY_ATTRIBUTE, item.stash.get(SUMMARY_KEY, []))
     if not report.failed or report.when == "setup":

@@ -1,5 +1,8 @@
-"""What calls that ran beside one another owe each other: a stream does not tell what another call has caused before
-that call has come, and streams of one task tell its events in one order."""
+"""Order between calls that ran at the same time.
+
+A stream does not report the effect of another call before that call has been made, and the streams of one task report
+its events in one order.
+"""
 
 from __future__ import annotations
 
@@ -27,27 +30,28 @@ if TYPE_CHECKING:
     from a2a_proxy.replay.core.player import Player
 
 SOFT_WAIT_NS = 1_000_000_000
-"""Ns: how long a line waits at most for a call that did not cause it, as one that has joined or raced its stream."""
+"""Maximum time in ns that a line waits for a call that did not cause it, such as one that joined or raced its
+stream."""
 
 
 class PrecedingCall(msgspec.Struct, frozen=True):
-    """A call that came before a line of another one."""
+    """A call that preceded a line of another call."""
 
     call: RecordedCall
     is_cause: bool
-    """It has caused the line: without it the line makes no sense."""
+    """Whether the call caused the line, which makes no sense without it."""
     is_look: bool = False
-    """It looks at the task, and shall see it as it is before the line."""
+    """Whether the call polls the task, and must see its state before the line."""
 
 
 class ConcurrentCalls:
-    """Calls of a script that overlap."""
+    """The calls of a script that overlap."""
 
     def __init__(self, script: ReplayScript) -> None:
         self._causes: dict[str, list[PrecedingCall]] = defaultdict(list)
         """By place of the line."""
         self._rivals: dict[str, set[str]] = defaultdict(set)
-        """By place of a call: those that were asked the same while it ran."""
+        """By place of a call: the calls with the same request that began while it ran."""
         tasks: dict[str, list[RecordedCall]] = defaultdict(list)
         alike: dict[bytes, list[RecordedCall]] = defaultdict(list)
         for call in script.calls:
@@ -63,7 +67,7 @@ class ConcurrentCalls:
                     self._relate_calls(call, other, rival=True)
 
     def _relate_calls(self, call: RecordedCall, other: RecordedCall, *, rival: bool = False) -> None:
-        """What `other` means to the lines of `call`."""
+        """Record how `other` affects the lines of `call`."""
         if other is call or _is_refused(other) or not call.began <= other.began <= call.began + _end_time(call):
             return
         if rival:
@@ -82,7 +86,7 @@ class ConcurrentCalls:
             self._causes[line.place].append(PrecedingCall(other, is_cause=True))
 
     def hold_reason(self, playback: CallPlayback, step: GateStep, waited: int, player: Player) -> str:
-        """What keeps a line back that has waited so many ns; empty where nothing does."""
+        """Return why a line that has waited `waited` ns is held back; empty if it is not."""
         line = step.line
         patience = player.options.patience
         for cause in self._causes.get(line.place, ()):
@@ -100,11 +104,11 @@ class ConcurrentCalls:
             if key is not None and not player.timeline.is_sent(key) and self._is_gated_elsewhere(other, line, player):
                 return f"{line.place} waits for {other.call.place}, which waits for its client"
             if waited < SOFT_WAIT_NS and self._has_earlier_line(playback, step, other, player.timeline):
-                return f"{line.place} waits for what {other.call.place} says before it"
+                return f"{line.place} waits for an earlier line of {other.call.place}"
         return ""
 
     def _is_gated_elsewhere(self, other: CallPlayback, line: ScriptLine, player: Player) -> bool:
-        """Another stream has yet to tell the same event, and waits for its client before it."""
+        """Whether another stream has not yet sent the same event and waits for its client before it."""
         key = player.timeline.event_key(line)
         for step in other.pending_steps():
             if other.waits_for_client(step):
@@ -116,7 +120,8 @@ class ConcurrentCalls:
     def _has_earlier_line(
         self, playback: CallPlayback, step: GateStep, other: CallPlayback, timeline: Timeline
     ) -> bool:
-        """Another stream of the task, or one that races this call, has something to say that was said before."""
+        """Whether another stream of the task, or one that races this call, has to send a line that was recorded
+        earlier."""
         tied = other.call.place in self._rivals.get(playback.call.place, ()) or (
             bool(playback.call.task) and playback.call.task == other.call.task
         )
@@ -128,12 +133,12 @@ class ConcurrentCalls:
 
 
 def _is_refused(call: RecordedCall) -> bool:
-    """The agent said no: it has changed nothing."""
+    """Whether the agent refused the call, which therefore changed nothing."""
     return any(line.what is LineKind.ERROR or line.status > 0 for line in call.agent_lines)
 
 
 def _is_look(call: RecordedCall) -> bool:
-    """It asks how a task is; not one that itself waits for the task to go on."""
+    """Whether the call polls a task, without waiting for the task to change."""
     return (
         call.operation == POLLING_OPERATION
         and isinstance(call.request, dict)
@@ -146,7 +151,7 @@ def _end_time(call: RecordedCall) -> int:
 
 
 def _was_waiting(call: RecordedCall, line: ScriptLine) -> bool:
-    """The task waited for its client when this line came."""
+    """Whether the task was waiting for its client when the line was sent."""
     states = [
         each.state
         for each in call.agent_lines

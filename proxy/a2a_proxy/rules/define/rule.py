@@ -1,8 +1,8 @@
-"""What a rule is, and the catalogue of all of them.
+"""The definition of a rule and the registry of all rules.
 
-A rule is one function with its documentation: the decorator `rule` gives it its facts and one flagged and one clean
-example; its docstring says what is flagged (first paragraph) and why that matters (the rest). Everything else, the
-catalogue, `a2a-inspect rules`, the text under a finding and the manual's page, is derived from these.
+A rule is one function with its documentation: the decorator `rule` sets its properties and one flagged and one clean
+example; its docstring says what is flagged (first paragraph) and why that matters (the rest). The catalogue,
+`a2a-inspect rules`, the text under a finding and the manual's page are all derived from these.
 """
 
 from __future__ import annotations
@@ -24,39 +24,41 @@ if TYPE_CHECKING:
 
 
 class HookPoint(StrEnum):
-    """When a rule is asked."""
+    """The point of an exchange at which a rule runs."""
 
     REQUEST = "request"
-    """Once for each frame of kind REQUEST, as soon as the dialect is settled: when the first answer is there, or the
-    exchange is over."""
+    """Once for each frame of kind REQUEST, as soon as the dialect is settled: at the first answer, or when the exchange
+    is over.
+    """
     HEADS = "heads"
-    """Once an exchange, at the same time, after its requests: request line, header fields, response head."""
+    """Once for each exchange, at the same time, after its requests: request line, header fields, response head."""
     ANSWER = "answer"
-    """For each frame of the agent that is an answer or stands in the place of one: RESPONSE, EVENT, ERROR, OTHER,
-    UNDECODABLE, COMMENT, and gRPC trailers (END)."""
+    """For each frame of the agent that is an answer or takes the place of one: RESPONSE, EVENT, ERROR, OTHER,
+    UNDECODABLE, COMMENT, and gRPC trailers (END).
+    """
     CLOSED = "closed"
-    """Once an exchange, when it is over and a peer ended it."""
+    """Once for each exchange, when it is over and one of the peers ended it."""
     CONNECTION = "connection"
-    """For each frame of the connection itself (exchange 0), the lines of a log apart."""
+    """For each frame of the connection itself (exchange 0), except log lines."""
 
 
 class EvidenceScope(StrEnum):
-    """What a rule has to know (manual/protocol.md "Rules and evidence")."""
+    """The evidence a rule depends on (manual/protocol.md "Rules and evidence")."""
 
     FRAME = "frame"
     EXCHANGE = "exchange"
     SESSION = "session"
     LIVE = "live state"
-    """Facts joined over all connections and bindings: less sure where the beginning was not seen."""
+    """Facts combined from all connections and bindings: less certain if the beginning was not recorded."""
 
 
 class FrameFlag(IntFlag):
-    """What is notable about a frame of the agent; a rule names the flags that concern it."""
+    """Notable properties of an agent's frame; each rule names the flags that make it run."""
 
     UNCLEAN = 1
-    """Its payload is not provably faultless (`gate`): rules about payloads look at it. Also for requests."""
+    """The payload is not provably valid (`gate`), so the rules about payloads run. Also for requests."""
     FIRST = 1 << 1
-    """The first answer of the exchange (comments apart)."""
+    """The first answer of the exchange, not counting comments."""
     TASK = 1 << 2
     STATUS = 1 << 3
     ARTIFACT = 1 << 4
@@ -65,88 +67,97 @@ class FrameFlag(IntFlag):
     LIST = 1 << 7
     """The answer to ListTasks."""
     PUSH = 1 << 8
-    """A push configuration, or several."""
+    """One or several push configurations."""
     OTHER = 1 << 9
-    """An answer that is none of A2A's objects: another result, another body, a comment, bytes that cannot be read."""
+    """An answer that is not an A2A object: another result, another body, a comment, or undecodable bytes."""
     ERROR = 1 << 10
-    """An A2A error, also as gRPC trailers with a status other than 0."""
+    """An A2A error, or gRPC trailers with a status other than 0."""
     END = 1 << 11
     """gRPC trailers, or the end of an event stream."""
     NEW_TASK = 1 << 12
-    """The task was not known before this frame."""
+    """The task was unknown before this frame."""
     CHANGED = 1 << 13
-    """The task goes into another state than the one known before, and no other stream has shown that yet."""
+    """The task changes to another state than the last known one, and no other stream has shown that state yet."""
     SAME = 1 << 14
-    """A status update in the state that this stream has shown last."""
+    """A status update that repeats the state last shown by this stream."""
     TERMINAL = 1 << 15
-    """It says a terminal state."""
+    """The frame carries a terminal state."""
     INTERRUPTED = 1 << 16
-    """It says INPUT_REQUIRED or AUTH_REQUIRED."""
+    """The frame carries INPUT_REQUIRED or AUTH_REQUIRED."""
     AFTER_TERMINAL = 1 << 17
     """The task was terminal before this frame, as far as this exchange could know."""
     NUMBERED = 1 << 18
-    """It has a generation, or its task or agent has shown one before."""
+    """The frame has a generation, or its task or agent has shown one before."""
     APPEND = 1 << 19
     """An artifact update with `append`."""
     KNOWN_ARTIFACT = 1 << 20
-    """An artifact update, the artifact of which is known."""
+    """An artifact update for an artifact that is already known."""
     SHARED = 1 << 21
-    """More than one stream of the task is open, or was 10 s ago."""
+    """More than one stream of the task is open, or was open within the last 10 s."""
     FOREIGN = 1 << 22
-    """Its task is not the one of this exchange, or its context is not the task's."""
+    """The task is not the one of this exchange, or the context is not the task's."""
     REPEAT = 1 << 23
-    """The same bytes came on this stream before."""
+    """The same bytes were received on this stream before."""
     LATER = 1 << 24
-    """On a stream: there was an event before this one."""
+    """On a stream: an event preceded this one."""
     FRAMED = 1 << 25
-    """An event of a stream that is more than one data line and its empty line; a gRPC message that is compressed; a
-    message on a pipe with more than a right length and the usual type. Also for requests."""
+    """A stream event with more than one data line and its empty line; a compressed gRPC message; a message on a pipe
+    with more than a correct length and the usual type. Also for requests.
+    """
     LARGE = 1 << 26
-    """Its payload is over 4 MiB. Also for requests."""
+    """The payload is larger than 4 MiB. Also for requests."""
     AFTER_ERROR = 1 << 27
-    """On a stream: there was an error before this frame."""
+    """On a stream: an error preceded this frame."""
     LEFT_TERMINAL = 1 << 28
-    """It shows another state after a terminal one, and neither a lagging stream nor an old snapshot explains that."""
+    """The frame shows another state after a terminal one, and neither a lagging stream nor an old snapshot explains
+    it.
+    """
     STALE = 1 << 29
-    """A snapshot of the task as it was before a terminal state that had been relayed before the request."""
+    """A snapshot that shows the task as before a terminal state, although that state was relayed before the request."""
     BACKWARDS = 1 << 30
-    """Its status has an earlier timestamp than the one before on this stream, by over a second."""
+    """The status has an earlier timestamp than the previous one on this stream, by more than a second."""
     IDLE = 1 << 31
-    """A status update without anything that the status before on this stream did not say."""
+    """A status update that adds nothing to the previous status on this stream."""
     REUSED_MESSAGE_ID = 1 << 32
-    """The id of its message stood for another content before."""
+    """The message's id was used for other content before."""
     GROWN = 1 << 35
-    """That content was the beginning of this one."""
+    """The earlier content was the beginning of this content."""
     OVERDUE = 1 << 36
-    """It goes on with a task that was over elsewhere, for longer than a stream lags; or its status is from after it."""
+    """The frame continues a task that ended elsewhere, later than a lagging stream explains; or its status is dated
+    after that end.
+    """
     STRAY = 1 << 37
-    """A message in its status or history names another task or context."""
+    """A message in the status or history names another task or context."""
     ODD_CHUNK = 1 << 33
-    """An artifact update that does not simply go on: appends to what is not known or is complete, or replaces."""
+    """An artifact update that does not simply continue: it appends to an unknown or complete artifact, or replaces
+    one.
+    """
     DRIFT = 1 << 34
-    """An artifact update that describes its artifact otherwise than before."""
+    """An artifact update that describes its artifact differently than before."""
     TOGETHER = 1 << 38
-    """A status update 2 s and more after the call, at most 0.3 s after the first such."""
+    """A status update at least 2 s after the call and at most 0.3 s after the first such update."""
     CARD_KNOWN = 1 << 40
-    """Of the exchange, as all up to `ODD_END`, and worked out by `given`: a card of its agent was seen."""
+    """Property of the exchange, like all flags up to `ODD_END`, set by `request_flags`: a card of its agent was
+    seen.
+    """
     NAMES = 1 << 41
-    """Its request names a task or a context. Also for a later message of a live stream."""
+    """The request names a task or a context. Also for a later message of a live stream."""
     EXTENDS = 1 << 42
-    """Its heads have a field of extensions; of gRPC trailers: they have."""
+    """The heads have an extensions field; for gRPC trailers: the trailers have one."""
     COUNTS = 1 << 43
-    """Its request speaks of generations, or a version that has them."""
+    """The request mentions generations, or a version that has them."""
     PUSHES = 1 << 44
-    """Its request may have a push configuration."""
+    """The request may contain a push configuration."""
     LIMITS = 1 << 45
-    """Its request may have a `historyLength`."""
+    """The request may contain a `historyLength`."""
     ODD_HEAD = 1 << 46
-    """It is no plain call of A2A: a query, a user in the authority, no operation, a status other than 200."""
+    """Not a plain A2A call: a query, a user in the authority, no operation, or a status other than 200."""
     ODD_END = 1 << 47
-    """At `CLOSED`: it broke off, or its HTTP or gRPC status is not that of success."""
+    """At `CLOSED`: the exchange broke off, or its HTTP or gRPC status is not a success."""
     COUNTED = 1 << 49
-    """An answer that is none of A2A's objects, as `OTHER`, and has a generation: an event of a proposal (Q-32)."""
+    """An answer that is not an A2A object (see `OTHER`) but has a generation: an event of a proposal (Q-32)."""
     ASKS = 1 << 48
-    """A request: for rules that are asked about some requests' answers and about all requests."""
+    """A request: for rules that run on some requests' answers and on all requests."""
 
 
 EXCHANGE_FLAGS = (
@@ -159,22 +170,22 @@ EXCHANGE_FLAGS = (
     | FrameFlag.ODD_HEAD
     | FrameFlag.ODD_END
 )
-"""What is the same for all frames of an exchange."""
+"""Flags that are the same for all frames of an exchange."""
 ANY_EVENT = FrameFlag.TASK | FrameFlag.STATUS | FrameFlag.ARTIFACT | FrameFlag.MESSAGE
-"""Any A2A event or answer that is one."""
+"""Any A2A event, also one sent as the answer of a call."""
 
 
 class Dialects(Enum):
-    """Protocol lines in groups, as rules distinguish them."""
+    """Groups of dialects that rules distinguish."""
 
     ALL = frozenset(Dialect)
     OLD = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.VENDOR})
     V0_2_0_3 = frozenset({Dialect.V0_2, Dialect.V0_3})
     SINCE_0_2 = frozenset({Dialect.V0_2, Dialect.V0_3, Dialect.RC, Dialect.V1_0, Dialect.V1_1})
     V1 = frozenset({Dialect.V1_0, Dialect.V1_1})
-    """1.0 and later; the release candidate has its own tables and is not judged by these."""
+    """1.0 and later; the release candidate has its own tables and is not judged by these rules."""
     DRAFT_1_1 = frozenset({Dialect.V1_0, Dialect.V1_1, Dialect.UNKNOWN})
-    """Features of the 1.1 draft: judged where the wire shows them, whatever the version says."""
+    """Features of the 1.1 draft: judged if the traffic uses them, whatever version it declares."""
 
 
 JSONRPC = frozenset({Binding.JSONRPC})
@@ -185,9 +196,9 @@ CARD = frozenset({Binding.CARD})
 WEBHOOK = frozenset({Binding.WEBHOOK})
 HTTP = JSONRPC | REST
 ENVELOPE = JSONRPC | STDIO
-"""JSON-RPC, whatever carries it."""
+"""JSON-RPC over any transport."""
 NETWORK = JSONRPC | REST | GRPC
-"""The bindings of calls that have heads, and connections of their own."""
+"""The bindings whose calls have heads and connections of their own."""
 RPC = NETWORK | STDIO
 """All bindings of calls."""
 JSON_TEXT = ENVELOPE | REST | WEBHOOK | CARD
@@ -195,22 +206,22 @@ ALL_BINDINGS = RPC | WEBHOOK | CARD
 
 
 class RuleFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """One breach that a rule found; the engine makes a finding of it."""
+    """One violation found by a rule; the engine turns it into a finding."""
 
     summary: str
-    """One line in words, lower case, with the values that tell: `id "1" answers request id 1`."""
+    """One line in lower case with the relevant values: `id "1" answers request id 1`."""
     path: str = ""
-    """Where in the payload, dotted from its root: `result.status.state`. A hit in a redacted place is dropped."""
+    """Place in the payload, dotted from its root: `result.status.state`. A finding at a redacted place is dropped."""
     value: str = ""
-    """What stands there, short."""
+    """The value at `path`, shortened."""
     severity: Severity | None = None
-    """Where a variant of the rule is less grave than the rule."""
+    """Set if a variant of the rule has another severity than the rule."""
     is_sure: bool = True
     """False lowers the confidence."""
     seq: int | None = None
-    """The frame it is about where that is not the one being looked at; -1 for the exchange as a whole."""
+    """The frame of the finding if it is not the current one; -1 for the exchange as a whole."""
     track: ExchangeRecord | None = None
-    """The exchange it is about where that is not the one being looked at."""
+    """The exchange of the finding if it is not the current one."""
 
 
 Judge = Callable[["RuleContext"], Iterable[RuleFinding]]
@@ -221,13 +232,13 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """One rule of the catalogue."""
 
     id: str
-    """`A2A-GEN-001`."""
+    """For example `A2A-GEN-001`."""
     title: str
     severity: Severity
     hook_points: frozenset[HookPoint]
     scope: EvidenceScope
     section: str
-    """Where the specification says so."""
+    """Section of the specification that requires it."""
     dialects: Dialects
     bindings: frozenset[Binding]
     description: str
@@ -235,23 +246,25 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     flagged: Script
     clean: Script
     also_broken: tuple[str, ...] = ()
-    """Other rules that the flagged example breaks too."""
+    """Other rules that the flagged example also breaks."""
     trigger_flags: FrameFlag | None = None
-    """Asked about a frame that has one of these; at `HEADS` and `CLOSED` always."""
+    """The rule runs on frames with at least one of these flags; at `HEADS` and `CLOSED` it always runs."""
     required_flags: FrameFlag | None = None
-    """And one of these: without them it would find nothing, so that not asking saves time and changes nothing."""
+    """The frame must also have one of these. Without them the rule would find nothing, so skipping it only saves
+    time.
+    """
     operations: frozenset[str] = frozenset()
-    """Operations it is about; empty: all."""
+    """Operations the rule applies to; empty for all."""
     draft: bool = False
-    """The feature is in no released version; judged only where the wire shows it."""
+    """The feature is in no released version; judged only if the traffic uses it."""
     judge: Judge
     due: DueJudge | None = None
-    """Called at the time that `judge` asked for with `RuleContext.schedule_due`."""
+    """Called at the time that `judge` requested with `RuleContext.schedule_due`."""
     module: str = ""
 
     @property
     def family(self) -> str:
-        """`GEN` of `A2A-GEN-001`."""
+        """The family: `GEN` for `A2A-GEN-001`."""
         return self.id.split("-")[1]
 
 
@@ -277,12 +290,15 @@ def rule(
     draft: bool = False,
     due: DueJudge | None = None,
 ) -> Callable[[Judge], Judge]:
-    """Put the decorated function into the catalogue. `operations` are 1.0 names; see `Rule` for the rest."""
+    """Register the decorated function as a rule. `operations` are 1.0 names; see `Rule` for the other arguments.
+
+    Raises ValueError if a rule with this id is already registered.
+    """
 
     def add(judge: Judge) -> Judge:
         what, _, why = inspect.cleandoc(judge.__doc__ or "").partition("\n\n")
         if ident in _CATALOGUE:
-            raise ValueError(f"{ident} is there twice")
+            raise ValueError(f"{ident} is defined twice")
         _CATALOGUE[ident] = Rule(
             id=ident,
             title=title,
@@ -311,5 +327,5 @@ def rule(
 
 
 def registered_rules() -> dict[str, Rule]:
-    """What has been registered so far, by id in order; `catalogue.rules` has all."""
+    """Return the rules registered so far in the order of their ids; `catalogue.all_rules` returns all."""
     return {ident: _CATALOGUE[ident] for ident in sorted(_CATALOGUE)}

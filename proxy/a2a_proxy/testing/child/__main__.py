@@ -1,6 +1,6 @@
 """`python -m a2a_proxy.testing.child`: orders on stdin, answers on stdout, until stdin ends.
 
-What a library prints goes to stderr: stdout is for answers only.
+Output of libraries goes to stderr, because stdout is for answers only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def _serve_orders(answers: IO[bytes]) -> None:
 
 
 def main() -> None:
-    """Serve until the process of the tests closes the pipe, also by dying."""
+    """Serve until the process of the tests closes the pipe or exits."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     run(_serve_orders(answers))

@@ -1,4 +1,4 @@
-"""Orders in, answers out: the agents of this process by their numbers."""
+"""Execution of orders: the agents of this process, by number."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from a2a_proxy.testing.child_messages import (
 
 
 class CommandDispatcher:
-    """Does one order after the other."""
+    """Executes one order after the other."""
 
     def __init__(self) -> None:
         self._agents: dict[int, FixtureAgent] = {}
         self._numbers = 0
 
     async def run_order(self, order: Order) -> Answer:
-        """Obey. Never raises for what a user can mend."""
+        """Execute an order. Errors that a user can fix become CommandFailed."""
         try:
             return await self._dispatch_order(order)
         except (RecordingError, RouteError) as wrong:
             return CommandFailed(wrong.message, wrong.hint)
         except PolicyError as wrong:
-            return CommandFailed(f"redact: {wrong}", "see the words of `a2a-proxy --redact` in the manual")
+            return CommandFailed(f"redact: {wrong}", "see `a2a-proxy --redact` in the manual")
         except OSError as wrong:
             where = f"{wrong.filename}: " if wrong.filename else ""
             return CommandFailed(f"{where}{(wrong.strerror or str(wrong)).lower()}")
-        except Exception as wrong:  # a fault of ours costs one test, not those that come
+        except Exception as wrong:  # an internal error fails one test, not the following ones
             return CommandFailed(f"{type(wrong).__name__}: {wrong}", "report this as a bug of a2a-proxy")
 
     async def _dispatch_order(self, order: Order) -> Answer:
@@ -53,6 +53,6 @@ class CommandDispatcher:
         return stage.make_status()
 
     async def close(self) -> None:
-        """The process of the tests is gone: so is every agent."""
+        """Stop all agents, because the process of the tests has ended."""
         for stage in self._agents.values():
             await stage.stop(keep=False)

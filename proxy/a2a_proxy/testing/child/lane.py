@@ -1,4 +1,4 @@
-"""A relay on a port of its own, and the tape of what passes through it."""
+"""A relay on its own port, with the recorder of its traffic."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from a2a_proxy.relay.server import Relay
 from a2a_proxy.testing.child.tape import RelayRecorder
 
 _GRACE_SECONDS = 0.2
-"""Seconds that open calls get: the test is over, so whoever still waits waits in vain."""
+"""Seconds for open calls to end. Short, because the test is over and nothing reads the answers."""
 
 
 class AgentRelay:
-    """From a port on loopback to one agent."""
+    """Relays from a local port to one agent."""
 
     def __init__(
         self, upstream: str, grpc: str, recording: str, command: tuple[str, ...], redact: tuple[str, ...]
     ) -> None:
-        """`recording` is where its recording will be.
+        """`recording` is the path of its recording.
 
-        Raises RouteError for a wrong address, PolicyError for a wrong word of `redact`.
+        Raises RouteError for an invalid address, PolicyError for an invalid word of `redact`.
         """
         policy_of(redact)
         self.notes: list[str] = []
-        """What the relay had to say, as of signed cards."""
+        """Notes of the relay, for example about signed cards."""
         self._clock = session_clock()
         route = Route(Listen("127.0.0.1", 0), Upstream.parse(upstream), Upstream.parse(grpc) if grpc else None)
         self._relay = Relay((route,), self._clock, EditPolicy(), self._add_note)
@@ -44,7 +44,7 @@ class AgentRelay:
         self._recorder: RelayRecorder | None = None
 
     async def start(self) -> str:
-        """Listen; the address, `127.0.0.1:PORT`. Raises RouteError."""
+        """Listen and return the address, `127.0.0.1:PORT`. Raises RouteError."""
         await self._relay.listen()
         [(_, [address])] = self._relay.bound_addresses
         self._recorder = RelayRecorder(msgspec.structs.replace(self._session, listens=(address,)))
@@ -52,12 +52,13 @@ class AgentRelay:
         return address
 
     def store_traffic(self) -> None:
-        """Store all that has passed. Raises RecordingError."""
+        """Store all traffic so far. Raises RecordingError."""
         assert self._recorder is not None
         self._recorder.store_chunks()
 
     async def stop(self, *, keep: bool) -> None:
-        """End what is open; with `keep` the recording is whole then, else not written on. Raises RecordingError."""
+        """End open connections; with `keep` finish the recording, otherwise discard unstored traffic. Raises
+        RecordingError."""
         await self._relay.stop(_GRACE_SECONDS)
         if self._recorder is None:
             return

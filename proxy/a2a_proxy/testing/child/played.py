@@ -1,4 +1,4 @@
-"""From cassettes and what a test says of them to a mock agent."""
+"""Building of a mock agent from cassettes and the settings of a test."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ _NAMED_SPEEDS = {"instant": 0.0, "recorded": 1.0}
 
 
 def make_mock(cassettes: Sequence[str], replay: dict[str, Any], passthrough: str) -> MockServer:
-    """A mock of them, not started. `replay` has all of `settings.REPLAY_SETTINGS`; `passthrough` is the address of an
-    agent that
-    answers what they do not, or empty. Raises RecordingError."""
+    """Return a mock of the cassettes, not started. `replay` has all of `settings.REPLAY_SETTINGS`.
+
+    `passthrough` is the address of an agent that answers the calls that the cassettes do not, or empty. Raises
+    RecordingError.
+    """
     speed = replay["speed"]
     options = ReplayOptions(
         match=MatchPreset(replay["match"]),
@@ -44,11 +46,11 @@ def make_mock(cassettes: Sequence[str], replay: dict[str, Any], passthrough: str
             inject_faults(script, [parse_fault(text) for text in replay["faults"]]), options, passthrough=live
         )
     except FaultError as wrong:
-        raise RecordingError(f"a fault cannot be made: {wrong}", f"there are: {FAULT_FORMS}") from wrong
+        raise RecordingError(f"a fault cannot be injected: {wrong}", f"the forms are: {FAULT_FORMS}") from wrong
 
 
 def miss_texts(mock: MockServer) -> tuple[str, ...]:
-    """What was asked in vain, for a person; what went to the agent behind is none."""
+    """Return the misses as texts for the user, without calls that were forwarded to a live agent."""
     found = (miss for miss in mock.player.misses if mock.passthrough is None or not is_forwardable(miss))
     return tuple(_miss_text(miss) for miss in found)
 
@@ -60,7 +62,7 @@ def _miss_text(miss: Miss) -> str:
 
 
 def _load_scripts(cassettes: Sequence[str], replay: dict[str, Any]) -> ReplayScript:
-    """Several are read as one, with a session each."""
+    """Load the cassettes; several are read as one, with a session each."""
     if len(cassettes) == 1:
         return _load_cassette(cassettes[0], replay)
     with tempfile.TemporaryDirectory() as folder:

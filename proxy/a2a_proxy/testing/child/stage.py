@@ -1,4 +1,4 @@
-"""One agent of one test: a relay in front of a live agent, or of a mock, or of a mock with a live agent behind it."""
+"""One agent of one test: a relay in front of a live agent, of a mock, or of a mock that forwards to a live agent."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 class FixtureAgent:
-    """The agent that a fixture gives to a test. What passes before it is recorded when somebody asks."""
+    """The agent that a fixture returns to a test. Its traffic is recorded when it is requested."""
 
     def __init__(self, order: OpenAgent) -> None:
         self._order = order
         self._front_relay: AgentRelay | None = None
-        """Between the test and whoever answers."""
+        """Relay between the test and the answering agent."""
         self._mock: MockServer | None = None
         self._back_relay: AgentRelay | None = None
-        """Between the mock and the live agent."""
+        """Relay between the mock and the live agent."""
 
     async def start(self) -> str:
-        """Its address. Raises RouteError, RecordingError, OSError."""
+        """Start and return the address. Raises RouteError, RecordingError, OSError."""
         try:
             return await self._start_agent(self._order)
         except BaseException:
@@ -37,7 +37,7 @@ class FixtureAgent:
             if upstream:
                 self._back_relay = AgentRelay(upstream, grpc, order.new_recording, order.command, order.redact)
                 passthrough = await self._back_relay.start()
-            # aiohttp and grpc: who only records a live agent does not wait for them.
+            # Imported here because it needs aiohttp and grpc, which a test that only records a live agent does without.
             from a2a_proxy.testing.child.played import make_mock
 
             self._mock = make_mock(order.cassettes, order.replay, passthrough)
@@ -47,12 +47,12 @@ class FixtureAgent:
         return await self._front_relay.start()
 
     def store_traffic(self) -> None:
-        """Store all that has passed. Raises RecordingError."""
+        """Store all traffic so far. Raises RecordingError."""
         if self._front_relay is not None:
             self._front_relay.store_traffic()
 
     def make_status(self) -> ReplayStatus:
-        """How things are."""
+        """Return the state of the agent."""
         notes = tuple(
             note for relay in (self._front_relay, self._back_relay) if relay is not None for note in relay.notes
         )
@@ -70,7 +70,7 @@ class FixtureAgent:
         )
 
     async def stop(self, *, keep: bool) -> ReplayStatus:
-        """The same at the end. Raises RecordingError."""
+        """Stop the agent and return its final state. Raises RecordingError."""
         if self._front_relay is not None:
             await self._front_relay.stop(keep=keep)
         if self._mock is not None:

@@ -1,4 +1,4 @@
-"""Hints of the replay name options of its command; in a test they are settings."""
+"""Translation of the options in replay hints into settings of a test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SETTING_FORMS = (
 
 
 def translate_options(hint: str) -> str:
-    """`--match loose` is `match="loose"` in `a2a_cassette` and `a2a_config`."""
+    """Return a hint with settings in place of options: `--match loose` is `match="loose"` in `a2a_cassette`."""
     said = hint
     for option, setting in _SETTING_FORMS:
         said = option.sub(setting, said)
