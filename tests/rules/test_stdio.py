@@ -176,9 +176,9 @@ def test_what_stands_together_is_told_once() -> None:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("[]", "an array"),
-        ("5", "a number"),
-        ('{"a":1}', "an object that is neither a request nor a response"),
+        ("[]", "an array; expected a JSON-RPC message"),
+        ("5", "a number; expected a JSON-RPC message"),
+        ('{"a":1}', "an object that is neither a request nor a response; expected a JSON-RPC message"),
         ("hello", "not valid JSON"),
     ],
 )

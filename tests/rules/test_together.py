@@ -56,7 +56,7 @@ def _due_each(see: RuleContext) -> Iterator[RuleFinding]:
     late = not found.has_number and int(at) - lost.first_at >= _SECOND
     if found.has_come or not (found.is_due or late):
         return
-    told = f"event {exchange}.{seq} is missing on this stream"
+    told = f"event #{exchange}.{seq} is missing on this stream"
     if found.is_passed_over:
         severity = None if found.is_due else Severity.WARNING
         yield RuleFinding(summary=f"{told}, but later ones were delivered", is_sure=found.is_due, severity=severity)

@@ -73,7 +73,9 @@ def no_data(context: RuleContext) -> Iterator[RuleFinding]:
     names = [name for name, _ in block_fields(frame.framing) if name not in ("id", "retry")]
     if names:
         told = ", ".join(f"`{_quote_value(name)[1:-1]}`" for name in dict.fromkeys(names))
-        yield RuleFinding(summary=f"a block with {told} but without data: clients drop it", value=frame.framing.strip())
+        yield RuleFinding(
+            summary=f"an event block has {told} but no data: clients drop it", value=frame.framing.strip()
+        )
 
 
 @rule(

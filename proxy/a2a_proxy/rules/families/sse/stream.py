@@ -77,7 +77,7 @@ def cacheable(context: RuleContext) -> Iterator[RuleFinding]:
         return
     found = ", ".join(context.response_headers("cache-control")).lower()
     if "no-cache" not in found and "no-store" not in found:
-        told = f"Cache-Control is {found!r}" if found else "there is no Cache-Control"
+        told = f"Cache-Control is {found!r}" if found else "the response has no Cache-Control"
         yield RuleFinding(summary=f"{told}; an event stream should have `no-cache` or `no-store`", value=found)
 
 

@@ -102,7 +102,7 @@ def early(context: RuleContext) -> Iterator[RuleFinding]:
     wanted = _returns_immediately(context)
     if wanted is False or (wanted is None and context.is_v1):
         asked = "`returnImmediately` is not set" if context.is_v1 else "`blocking` is true"
-        told = f"the answer is task {frame.task_id} in {state_label(frame.state)}, although {asked}"
+        told = f"the answer is task {frame.task_id} in state {state_label(frame.state)}, although {asked}"
         path = f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}status.state"
         yield RuleFinding(
             summary=f"{told}: the agent must wait until it ends or needs input",
@@ -139,7 +139,7 @@ def waited(context: RuleContext) -> Iterator[RuleFinding]:
         return
     took = (context.at - request_snapshot.at) / SECOND_NS
     option = "`returnImmediately` is true" if context.is_v1 else "`blocking` is false"
-    told = f"{option}, but the answer took {took:.1f} s: a task in {state_label(context.frame.state)}"
+    told = f"{option}, but the answer took {took:.1f} s: a task in state {state_label(context.frame.state)}"
     yield RuleFinding(summary=told)
 
 
@@ -170,8 +170,8 @@ def bare(context: RuleContext) -> Iterator[RuleFinding]:
         and context.has_flag(FrameFlag.FIRST)
     ):
         told = (
-            f"the message is for task {request_snapshot.task_id} in {state_label(request_snapshot.state)}, but the "
-            "answer is a bare Message"
+            f"the message is for task {request_snapshot.task_id} in state {state_label(request_snapshot.state)}, but "
+            "the agent answers with a bare Message"
         )
         yield RuleFinding(
             summary=told, path=context.root + object_prefix(context.frame, context.is_v1, context.operation).rstrip(".")

@@ -71,7 +71,7 @@ def left(context: RuleContext) -> Iterator[RuleFinding]:
             else first_terminal_label(context.task)
         )
         told = (
-            f"task {context.frame.task_id} was {was}, {event_phrase(context.frame)} now shows "
+            f"task {context.frame.task_id} was {was}, but {event_phrase(context.frame)} now shows "
             f"{state_label(context.frame.state)}"
         )
         yield RuleFinding(summary=told, path=_state_path(context), value=state_label(context.frame.state))
@@ -149,7 +149,8 @@ def written_to(context: RuleContext) -> Iterator[RuleFinding]:
         return
     crossed = request_snapshot.at - request_snapshot.terminal < _CROSSING_TIME
     told = (
-        f"the message is for task {request_snapshot.task_id}, which was already {state_label(request_snapshot.state)}"
+        f"the client's message is for task {request_snapshot.task_id}, which was already "
+        f"{state_label(request_snapshot.state)}"
     )
     severity = Severity.INFO if crossed else None
     yield RuleFinding(

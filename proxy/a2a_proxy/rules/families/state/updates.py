@@ -42,7 +42,10 @@ def backwards(context: RuleContext) -> Iterator[RuleFinding]:
     """
     behind = time_before(decode_status(context.frame).stamp, context.record.stamp) / SECOND_NS
     path = f"{context.root}{object_prefix(context.frame, context.is_v1, context.operation)}status.timestamp"
-    told = f"the timestamp of {state_label(context.frame.state)} is {behind:.1f} s before an earlier one of this stream"
+    told = (
+        f"the timestamp of state {state_label(context.frame.state)} is {behind:.1f} s before an earlier one of this "
+        "stream"
+    )
     yield RuleFinding(summary=told, path=path)
 
 
@@ -137,7 +140,7 @@ def _check_canceled(context: RuleContext) -> Iterator[RuleFinding]:
     """Report a cancellation that has had no effect."""
     if context.task is not None and not context.task.terminal:
         told = (
-            f"CancelTask was answered with {context.due_note}, but task {context.task.task_id} has not ended "
+            f"CancelTask was answered with state {context.due_note}, but task {context.task.task_id} has not ended "
             f"{_CANCEL_WAIT} s later"
         )
         yield RuleFinding(summary=told, seq=context.due_seq)

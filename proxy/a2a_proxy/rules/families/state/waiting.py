@@ -61,7 +61,7 @@ def back(context: RuleContext) -> Iterator[RuleFinding]:
     ):
         before = request_snapshot.state
     if before and before not in TERMINAL:
-        told = f"task {frame.task_id} was {state_label(before)}, {event_phrase(frame)} now shows submitted"
+        told = f"task {frame.task_id} was {state_label(before)}, but {event_phrase(frame)} now shows submitted"
         yield RuleFinding(summary=told, path=f"{_status_path(context)}.state", value="submitted")
 
 
@@ -94,9 +94,9 @@ def unasked(context: RuleContext) -> Iterator[RuleFinding]:
     if frame.state not in _WORKING_EVENTS or task is None or not _is_after_input(context):
         return
     if task.client_message_at <= _input_began(task):
-        told = f"task {frame.task_id} was input-required, {event_phrase(frame)} shows {state_label(frame.state)}"
+        told = f"task {frame.task_id} was input-required, but {event_phrase(frame)} shows {state_label(frame.state)}"
         yield RuleFinding(
-            summary=f"{told}, without a message from a client in between", path=f"{_status_path(context)}.state"
+            summary=f"{told} without a message from a client in between", path=f"{_status_path(context)}.state"
         )
 
 

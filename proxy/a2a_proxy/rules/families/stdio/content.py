@@ -94,7 +94,9 @@ def no_message(context: RuleContext) -> Iterator[RuleFinding]:
     elif frame.note == NOTE_NOT_JSONRPC and not frame.exchange:
         told = json_kind(context.value)
         told += " that is neither a request nor a response" if isinstance(context.value, dict) else ""
-        yield RuleFinding(summary=f"the content of the {sender_name(frame)}'s message is {told}")
+        yield RuleFinding(
+            summary=f"the content of the {sender_name(frame)}'s message is {told}; expected a JSON-RPC message"
+        )
     elif frame.exchange and frame.payload and context.value is None:
         if is_whole_text(frame) and (place := find_json_error(frame.payload)) >= 0:
             text = frame.payload.decode("utf-8", "backslashreplace")[:_MAX_SHOWN_LENGTH]

@@ -68,7 +68,7 @@ def not_closed(context: RuleContext) -> Iterator[RuleFinding]:
     after = (context.exchange.closed - record.terminal) / _SECOND_NS
     if LATE_CLOSE < after < MAX_CLOSE_DELAY:
         what = "ended" if context.exchange.how == "complete" else "was still open when it broke off,"
-        told = f"the stream {what} {after:.1f} s after {state_label(record.state)}; the agent must end it at once"
+        told = f"the stream {what} {after:.1f} s after state {state_label(record.state)}; the agent must end it at once"
         yield RuleFinding(summary=told, severity=Severity.WARNING)
 
 
@@ -77,7 +77,7 @@ def check_still_open(context: RuleContext) -> Iterator[RuleFinding]:
     record = context.record
     if record.started and record.closed_exchange is None:
         told = (
-            f"the stream is still open {MAX_CLOSE_DELAY} s after {state_label(record.state)}; the agent must "
+            f"the stream is still open {MAX_CLOSE_DELAY} s after state {state_label(record.state)}; the agent must "
             "end it at once"
         )
         yield RuleFinding(summary=told, seq=context.due_seq)
@@ -106,7 +106,9 @@ def ended_early(context: RuleContext) -> Iterator[RuleFinding]:
     if record.terminal or (record.unreadable_at and record.unreadable_at >= record.state_at):
         return
     if _is_clean_end(context) and not record.final_at and record.state in ACTIVE:
-        yield RuleFinding(summary=f"the agent ended the stream in {state_label(record.state)}, without an error")
+        yield RuleFinding(
+            summary=f"the agent ended the stream without an error while the task was {state_label(record.state)}"
+        )
 
 
 @rule(
@@ -279,7 +281,7 @@ def _check_returned(context: RuleContext) -> Iterator[RuleFinding]:
     task = context.task
     if task is not None and task.last <= int(context.due_note) and task.state not in TERMINAL:
         yield RuleFinding(
-            summary=f"the client left in {state_label(task.state)} and did not return within {RETURN_TIME} s"
+            summary=f"the client left in state {state_label(task.state)} and did not return within {RETURN_TIME} s"
         )
 
 

@@ -151,7 +151,7 @@ def after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
         ended[2] = 0
         return
     yield RuleFinding(
-        summary=f"{event_phrase(frame)} after {state_label(state)} on this stream; no event may follow a terminal state"
+        summary=f"{event_phrase(frame)} after state {state_label(state)}; no event may follow a terminal state"
     )
 
 
@@ -188,7 +188,7 @@ def out_of_order(context: RuleContext) -> Iterator[RuleFinding]:
     over = record.terminal and frame.state not in TERMINAL
     if over or (frame.state == _SUBMITTED_EVENT and record.events > 1):
         yield RuleFinding(
-            summary=f"{state_label(frame.state)} follows a status with a later timestamp ({record.stamp})"
+            summary=f"state {state_label(frame.state)} follows a status with a later timestamp ({record.stamp})"
         )
 
 

@@ -91,7 +91,7 @@ def _check_crossing(context: RuleContext) -> Iterator[RuleFinding]:
     key, task = context.due_note, context.task
     found = find_crossing(task, context.record.id, key) if task is not None else None
     if found is not None and not is_in_order(found[1], key):
-        told = f"this event follows another one here, but precedes it in exchange {found[0]}"
+        told = f"this event follows another one here, but precedes it in #{found[0]}"
         yield RuleFinding(summary=told, seq=context.due_seq)
 
 
@@ -146,7 +146,7 @@ def check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
     shown = stream_delivery(task, exchange) if task is not None else None
     if task is None or shown is None:
         return
-    told = f"event {exchange}.{context.due_seq} is missing on this stream"
+    told = f"event #{exchange}.{context.due_seq} is missing on this stream"
     for number, lost in other_streams(task, exchange):  # an ended stream may have delivered later events already
         if lost.joined > int(joined) or (str(number) in beside.split(",")) is not (live == "1"):
             continue
@@ -202,7 +202,7 @@ def dragged_along(context: RuleContext) -> Iterator[RuleFinding]:
     at, other = notes.get("stream.left", (0, 0))
     if other and not record.errors and 0 <= exchange.closed - at < _TOGETHER_TIME * _SECOND_NS:
         waited = (exchange.closed - at) // 1_000_000
-        told = f"the agent ended this stream {waited} ms after the client of exchange {other} left"
+        told = f"the agent ended this stream {waited} ms after the client of #{other} left"
         yield RuleFinding(summary=f"{told}; the task is {state_label(state)}")
 
 
@@ -253,5 +253,5 @@ def _check_end_shown(context: RuleContext) -> Iterator[RuleFinding]:
         exchange, state = context.due_note.split()
         shown = TaskState(int(state)).label
         yield RuleFinding(
-            summary=f"exchange {exchange} showed {shown} {MAX_SILENCE} s ago; this stream has not and is still open"
+            summary=f"#{exchange} showed {shown} {MAX_SILENCE} s ago; this stream has not and is still open"
         )

@@ -51,7 +51,7 @@ def accepted(context: RuleContext) -> Iterator[RuleFinding]:
         return
     near = any(major == version[0] for major, _ in versions)
     yield RuleFinding(
-        summary=f"A2A-Version {version[0]}.{version[1]} is answered with success, but the card declares "
+        summary=f"the agent accepts A2A-Version {version[0]}.{version[1]}, but its card declares only "
         f"{_format_versions(versions)}",
         value=context.exchange.version_header,
         severity=Severity.INFO if near else None,
@@ -80,7 +80,7 @@ def refused(context: RuleContext) -> Iterator[RuleFinding]:
     if version is None or context.failure.name != "VERSION_NOT_SUPPORTED":
         return
     if version in declared_versions(context, for_binding=True):
-        told = f"A2A-Version {version[0]}.{version[1]} is refused, but the card declares it for this binding"
+        told = f"the agent refuses A2A-Version {version[0]}.{version[1]}, but its card declares it for this binding"
         yield RuleFinding(summary=told, value=context.exchange.version_header)
 
 
@@ -112,7 +112,8 @@ def lenient(context: RuleContext) -> Iterator[RuleFinding]:
     versions = declared_versions(context)
     if versions and all(major >= 1 for major, _ in versions):
         yield RuleFinding(
-            summary=f"a request without A2A-Version succeeds; the card declares {_format_versions(versions)}"
+            summary="the agent accepts a request without A2A-Version, but its card declares only "
+            f"{_format_versions(versions)}"
         )
 
 

@@ -86,7 +86,7 @@ def malformed(context: RuleContext) -> Iterator[RuleFinding]:
         return
     three = version.count(".") == 2 and parse_version(version.rpartition(".")[0]) and version[-1].isdigit()
     yield RuleFinding(
-        summary=f"A2A-Version is `{version[:40]}`; it must have the form 1.0",
+        summary=f"A2A-Version is `{version[:40]}`; it must have the form Major.Minor, such as 1.0",
         value=version,
         severity=Severity.WARNING if three else None,
     )
