@@ -178,7 +178,7 @@ def removed(context: RuleContext) -> Iterable[RuleFinding]:
 )
 def other_enum(context: RuleContext) -> Iterable[RuleFinding]:
     """A state or role is spelled as in another version: `working` or `user` in 1.0, `TASK_STATE_WORKING` or `ROLE_USER`
-    in 0.3, `TASK_STATE_CANCELLED` in 1.0. A number in JSON is a warning.
+    in 0.3, `TASK_STATE_CANCELLED` in 1.0. A JSON number is reported as a warning.
 
     The receiver's parser does not recognise the value, and rejects the message or treats the value as unspecified. The
     sender (client or agent) must use the spelling of the version in use.
