@@ -65,16 +65,17 @@ _WORDS = {
         rf"wd?{_THEN}",
         rf"in{_THEN}",
         rf"op(?<=dpop){_THEN}",
-        rf"(?<=otp)(?:[\s_\-]?code)?{_THEN}",
+        r"[cs\s_\-=\"':\x12](?<=otp[\s\S])",
     ],
     "x": [
         rf"ation(?<=horixation)(?:{_THEN}|[\s_\-]code)",
         rf"wt(?:{_THEN}|-bearer)",
         r"l(?<=mysxl)",
-        rf"[_\-]?sid{_THEN}",
+        rf"sid{_THEN}",
+        rf"[_\-]sid{_THEN}",
         rf"erifier{_THEN}",
         r"alue\x12",
-        r"(?<=eyx)[\w\-]{4}",
+        r"[\w\-](?<=eyx[\s\S])",
     ],
     "u": [rf"th(?<=auth){_THEN}", r"rl[ \t](?<=curl.)"],
     "=": [
@@ -82,11 +83,10 @@ _WORDS = {
         *(f"(?<={name}=)" for name in ("sig", "signature", "key", "code", "bearer", "sid", "name")),
     ],
 }
-_IONS = [
-    rf"(?<=session)(?:[\s_\-]?id)?{_THEN}",
-    rf"(?<=assertion){_THEN}",
-    rf"(?<=connection)[\s_\-]?string{_THEN}",
-]
+_IONS = (
+    rf"(?<=[src][st]ion)(?:(?<=session)(?:[\s_\-]?id)?{_THEN}|(?<=assertion){_THEN}|"
+    rf"(?<=connection)[\s_\-]?string{_THEN})"
+)
 _KEYS = sieves()
 
 
@@ -108,7 +108,7 @@ _KEN, _CRET, _EARER, _PASS, _EYJ, _AUTH, _ESCAPED = (
 )
 _PREFIXED, _GL = (_compiled(start, _KEYS.pop(start)).search for start in ("_", "gl"))
 assert not _KEYS, "a key that no search of `suspicious` meets"
-_ION = _compiled("ion", _IONS)
+_ION = re.compile(f"ion{_IONS}".encode())
 _OWN_SESSION = re.compile(
     rb"\{(?<![^\n]\{)(?<![^}]\n\{)[^{}\[\]]*\"(?:params|result)\"\s*:\s*\{[^{}\[\]]*\"session_?id\"\s*:"
 )

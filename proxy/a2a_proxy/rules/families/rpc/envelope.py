@@ -8,7 +8,8 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import ENVELOPE, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import ENVELOPE, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.families.rpc.reading import is_from_client, json_kind, read_envelope, short_json

@@ -8,7 +8,8 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.errors import RPC_REASONS, RPC_REASONS_0_1
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import ENVELOPE, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import ENVELOPE, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send, snapshot
 from a2a_proxy.rules.families.rpc.reading import json_kind, read_envelope, short_json

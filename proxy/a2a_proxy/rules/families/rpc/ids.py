@@ -10,7 +10,8 @@ import msgspec
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import ENVELOPE, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import ENVELOPE, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, json_text, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.families.rpc.reading import read_envelope

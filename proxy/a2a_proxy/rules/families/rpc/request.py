@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import ENVELOPE, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import ENVELOPE, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.families.rpc.reading import json_kind, operation_name, read_envelope, short_json

@@ -11,7 +11,8 @@ from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.json_summary import rename_to_camel
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import ENVELOPE, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import ENVELOPE, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.families.rpc.reading import json_kind, read_envelope, short_json

@@ -11,7 +11,8 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.rules.context import RuleContext, strip_parameters
-from a2a_proxy.rules.define.rule import ENVELOPE, HTTP, JSON_TEXT, STDIO, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import ENVELOPE, HTTP, JSON_TEXT, STDIO, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 from a2a_proxy.rules.families.rpc.reading import find_json_error, is_from_client, is_whole_text

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import (
+from a2a_proxy.rules.define.conditions import (
     ALL_BINDINGS,
     JSON_TEXT,
     JSONRPC,
@@ -15,9 +15,8 @@ from a2a_proxy.rules.define.rule import (
     Dialects,
     FrameFlag,
     HookPoint,
-    RuleFinding,
-    rule,
 )
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, chunk, send, snapshot, state, status, task
 from a2a_proxy.rules.schema.check import findings_of_kinds

@@ -10,7 +10,8 @@ import msgspec
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import HTTP, JSONRPC, REST, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import HTTP, JSONRPC, REST, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import RawBytes, json_text, rest_error, rest_stream, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
 from a2a_proxy.rules.families.sse.blocks import field_values, is_terminated

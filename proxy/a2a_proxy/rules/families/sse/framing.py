@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import HTTP, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import RawBytes, json_text, rest_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
 from a2a_proxy.rules.families.sse.blocks import (

@@ -12,7 +12,8 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, chunk, input_required, reply, send, snapshot, status
 from a2a_proxy.rules.facts.naming import object_prefix

@@ -10,7 +10,8 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.protocol.task_list import split_task_list
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, artifact, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import run_together

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, reply, send, snapshot, status, task
 from a2a_proxy.rules.facts.naming import object_prefix

@@ -17,7 +17,8 @@ from a2a_proxy.protocol.bindings.stdio import (
     NOTE_UNKNOWN_ID,
 )
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import STDIO, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import STDIO, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.examples.pipe import (
     DOWN,

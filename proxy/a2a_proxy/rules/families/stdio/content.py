@@ -10,7 +10,8 @@ from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.bindings.stdio import NOTE_NOT_JSON, NOTE_NOT_JSONRPC
 from a2a_proxy.protocol.conversation import NOTE_STRAY
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import STDIO, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import STDIO, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import json_text
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.pipe import DOWN, pipe_bytes, pipe_call, pipe_message, pipe_response, pipe_script

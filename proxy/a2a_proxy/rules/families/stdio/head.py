@@ -8,7 +8,8 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import REASON_BROKE_OFF, REASON_CUT_SHORT
 from a2a_proxy.rules.context import RuleContext, strip_parameters
-from a2a_proxy.rules.define.rule import STDIO, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import STDIO, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import json_text
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 from a2a_proxy.rules.examples.pipe import (

@@ -9,7 +9,8 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.stdio_command import is_command, is_stdio
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import CARD, RPC, STDIO, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import CARD, RPC, STDIO, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card
 from a2a_proxy.rules.examples.objects import Json, card, task
 from a2a_proxy.rules.examples.pipe import (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import HookPoint
+from a2a_proxy.rules.define.conditions import HookPoint
 from a2a_proxy.rules.state.records import Notes
 
 EVERYWHERE = (HookPoint.REQUEST, HookPoint.ANSWER, HookPoint.CONNECTION)

@@ -9,7 +9,8 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, fetch_card, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, reply, send, snapshot, status
 from a2a_proxy.rules.families.stream.words import CLIENT_LEFT, STREAMS, WITH_LIVE, state_label

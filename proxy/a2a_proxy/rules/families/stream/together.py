@@ -8,7 +8,8 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import NETWORK, WEBHOOK, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import NETWORK, WEBHOOK, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, Finish, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together

@@ -8,7 +8,8 @@ from typing import Any
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import message, reply, task
 from a2a_proxy.rules.families.task.numbers import parse_integer

@@ -9,7 +9,8 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import ENVELOPE, REST, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import ENVELOPE, REST, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import artifact, task
 from a2a_proxy.rules.families.task.numbers import parse_integer

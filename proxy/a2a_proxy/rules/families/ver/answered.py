@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import HTTP, NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import HTTP, NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, rest, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import CONTEXT, TASK, agent_reply, reply, send, snapshot, status
 from a2a_proxy.rules.families.ver.version import declared_versions, parse_version

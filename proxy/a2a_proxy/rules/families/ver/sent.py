@@ -9,7 +9,7 @@ from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import (
+from a2a_proxy.rules.define.conditions import (
     CARD,
     ENVELOPE,
     JSONRPC,
@@ -19,9 +19,8 @@ from a2a_proxy.rules.define.rule import (
     EvidenceScope,
     FrameFlag,
     HookPoint,
-    RuleFinding,
-    rule,
 )
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc, rpc
 from a2a_proxy.rules.examples.objects import agent_reply, send, task
 from a2a_proxy.rules.examples.script import Script
