@@ -66,6 +66,23 @@ def test_which_calls_can_be_made(operation: str, binding: Binding | None, dialec
     assert RequestedTarget(binding, dialect).obstacle_of(step(1, 1, 2, operation=operation)) == why
 
 
+@pytest.mark.parametrize(
+    ("operation", "recorded", "binding", "why"),
+    [
+        ("GetAgentCard", Binding.CARD, Binding.STDIO, "it is an HTTP request, which a stdio agent does not answer"),
+        ("", Binding.JSONRPC, Binding.STDIO, "it is an HTTP request, which a stdio agent does not answer"),
+        ("", Binding.STDIO, Binding.JSONRPC, "it is not an A2A operation, so it cannot be sent over jsonrpc"),
+        ("", Binding.STDIO, Binding.STDIO, ""),
+        ("", Binding.JSONRPC, Binding.REST, ""),
+    ],
+)
+def test_calls_that_keep_their_binding_need_its_transport(
+    operation: str, recorded: Binding, binding: Binding, why: str
+) -> None:
+    call = step(1, 1, 2, operation=operation, binding=recorded)
+    assert RequestedTarget(binding).obstacle_of(call) == why
+
+
 def test_a_card_is_fetched_as_it_was() -> None:
     call = step(1, 1, 2, operation="GetAgentCard", binding=Binding.CARD)
     speech = RequestedTarget(Binding.GRPC, Dialect.V1_0).target_of(call)

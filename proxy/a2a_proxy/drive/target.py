@@ -42,7 +42,16 @@ class RequestedTarget(msgspec.Struct, frozen=True):
 
     def obstacle_of(self, step: PlannedCall) -> str:
         """Return why a call cannot be made like this; empty if it can."""
-        return _target_obstacle(step, self.target_of(step))
+        target = self.target_of(step)
+        return self._pipe_obstacle(target) or _target_obstacle(step, target)
+
+    def _pipe_obstacle(self, target: CallTarget) -> str:
+        """Return why a call that keeps its binding cannot be made, because only one of agent and call uses a pipe."""
+        if self.binding is Binding.STDIO and target.binding is not Binding.STDIO:
+            return "it is an HTTP request, which a stdio agent does not answer"
+        if self.binding not in (None, Binding.STDIO) and target.binding is Binding.STDIO:
+            return f"it is not an A2A operation, so it cannot be sent over {self.binding}"
+        return ""
 
 
 def _target_obstacle(step: PlannedCall, target: CallTarget) -> str:

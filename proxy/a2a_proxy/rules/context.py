@@ -20,7 +20,7 @@ from a2a_proxy.protocol.request import canonical_request
 from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
 from a2a_proxy.protocol.schema import MEDIA_SCHEMA_SET
 from a2a_proxy.redaction.labels import withheld
-from a2a_proxy.rules.define.rule import ENVELOPE, FrameFlag
+from a2a_proxy.rules.define.conditions import ENVELOPE, FrameFlag
 from a2a_proxy.rules.facts import failure
 from a2a_proxy.rules.facts.failure import Failure
 from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary, decode_status

@@ -110,7 +110,7 @@ class AgentSession:
 
     @property
     def unused_calls(self) -> tuple[str, ...]:
-        """Recorded calls that nobody asked for; after `close`."""
+        """Recorded calls that the test did not make; available after `close`."""
         return self._status.unused
 
     @property

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.testing.cassette_paths import SUFFIX, default_cassette, folder_of, named_cassette
-from a2a_proxy.testing.plugin import MARKER
+from a2a_proxy.testing.plugin_state import MARKER
 
 
 def cassettes_of(node: pytest.Item) -> list[Path]:

@@ -18,7 +18,7 @@ from a2a_proxy.testing.cassette_usage import cassettes_of
 from a2a_proxy.testing.child_process import ChildProcess, CommandRefused
 from a2a_proxy.testing.network_guard import GUARD
 from a2a_proxy.testing.plan import CannotPlay, CassetteWrite, RecordPlan, make_plan
-from a2a_proxy.testing.plugin import (
+from a2a_proxy.testing.plugin_state import (
     FORWARDED_TITLE,
     MARKER,
     PHASE_KEY,
@@ -57,17 +57,17 @@ def open_live_agent(request: _Request) -> Iterator[Agent]:
 
 def open_recording(request: _Request) -> Iterator[LiveRecording]:
     """Implement `a2a_recording`."""
-    scenes = request.node.stash.get(SESSIONS_KEY, [])
-    if not scenes:
+    sessions = request.node.stash.get(SESSIONS_KEY, [])
+    if not sessions:
         _fail_test("a2a_recording needs an agent: request a2a_agent or a2a_live in the test as well")
 
     from a2a_proxy.testing.live_recording import LiveRecording  # and with it SQLite and the decoders
 
     def settle() -> None:
-        for session in scenes:
+        for session in sessions:
             session.store_traffic()
 
-    found = LiveRecording(settle, *(scene.recording for scene in scenes))
+    found = LiveRecording(settle, *(session.recording for session in sessions))
     try:
         yield found
     finally:

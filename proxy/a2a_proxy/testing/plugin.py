@@ -1,4 +1,5 @@
-"""The module that pytest loads at its start: options, the marker, the fixtures, the hooks. Imports only pytest.
+"""The module that pytest loads at its start: options, the marker, the fixtures, the hooks. Imports only pytest and
+`plugin_state`.
 
 The implementation of the fixtures is in modules that are imported when the first test uses one.
 """
@@ -11,26 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_proxy.testing.plugin_state import (
+    FORWARDED_TITLE,
+    MARKER,
+    ORPHANS_TITLE,
+    PHASE_KEY,
+    SESSIONS_KEY,
+    SUMMARY_ATTRIBUTE,
+    SUMMARY_KEY,
+    UNUSED_TITLE,
+    typed_hosts,
+)
+
 if TYPE_CHECKING:
     from a2a_proxy.testing.agent import Agent
-    from a2a_proxy.testing.agent_session import AgentSession
     from a2a_proxy.testing.live_recording import LiveRecording
 
-MARKER = "a2a_cassette"
 RECORD_MODES = ("none", "once", "new_episodes", "rewrite", "verify", "spy")
 _AGENT_FIXTURES = ("a2a_agent", "a2a_live")
 
-SESSIONS_KEY: pytest.StashKey[list[AgentSession]] = pytest.StashKey()
-"""The agents of a test."""
-PHASE_KEY: pytest.StashKey[str] = pytest.StashKey()
-"""Outcome of the call phase of a test: `passed`, `failed`, `skipped`."""
-SUMMARY_KEY: pytest.StashKey[list[tuple[str, str]]] = pytest.StashKey()
-"""Lines of a test for the summary at the end of the run: the title, and a line under it."""
-SUMMARY_ATTRIBUTE = "a2a_summed"
-"""Attribute of a report that holds the SUMMARY_KEY lines of its test. pytest-xdist carries it to the main process."""
-UNUSED_TITLE = "recorded calls that no test makes"
-FORWARDED_TITLE = "calls that the live agent answered and that are in no cassette (mode spy)"
-ORPHANS_TITLE = "cassettes that no test uses"
 _RUN_SUMMARY_KEY: pytest.StashKey[RunSummary] = pytest.StashKey()
 
 
@@ -72,11 +72,6 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.stash[_RUN_SUMMARY_KEY] = RunSummary(config)
     config.pluginmanager.register(config.stash[_RUN_SUMMARY_KEY], "a2a-summary")
-
-
-def typed_hosts(config: pytest.Config) -> list[str]:
-    """Return the hosts of `--a2a-allowed-hosts`."""
-    return [each for each in (config.option.a2a_allowed_hosts or "").split(",") if each]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.testing.child_process import CommandRefused
-from a2a_proxy.testing.plugin import SESSIONS_KEY, SUMMARY_ATTRIBUTE, SUMMARY_KEY
+from a2a_proxy.testing.plugin_state import SESSIONS_KEY, SUMMARY_ATTRIBUTE, SUMMARY_KEY
 
 SECTION_TITLE = "a2a"
 JUNIT_PROPERTY = "a2a_recording"

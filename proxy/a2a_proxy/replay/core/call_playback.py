@@ -6,24 +6,57 @@ clock decides. A client that is slower than the recorded one stops the clock: pa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from a2a_proxy.recording.difference.fields import CanonicalFields
 from a2a_proxy.recording.difference.reduced import bound_depth
 from a2a_proxy.recording.difference.values import DifferenceRow
 from a2a_proxy.replay.core.gates import GateStep, PlaybackSteps
+from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.matching import find_differences, without_ignored
 from a2a_proxy.replay.core.miss import Miss
-from a2a_proxy.replay.core.options import MatchPreset
+from a2a_proxy.replay.core.options import MatchPreset, ReplayOptions
 from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
+from a2a_proxy.replay.core.running_call import PendingPoll, RunningCall
 from a2a_proxy.replay.core.script import LineKind, RecordedCall, ScriptLine
-
-if TYPE_CHECKING:
-    from a2a_proxy.replay.core.player import Player
-    from a2a_proxy.replay.core.task_progress import PendingPoll
 
 POLL_NS = 5_000_000
 """Interval in ns after which a line held back by another call is checked again."""
+
+
+class PlaybackHost(Protocol):
+    """What a playback needs of the player: the state that all calls share."""
+
+    @property
+    def options(self) -> ReplayOptions:
+        """The options of the replay."""
+
+    @property
+    def ids(self) -> IdMap:
+        """The identifiers of all calls."""
+
+    def scale_pause(self, recorded: int) -> int:
+        """Return the pause in ns for a recorded pause in ns."""
+
+    def hold_reason(self, playback: RunningCall, step: GateStep, waited: int) -> str:
+        """Return why other calls hold back a line that has waited `waited` ns for them; empty if they do not."""
+
+    def send_line(self, playback: RunningCall, line: ScriptLine, at: int) -> PlayerSend:
+        """Send a line on a call."""
+
+    def take_pushes(self, at: int) -> list[PlayerSend]:
+        """Return the webhooks to post now."""
+
+    def switch_branch(self, playback: RunningCall, sent: int, heard: int, value: Any) -> PlaybackSteps | None:
+        """Continue a playback as another recorded call; return its steps, or None if there is no such call."""
+
+    def record_divergence(
+        self, playback: RunningCall, why: str, place: str, rows: tuple[DifferenceRow, ...], value: Any, *, stuck: bool
+    ) -> Miss:
+        """Record that a client left the recording within a call."""
+
+    def on_call_over(self, playback: RunningCall) -> None:
+        """Remove a call that is over."""
 
 
 class CallPlayback:
@@ -31,7 +64,7 @@ class CallPlayback:
 
     def __init__(
         self,
-        player: Player,
+        player: PlaybackHost,
         call: RecordedCall,
         steps: PlaybackSteps,
         request: PlayerRequest,
@@ -45,7 +78,7 @@ class CallPlayback:
         self.began = at
         self.is_over = False
         """Whether the call has ended: nothing more is sent, and client messages are ignored."""
-        self.ignores_looks = False
+        self.ignores_polls = False
         """Whether the playback no longer waits for the polls of the task that the recorded client made; they did not
         come in time."""
         self.client_cancelled = False

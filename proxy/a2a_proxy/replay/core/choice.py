@@ -43,8 +43,7 @@ class CallChooser:
         self._index_of_place = {call.place: index for index, call in enumerate(script.calls)}
 
     def choose_call(self, request: PlayerRequest, ids: IdMap) -> ChosenCall | Miss:
-        """Return the call that answers the request, which then counts as played; or a miss that says why there is
-        none."""
+        """Return the call that answers the request, which then counts as played; or a miss with the reason."""
         every = self._matcher.calls_of(request.operation)
         if not every:
             return miss_messages.unknown_operation(self._script, request)

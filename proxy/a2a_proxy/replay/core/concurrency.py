@@ -7,13 +7,16 @@ its events in one order.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.replay.core.gates import GateStep
 from a2a_proxy.replay.core.matching import request_token, requested_task
+from a2a_proxy.replay.core.options import ReplayOptions
+from a2a_proxy.replay.core.running_call import RunningCall
 from a2a_proxy.replay.core.script import (
     POLLING_OPERATION,
     SENDING_OPERATIONS,
@@ -25,13 +28,31 @@ from a2a_proxy.replay.core.script import (
 )
 from a2a_proxy.replay.core.timeline import UPDATE_KINDS, Timeline
 
-if TYPE_CHECKING:
-    from a2a_proxy.replay.core.call_playback import CallPlayback
-    from a2a_proxy.replay.core.player import Player
-
 SOFT_WAIT_NS = 1_000_000_000
 """Maximum time in ns that a line waits for a call that did not cause it, such as one that joined or raced its
 stream."""
+
+
+class ReplayProgress(Protocol):
+    """State of the replay that decides whether a line must wait."""
+
+    @property
+    def options(self) -> ReplayOptions:
+        """The options of the replay."""
+
+    @property
+    def timeline(self) -> Timeline:
+        """The events of all tasks."""
+
+    @property
+    def playbacks(self) -> Sequence[RunningCall]:
+        """The calls that are not over."""
+
+    def has_begun(self, call: RecordedCall) -> bool:
+        """Whether a client has made the recorded call."""
+
+    def is_answered(self, call: RecordedCall) -> bool:
+        """Whether a client has made the recorded call and it is over."""
 
 
 class PrecedingCall(msgspec.Struct, frozen=True):
@@ -40,7 +61,7 @@ class PrecedingCall(msgspec.Struct, frozen=True):
     call: RecordedCall
     is_cause: bool
     """Whether the call caused the line, which makes no sense without it."""
-    is_look: bool = False
+    is_poll: bool = False
     """Whether the call polls the task, and must see its state before the line."""
 
 
@@ -74,52 +95,54 @@ class ConcurrentCalls:
             self._rivals[call.place].add(other.place)
             self._rivals[other.place].add(call.place)
         since = other.began - call.began
-        look = _is_look(other)
+        polls = _is_poll(other)
         line = next(
-            (each for each in call.agent_lines if each.at > since and (each.event in UPDATE_KINDS or not look)), None
+            (each for each in call.agent_lines if each.at > since and (each.event in UPDATE_KINDS or not polls)), None
         )
         if line is None:
             return
-        if rival or look or other.operation in SUBSCRIBING_OPERATIONS:
-            self._causes[line.place].append(PrecedingCall(other, is_cause=False, is_look=look))
+        if rival or polls or other.operation in SUBSCRIBING_OPERATIONS:
+            self._causes[line.place].append(PrecedingCall(other, is_cause=False, is_poll=polls))
         elif other.operation == "CancelTask" or (other.operation in SENDING_OPERATIONS and _was_waiting(call, line)):
             self._causes[line.place].append(PrecedingCall(other, is_cause=True))
 
-    def hold_reason(self, playback: CallPlayback, step: GateStep, waited: int, player: Player) -> str:
+    def hold_reason(self, playback: RunningCall, step: GateStep, waited: int, progress: ReplayProgress) -> str:
         """Return why a line that has waited `waited` ns is held back; empty if it is not."""
         line = step.line
-        patience = player.options.patience
+        patience = progress.options.patience
         for cause in self._causes.get(line.place, ()):
             longest = patience if cause.is_cause else SOFT_WAIT_NS
-            come = player.is_answered(cause.call) if cause.is_look else player.has_begun(cause.call)
-            if come or (cause.is_look and playback.ignores_looks):
+            come = progress.is_answered(cause.call) if cause.is_poll else progress.has_begun(cause.call)
+            if come or (cause.is_poll and playback.ignores_polls):
                 continue
             if longest is None or waited < longest:
                 return f"{line.place} waits for the call {cause.call.place}, {cause.call.operation}"
-            playback.ignores_looks = playback.ignores_looks or cause.is_look
-        key = player.timeline.event_key(line)
-        for other in player.playbacks:
+            playback.ignores_polls = playback.ignores_polls or cause.is_poll
+        key = progress.timeline.event_key(line)
+        for other in progress.playbacks:
             if other is playback:
                 continue
-            if key is not None and not player.timeline.is_sent(key) and self._is_gated_elsewhere(other, line, player):
+            if (
+                key is not None
+                and not progress.timeline.is_sent(key)
+                and self._is_gated_elsewhere(other, line, progress)
+            ):
                 return f"{line.place} waits for {other.call.place}, which waits for its client"
-            if waited < SOFT_WAIT_NS and self._has_earlier_line(playback, step, other, player.timeline):
+            if waited < SOFT_WAIT_NS and self._has_earlier_line(playback, step, other, progress.timeline):
                 return f"{line.place} waits for an earlier line of {other.call.place}"
         return ""
 
-    def _is_gated_elsewhere(self, other: CallPlayback, line: ScriptLine, player: Player) -> bool:
+    def _is_gated_elsewhere(self, other: RunningCall, line: ScriptLine, progress: ReplayProgress) -> bool:
         """Whether another stream has not yet sent the same event and waits for its client before it."""
-        key = player.timeline.event_key(line)
+        key = progress.timeline.event_key(line)
         for step in other.pending_steps():
             if other.waits_for_client(step):
-                return any(player.timeline.event_key(each.line) == key for each in other.pending_steps())
-            if player.timeline.event_key(step.line) == key:
+                return any(progress.timeline.event_key(each.line) == key for each in other.pending_steps())
+            if progress.timeline.event_key(step.line) == key:
                 return False
         return False
 
-    def _has_earlier_line(
-        self, playback: CallPlayback, step: GateStep, other: CallPlayback, timeline: Timeline
-    ) -> bool:
+    def _has_earlier_line(self, playback: RunningCall, step: GateStep, other: RunningCall, timeline: Timeline) -> bool:
         """Whether another stream of the task, or one that races this call, has to send a line that was recorded
         earlier."""
         tied = other.call.place in self._rivals.get(playback.call.place, ()) or (
@@ -137,7 +160,7 @@ def _is_refused(call: RecordedCall) -> bool:
     return any(line.what is LineKind.ERROR or line.status > 0 for line in call.agent_lines)
 
 
-def _is_look(call: RecordedCall) -> bool:
+def _is_poll(call: RecordedCall) -> bool:
     """Whether the call polls a task, without waiting for the task to change."""
     return (
         call.operation == POLLING_OPERATION

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -17,9 +17,6 @@ from a2a_proxy.replay.core.matching import requested_task
 from a2a_proxy.replay.core.miss import Miss, MissKind
 from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.script import POLLING_OPERATION, RecordedCall, ReplayScript
-
-if TYPE_CHECKING:
-    from a2a_proxy.replay.core.call_playback import CallPlayback
 
 _LABEL = re.compile(rb"redacted-[0-9a-f]{12}")
 _MAX_REQUEST_CHARS = 60
@@ -97,7 +94,8 @@ def exhausted_calls(script: ReplayScript, request: PlayerRequest, last: Recorded
 
 def diverged_call(
     script: ReplayScript,
-    playback: CallPlayback,
+    call: RecordedCall,
+    request: PlayerRequest,
     why: str,
     place: str,
     rows: tuple[DifferenceRow, ...],
@@ -107,16 +105,16 @@ def diverged_call(
 ) -> Miss:
     """Describe a client that left the recording within a call. `stuck`: the call cannot continue, whatever the options
     allow."""
-    operation = playback.call.operation
+    operation = call.operation
     return Miss(
         kind=MissKind.DIVERGED,
         operation=operation,
-        request_text=request_text(operation, playback.request.value if value is None else value),
+        request_text=request_text(operation, request.value if value is None else value),
         nearest=place,
         reason=why,
         rows=_redact_rows(rows),
         recording=script.name,
-        hints=(_show_command(script, playback.call), RECORD_AGAIN if stuck else "continue nevertheless: --lenient"),
+        hints=(_show_command(script, call), RECORD_AGAIN if stuck else "continue nevertheless: --lenient"),
     )
 
 

@@ -18,8 +18,9 @@ from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.miss_messages import diverged_call
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
+from a2a_proxy.replay.core.running_call import PendingPoll, RunningCall
 from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptLine
-from a2a_proxy.replay.core.task_progress import PendingPoll, TaskProgressPlayer
+from a2a_proxy.replay.core.task_progress import TaskProgressPlayer
 from a2a_proxy.replay.core.timeline import Timeline
 from a2a_proxy.replay.core.times import shift_times
 from a2a_proxy.replay.core.webhooks import WebhookSchedule
@@ -37,7 +38,7 @@ class Player:
         self.allowed_misses: list[Miss] = []
         """Requests that were answered despite differences, because of `MatchPreset.LOOSE` or because a divergence only
         warns."""
-        self.playbacks: list[CallPlayback] = []
+        self.playbacks: list[RunningCall] = []
         """Playbacks that are not over."""
         self.timeline = Timeline(script)
         self._chooser = CallChooser(script, self.options)
@@ -97,7 +98,7 @@ class Player:
         made = self.ids.rename_value(value)
         return made if self.options.keep_times or not self._time_shift else shift_times(made, self._time_shift)
 
-    def send_line(self, playback: CallPlayback, line: ScriptLine, at: int) -> PlayerSend:
+    def send_line(self, playback: RunningCall, line: ScriptLine, at: int) -> PlayerSend:
         """Send a line on a call: return it with live values and note the progress of its task."""
         value = line.value
         if playback.poll is not None and line.what is LineKind.MESSAGE:
@@ -110,7 +111,7 @@ class Player:
             what=line.what, value=value, line=line, status=line.status, trailers=line.trailers, after=line.sent
         )
 
-    def hold_reason(self, playback: CallPlayback, step: GateStep, waited: int) -> str:
+    def hold_reason(self, playback: RunningCall, step: GateStep, waited: int) -> str:
         """Return why other calls hold back a line that has waited `waited` ns for them; empty if they do not."""
         if playback.poll is not None and self._task_progress.is_poll_waiting(playback.poll, self.playbacks):
             return f"{step.line.place} waits for a later generation than {playback.poll.beyond}"
@@ -133,7 +134,7 @@ class Player:
             pause = round(recorded / options.speed) if options.speed else 0
         return pause if options.max_gap is None else min(pause, options.max_gap)
 
-    def switch_branch(self, playback: CallPlayback, sent: int, heard: int, value: Any) -> PlaybackSteps | None:
+    def switch_branch(self, playback: RunningCall, sent: int, heard: int, value: Any) -> PlaybackSteps | None:
         """Continue a playback as another recorded call that is the same so far and has the client's message here.
 
         Returns its steps, or None if there is no such call.
@@ -151,14 +152,14 @@ class Player:
         return found.steps
 
     def record_divergence(
-        self, playback: CallPlayback, why: str, place: str, rows: tuple[DifferenceRow, ...], value: Any, *, stuck: bool
+        self, playback: RunningCall, why: str, place: str, rows: tuple[DifferenceRow, ...], value: Any, *, stuck: bool
     ) -> Miss:
         """Record that a client left the recording within a call; the call does not continue if it is `stuck`."""
-        miss = diverged_call(self.script, playback, why, place, rows, value, stuck=stuck)
+        miss = diverged_call(self.script, playback.call, playback.request, why, place, rows, value, stuck=stuck)
         (self.misses if stuck or not self.options.lenient else self.allowed_misses).append(miss)
         return miss
 
-    def on_call_over(self, playback: CallPlayback) -> None:
+    def on_call_over(self, playback: RunningCall) -> None:
         """Remove a call that is over."""
         if playback in self.playbacks:
             self.playbacks.remove(playback)

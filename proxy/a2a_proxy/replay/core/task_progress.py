@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,11 +10,11 @@ import msgspec
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.difference.fields import header_members
-from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.matching import requested_task
 from a2a_proxy.replay.core.options import RepeatPolicy
 from a2a_proxy.replay.core.player_io import PlayerRequest
+from a2a_proxy.replay.core.running_call import PendingPoll, RunningCall
 from a2a_proxy.replay.core.script import (
     POLLING_OPERATION,
     SUBSCRIBING_OPERATIONS,
@@ -30,19 +31,6 @@ _CHANGING_FIELDS = ("status", "artifacts", "generation")
 _DIALECTS_WITHOUT_SNAPSHOT = (Dialect.V0_1, Dialect.V0_2, Dialect.V0_3)
 
 
-class PendingPoll(msgspec.Struct, frozen=True, kw_only=True):
-    """A GetTask whose answer is chosen when it is sent, by the events of the task that were sent by then."""
-
-    task: str
-    at: int
-    """Time of the recorded answer in ns since the Unix epoch."""
-    policy: RepeatPolicy
-    beyond: int | None = None
-    """For a long poll: the answer waits for a generation later than this one."""
-    history: int | None = None
-    """Maximum number of messages of its history."""
-
-
 class TaskProgressPlayer:
     """Adapts recorded calls to the current point of the replay."""
 
@@ -50,7 +38,7 @@ class TaskProgressPlayer:
         self._script = script
         self._timeline = timeline
 
-    def adapt_call(self, call: RecordedCall, request: PlayerRequest, plays: list[CallPlayback]) -> RecordedCall:
+    def adapt_call(self, call: RecordedCall, request: PlayerRequest, plays: Sequence[RunningCall]) -> RecordedCall:
         """Return the call to play for a recorded one; only subscriptions are adapted."""
         first = next((line for line in call.agent_lines if line.what is LineKind.MESSAGE), None)
         if call.operation not in SUBSCRIBING_OPERATIONS or first is None or not first.task:
@@ -68,8 +56,8 @@ class TaskProgressPlayer:
 
         With `RepeatPolicy.BY_PROGRESS` a poll of such a task is created as well.
         """
-        looks = request.operation == POLLING_OPERATION and policy is RepeatPolicy.BY_PROGRESS
-        if (request.operation not in SUBSCRIBING_OPERATIONS and not looks) or not isinstance(request.value, dict):
+        is_poll = request.operation == POLLING_OPERATION and policy is RepeatPolicy.BY_PROGRESS
+        if (request.operation not in SUBSCRIBING_OPERATIONS and not is_poll) or not isinstance(request.value, dict):
             return None
         now = request.value.get("id") or request.value.get("taskId")
         task = ids.recorded_id("task", now) if isinstance(now, str) else None
@@ -82,14 +70,14 @@ class TaskProgressPlayer:
             binding=source.binding,
             dialect=source.dialect,
             request={"id": task},
-            lines=(_END_LINE,) if not looks else (_TASK_LINE, _END_LINE),
+            lines=(_END_LINE,) if not is_poll else (_TASK_LINE, _END_LINE),
             agent=source.agent,
             began=self._timeline.last_sent_time(task),
             status=source.status,
-            answer_headers=source.answer_headers if not looks else (),
-            streaming=not looks,
+            answer_headers=source.answer_headers if not is_poll else (),
+            streaming=not is_poll,
         )
-        if looks:
+        if is_poll:
             return call
         resumed = self._events_after_last(task, request)
         rest = self._timeline.unsent_events(task) if resumed is None else resumed
@@ -116,7 +104,7 @@ class TaskProgressPlayer:
             task=task, at=at, policy=policy, beyond=beyond, history=_parse_int64(wanted.get("historyLength"))
         )
 
-    def is_poll_waiting(self, poll: PendingPoll, plays: list[CallPlayback]) -> bool:
+    def is_poll_waiting(self, poll: PendingPoll, plays: Sequence[RunningCall]) -> bool:
         """Whether a long poll has nothing new to return yet and a running call will bring it."""
         if poll.beyond is None or self._timeline.sent_generation(poll.task) > poll.beyond:
             return False
@@ -146,7 +134,7 @@ class TaskProgressPlayer:
         now = timeline.task_snapshot(task) or {}
         return {"task": {**known, **{name: now[name] for name in _CHANGING_FIELDS if name in now}}}
 
-    def _is_as_recorded(self, first: ScriptLine, plays: list[CallPlayback]) -> bool:
+    def _is_as_recorded(self, first: ScriptLine, plays: Sequence[RunningCall]) -> bool:
         """Whether the task is at its recorded point, or will not reach it because no running call has its events."""
         now = self._timeline.sent_count(first.task)
         then = self._timeline.index_of(first)

@@ -24,7 +24,7 @@ class WebhookSender:
     """Posts in order for each receiver; receivers do not wait for each other."""
 
     def __init__(self, report: ReportCallback) -> None:
-        self._tell = report
+        self._report = report
         self._queues: dict[str, asyncio.Queue[PlayerSend]] = {}
         self._workers: set[asyncio.Task[None]] = set()
         self._session: aiohttp.ClientSession | None = None
@@ -57,7 +57,7 @@ class WebhookSender:
         while True:
             send = await queue.get()
             try:
-                self._tell(await self._post_with_retries(send))
+                self._report(await self._post_with_retries(send))
             finally:
                 queue.task_done()
 

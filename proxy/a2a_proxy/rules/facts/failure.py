@@ -10,7 +10,7 @@ from a2a_proto import read_status
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS, RPC_REASONS_0_1, decode_binary_value
-from a2a_proxy.rules.define.rule import ENVELOPE
+from a2a_proxy.rules.define.conditions import ENVELOPE
 
 _A2A_DOMAIN = "a2a-protocol.org"
 

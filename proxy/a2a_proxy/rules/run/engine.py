@@ -23,7 +23,8 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.redaction.labels import withheld
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.catalogue import all_rules
-from a2a_proxy.rules.define.rule import EXCHANGE_FLAGS, EvidenceScope, FrameFlag, HookPoint, Judge, Rule, RuleFinding
+from a2a_proxy.rules.define.conditions import EXCHANGE_FLAGS, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import Judge, Rule, RuleFinding
 from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
 from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for
 from a2a_proxy.rules.run.missing_payload import MissingPayload

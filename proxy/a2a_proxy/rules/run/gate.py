@@ -10,7 +10,7 @@ from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import is_protobuf
-from a2a_proxy.rules.define.rule import ENVELOPE
+from a2a_proxy.rules.define.conditions import ENVELOPE
 from a2a_proxy.rules.facts.partial_decode import GateResult
 from a2a_proxy.rules.schema.fast import json_0_3, json_1_0, proto_json_0_3
 from a2a_proxy.rules.schema.fast.common import Check

@@ -9,7 +9,7 @@ from __future__ import annotations
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.schema import is_protobuf
-from a2a_proxy.rules.define.rule import FrameFlag
+from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.state.records import AgentRecord, ExchangeRecord
 
 CREATE_CONFIG = "CreateTaskPushNotificationConfig"

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
-from a2a_proxy.rules.define.rule import FrameFlag
+from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import StatusSummary
 from a2a_proxy.rules.state import state_sequence
 from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord, TaskRecord

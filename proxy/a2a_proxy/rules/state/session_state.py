@@ -17,13 +17,21 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.protocol.task_list import split_task_list
-from a2a_proxy.rules.define.rule import FrameFlag
+from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary, decode_artifacts
 from a2a_proxy.rules.run import status_fast_path
 from a2a_proxy.rules.state import state_sequence
 from a2a_proxy.rules.state.card_declarations import read_declarations
-from a2a_proxy.rules.state.records import ACTIVE, AgentRecord, ExchangeRecord, Notes, RequestSnapshot, TaskRecord
-from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS, TERMINAL, KnownArtifact
+from a2a_proxy.rules.state.records import (
+    ACTIVE,
+    AgentRecord,
+    ExchangeRecord,
+    KnownArtifact,
+    Notes,
+    RequestSnapshot,
+    TaskRecord,
+)
+from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS, TERMINAL
 
 MAX_TASKS = 100_000
 MAX_FINISHED_TASKS = 5000

@@ -7,10 +7,7 @@ therefore compared only with itself, and with other streams only if its request 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 from zlib import crc32
-
-import msgspec
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
@@ -18,20 +15,17 @@ from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.protocol.operations import (
     SENDING_OPERATIONS as SENDING_OPERATIONS,  # re-exported for the rules
 )
-from a2a_proxy.rules.define.rule import FrameFlag
+from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import (
     NO_STATUS,
     ArtifactSummary,
     GateResult,
-    PartsSummary,
     StatusSummary,
     decode_artifacts,
     decode_status,
     time_before,
 )
-
-if TYPE_CHECKING:
-    from a2a_proxy.rules.state.records import ExchangeRecord, TaskRecord
+from a2a_proxy.rules.state.records import AgentMessage, ExchangeRecord, KnownArtifact, TaskRecord
 
 TERMINAL = frozenset(int(state) for state in TaskState if state.terminal)
 INTERRUPTED = frozenset(int(state) for state in TaskState if state.interrupted)
@@ -49,67 +43,6 @@ MAX_STREAM_LAG = 5 * SECOND_NS
 """Maximum lag of one stream of a task behind another, ns."""
 
 _TASK_EVENT, _STATUS_EVENT = EventKind.TASK, EventKind.STATUS
-
-
-class KnownArtifact(
-    msgspec.Struct,
-    gc=False,
-    rename={
-        "is_complete": "done",
-        "is_fully_recorded": "whole",
-        "is_stream_over": "ended",
-        "byte_count": "octets",
-        "other_parts": "others",
-    },
-):
-    """An artifact of a task as shown by the first stream that carried it; other streams repeat it sooner or later."""
-
-    chunks: int = 0
-    """Number of updates on that stream."""
-    appends: int = 0
-    """Number of appending updates since the last replacement."""
-    is_complete: bool = False
-    """Whether `lastChunk` was set and the artifact was not replaced since."""
-    name: str = ""
-    description: int = 0
-    """CRC-32 of the description; 0 if there is none."""
-    media_type: str = ""
-    """Media type of the first part."""
-    stream: int = 0
-    """The exchange that is followed. It changes only to an exchange whose request came after this one's last update."""
-    at: int = 0
-    """Time of the last followed update, ns."""
-    is_fully_recorded: bool = False
-    """Whether all of its content was recorded: nothing truncated or redacted, and the stream followed from the
-    beginning.
-    """
-    is_stream_over: bool = False
-    """Whether that stream has shown a terminal state, so that the artifact is final."""
-    length: int = 0
-    """Bytes of all text; the content so far, with the fields of `PartsSummary`."""
-    digest: int = 0
-    byte_count: int = 0
-    other_parts: int = 0
-    first_generation: int = 0
-    """First generation of the followed updates; 0 if they are not numbered."""
-    last_generation: int = 0
-
-    @property
-    def content(self) -> PartsSummary:
-        """Summary of the content of the followed updates."""
-        return PartsSummary(self.length, self.digest, self.byte_count, self.other_parts)
-
-
-class AgentMessage(msgspec.Struct, frozen=True, gc=False):
-    """Digest of an agent's message, to recognise a repetition."""
-
-    exchange: int
-    at: int
-    binding: Binding
-    length: int
-    digest: int
-    """CRC-32 of its content."""
-
 
 # --- states -------------------------------------------------------------------------------------------------------
 

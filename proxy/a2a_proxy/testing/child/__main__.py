@@ -11,20 +11,20 @@ import sys
 from typing import IO
 
 from a2a_proxy.relay.run import run
-from a2a_proxy.testing.child.desk import CommandDispatcher
+from a2a_proxy.testing.child.agents import CommandDispatcher
 from a2a_proxy.testing.child_messages import decode_order, encode
 
 
 async def _serve_orders(answers: IO[bytes]) -> None:
-    desk = CommandDispatcher()
+    dispatcher = CommandDispatcher()
     orders = asyncio.StreamReader(limit=1 << 24)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
     try:
         while line := await orders.readline():
-            answers.write(encode(await desk.run_order(decode_order(line))) + b"\n")
+            answers.write(encode(await dispatcher.run_order(decode_order(line))) + b"\n")
             answers.flush()
     finally:
-        await desk.close()
+        await dispatcher.close()
 
 
 def main() -> None:

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Event, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.facts.naming import object_prefix
 from a2a_proxy.rules.facts.partial_decode import decode_artifacts
-from a2a_proxy.rules.state.state_sequence import KnownArtifact
+from a2a_proxy.rules.state.records import KnownArtifact
 
 
 def _artifact_stream(*events: Event) -> Script:

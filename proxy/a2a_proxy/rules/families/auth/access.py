@@ -7,17 +7,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import (
-    CARD,
-    HTTP,
-    NETWORK,
-    Dialects,
-    EvidenceScope,
-    FrameFlag,
-    HookPoint,
-    RuleFinding,
-    rule,
-)
+from a2a_proxy.rules.define.conditions import CARD, HTTP, NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, fetch_card, http, rest, rest_error, rpc
 from a2a_proxy.rules.examples.objects import card, send, snapshot, task
 from a2a_proxy.rules.facts.credentials import credentials, principal_digest

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import (
+from a2a_proxy.rules.define.conditions import (
     CARD,
     HTTP,
     NETWORK,
@@ -15,9 +15,8 @@ from a2a_proxy.rules.define.rule import (
     EvidenceScope,
     FrameFlag,
     HookPoint,
-    RuleFinding,
-    rule,
 )
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, rest, rpc
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.facts.credentials import credentials, url_credentials

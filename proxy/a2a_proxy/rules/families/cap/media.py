@@ -9,7 +9,8 @@ from typing import Any
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import message, snapshot, task
 from a2a_proxy.rules.facts.failure import Failure

@@ -10,7 +10,8 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.session_facts import address_of
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import CARD, NETWORK, RPC, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import CARD, NETWORK, RPC, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rpc
 from a2a_proxy.rules.examples.objects import card, task
 from a2a_proxy.rules.facts.hosts import HostReach, host_of, plain_text_reach, scheme_of

@@ -9,7 +9,8 @@ from typing import Any
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import CARD, RPC, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import CARD, RPC, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card
 from a2a_proxy.rules.examples.objects import card
 from a2a_proxy.rules.families.card.reading import read_card

@@ -11,7 +11,8 @@ import msgspec
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import CARD, NETWORK, RPC, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import CARD, NETWORK, RPC, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, rpc
 from a2a_proxy.rules.examples.objects import card
 from a2a_proxy.rules.facts.hosts import scheme_of

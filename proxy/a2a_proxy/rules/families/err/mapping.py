@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import GRPC, JSONRPC, REST, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import GRPC, JSONRPC, REST, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc, rest, rest_error, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import error_info
 from a2a_proxy.rules.families.err.table import ERROR_TABLE

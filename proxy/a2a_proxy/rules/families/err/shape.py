@@ -10,17 +10,8 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.rules.context import RuleContext, strip_parameters
-from a2a_proxy.rules.define.rule import (
-    HTTP,
-    NETWORK,
-    REST,
-    Dialects,
-    EvidenceScope,
-    FrameFlag,
-    HookPoint,
-    RuleFinding,
-    rule,
-)
+from a2a_proxy.rules.define.conditions import HTTP, NETWORK, REST, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, rest, rest_error, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send
 from a2a_proxy.rules.families.err.table import ERROR_BY_CODE, ERROR_BY_REASON, ERROR_DOMAIN

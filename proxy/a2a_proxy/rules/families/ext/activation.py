@@ -6,17 +6,8 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import (
-    HTTP,
-    NETWORK,
-    RPC,
-    Dialects,
-    EvidenceScope,
-    FrameFlag,
-    HookPoint,
-    RuleFinding,
-    rule,
-)
+from a2a_proxy.rules.define.conditions import HTTP, NETWORK, RPC, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, fetch_card, rpc
 from a2a_proxy.rules.examples.objects import artifact, card, send, task
 from a2a_proxy.rules.families.ext.reading import (

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import NETWORK, RPC, Dialects, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import NETWORK, RPC, Dialects, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import send, task
 from a2a_proxy.rules.families.ext.reading import HEADER_NAMES, extension_fields, split_uris

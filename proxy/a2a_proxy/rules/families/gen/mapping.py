@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import NETWORK, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import NETWORK, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rest, rest_error
 from a2a_proxy.rules.examples.objects import send
 from a2a_proxy.rules.families.gen.words import MISMATCH_REASON, SEND_OPERATIONS, if_match

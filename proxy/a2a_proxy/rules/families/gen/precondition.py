@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.summary import generation_number
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import ANY_EVENT, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import ANY_EVENT, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error
 from a2a_proxy.rules.examples.objects import Json, reply, send, snapshot, state, task
 from a2a_proxy.rules.examples.script import MS, Script

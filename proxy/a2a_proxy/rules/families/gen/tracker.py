@@ -19,7 +19,7 @@ import msgspec
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import FrameFlag
+from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.event_digest import artifacts_digest, update_digest
 from a2a_proxy.rules.state.records import Notes, TaskRecord
 

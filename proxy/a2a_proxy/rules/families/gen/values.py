@@ -8,7 +8,8 @@ from typing import Any
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import HTTP, STDIO, WEBHOOK, Dialects, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import HTTP, STDIO, WEBHOOK, Dialects, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import task
 

@@ -9,7 +9,7 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.protocol.summary import generation_number
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import RPC, WEBHOOK, FrameFlag
+from a2a_proxy.rules.define.conditions import RPC, WEBHOOK, FrameFlag
 from a2a_proxy.rules.run.request_flags import ZERO_CURRENT, ZERO_MATCH
 
 TRACKED = FrameFlag.NUMBERED | FrameFlag.COUNTED

@@ -11,7 +11,8 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.rules.context import RuleContext, header_values, strip_parameters
-from a2a_proxy.rules.define.rule import GRPC, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import GRPC, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL

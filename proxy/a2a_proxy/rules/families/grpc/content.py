@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import GRPC, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import GRPC, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import MergedMessage, grpc
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status, task
 from a2a_proxy.rules.families.grpc.fields import fields_of_other_dialects, message_oddities

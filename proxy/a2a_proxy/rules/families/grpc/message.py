@@ -9,7 +9,8 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import GRPC, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import GRPC, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import LargeArtifactUpdate, RawBytes, grpc
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status, task
 from a2a_proxy.rules.state.session_state import LARGE_MESSAGE

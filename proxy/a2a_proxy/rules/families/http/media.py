@@ -10,7 +10,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext, strip_parameters
-from a2a_proxy.rules.define.rule import (
+from a2a_proxy.rules.define.conditions import (
     CARD,
     JSONRPC,
     REST,
@@ -19,9 +19,8 @@ from a2a_proxy.rules.define.rule import (
     EvidenceScope,
     FrameFlag,
     HookPoint,
-    RuleFinding,
-    rule,
 )
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rest, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 

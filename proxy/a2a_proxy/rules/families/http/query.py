@@ -9,7 +9,8 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import REST, Dialects, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import REST, Dialects, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rest
 from a2a_proxy.rules.examples.objects import task
 

@@ -12,7 +12,8 @@ from a2a_proxy.protocol.json_summary import rename_to_camel
 from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import REST, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import REST, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, json_text, rest, rest_error
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 

@@ -11,7 +11,8 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.operations import OPERATIONS, STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext, strip_parameters
-from a2a_proxy.rules.define.rule import HTTP, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, fetch_card, http, json_text, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.families.http.media import content_types, format_media_type

@@ -8,7 +8,8 @@ from typing import Any
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import ALL_BINDINGS, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import ALL_BINDINGS, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, state, status, task
 from a2a_proxy.rules.facts.naming import are_different, event_phrase, object_prefix

@@ -6,17 +6,8 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import (
-    GRPC,
-    HTTP,
-    STDIO,
-    Dialects,
-    EvidenceScope,
-    FrameFlag,
-    HookPoint,
-    RuleFinding,
-    rule,
-)
+from a2a_proxy.rules.define.conditions import GRPC, HTTP, STDIO, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import card, send, snapshot, status
 from a2a_proxy.rules.families.live.words import (

@@ -8,16 +8,8 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import (
-    ANY_EVENT,
-    GRPC,
-    Dialects,
-    EvidenceScope,
-    FrameFlag,
-    HookPoint,
-    RuleFinding,
-    rule,
-)
+from a2a_proxy.rules.define.conditions import ANY_EVENT, GRPC, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import ClientMessage, EventPause, HalfClosed, grpc
 from a2a_proxy.rules.examples.objects import agent_reply, chunk, send, snapshot, status
 from a2a_proxy.rules.families.live.words import (

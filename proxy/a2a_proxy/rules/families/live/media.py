@@ -10,7 +10,8 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.schema import decoder_for
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import GRPC, Dialects, EvidenceScope, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import GRPC, Dialects, EvidenceScope, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc
 from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script

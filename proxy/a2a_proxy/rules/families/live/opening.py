@@ -9,7 +9,8 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import GRPC, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import GRPC, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, grpc
 from a2a_proxy.rules.examples.objects import send, snapshot, status
 from a2a_proxy.rules.examples.script import MS, Script, run_together

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import GRPC, RPC, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import GRPC, RPC, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import ClientMessage, EventPause, HalfClosed, grpc
 from a2a_proxy.rules.examples.objects import chunk, message, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import FrameFlag
+from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.examples.objects import Json, reply, status
 from a2a_proxy.rules.facts.request_summary import summarise_request
 from a2a_proxy.rules.state.records import ExchangeRecord

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import card, send, snapshot
 from a2a_proxy.rules.facts.hosts import HostReach, host_of, host_reach, scheme_of

@@ -13,7 +13,7 @@ from a2a_proxy.redaction import redactor
 from a2a_proxy.redaction.policy import policy_of
 
 
-class DecodedSession:
+class SessionRecorder:
     """The recording of one session with a valid redaction policy."""
 
     def __init__(self, session: SessionFile, key: bytes) -> None:

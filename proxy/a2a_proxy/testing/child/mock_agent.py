@@ -1,7 +1,8 @@
-"""Building of a mock agent from cassettes and the settings of a test."""
+"""Building of a mock agent from cassettes and the settings of a test, and its misses as texts for the user."""
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,9 +22,13 @@ from a2a_proxy.replay.core.script import ReplayScript
 from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import MockServer
 from a2a_proxy.replay.serve.passthrough import Passthrough, is_forwardable
-from a2a_proxy.testing.child.words import translate_options
 
 _NAMED_SPEEDS = {"instant": 0.0, "recorded": 1.0}
+_SETTING_FORMS = (
+    (re.compile(r"--match ([a-z-]+)"), r'match="\1"'),
+    (re.compile(r"--policy (\w+)=([a-z-]+)"), r'policies={"\1": "\2"}'),
+    (re.compile(r"--(lenient|allow-incomplete|allow-redacted)"), r"\1=True"),
+)
 
 
 def make_mock(cassettes: Sequence[str], replay: dict[str, Any], passthrough: str) -> MockServer:
@@ -82,3 +87,11 @@ def _load_cassette(path: str, replay: dict[str, Any]) -> ReplayScript:
             )
         except RecordingError as wrong:
             raise RecordingError(wrong.message, translate_options(wrong.hint)) from wrong
+
+
+def translate_options(hint: str) -> str:
+    """Return a hint with settings in place of options: `--match loose` is `match="loose"` in `a2a_cassette`."""
+    said = hint
+    for option, setting in _SETTING_FORMS:
+        said = option.sub(setting, said)
+    return said if said == hint else f"{said.replace('allow-', 'allow_')} (in @pytest.mark.a2a_cassette)"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.testing.child.words import translate_options
+from a2a_proxy.testing.child.mock_agent import translate_options
 
 IN = "(in @pytest.mark.a2a_cassette)"
 

@@ -1,11 +1,26 @@
-"""One agent of one test: a relay in front of a live agent, of a mock, or of a mock that forwards to a live agent."""
+"""The agents of this process, and the execution of orders for them.
+
+An agent is a relay in front of a live agent, of a mock, or of a mock that forwards to a live agent.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from a2a_proxy.testing.child.lane import AgentRelay
-from a2a_proxy.testing.child_messages import OpenAgent, ReplayStatus
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.redaction.policy import PolicyError
+from a2a_proxy.relay.route import RouteError
+from a2a_proxy.testing.child.relay import AgentRelay
+from a2a_proxy.testing.child_messages import (
+    AgentOpened,
+    Answer,
+    CommandFailed,
+    OpenAgent,
+    Order,
+    ReplayStatus,
+    StopAgent,
+    StoreTraffic,
+)
 
 if TYPE_CHECKING:
     from a2a_proxy.replay.serve.mock import MockServer
@@ -38,7 +53,7 @@ class FixtureAgent:
                 self._back_relay = AgentRelay(upstream, grpc, order.new_recording, order.command, order.redact)
                 passthrough = await self._back_relay.start()
             # Imported here because it needs aiohttp and grpc, which a test that only records a live agent does without.
-            from a2a_proxy.testing.child.played import make_mock
+            from a2a_proxy.testing.child.mock_agent import make_mock
 
             self._mock = make_mock(order.cassettes, order.replay, passthrough)
             await self._mock.start()
@@ -58,7 +73,7 @@ class FixtureAgent:
         )
         if self._mock is None:
             return ReplayStatus(notes=notes)
-        from a2a_proxy.testing.child.played import miss_texts
+        from a2a_proxy.testing.child.mock_agent import miss_texts
 
         player, passthrough = self._mock.player, self._mock.passthrough
         return ReplayStatus(
@@ -81,3 +96,44 @@ class FixtureAgent:
             )
             await self._back_relay.stop(keep=keep and answered)
         return self.make_status()
+
+
+class CommandDispatcher:
+    """Executes one order after the other."""
+
+    def __init__(self) -> None:
+        self._agents: dict[int, FixtureAgent] = {}
+        self._numbers = 0
+
+    async def run_order(self, order: Order) -> Answer:
+        """Execute an order. Errors that a user can fix become CommandFailed."""
+        try:
+            return await self._dispatch_order(order)
+        except (RecordingError, RouteError) as wrong:
+            return CommandFailed(wrong.message, wrong.hint)
+        except PolicyError as wrong:
+            return CommandFailed(f"redact: {wrong}", "see `a2a-proxy --redact` in the manual")
+        except OSError as wrong:
+            where = f"{wrong.filename}: " if wrong.filename else ""
+            return CommandFailed(f"{where}{(wrong.strerror or str(wrong)).lower()}")
+        except Exception as wrong:  # an internal error fails one test, not the following ones
+            return CommandFailed(f"{type(wrong).__name__}: {wrong}", "report this as a bug of a2a-proxy")
+
+    async def _dispatch_order(self, order: Order) -> Answer:
+        if isinstance(order, OpenAgent):
+            agent = FixtureAgent(order)
+            address = await agent.start()
+            self._numbers += 1
+            self._agents[self._numbers] = agent
+            return AgentOpened(self._numbers, address)
+        if isinstance(order, StopAgent):
+            return await self._agents.pop(order.agent).stop(keep=order.keep)
+        agent = self._agents[order.agent]
+        if isinstance(order, StoreTraffic):
+            agent.store_traffic()
+        return agent.make_status()
+
+    async def close(self) -> None:
+        """Stop all agents, because the process of the tests has ended."""
+        for agent in self._agents.values():
+            await agent.stop(keep=False)
