@@ -81,7 +81,7 @@ def test_where_nothing_is_recorded_it_says_so_and_ends(tmp_path: Path, folder: J
     console = TextConsole(None, log, quiet=True)
     run_job(work(tmp_path, folder), console)
     console.close()
-    assert "nothing was recorded: nobody has followed it" in (tmp_path / "log").read_text()
+    assert "nothing was recorded, so no follower ran" in (tmp_path / "log").read_text()
 
 
 def test_a_recorder_that_is_gone_is_not_waited_for(

@@ -60,8 +60,8 @@ def test_losses_are_told_once_and_their_end() -> None:
     assert scene.look(lost=5000, reason="no space left on device") == [
         (
             (
-                "the capture is incomplete, traffic goes on: the journal takes nothing: no space left on device;"
-                " 4.9 KiB are missing so far from /state/j"
+                "the capture is incomplete, traffic is still relayed: the journal cannot be written: "
+                "no space left on device; 4.9 KiB are missing so far from /state/j"
             ),
             "free some space there, or keep the state elsewhere: export A2A_PROXY_STATE=DIR",
             True,
@@ -98,10 +98,10 @@ def test_a_deleted_folder_is_told() -> None:
     """Made again, or not to be made: once."""
     scene = Scene()
     scene.mended = True
-    assert "was deleted and is made again" in scene.look()[0][0]
+    assert "was deleted and has been created again" in scene.look()[0][0]
     scene.mended = OSError(30, "Read-only file system", "/state")
     assert [said[0] for said in scene.look()] == [
-        "the journal's folder is gone and cannot be made again: /state: read-only file system"
+        "the journal's folder is gone and cannot be created again: /state: read-only file system"
     ]
     assert scene.look() == []
 

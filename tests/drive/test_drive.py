@@ -134,9 +134,9 @@ def test_a_stdio_agent(drive: Callable[..., int], capsys: pytest.CaptureFixture[
     [
         ({"command": ("python3",)}, "two agents"),
         ({"binding": "stdio"}, "command of the stdio agent is missing"),
-        ({"upstream": "", "command": ("no-such-command-here",)}, "there is no command no-such-command-here"),
+        ({"upstream": "", "command": ("no-such-command-here",)}, "command not found: no-such-command-here"),
         ({"upstream": "", "command": ("python3",), "binding": "rest"}, "a command is a stdio agent"),
-        ({"where": "op:ListTasks"}, "there is no call to be driven"),
+        ({"where": "op:ListTasks"}, "there is no call to drive"),
         ({"where": "op:Nothing"}, "there is no operation"),
     ],
 )
