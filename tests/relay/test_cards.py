@@ -242,6 +242,6 @@ def test_a_slow_card_passes_after_a_while(play: Play, monkeypatch: pytest.Monkey
             gone.set()
             assert await reader.read() == b"}"
             writer.close()
-            assert "untouched" in bench.notes[0].text
+            assert "unchanged" in bench.notes[0].text
 
     play(story())

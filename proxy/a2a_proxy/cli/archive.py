@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _STUCK_SECONDS = 3600.0
-"""Seconds without progress before the archive process is restarted; it reports by itself what it waits for."""
+"""Seconds without progress before the archive process is restarted; it reports the reason of its waits by itself."""
 
 
 class ArchiveConfig(msgspec.Struct, frozen=True):

@@ -221,7 +221,7 @@ class ProxyRun:
         self._console.start(StartInfo(__version__, routes, answer.path, self._config.redact, endless))
         if self._config.editing.trust.insecure:
             self._console.note(
-                "certificates of https upstreams are NOT verified: anyone on the network path can read and change the traffic",
+                "certificates of https upstreams are NOT verified: anyone on the way can read and change the traffic",
                 "trust a CA instead: --upstream-ca FILE",
             )
         return session

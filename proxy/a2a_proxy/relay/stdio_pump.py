@@ -73,7 +73,7 @@ class Pump(threading.Thread):
         self._journal.write()
 
     def _has_more(self) -> bool:
-        """Wait for bytes or the end of the source. Return False if nothing more is to be forwarded."""
+        """Wait for bytes or the end of the source. Return False if no more bytes must be forwarded."""
         # Once all bytes that the agent left are forwarded, do not wait: the end of the agent is already known.
         ready = dict(self._poller.poll(0 if self._remaining_bytes == 0 else None))
         if ready.get(self._sink, 0) & _HANG_UP:

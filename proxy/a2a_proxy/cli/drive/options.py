@@ -72,7 +72,7 @@ def parse_headers(words: tuple[str, ...]) -> Headers:
 
 
 def parse_credentials(words: tuple[str, ...]) -> Credentials:
-    """Parse headers; a header whose name is a label gives the credential that the label replaces. Raises UserError."""
+    """Parse headers; one named like a label provides the credential that the label replaces. Raises UserError."""
     given = parse_headers(words)
     secrets = {name: value for name, value in given if is_label(name)}
     return Credentials(tuple(each for each in given if each[0] not in secrets), secrets=secrets)

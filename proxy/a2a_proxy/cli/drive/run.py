@@ -46,7 +46,7 @@ from a2a_proxy.relay.run import run
 from a2a_proxy.relay.tls import Trust
 
 DIFFERENT, INCOMPLETE = 1, 3
-"""Exit codes."""
+"""Exit codes of a drive with differences, and of a recording that is not complete."""
 
 
 def run_drive(options: DriveCommandOptions) -> int:

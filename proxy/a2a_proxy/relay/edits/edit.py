@@ -53,9 +53,9 @@ class CardOutcome(msgspec.Struct, frozen=True):
 CardRewriter = Callable[[bytes, str, str], CardOutcome]
 """`(payload, form, client_authority)`. Never raises.
 
-`payload` is the whole message as it travels. `form` says what it is: `json` (a card), `jsonrpc` (a response with the
+`payload` is the whole message as transmitted. `form` is its kind: `json` (a card), `jsonrpc` (a response with the
 card in `result`), else the protobuf package of the called service (`lf.a2a.v1`, `a2a.v1`), the payload being a
-serialized AgentCard. `client_authority` is what the client called this proxy, `host[:port]`.
+serialized AgentCard. `client_authority` is the client's authority for this proxy, `host[:port]`.
 """
 
 

@@ -46,7 +46,7 @@ class RepeatedRequest(msgspec.Struct, frozen=True):
         return found if found.trace else None
 
     def next_request(self, data: bytes, after: bytes) -> bytes:
-        """Return that other request as it is to be sent, with its next `traceparent`."""
+        """Return the edited form of that other request, with its next `traceparent`."""
         head = len(self.begin) + (_TRACEPARENT_SIZE + len(self.rest) if self.rest else 0)
         return b"".join((self.new_begin, after, self.new_rest, data[head:]))
 
