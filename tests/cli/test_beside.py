@@ -101,7 +101,7 @@ def test_its_options_are_checked_before_the_agent_starts() -> None:
     assert stdio_config(**plain).followers == FollowerOptions()  # type: ignore[arg-type]
     with pytest.raises(UserError, match="no OTLP endpoint"):
         stdio_config(**plain, otlp="ftp://x")  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="means nothing without --archive"):
+    with pytest.raises(UserError, match="has no effect without --archive"):
         stdio_config(**plain, archive_id="x")  # type: ignore[arg-type]
 
 

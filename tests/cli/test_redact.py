@@ -122,7 +122,7 @@ def test_a_capture_without_payloads(proxy: Callable[..., Proxy], agent: Agent, t
     (address,) = one.addresses()
     call(address, "the quick brown secret")
     assert one.stop() == 0
-    assert "rules that need payloads are not asked" in one.err
+    assert "rules that need payloads are skipped" in one.err
     with Recording(record) as recording:
         (session,) = recording.sessions()
         assert session.complete == "complete"

@@ -279,7 +279,7 @@ def test_a_second_ctrl_c_leaves_the_rest_to_recover(proxy: Start, agent: Agent, 
     os.kill(recorder, signal.SIGSTOP)
     call(address)
     one.interrupt()
-    until(lambda: "Ctrl-C again leaves it to" in one.err)
+    until(lambda: "Ctrl-C again stops now" in one.err)
     one.interrupt()
     assert one.wait() == 0
     until_dead(recorder)  # until then the session is its own

@@ -78,10 +78,10 @@ def test_losses_are_told_once_and_their_end() -> None:
 def test_a_full_disk_is_no_slow_disk() -> None:
     """Also where it takes small records again by the time that somebody looks."""
     (said,) = Scene().look(lost=70_000, lost_reason="disk quota exceeded")
-    assert "the journal takes nothing: disk quota exceeded; 68.4 KiB are missing so far from /state/j" in said[0]
+    assert "the journal cannot be written: disk quota exceeded; 68.4 KiB are missing so far from /state/j" in said[0]
     assert "free some space there" in said[1]
     (said,) = Scene().look(lost=1)
-    assert "the journal takes nothing: the disk is too slow; 1 B are missing" in said[0]
+    assert "the journal cannot be written: the disk is too slow; 1 B are missing" in said[0]
     assert said[1] == "keep the state on a faster disk: export A2A_PROXY_STATE=DIR"
 
 

@@ -193,7 +193,7 @@ def test_a_drive_that_was_broken_off_leaves_nothing_to_recover(monkeypatch: pyte
             session = SessionFile(recording=str(recording), pid=1, started=number + 1, uuid=str(number))
             file_layout.create_journal(session).release()
         assert len(file_layout.find_leftovers()) == 2
-        raise UserError("stopped before all calls were made", "nothing was compared", 130)
+        raise UserError("stopped before all calls were sent", "nothing was compared", 130)
 
     monkeypatch.setattr(command, "_drive_network_agent", lambda _plan, options, file: broken_off(options, file))
     with pytest.raises(UserError, match="stopped"):

@@ -108,7 +108,7 @@ def test_the_journal_is_on_a_full_disk(start: Start, small: Path) -> None:
     (address,) = one.addresses()
     call(address)
     fill(small)
-    call_until(one, address, "the journal takes nothing: the disk is almost full")
+    call_until(one, address, "the journal cannot be written: the disk is almost full")
     (small / "filler").unlink()
     until(lambda: "new connections are captured again" in one.out)
     call(address, "GetTask")

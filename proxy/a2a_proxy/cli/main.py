@@ -162,7 +162,7 @@ def _refuse_group_options(command: str, options: list[str]) -> None:
     hint = f"put it after: a2a-proxy {command} --record FILE"
     if "--record" not in options:
         hint = f"leave it out; the options are listed by: a2a-proxy {command} --help"
-    raise UserError(f"{' and '.join(options)} has no effect before {command}", hint)
+    raise UserError(f"{' and '.join(options)} before {command}: no effect", hint)
 
 
 @cli.command()
