@@ -10,16 +10,15 @@ import pyarrow.compute as pc
 import pytest
 
 from a2a_proxy.archive import segment
+from a2a_proxy.archive.destination import ID_FILE, check_archive_url, proxy_id
 from a2a_proxy.archive.errors import ArchiveError
+from a2a_proxy.archive.files import ParquetFiles
 from a2a_proxy.archive.manifest import Manifest
-from a2a_proxy.archive.proxy_id import ID_FILE, proxy_id
-from a2a_proxy.archive.ranges import ParquetFiles
 from a2a_proxy.archive.restore import restore_recording
 from a2a_proxy.archive.rows import times_as_numbers
 from a2a_proxy.archive.search import SegmentQuery, find_gone_tables, find_segments
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.archive.upload import SessionUpload
-from a2a_proxy.archive.url import check_archive_url
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.cassette.exporter import Selection

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.archive import live_upload
-from a2a_proxy.archive.job import ArchiveJob
+from a2a_proxy.archive.destination import ArchiveJob
 from a2a_proxy.archive.live_upload import LiveUpload
 from a2a_proxy.archive.search import SegmentQuery, find_segments
 from a2a_proxy.archive.store import ArchiveStore
