@@ -158,7 +158,7 @@ def test_where_it_was_given_up_nobody_waits_for_an_answer(monkeypatch: pytest.Mo
     keeper.start("r.a2a.db", "uuid", Path("journal"))
     until(lambda: len(told) == 2)
     assert open_then == [True] * MAX_STARTS
-    assert told[1].endswith("given up; recording goes on")
+    assert told[1].endswith("given up; recording continues")
     assert get(port, "/metrics")[0] == 0
     keeper.close()
 
