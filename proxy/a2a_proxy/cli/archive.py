@@ -36,9 +36,8 @@ def archive_config(url: str, every: float, name: str) -> ArchiveConfig | None:
         if name:
             raise UserError("--archive-id means nothing without --archive", "for example --archive s3://bucket/prefix")
         return None
+    from a2a_proxy.archive.destination import check_archive_url, check_id
     from a2a_proxy.archive.errors import ArchiveError
-    from a2a_proxy.archive.proxy_id import check_id
-    from a2a_proxy.archive.url import check_archive_url
 
     try:
         check_archive_url(url)
@@ -49,9 +48,8 @@ def archive_config(url: str, every: float, name: str) -> ArchiveConfig | None:
 
 def make_archive_keeper(archive: ArchiveConfig, recording: str, session: str, notify: NoticeCallback) -> HookKeeper:
     """What keeps the process that archives. Raises UserError."""
+    from a2a_proxy.archive.destination import encode_job, proxy_id
     from a2a_proxy.archive.errors import ArchiveError
-    from a2a_proxy.archive.job import encode_job
-    from a2a_proxy.archive.proxy_id import proxy_id
     from a2a_proxy.capture import file_layout
     from a2a_proxy.follower.keeper import FollowerProgram, HookKeeper, open_unnamed_file
 

@@ -35,6 +35,7 @@ from a2a_proxy.drive.route import DriveRoute, DriveRoutes
 from a2a_proxy.drive.run import Drive, DriveOptions
 from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.exchange import Binding
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.cassette.file import is_cassette, open_recording_or_cassette
 from a2a_proxy.recording.difference.runs import compare_runs, take_run
 from a2a_proxy.recording.errors import RecordingError
@@ -79,6 +80,19 @@ def _check_plan(plan: DrivePlan, options: DriveCommandOptions) -> None:
         why = f": {plan.skipped[0].place} {plan.skipped[0].reason}" if plan.skipped else ""
         hint = "see what there is: a2a-inspect ls" if not options.where else "leave --filter out, or choose other calls"
         raise UserError(f"there is no call to be driven{why}", hint)
+    piped = None if options.command else _first_stdio_call(plan, options.target)
+    if piped is not None:
+        title = f"{piped.place} {piped.exchange.operation or piped.exchange.method}"
+        raise UserError(
+            f"{title} was recorded over stdio, which --upstream cannot carry",
+            "send such calls over another binding: --binding jsonrpc; or start the stdio agent: "
+            f"{shell_line('a2a-proxy', 'drive', str(options.recording))} -- COMMAND",
+        )
+
+
+def _first_stdio_call(plan: DrivePlan, target: RequestedTarget) -> PlannedCall | None:
+    """Return the first call that needs the pipe of a stdio agent, or None."""
+    return next((step for step in plan.steps if target.target_of(step).binding is Binding.STDIO), None)
 
 
 class DriveResult(msgspec.Struct):
