@@ -344,7 +344,7 @@ class Observer:
     ) -> None:
         """Redact the frames, apply them to tasks and segments, judge them and append them to `out`, in small groups.
 
-        No code after this sees a secret. Frames that follow one with a secret in the same group are examined one by one.
+        No code after this sees a secret. Frames that follow one with a secret in the same group are examined singly.
         """
         for start in range(0, len(frames), _REDACTION_GROUP):
             self._deliver_group(connection, frames[start : start + _REDACTION_GROUP], out)
