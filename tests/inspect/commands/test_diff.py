@@ -1,15 +1,10 @@
-"""`diff`: which places are compared, what it prints first, its JSON, its exit codes."""
+"""`a2a-inspect diff`: the places compared, its summary, its JSON and its exit codes."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import pytest
-
-from a2a_inspect.commands.diff import DiffOptions
-from a2a_inspect.commands.diff import print_diff as print_difference
-from a2a_proxy.cli.errors import UserError
 from support_cli import Ran, run_here
 from support_inspect import changes, exchange, request, sample, status, writer
 from support_recording import STARTED
@@ -99,30 +94,6 @@ def test_a_filter_chooses_calls(tmp_path: Path) -> None:
 
     assert diff(tmp_path, left, right).lines[2] == "different: of 3 calls 1 only right, 2 the same"
     assert diff(tmp_path, left, right, "-f", "err").lines[2] == "same"
-
-
-@pytest.mark.parametrize(
-    ("words", "where", "said"),
-    [
-        ((DEMO, "#99"), "", "is called #99"),
-        ((DEMO, "2.99", "2.1"), "", "is called 2.99"),
-        ((DEMO, "feedbeef", "#2"), "", "nothing in"),
-        ((DEMO, "1", "2", "3"), "", "two things can be compared"),
-        ((DEMO, "#1"), "", "there is no GetAgentCard before #1"),
-        ((DEMO, "4d1144cc"), "", "is compared with what"),
-        ((DEMO, "7:", "1:"), "", "is called 7:"),
-        ((DEMO,), "", "has one session"),
-        ((DEMO, DEMO, DEMO), "", "is not clear"),
-        ((DEMO, "./none.db"), "", "none.db"),
-        ((DEMO, DEMO), "stat:1", "stat"),
-    ],
-)
-def test_what_cannot_be_compared(words: tuple[object, ...], where: str, said: str) -> None:
-    with pytest.raises(UserError) as wrong:
-        print_difference(DiffOptions(tuple(map(str, words)), where=where))
-
-    assert said in wrong.value.message
-    assert wrong.value.hint
 
 
 def test_a_mistake_is_told_and_is_2(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from a2a_inspect.data.list_filter import (
     INCOMPLETE,
@@ -15,7 +13,6 @@ from a2a_inspect.data.list_filter import (
     ListFilter,
     check_filter,
 )
-from a2a_inspect.dialogs.filter_box import error_with_caret
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.query.parser import parse
 
@@ -63,17 +60,6 @@ def test_wider_step_by_step() -> None:
 def test_an_expression_is_judged_while_it_is_typed(text: str, told: FilterCheck) -> None:
     """In a word, with the place of what is wrong."""
     assert check_filter(text) == told
-
-
-@given(st.text(max_size=30), st.integers(0, 200), st.integers(0, 200))
-def test_the_caret_stands_under_what_is_wrong(message: str, at: int, width: int) -> None:
-    """Or is left out; nothing is wider than the line."""
-    line = error_with_caret(
-        FilterCheck(INVALID, "there is " + message.replace("^", "") if message.isprintable() else "x", at), 2, width
-    )
-    assert "^" not in line or line.index("^") == 2 + at
-    if line.isascii():
-        assert len(line) <= max(width, 0)
 
 
 def test_history() -> None:

@@ -1,23 +1,19 @@
-"""Keys: the list of actions, the user's file, the help, the palette, the command."""
+"""Keys: the list of actions, the user's file of keys, and keys rebound on the screen."""
 
 from __future__ import annotations
 
-import json
-import tomllib
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from a2a_inspect.app import InspectApp
-from a2a_inspect.cli.main import cli
 from a2a_inspect.data.source import RecordingSource
 from a2a_inspect.keys.actions import list_actions, own_bindings
 from a2a_inspect.keys.keymap import read_keymap
 from a2a_inspect.keys.places import KEY_SCOPES
 from a2a_proxy.cli.errors import UserError
 from support_inspect import sample
-from support_screen import LARGE, SMALL, Person, looking
+from support_screen import LARGE, Person
 
 
 def test_every_key_can_be_rebound_and_says_what_it_does() -> None:
@@ -87,46 +83,3 @@ async def test_keys_are_rebound_in_the_app_and_in_its_help(tmp_path: Path) -> No
         await person.sees("The recording", "f9")
         await person.types("escape")
         await person.sees("OPERATION")
-
-
-async def test_help_lists_the_keys_and_scrolls(tmp_path: Path) -> None:
-    """On ?, over the screen: what can be done here first, the rest further down."""
-    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
-        await person.types("question_mark")
-        await person.sees("Everywhere", "ctrl+p", "previous frame")
-        assert person.misses("Signs")
-        await person.types("end")
-        await person.sees("Signs", "a frame to the agent")
-        await person.types("escape")
-        await person.sees("OPERATION")
-
-
-async def test_the_palette_does_what_keys_do(tmp_path: Path) -> None:
-    """It offers what is in force, with its keys."""
-    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
-        await person.sees("3 exchanges")
-        await person.types("ctrl+p")
-        await person.sees("Search for commands")
-        await person.types(*"hold the disp")
-        await person.sees("Pause  p")
-        await person.types("enter")
-        await person.sees("paused")
-
-
-def test_the_command_lists_what_is_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table with the file's path; JSON with the defaults beside; TOML that can be used as it is."""
-    monkeypatch.setenv("A2A_PROXY_CONFIG", str(tmp_path))
-    told = CliRunner().invoke(cli, ["keys"])
-    assert f"{tmp_path / 'keys.toml'}, which is not there" in told.stderr
-    assert [line for line in told.stdout.splitlines() if line.split()[:2] == ["view.pause", "p"]]
-    printed = CliRunner().invoke(cli, ["keys", "--print"]).stdout
-    path = tmp_path / "keys.toml"
-    path.write_text(printed)
-    assert tomllib.loads(printed)["list"]["down"] == ["j", "down"]
-    assert {name: keys.split(",") for name, keys in read_keymap(path, KEY_SCOPES).items()} == {
-        each.id: list(each.keys) for each in list_actions(KEY_SCOPES)
-    }
-    path.write_text('view.pause = "!"')
-    lines = [json.loads(line) for line in CliRunner().invoke(cli, ["keys", "--json"]).stdout.splitlines()]
-    assert lines[0].keys() == {"id", "keys", "default", "label", "help", "place"}
-    assert [(each["keys"], each["default"]) for each in lines if each["id"] == "view.pause"] == [(["!"], ["p"])]
