@@ -69,7 +69,7 @@ def test_storage_that_is_away_is_tried_again_and_told_once(tmp_path: Path, ledge
     [said] = tried
     assert isinstance(said, FollowerNotice)
     assert "no such bucket or folder" in said.message
-    assert "tried again" in said.hint
+    assert "retried" in said.hint
     assert manifest.frames.rows == FRAMES
     assert ledger.read_mark().errors == 3
 

@@ -39,9 +39,9 @@ def test_nothing_was_asked_for() -> None:
 @pytest.mark.parametrize(
     ("url", "name", "message"),
     [
-        ("x", "", "no place"),
+        ("x", "", "is not the URL"),
         ("file:///no/where", "", "no such"),
-        ("s3://b", "a/b", "no id"),
+        ("s3://b", "a/b", "not a valid id"),
         ("", "a", "without"),
     ],
 )

@@ -38,7 +38,7 @@ def test_an_error_that_passed(proxy: Start, agent: Agent, tmp_path: Path, fail_o
     wrong_call(one.addresses()[0])
     until(lambda: "error   A2A-RPC-002" in one.out)
     (line,) = [line for line in one.out.splitlines() if "A2A-RPC-002" in line]
-    assert "  #1.0 SendMessage  there is no member" in line
+    assert "  #1.0 SendMessage  no member" in line
     assert one.stop() == code
     *_, summary, hint = one.err.splitlines()
     assert re.search(r"; [0-9]+ findings? \(1 error(, [0-9]+ (warning|info)s?)*\); capture complete", summary)

@@ -185,7 +185,7 @@ def test_without_payloads_it_is_said_everywhere(inspect: Callable[..., tuple[int
     assert (code, "its payloads were not recorded" in err) == (2, True)
     out = inspect("check", bare, "--fail-on", "never")[1]
     assert "without payloads (metadata only): " in out
-    with open_recording_or_cassette(bare) as recording, pytest.raises(RecordingError, match="holds no payloads"):
+    with open_recording_or_cassette(bare) as recording, pytest.raises(RecordingError, match="has no payloads"):
         load_script(recording)
 
 

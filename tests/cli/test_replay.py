@@ -66,7 +66,7 @@ def test_bad_input(tmp_path: Path, refused: Callable[..., str]) -> None:
         (("--fault", "break #3"), "--fault"),
         (("--fault", "drop #9999.1"), "#9999"),
         (("--session", "7"), "session 7"),
-        (("--agent", "nobody:1"), "no call of the agent nobody:1"),
+        (("--agent", "nobody:1"), "no call to the agent nobody:1"),
         (("--patience", "nan"), "--patience: nan"),
         (("--gap", "inf"), "--gap: inf"),
         (("--match", "odd"), "odd"),

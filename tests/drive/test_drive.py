@@ -148,6 +148,29 @@ def test_agents_and_calls_that_do_not_go_together(
     assert wrong.value.code == 2
 
 
+def test_a_stdio_recording_needs_a_command_or_another_binding(
+    drive: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An address has no pipe: the error names the first such call and both ways out."""
+    with pytest.raises(UserError, match=r"#1 GetExtendedAgentCard was recorded over stdio") as wrong:
+        drive("stdio")
+    assert wrong.value.code == 2
+    assert "--binding jsonrpc" in wrong.value.hint
+    assert "-- COMMAND" in wrong.value.hint
+    assert drive("stdio", binding="jsonrpc", timeout=2.0) == 1
+    assert "different: of" in capsys.readouterr().out
+
+
+def test_a_stdio_agent_has_no_card_to_fetch(drive: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    """Requests that are plain HTTP are left out, and the report says so."""
+    command = (sys.executable, str(STORY))
+    assert drive("demo", upstream="", upstream_grpc="", command=command, timeout=2.0) == 1
+    assert (
+        "not driven: #1 GetAgentCard: it is an HTTP request, which a stdio agent does not answer"
+        in capsys.readouterr().out
+    )
+
+
 def test_an_agent_that_is_not_there(drive: Callable[..., int]) -> None:
     with pytest.raises(UserError, match=r"cannot reach 127\.0\.0\.1:1: connection refused") as wrong:
         drive(upstream="127.0.0.1:1")

@@ -1,6 +1,6 @@
-"""The archive: what recordings hold as Parquet in object storage or a folder, for more than one machine.
+"""Archive of recordings as Parquet files in object storage or in a folder, shared by several machines.
 
-`schema` the two tables, `rows` and `facts` their rows, `bloom` and `manifest` what says where something lies, `place`
-the storage, `segment` and `keep` the way in, `find` and `bring` the way out. Needs the extra `lake`, which is imported
-where it is used.
+`schema` describes the two tables; `rows` and `facts` convert between recordings and their rows; `bloom` and `manifest`
+index the files; `store` accesses the storage. `segment` and `upload` write; `search` and `restore` read. Needs the
+extra `lake`, which is imported only where it is used.
 """

@@ -1,6 +1,4 @@
-"""Which identifiers may be somewhere, in twelve bits each: never no for one that is there, yes for one in 300 that is
-not.
-"""
+"""Bloom filters of identifiers, 12 bits for each: no false negatives, about one in 300 false positives."""
 
 from __future__ import annotations
 
@@ -8,12 +6,12 @@ import hashlib
 from collections.abc import Collection, Iterator
 
 _BITS_PER_KEY = 12
-"""Of the filter for each identifier."""
+"""Bits of the filter for each identifier."""
 _PROBES = 8
 
 
 def bloom_filter(idents: Collection[str]) -> bytes:
-    """The filter of these identifiers; empty for none."""
+    """Return the filter of these identifiers, or empty bytes if there are no identifiers."""
     bits = bytearray((_BITS_PER_KEY * len(idents) + 7) // 8)
     for ident in idents:
         for place in _bit_positions(ident, len(bits)):
@@ -22,7 +20,7 @@ def bloom_filter(idents: Collection[str]) -> bytes:
 
 
 def may_contain(bloom_bits: bytes, ident: str) -> bool:
-    """The identifier may be among those of the filter."""
+    """Whether the identifier may be among the identifiers of the filter."""
     return bool(bloom_bits) and all(
         bloom_bits[place >> 3] >> (place & 7) & 1 for place in _bit_positions(ident, len(bloom_bits))
     )

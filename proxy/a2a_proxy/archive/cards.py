@@ -1,6 +1,6 @@
-"""The agent card that went before: the last one that a session saw of an agent before the calls that are wanted of it.
+"""The preceding agent card: the last card of an agent that a session received before the selected calls.
 
-Without it rules about cards, and whoever replays a recording, would know nothing of the agent.
+Without the card, rules about cards and a replay of the recording would lack the description of the agent.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ _CARD_COLUMNS = ["time", "agent", "event", "exchange"]
 
 
 def cards_before(files: ParquetFiles, parts: Iterable[Manifest], first: dict[str, int]) -> set[int]:
-    """The calls that brought them. `first`: by agent the time of the first wanted call, ns; `parts`: segments of one
-    session, the newest first. Raises ArchiveError."""
+    """Return the numbers of the calls that fetched the cards.
+
+    `first` maps an agent to the time of its first selected call, in ns. `parts` are the segments of one session, the
+    newest first. Raises ArchiveError if a segment cannot be read.
+    """
     left, found = dict(first), set[int]()
     for part in parts:
         for agent, before in list(left.items()):
@@ -34,7 +37,10 @@ def _may_contain_card(part: Manifest, agent: str, before: int) -> bool:
 
 
 def _last_card_call(files: ParquetFiles, part: Manifest, agent: str, before: int) -> int | None:
-    """Frames of cards name no task: they come last in a file, in their order."""
+    """Return the number of the last card call of `agent` in a segment at or before `before` (ns), or None.
+
+    Frames of cards name no task, so they are last in a file, sorted by frame number.
+    """
     for group in reversed(range(len(part.frames.groups))):
         rows = times_as_numbers(files.read(part, "frames", [group], _CARD_COLUMNS))
         rows = rows.filter(pc.and_(pc.equal(rows.column("event"), "card"), pc.equal(rows.column("agent"), agent)))

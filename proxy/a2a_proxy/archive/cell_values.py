@@ -1,4 +1,4 @@
-"""What a column of the archive's tables can hold."""
+"""Values that a column of the archive's tables can hold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _INT64 = range(-(1 << 63), 1 << 63)
 
 
 def is_column_value(value: Any) -> bool:
-    """A column can hold it."""
+    """Whether a column can hold the value."""
     if isinstance(value, str):
         if value.isascii():
             return True
@@ -25,12 +25,12 @@ def is_column_value(value: Any) -> bool:
 
 
 def column_value(value: Any) -> Any:
-    """The value where it says something and a column can hold it; else None."""
+    """Return the value if it is not empty and a column can hold it, else None."""
     return value if value and is_column_value(value) else None
 
 
 def trace_id_of(traceparent: str) -> str:
-    """The trace id of a W3C `traceparent`; empty where it has none."""
+    """Return the trace id of a W3C `traceparent`, or an empty string if it has no valid one."""
     words = traceparent.split("-")
     trace = words[1].lower() if len(words) > 1 else ""
     return trace if len(trace) == _TRACE_DIGITS and set(trace) <= set("0123456789abcdef") else ""

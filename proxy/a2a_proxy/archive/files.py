@@ -1,4 +1,4 @@
-"""One Parquet file of a segment: its bytes, and what the manifest says of them."""
+"""Encoding and description of the Parquet files of a segment."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from a2a_proxy.archive.schema import ROW_GROUP_ROWS
 _RANGE_KEY = b"a2a_proxy.cut"
 _INDEXED_COLUMNS = {"task": "task_id", "context": "context_id", "trace": "trace_id"}
 _FILTERED_COLUMNS = ("task_id", "context_id", "trace_id")
-"""Columns that get Parquet's own filters, for other readers."""
+"""Columns that get Parquet's own bloom filters, for other readers."""
 
 
 def encode_file(table: pa.Table, segment_range: SegmentRange, order: str) -> bytes:
-    """A table as a file, sorted by task, then by the column `order`."""
+    """Return a table as a Parquet file, sorted by task, then by the column `order`."""
     table = table.sort_by([("task_id", "ascending"), (order, "ascending")])
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), _RANGE_KEY: encode_manifest(segment_range)})
     stream = io.BytesIO()
@@ -40,7 +40,7 @@ def encode_file(table: pa.Table, segment_range: SegmentRange, order: str) -> byt
 
 
 def range_of_file(data: bytes, key: str) -> SegmentRange:
-    """The cut that a file was made for. Raises ArchiveError where it is none of ours."""
+    """Return the range that a file was written for. Raises ArchiveError if a2a-proxy did not write the file."""
     try:
         return range_of_schema(pq.read_schema(io.BytesIO(data)), key)
     except (pa.ArrowException, OSError) as wrong:
@@ -48,12 +48,12 @@ def range_of_file(data: bytes, key: str) -> SegmentRange:
 
 
 def range_of_schema(schema: pa.Schema, key: str) -> SegmentRange:
-    """The cut that stands in a file's schema. Raises ArchiveError where there is none."""
+    """Return the range in the metadata of a file's schema. Raises ArchiveError if it has none."""
     return decode_range((schema.metadata or {}).get(_RANGE_KEY, b""), key)
 
 
 def describe_file(data: bytes, key: str) -> StoredFile:
-    """What the manifest says of a file. Raises ArchiveError where it is none of ours."""
+    """Return the manifest's entry of a file. Raises ArchiveError if a2a-proxy did not write the file."""
     try:
         file = pq.ParquetFile(io.BytesIO(data))
         wanted = [
@@ -81,11 +81,11 @@ def _distinct_values(column: pa.ChunkedArray) -> list[str]:
 
 
 def distinct_in_file(data: bytes, name: str) -> list[str]:
-    """The values of a column of a file, each once."""
+    """Return the distinct values of a column of a file, sorted."""
     return sorted(_distinct_values(pq.read_table(io.BytesIO(data), columns=[name]).column(name)))
 
 
 def agents_with_card(data: bytes) -> list[str]:
-    """The agents of which a file of frames has a card."""
+    """Return the agents that have a card in a file of frames."""
     table = pq.read_table(io.BytesIO(data), columns=["agent", "event"], filters=[("event", "=", "card")])
     return sorted(_distinct_values(table.column("agent")))

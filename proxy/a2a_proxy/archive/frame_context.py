@@ -1,4 +1,4 @@
-"""What a row of the table `frames` says besides its frame: of its call, of who answered, of what was found about it."""
+"""Values in a row of the table `frames` that do not come from the frame: its call, its agent, its findings."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FrameRow, make_key
 
 SHARED_COLUMNS = {"t": "task_id", "c": "context_id"}
-"""Columns that a frame has of its call where it names none itself."""
+"""Columns that take the value of the call if the frame has none."""
 CALL_COLUMNS = ("binding", "dialect", "operation", "method", "target", "status", "streaming", "trace_id")
-"""Columns that it always has of its call."""
+"""Columns that always take the value of the call."""
 _COPIED_COLUMNS = (*CALL_COLUMNS[:-2], *SHARED_COLUMNS.values())
 _MAX_CACHED = 4096
-"""Calls that are known while frames are read."""
+"""Number of calls that are cached while frames are read."""
 
 _Value = TypeVar("_Value")
 
 
 class FrameContext(msgspec.Struct, frozen=True):
-    """What a frame's row says besides the frame."""
+    """The values in a frame's row that do not come from the frame."""
 
     session: str
     call: dict[str, Any] = {}
-    """The cells that are those of its call; see `call_cells`."""
+    """Cells copied from its call; see `call_cells`."""
     agent: str | None = None
     findings: list[Finding] = []
 
 
 def call_cells(call: Exchange) -> dict[str, Any]:
-    """What the rows of its frames say of a call."""
+    """Return the cells that a call contributes to the rows of its frames."""
     cells = {name: column_value(getattr(call, name)) for name in _COPIED_COLUMNS}
     return {**cells, "streaming": call.streaming, "trace_id": trace_id_of(call.trace_context) or None}
 
 
 class FrameContexts:
-    """What is around the frames of a recording. Frames of one call share what they have of it."""
+    """Contexts of the frames of a recording. Frames of one call share the cells of the call."""
 
     def __init__(self, recording: Recording, calls: dict[int, Exchange] | None = None) -> None:
-        """`calls`: those that have been read already, by key."""
+        """`calls`: the calls that have been read already, by key."""
         self._recording = recording
         self._calls = calls or {}
         self._sessions = {row.id: row.facts.uuid for row in recording.sessions()}
         self._contexts: dict[tuple[int, int, int], FrameContext] = {}
-        """By session, connection and call: that of frames of which nothing was found."""
+        """Contexts of frames without findings, by session, connection and call."""
         self._agents: dict[int, str | None] = {}
         self._findings: dict[int, dict[tuple[int, int], list[Finding]]] = {}
 
     def context_of(self, row: FrameRow) -> FrameContext:
-        """That of one frame. Raises RecordingError."""
+        """Return the context of one frame. Raises RecordingError."""
         frame = row.frame
         where = row.session, frame.connection, frame.exchange
         plain = self._contexts.get(where) or _cache_value(self._contexts, where, self._make_context(*where))

@@ -1,4 +1,4 @@
-"""Row groups of a Parquet file in the archive: only what is read of it is fetched, and what comes is checked."""
+"""Row groups of a Parquet file in the archive: only the needed byte ranges are fetched, and they are checked."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from a2a_proxy.archive.schema import FACTS_SCHEMA, FRAMES_SCHEMA
 from a2a_proxy.archive.store import ArchiveStore
 
 FOOTER_BYTES = 64 << 10
-"""Bytes of a file's end that are read at first: its footer is seldom larger."""
+"""Bytes at the end of a file that are fetched first: the footer is seldom larger."""
 _MAX_FOOTERS = 64
-"""Ends that are kept."""
+"""Number of file ends that are cached."""
 
 
 class ParquetFiles:
-    """Reads files of one archive; their ends are kept for a while. What is gone has no rows."""
+    """Reads the files of one archive and caches their ends. A missing file reads as having no rows."""
 
     def __init__(self, store: ArchiveStore) -> None:
         self._store = store
         self._footers: dict[str, bytes] = {}
         self.gone: set[str] = set()
-        """Keys of those that were wanted and are not there: a rule of the bucket removes them one by one."""
+        """Keys of requested files that do not exist: a lifecycle rule of the bucket deletes files one by one."""
 
     def read(self, manifest: Manifest, table: str, groups: list[int], columns: list[str] | None = None) -> pa.Table:
-        """Some row groups of a file. Raises ArchiveError where it is not the one of the manifest."""
+        """Read some row groups of a file. Raises ArchiveError if the file does not match the manifest."""
         key, size = manifest.cut.object_key(table), manifest.stored_file(table).byte_count
         try:
             if not groups or key in self.gone:
@@ -60,7 +60,7 @@ def _empty_table(table: str, columns: list[str] | None) -> pa.Table:
 
 
 class _RangeFile(io.RawIOBase):
-    """An object as a file of which only what is read is fetched."""
+    """An object as a seekable file that fetches only the byte ranges that are read."""
 
     def __init__(self, store: ArchiveStore, key: str, size: int, footer: bytes) -> None:
         self._store = store
@@ -71,28 +71,28 @@ class _RangeFile(io.RawIOBase):
         self._footer_start = size - len(footer)
 
     def readable(self) -> bool:
-        """It is."""
+        """True: the object can be read."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """True: every read names its byte range."""
         return True
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """Return the byte offset of the next read."""
         return self._position
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go there."""
+        """Set the byte offset of the next read."""
         self._position = offset + (0, self._position, self._size)[whence]
         return self._position
 
     def size(self) -> int:
-        """Bytes of all of it."""
+        """Return the size of the object in bytes."""
         return self._size
 
     def read(self, size: int | None = -1) -> bytes:
-        """So many bytes from here."""
+        """Read up to `size` bytes from the current offset; all remaining bytes if `size` is None or negative."""
         end = self._size if size is None or size < 0 else min(self._position + size, self._size)
         if self._position >= end:
             return b""

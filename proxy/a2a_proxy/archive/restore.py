@@ -1,7 +1,7 @@
-"""A task, a context, a trace or a time back from the archive, as a recording.
+"""Restore a task, a context, a trace or a time range from the archive as a recording.
 
-First the rows that name what is asked for tell which calls it is about; then these calls are brought whole, from all
-segments that have rows of them. Of each file only those row groups are read whose filters say that they may have some.
+The rows that contain the wanted identifiers determine the calls. Then these calls are restored completely, from all
+segments that contain rows of them. Only row groups whose filters may contain a match are read.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ _INDEX_COLUMNS = {"task": "task_id", "context": "context_id", "trace": "trace_id
 
 
 _NEVER_ENDED = 1 << 62
-"""A call that was not over may go on on any day after."""
+"""End of a call that was still open, in ns: it may continue on any later day."""
 
 
 class CallSelection(msgspec.Struct):
-    """Which calls of a session are wanted."""
+    """The selected calls of a session."""
 
     numbers: set[int] = msgspec.field(default_factory=set)
     since: int = 1 << 62
     until: int = 0
     first: dict[str, int] = msgspec.field(default_factory=dict)
-    """By agent the time of the first one, ns."""
+    """Time of the first selected call of each agent, in ns."""
 
 
 def restore_recording(store: ArchiveStore, query: SegmentQuery, selection: str, path: Path) -> RestoredCounts:
-    """Make a recording of all calls that are wanted; `selection` says which they are, for who opens it.
+    """Write a recording with all calls that match `query`. `selection` describes them to readers of the recording.
 
     Raises:
-        ArchiveError: there is nothing of it, or the archive cannot be read.
+        ArchiveError: nothing matches, or the archive cannot be read.
         RecordingError: the file exists, or cannot be written.
     """
     known = {each.cut.name: each for each in read_manifests(store, list_days(store, query.since, query.until))}
     files = ParquetFiles(store)
     calls = _select_calls(files, [each for each in known.values() if query.may_be_in(each)], query)
     if not calls:
-        hint = "see what there is: a2a-inspect archive ls"
-        raise ArchiveError(f"{store.url} has nothing of {selection}{_gone_files_note(files)}", hint)
+        hint = "list the segments: a2a-inspect archive ls"
+        raise ArchiveError(f"{store.url} has no frames of {selection}{_gone_files_note(files)}", hint)
     since, until = min(each.since for each in calls.values()), max(each.until for each in calls.values())
     more = [day for day in list_days(store, since, until) if not any(each.cut.day == day for each in known.values())]
     known |= {each.cut.name: each for each in read_manifests(store, more)}
@@ -84,8 +84,8 @@ def _make_rebuild(
 
 
 def _gone_files_note(files: ParquetFiles) -> str:
-    """Nobody should take for a proof what is not there any more."""
-    return f"; files that may have had it are gone: {len(files.gone)}, {min(files.gone)} first" if files.gone else ""
+    """Return a remark on missing files, so that an empty result is not taken as proof."""
+    return f"; files that may have had it are missing: {len(files.gone)}, first {min(files.gone)}" if files.gone else ""
 
 
 def _sort_by_start(segments: dict[str, list[Manifest]]) -> list[str]:
@@ -93,7 +93,7 @@ def _sort_by_start(segments: dict[str, list[Manifest]]) -> list[str]:
 
 
 def _select_calls(files: ParquetFiles, manifests_: list[Manifest], query: SegmentQuery) -> dict[str, CallSelection]:
-    """The calls of which a row is what is wanted."""
+    """Return the calls that have a matching row, by session."""
     found: dict[str, CallSelection] = defaultdict(CallSelection)
     for manifest in manifests_:
         columns = ["time", "agent", "exchange", *_INDEX_COLUMNS.values()]
@@ -118,7 +118,7 @@ def _add_call(calls: CallSelection, row: dict[str, Any]) -> None:
 def _matching_rows(
     files: ParquetFiles, manifest: Manifest, table: str, query: SegmentQuery, columns: list[str]
 ) -> pa.Table:
-    """The rows of a file for which everything holds that is asked for."""
+    """Return the rows of a file that satisfy every condition of the query."""
     file = manifest.stored_file(table)
     groups = set(range(len(file.groups)))
     for kind, ident in query.idents:

@@ -1,7 +1,7 @@
-"""Frames as rows of the table `frames`, and back without loss.
+"""Conversion of frames to rows of the table `frames`, and back without loss.
 
-What a cassette's line says of a frame goes into the columns of the same names; so words, defaults and their reading are
-those of cassettes.
+The members of a frame's line in a cassette become columns of the same names, so the words, the defaults and their
+decoding are those of cassettes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FrameRow
 
 _FRAME_FIELDS = {"kind": "frame", "time": "at", "octet_start": "start", "octet_end": "end"}
-"""Members that have another name in a cassette's line."""
+"""Columns whose member has another name in a cassette's line."""
 _COLUMN_NAMES = [column.name for column in FRAME_COLUMNS]
 _FRAME_COLUMNS = [
     (name, _FRAME_FIELDS.get(name, name))
@@ -36,8 +36,10 @@ _Columns = dict[str, list[Any]]
 
 
 def frames_table(rows: Iterable[tuple[FrameRow, FrameContext]]) -> pa.Table:
-    """The table of some frames, in their order. It is made column by column: that is several times as fast as row by
-    row."""
+    """Return the Arrow table of the frames, in their order.
+
+    It is built column by column, which is several times as fast as row by row.
+    """
     pairs = list(rows)
     frames, scenes = [row.frame for row, _ in pairs], [scene for _, scene in pairs]
     columns = _context_columns(scenes)
@@ -52,7 +54,7 @@ def frames_table(rows: Iterable[tuple[FrameRow, FrameContext]]) -> pa.Table:
 
 
 def _context_columns(contexts: list[FrameContext]) -> _Columns:
-    """What the rows say besides their frames."""
+    """Return the columns whose values do not come from the frames."""
     columns = {name: [scene.call.get(name) for scene in contexts] for name in (*CALL_COLUMNS, *SHARED_COLUMNS.values())}
     columns["session"] = [scene.session for scene in contexts]
     columns["agent"] = [scene.agent for scene in contexts]
@@ -61,7 +63,7 @@ def _context_columns(contexts: list[FrameContext]) -> _Columns:
 
 
 def _frame_columns(frames: list[Frame], context_columns: _Columns) -> _Columns:
-    """What the frames themselves say, and which of it no column can hold."""
+    """Return the columns whose values come from the frames. Values that no column can hold go to the column `exact`."""
     members = json_objects.frame_members(frames)
     members["size"] = [frame.size for frame in frames]
     members["state"] = [None if state is None else str(state) for state in members["state"]]
@@ -80,7 +82,7 @@ def _frame_columns(frames: list[Frame], context_columns: _Columns) -> _Columns:
 
 
 def _valid_cells(name: str, cells: list[Any], exact: dict[int, dict[str, Any]]) -> list[Any]:
-    """The cells without those that the column cannot hold: these are noted under their places."""
+    """Return the cells with None for each cell that the column cannot hold; such cells are added to `exact` by row."""
     unfit = {cell for cell in set(cells) if not is_column_value(cell)}
     if not unfit:
         return cells
@@ -97,7 +99,7 @@ def _finding_cell(finding: Finding) -> dict[str, Any]:
 
 
 def write_frames(recording: Recording, rows: Iterable[FrameRow], stream: BinaryIO) -> int:
-    """Write frames, with their payloads, as one Parquet file; how many.
+    """Write frames with their payloads to one Parquet file and return their number.
 
     Raises:
         RecordingError: the recording cannot be read.
@@ -123,11 +125,11 @@ PARQUET_OPTIONS: dict[str, Any] = {
     "write_page_checksum": True,
     "use_dictionary": True,
 }
-"""How Parquet is written."""
+"""Options of every Parquet writer."""
 
 
 def times_as_numbers(table: pa.Table) -> pa.Table:
-    """Times as numbers: those of Python do not hold ns."""
+    """Return the table with its times as integers (ns), because Python's datetime has no ns."""
     for number, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
             table = table.set_column(number, field.name, table.column(number).cast(pa.int64()))
@@ -135,10 +137,10 @@ def times_as_numbers(table: pa.Table) -> pa.Table:
 
 
 def read_frames(table: pa.Table) -> Iterator[tuple[str, int, Frame]]:
-    """The session, the number in its recording and the frame of each row of a table with all columns.
+    """Yield the session, the number in its recording and the frame of each row of a table that has all columns.
 
     Raises:
-        ValueError, KeyError, TypeError: the rows make no sense.
+        ValueError, KeyError, TypeError: a row is not valid.
     """
     for batch in times_as_numbers(table).to_batches(max_chunksize=1024):
         for row in batch.to_pylist():

@@ -1,4 +1,4 @@
-"""What the URL of an archive means. Needs nothing that has to be installed: a proxy looks at it before it starts."""
+"""Parsing of archive URLs. Needs no optional library, because a proxy checks the URL before it starts."""
 
 from __future__ import annotations
 
@@ -27,20 +27,23 @@ class ArchiveUrl(NamedTuple):
 
 
 def parse_archive_url(url: str) -> ArchiveUrl:
-    """What a URL names. Raises ArchiveError where it is none of an archive."""
+    """Parse the URL of an archive. Raises ArchiveError if it is not one."""
     try:
         parts = urlsplit(url)
     except ValueError:  # `s3://[`
-        raise ArchiveError(f"{url!r} is no place for an archive", _EXAMPLES) from None
+        raise ArchiveError(f"{url!r} is not the URL of an archive", _EXAMPLES) from None
     if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
         return ArchiveUrl("", unquote(parts.path))
     if parts.scheme == "s3" and _BUCKET_PATTERN.fullmatch(parts.netloc) and not (parts.query or parts.fragment):
         return ArchiveUrl(parts.netloc, unquote(parts.path).strip("/"))
-    raise ArchiveError(f"{url!r} is no place for an archive", _EXAMPLES)
+    raise ArchiveError(f"{url!r} is not the URL of an archive", _EXAMPLES)
 
 
 def check_archive_url(url: str) -> None:
-    """May a proxy be started with it? Raises ArchiveError where the extra or the folder is missing too."""
+    """Check that a proxy can archive to `url`.
+
+    Raises ArchiveError if the URL is invalid, or if the extra or the folder is missing.
+    """
     target = parse_archive_url(url)
     for name in ("obstore", "pyarrow"):
         if importlib.util.find_spec(name) is None:
@@ -52,13 +55,13 @@ def check_archive_url(url: str) -> None:
 
 
 def s3_endpoint(environ: Mapping[str, str]) -> str:
-    """Where S3 is spoken, empty for Amazon's own. Raises ArchiveError where it is no URL."""
+    """Return the S3 endpoint, or an empty string for Amazon's own. Raises ArchiveError if it is not a URL."""
     name = next((each for each in _ENDPOINT_VARIABLES if environ.get(each)), "")
     if name and not _ENDPOINT_PATTERN.fullmatch(environ[name]):
-        raise ArchiveError(f"{name} is no URL", "for example http://localhost:9000")
+        raise ArchiveError(f"{name} is not a URL", "for example http://localhost:9000")
     return environ[name] if name else ""
 
 
 def absent_archive_error(url: str) -> ArchiveError:
-    """There is nothing at this URL."""
-    return ArchiveError(f"{url}: there is no such bucket or folder", "make it first, or check the name")
+    """Return the error for a bucket or folder that does not exist."""
+    return ArchiveError(f"{url}: no such bucket or folder", "create it first, or check the name")

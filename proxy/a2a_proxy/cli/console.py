@@ -176,7 +176,7 @@ class TextConsole:
             return
         why = "is slow" if summary.outcome == "slow" else summary.outcome
         told = f"hook {summary.name} {why}: {summary.behind_frames:,} frames behind, given up; {calls}{failed}"
-        self.note(told, f"call it for the whole recording:  {summary.resume_hint}")
+        self.note(told, f"call it for the whole recording: {summary.resume_hint}")
 
     def close(self) -> None:
         """Wait until all lines are printed."""
@@ -227,7 +227,7 @@ class TextConsole:
         )
         self._print_line(f"recorded {counts}; {_count_findings(summary)}; {whole}")
         if summary.findings:
-            self._print_line(f"list the findings:  {shell_line('a2a-inspect', 'check', self._recording)}")
+            self._print_line(f"list the findings: {shell_line('a2a-inspect', 'check', self._recording)}")
 
     def _print_line(self, line: str) -> None:
         """Print a line without colours on stderr."""

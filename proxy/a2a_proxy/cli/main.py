@@ -22,7 +22,7 @@ _HELP = """Relay A2A traffic unchanged, and show and record every frame.
 \b
   a2a-proxy --listen :9000 --upstream localhost:8000    relay, show, record
   a2a-proxy demo                                        with a built-in agent
-  a2a-inspect                                           inspect the newest recording
+  a2a-inspect                                           inspect the newest one
 
 One port takes gRPC, JSON-RPC, REST and SSE. Point the client at http://localhost:9000.
 """

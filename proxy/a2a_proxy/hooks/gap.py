@@ -10,8 +10,8 @@ import msgspec
 from a2a_proxy.model.finding import Finding
 
 GAP_RULE = "A2A-GEN-001"
-_MISSING = re.compile(r"[:;(] ?(\d+)(?: to (\d+))?(?=\)| (?:came|did)\b)")
-"""Where the rule's sentences name what was left out: `4 after 2: 3 did not come`."""
+_MISSING = re.compile(r"\bgenerations? (\d+)(?: to (\d+))?")
+"""Where the rule's summaries name the missing generations: `generation 3 is missing: 2 is followed by 4 (agent)`."""
 
 
 class Gap(msgspec.Struct, frozen=True):

@@ -35,6 +35,7 @@ from a2a_proxy.drive.route import DriveRoute, DriveRoutes
 from a2a_proxy.drive.run import Drive, DriveOptions
 from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.exchange import Binding
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.cassette.file import is_cassette, open_recording_or_cassette
 from a2a_proxy.recording.difference.runs import compare_runs, take_run
 from a2a_proxy.recording.errors import RecordingError
@@ -73,7 +74,7 @@ def _check_plan(plan: DrivePlan, options: DriveCommandOptions) -> None:
     """Raises UserError if there is no call to drive, or the recording is not complete."""
     if plan.missing and not options.allow_incomplete:
         more = f" (and {len(plan.missing) - 1} more)" if len(plan.missing) > 1 else ""
-        hint = "to drive its complete calls: --allow-incomplete"
+        hint = "to drive it anyway: --allow-incomplete"
         raise UserError(f"the recording is not complete: {plan.missing[0]}{more}", hint, INCOMPLETE)
     if not plan.steps:
         why = f": {plan.skipped[0].place} {plan.skipped[0].reason}" if plan.skipped else ""
@@ -83,6 +84,19 @@ def _check_plan(plan: DrivePlan, options: DriveCommandOptions) -> None:
             else "leave --filter out, or choose other calls"
         )
         raise UserError(f"there is no call to drive{why}", hint)
+    piped = None if options.command else _first_stdio_call(plan, options.target)
+    if piped is not None:
+        title = f"{piped.place} {piped.exchange.operation or piped.exchange.method}"
+        raise UserError(
+            f"{title} was recorded over stdio, which --upstream cannot carry",
+            "send such calls over another binding: --binding jsonrpc; or start the stdio agent: "
+            f"{shell_line('a2a-proxy', 'drive', str(options.recording))} -- COMMAND",
+        )
+
+
+def _first_stdio_call(plan: DrivePlan, target: RequestedTarget) -> PlannedCall | None:
+    """Return the first call that needs the pipe of a stdio agent, or None."""
+    return next((step for step in plan.steps if target.target_of(step).binding is Binding.STDIO), None)
 
 
 class DriveResult(msgspec.Struct):

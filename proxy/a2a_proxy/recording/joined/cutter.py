@@ -1,4 +1,4 @@
-"""Segments, interruptions and hand-offs over all recordings at once: who hands over to an agent of another file."""
+"""Segments, interruptions and hand-offs over all joined recordings, including hand-offs between files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.recording.read.conversations import SegmentExchangeView
 
 _MAX_KEPT_EXCHANGES = 65_536
-"""Exchanges of which frames may still come."""
+"""Exchanges for which frames may still arrive."""
 
 
 class SegmentCutter:
-    """Cuts frames of exchanges that it has been told of."""
+    """Builds segments from the frames of known exchanges."""
 
     def __init__(self) -> None:
         self._tracker = SegmentTracker()
@@ -25,7 +25,7 @@ class SegmentCutter:
         self._views: OrderedDict[int, tuple[SegmentExchangeView, str]] = OrderedDict()
 
     def update_exchange(self, value: Exchange, connection: Connection | None) -> None:
-        """An exchange that begins, or as it is now, and its connection."""
+        """Add an exchange, or update it, with its connection."""
         upstream, client = (connection.upstream, connection.client) if connection is not None else ("", "")
         agent = self._shared.agent_of(upstream)
         view = SegmentExchangeView(
@@ -44,7 +44,7 @@ class SegmentCutter:
             self._views.popitem(last=False)
 
     def add_frame(self, frame: Frame) -> None:
-        """The next frame."""
+        """Add the next frame."""
         view, upstream = self._views.get(frame.exchange, (None, ""))
         if view is None:
             return
@@ -53,9 +53,9 @@ class SegmentCutter:
         self._tracker.apply(frame, view, view.client)
 
     def end(self, at: int) -> None:
-        """Nothing more comes after `at` (ns)."""
+        """End all segments: no frames follow after `at` (ns)."""
         self._tracker.end(at)
 
     def take_changes(self) -> tuple[list[Segment], list[Interruption], list[Handoff]]:
-        """What has changed since the last call."""
+        """Return the segments, interruptions and hand-offs that have changed since the last call."""
         return self._tracker.pop_changes()

@@ -1,7 +1,7 @@
-"""Fills one recording with what several hold, in the order of time, and adds what comes.
+"""Continuous joining of several recordings into one, in the order of time.
 
-All of it becomes one session, so that calls of all files are in one order, a task that several files saw at an agent is
-one task, and whatever shows a recording shows all of them at once.
+Everything becomes one session, so that the calls of all files are in one order, a task of an agent that several files
+contain is one task, and every view of a recording shows all files together.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from a2a_proxy.recording.write.task_merge import merge_tasks
 from a2a_proxy.recording.write.writer import Writer
 
 _BATCH_FRAMES = 500
-"""Frames of a transaction: the screen shows them while the next ones are read."""
+"""Frames of a transaction. The screen shows them while the next ones are read."""
 _BATCH_BYTES = 4 << 20
 
 _Exchange = tuple[int, JoinedMember, ExchangeRow]
@@ -37,43 +37,43 @@ _Frame = tuple[int, JoinedMember, FrameRow]
 
 
 class Joiner:
-    """Writes through `writer`; `files` is how many there are, also of those that are yet to come."""
+    """Writes the joined recording through `writer`. `files` is the number of all files, including those added later."""
 
     def __init__(self, writer: Writer, files: int) -> None:
         self.writer = writer
         self.numbers = NumberMap(files)
-        """What is called how here."""
+        """New numbers of exchanges and connections."""
         self._members: list[JoinedMember] = []
         self._homes: dict[str, int] = {}
-        """By uuid of a session the file that it is taken from."""
+        """File from which a session is taken, by the session's UUID."""
         self._grown = False
-        """Files have been added since the last step."""
+        """Whether files have been added since the last step."""
         self._own: dict[int, set[int]] = {}
-        """By file the sessions that are taken from it."""
+        """Sessions that are taken from each file."""
         self._cutter = SegmentCutter()
         self._batch = _JoinBatch()
         self._tasks: set[str] = set()
-        """Ids of tasks about which there is something new."""
+        """Ids of tasks that have changed."""
 
     def add(self, number: int, recording: Recording) -> None:
-        """One more file; `number` is its place among all."""
+        """Add one more file. `number` is its index among all files."""
         self._members.append(JoinedMember(number, recording, self._homes))
         self._grown = True
 
     def has_changed(self) -> bool:
-        """There is something to take over."""
+        """Whether any file has new rows."""
         return any(member.has_changed for member in self._members)
 
     @property
     def sessions(self) -> list[SessionRow]:
-        """Of all files."""
+        """Sessions of all files."""
         return [row for member in self._members for row in member.sessions()]
 
     def take_new(self) -> bool:
-        """Take over what is new; False where there was nothing.
+        """Copy new rows, and return False if there were no new rows.
 
         Raises:
-            RecordingError: a file cannot be read, or the joined one cannot be written.
+            RecordingError: a file cannot be read, or the joined recording cannot be written.
         """
         members = [member for member in self._members if member.has_changed]
         if not members:
@@ -98,14 +98,14 @@ class Joiner:
         return True
 
     def _choose_files(self) -> None:
-        """Of a session that several files hold, that of the file with most of it; one that was begun stays."""
+        """Choose a file for each session: the file that has most of it, unless one was chosen before."""
         known = [Named(member.number, "", member.recording) for member in self._members]
         for home, row in best_sessions(known):
             self._homes.setdefault(row.facts.uuid, home.number)
         self._grown = False
 
     def _put_conversation(self, members: list[JoinedMember]) -> None:
-        """Frames by time, each after the exchanges that began before it."""
+        """Add frames by time, each after the exchanges that began before it."""
         own = self._own
         lists = [_new_exchanges(member, session) for member in members for session in sorted(own[member.number])]
         exchanges = heapq.merge(*lists, key=_time_key)
@@ -146,7 +146,7 @@ class Joiner:
         self._batch.connections += found
 
     def _put_tasks(self) -> None:
-        """Each as all files know it together, one for each agent that has it, in the order of first sight."""
+        """Add each changed task merged from all files, one for each agent that has it, in order of first appearance."""
         found: list[Task] = []
         for name in self._tasks - {""}:
             views: dict[str, list[Task]] = {}
@@ -160,7 +160,7 @@ class Joiner:
         self._tasks = set()
 
     def notes(self) -> list[Note]:
-        """What people wrote about calls and frames that have been taken over."""
+        """Return the notes about exchanges and frames that have been copied."""
         return [
             self.numbers.renumber_note(member.origin(row.session), row.note)
             for member in self._members
@@ -174,13 +174,13 @@ class Joiner:
         self.writer.write(batch.frames, batch.findings, states)
 
     def end(self, at: int) -> None:
-        """All sessions have ended, the last one at `at` (ns)."""
+        """End all segments and write the rest. All sessions have ended, the last one at `at` (ns)."""
         self._cutter.end(at)
         self._flush_batch()
 
 
 class _JoinBatch:
-    """What goes into one transaction."""
+    """Rows of one transaction."""
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
@@ -191,13 +191,13 @@ class _JoinBatch:
         self._payload_bytes = 0
 
     def add_frame(self, frame: Frame) -> None:
-        """One more frame."""
+        """Add one frame."""
         self.frames.append(frame)
         self._payload_bytes += len(frame.payload)
 
     @property
     def is_full(self) -> bool:
-        """Enough."""
+        """Whether there is enough for one transaction."""
         return len(self.frames) >= _BATCH_FRAMES or self._payload_bytes >= _BATCH_BYTES
 
 
