@@ -134,9 +134,9 @@ def test_a_stdio_agent(drive: Callable[..., int], capsys: pytest.CaptureFixture[
     [
         ({"command": ("python3",)}, "two agents"),
         ({"binding": "stdio"}, "command of the stdio agent is missing"),
-        ({"upstream": "", "command": ("no-such-command-here",)}, "there is no command no-such-command-here"),
+        ({"upstream": "", "command": ("no-such-command-here",)}, "command not found: no-such-command-here"),
         ({"upstream": "", "command": ("python3",), "binding": "rest"}, "a command is a stdio agent"),
-        ({"where": "op:ListTasks"}, "there is no call to be driven"),
+        ({"where": "op:ListTasks"}, "there is no call to drive"),
         ({"where": "op:Nothing"}, "there is no operation"),
     ],
 )
@@ -216,7 +216,7 @@ def test_a_drive_that_was_broken_off_leaves_nothing_to_recover(monkeypatch: pyte
             session = SessionFile(recording=str(recording), pid=1, started=number + 1, uuid=str(number))
             file_layout.create_journal(session).release()
         assert len(file_layout.find_leftovers()) == 2
-        raise UserError("stopped before all calls were made", "nothing was compared", 130)
+        raise UserError("stopped before all calls were sent", "nothing was compared", 130)
 
     monkeypatch.setattr(command, "_drive_network_agent", lambda _plan, options, file: broken_off(options, file))
     with pytest.raises(UserError, match="stopped"):

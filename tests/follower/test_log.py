@@ -19,7 +19,7 @@ def test_a_log_takes_no_more_than_its_room(tmp_path: Path) -> None:
     for _ in range(100):
         assert print("hello", file=log) is None
     os.close(descriptor)
-    assert path.read_text().startswith("hello\nhell\n--- the log has taken all it may")
+    assert path.read_text().startswith("hello\nhell\n--- the log has reached its limit")
     assert len(path.read_text()) < 100
     assert path.stat().st_mode & 0o777 == 0o600
 

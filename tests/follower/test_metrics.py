@@ -112,8 +112,8 @@ def test_pages() -> None:
     assert [pages.page(path)[0] for path in ("/healthz", "/readyz", "/metrics", "/")] == [200, 503, 503, 404]
     pages.metrics, pages.lacking = b"a 1\n", ""
     assert [pages.page(path)[0] for path in ("/healthz?x=1", "/readyz", "/metrics")] == [200, 200, 200]
-    pages.lacking = "7 bytes passed uncaptured"
-    assert pages.page("/readyz") == (503, "text/plain; charset=utf-8", b"7 bytes passed uncaptured\n")
+    pages.lacking = "7 bytes were relayed but not captured"
+    assert pages.page("/readyz") == (503, "text/plain; charset=utf-8", b"7 bytes were relayed but not captured\n")
 
 
 def test_how_far_the_recorder_is_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_how_far_the_recorder_is_behind(tmp_path: Path, monkeypatch: pytest.Monk
         assert session.capture_gaps() == ""
         lossy = msgspec.structs.replace(row, how="", complete="", lost=7)
         monkeypatch.setattr(recording, "session", lambda _: lossy)
-        assert session.capture_gaps() == "7 bytes passed uncaptured"
+        assert session.capture_gaps() == "7 bytes were relayed but not captured"
 
 
 def test_a_recorder_that_does_not_get_on() -> None:
@@ -139,7 +139,7 @@ def test_a_recorder_that_does_not_get_on() -> None:
     progress = RecorderLag(0.0)
     assert [progress.describe_lag(7, (1, at), float(at)) for at in (1, 20, 40)] == ["", "", ""]
     assert [progress.describe_lag(7, (1, 40), float(at)) for at in (45, 50)] == ["", ""]
-    assert progress.describe_lag(7, (1, 40), 51.0) == "the recorder does not get on, 7 bytes behind"
+    assert progress.describe_lag(7, (1, 40), 51.0) == "the recorder makes no progress, 7 bytes behind"
     assert progress.describe_lag(7, (1, 41), 52.0) == ""
     assert progress.describe_lag(0, (1, 48), 53.0) == ""
     assert progress.describe_lag(0, (1, 48), 99.0) == ""  # nothing to do is no fault
@@ -158,7 +158,7 @@ def test_where_it_was_given_up_nobody_waits_for_an_answer(monkeypatch: pytest.Mo
     keeper.start("r.a2a.db", "uuid", Path("journal"))
     until(lambda: len(told) == 2)
     assert open_then == [True] * MAX_STARTS
-    assert told[1].endswith("given up; recording goes on")
+    assert told[1].endswith("given up; recording continues")
     assert get(port, "/metrics")[0] == 0
     keeper.close()
 
@@ -226,7 +226,7 @@ def test_the_process_serves_and_comes_again(tmp_path: Path) -> None:
         until(lambda: keeper.pid != first)
         until(lambda: get(port, "/metrics")[0] == 200)
         assert samples(get(port, "/metrics")[1])["a2a_proxy_frames_total"] == before
-        assert told == ["the process that serves metrics died (exit code -9); it is started again"]
+        assert told == ["the process that serves metrics died (exit code -9); it is restarted"]
     finally:
         keeper.close()
     assert get(port, "/healthz")[0] == 0
